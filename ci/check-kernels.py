@@ -4,7 +4,7 @@
 
 check-kernels.py [LIBRARY]: each __global__ function of a .cu file has __launch_bounds__(N), is
 launched with N threads (N stands in what its launches give), and is loaded by
-ls_gpu_load_kernel: as often as it has instances in LIBRARY, which nvcc has built.
+ls_gpu_load: as often as it has instances in LIBRARY, which nvcc has built.
 """
 import collections
 import glob
@@ -59,13 +59,13 @@ def check_file(path):
         if not head[1]:
             refuse(path, text, found.start(), f"{head[2]} has no __launch_bounds__")
     loads = collections.Counter(
-        name_of(arguments_of(text, found.end())[0])
-        for found in re.finditer(r"\bls_gpu_load_kernel\(", text))
+        name_of(kernel) for found in re.finditer(r"\bls_gpu_load\(", text)
+        for kernel in arguments_of(text, found.end()))
     for name in bounds:
         if not loads[name]:
             refuse(path, text, text.find(f" {name}("), f"{name} is not loaded before a capture")
     launches = [(found.start(), *arguments_of(text, found.end())[2:4])
-                for found in re.finditer(r"\bls_gpu_launch\(", text)]
+                for found in re.finditer(r"\bls_gpu_launch(?:_over)?\(", text)]
     by_name = {name_of(kernel) for _, _, kernel in launches} & set(bounds)
     for place, threads, kernel in launches:
         here = {name_of(kernel)} & by_name or set(bounds) - by_name # else handed to a function

@@ -52,7 +52,7 @@ done
 for header in "${public[@]}"; do
   [[ $header != *_private.h && $header != *_inline.h ]] || refuse "$header: a private part is public"
   [ -n "${reached[$header]:-}" ] || refuse "$header: public, and no example needs it"
-  "$compiler" -std=c17 -pedantic -Wall -Wextra -Werror -fsyntax-only -I. -x c "$header" ||
+  "$compiler" -std=c17 -pedantic -Wall -Wextra -Werror -fsyntax-only -I. -x c - <<< "#include \"$header\"" ||
     refuse "$header: does not compile by itself"
 done
 exit $failed

@@ -3,8 +3,7 @@
  * Buckets: ranges of the flat gradient buffer that are reduced together, in the order in which
  * they become final in backward (the last layer's first). A function of the model and a size.
  */
-#ifndef LS_IMPL_BUCKETS_H
-#define LS_IMPL_BUCKETS_H
+#pragma once
 
 #include "common/nn/graph.h"
 
@@ -20,5 +19,3 @@ typedef struct ls_buckets {
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
-
-#endif

@@ -3,8 +3,7 @@
  * Carried: the state of a run, on its way through host memory to a run of the same job that goes
  * on. Whoever has state says each piece of it once, in a fixed order, for both ways.
  */
-#ifndef LS_IMPL_CARRIED_H
-#define LS_IMPL_CARRIED_H
+#pragma once
 
 #include "common/device/device.h"
 
@@ -25,5 +24,3 @@ ls_status ls_carry_value(ls_carried *carried, void *value, size_t bytes);
 ls_status ls_carry_memory(ls_carried *carried, ls_queue *queue, void *memory, size_t bytes);
 
 void ls_carried_close(ls_carried *carried);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Job: what a strategy is asked to train, with everything resolved. */
-#ifndef LS_IMPL_JOB_H
-#define LS_IMPL_JOB_H
+#pragma once
 
 #include "common/base/declared.h"
 #include "common/comm/comm_choice.h"
@@ -141,5 +140,3 @@ static inline int64_t ls_job_shards(const ls_job *job, int64_t batch)
 
 /** Samples of an epoch's last batch where it is smaller than the others, else 0. */
 int64_t ls_job_tail(const ls_job *job);
-
-#endif

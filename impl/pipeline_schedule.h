@@ -11,8 +11,7 @@
  * Each kind of pass takes the micro-batches in order. Knows no device and no time but those that it
  * is given.
  */
-#ifndef LS_IMPL_PIPELINE_SCHEDULE_H
-#define LS_IMPL_PIPELINE_SCHEDULE_H
+#pragma once
 
 #include "common/base/declared.h"
 #include "common/base/status.h"
@@ -58,5 +57,3 @@ typedef struct ls_stage_time {
  * Equal stages take (m + p - 1) (F + B) in both schedules, idle for (p - 1) / (m + p - 1) of it.
  */
 ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times, double *out);
-
-#endif

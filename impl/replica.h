@@ -11,8 +11,7 @@
  * Weight decay is added to the sum of all replicas' gradients. Its part of the loss is that of the
  * values before the update: it is computed when they are set, by a load or the step before.
  */
-#ifndef LS_IMPL_REPLICA_H
-#define LS_IMPL_REPLICA_H
+#pragma once
 
 #include "common/nn/graph_parts.h"
 #include "common/nn/net.h"
@@ -143,5 +142,3 @@ ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, l
 
 /** Ledger formula but for activations: flat buffers, and workspace of buffers and operations. */
 ls_memory_formula ls_replica_memory(const ls_replica *replica);
-
-#endif

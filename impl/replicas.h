@@ -5,8 +5,7 @@
  * (graph_parts.h) it is a member a place, of which other processes may have some. What does not
  * depend on the step is done here: opening, values, records, memory.
  */
-#ifndef LS_IMPL_REPLICAS_H
-#define LS_IMPL_REPLICAS_H
+#pragma once
 
 #include "impl/pipeline_schedule.h"
 #include "impl/slice.h"
@@ -79,5 +78,3 @@ ls_status ls_replicated_load(ls_run *run, const float *parameters);
 
 /** Frees the members and the run itself. */
 void ls_replicated_close(ls_run *run);
-
-#endif

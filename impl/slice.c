@@ -6,6 +6,7 @@
  * at l, sum(mid, hi) at l + 1, and adds the second to the first; so a tree over S shards needs
  * about log2 S more buffers. Finished subtree k starts at level k and stays there.
  */
+#include "common/base/grow.h"
 #include "impl/slice_private.h"
 
 #include "common/base/hooks.h"
@@ -99,10 +100,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
             return LS_OK;
         }
     }
-    ls_slice_net_at *nets = realloc(s->nets, (s->net_count + 1) * sizeof *nets);
-    if (!nets)
-        return ls_fail_memory("slice", (s->net_count + 1) * sizeof *nets);
-    s->nets = nets;
+    LS_TRY(ls_grow("slice", &s->nets, s->net_count, sizeof *s->nets));
     ls_replica *r = s->options.replica;
     const ls_net_options options = {
         .graph = r->graph,
@@ -117,7 +115,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .whole = r->graph == r->job->model->graph,
     };
     LS_TRY(ls_net_open(&options, out));
-    nets[s->net_count++] = (ls_slice_net_at){index, slot, !options.memory_of, *out};
+    s->nets[s->net_count++] = (ls_slice_net_at){index, slot, !options.memory_of, *out};
     return LS_OK;
 }
 
@@ -125,14 +123,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
 
 ls_status ls_slice_act(ls_slice *s, ls_act_kind kind, int piece, int node, ls_act **out)
 {
-    if (s->act_count == s->act_capacity) {
-        const size_t capacity = s->act_capacity ? 2 * s->act_capacity : 64;
-        ls_act *acts = realloc(s->acts, capacity * sizeof *acts);
-        if (!acts)
-            return ls_fail_memory("slice", capacity * sizeof *acts);
-        s->acts = acts;
-        s->act_capacity = capacity;
-    }
+    LS_TRY(ls_grow("slice", &s->acts, s->act_count, sizeof *s->acts));
     *out = &s->acts[s->act_count++];
     **out = (ls_act){.kind = kind, .piece = piece, .node = node};
     return LS_OK;
@@ -164,15 +155,13 @@ static int slots(const ls_slice_options *o)
 
 ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
 {
-    ls_net **work = realloc(s->work, ((size_t)s->piece_count + 1) * sizeof *work);
     ls_act *feed;
-    if (!work)
-        return ls_fail_memory("slice", ((size_t)s->piece_count + 1) * sizeof *work);
-    s->work = work;
-    LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, &work[s->piece_count]));
+    LS_TRY(ls_grow("slice", &s->work, (size_t)s->piece_count, sizeof *s->work));
+    ls_net **net = &s->work[s->piece_count];
+    LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, net));
     LS_TRY(ls_slice_act(s, LS_ACT_FEED, s->piece_count, 0, &feed));
-    return ls_replica_feed(s->options.replica, work[s->piece_count++],
-                           (uint64_t)piece_begin(s, piece), &feed->own);
+    s->piece_count++;
+    return ls_replica_feed(s->options.replica, *net, (uint64_t)piece_begin(s, piece), &feed->own);
 }
 
 /* The next piece, in the slot whose turn it is. */

@@ -16,8 +16,7 @@
  * adds what its own shards finish: each node of the tree whose shards are all its own, while its
  * parent's are not.
  */
-#ifndef LS_IMPL_SLICE_H
-#define LS_IMPL_SLICE_H
+#pragma once
 
 #include "common/comm/comm.h"
 #include "impl/replica.h"
@@ -121,5 +120,3 @@ void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
 /** floor(d * total / n): where part d of n begins; and how much it has. */
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n);
 int64_t ls_slice_share(int64_t total, int64_t d, int64_t n);
-
-#endif

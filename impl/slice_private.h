@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the slice share: slice.c and slice_synced.c. */
-#ifndef LS_IMPL_SLICE_PRIVATE_H
-#define LS_IMPL_SLICE_PRIVATE_H
+#pragma once
 
 #include "impl/slice.h"
 
@@ -32,7 +31,7 @@ struct ls_slice {
     int piece_count;
     size_t sums;
     ls_act *acts;
-    size_t act_count, act_capacity;
+    size_t act_count;
     double *gathered; /* together: sums of statistics, of all replicas */
     size_t gathered_bytes;
 };
@@ -64,5 +63,3 @@ ls_status ls_slice_build_sum(ls_slice *slice, size_t into, size_t from);
 
 /** Builds a slice whose pieces go together, the largest of them of `rows`. */
 ls_status ls_slice_build_synced(ls_slice *slice, int64_t rows);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The strategies, one file each; strategies.c lists them. */
-#ifndef LS_IMPL_STRATEGIES_H
-#define LS_IMPL_STRATEGIES_H
+#pragma once
 
 #include "impl/strategy.h"
 
@@ -40,5 +39,3 @@ extern const ls_declared_option *const ls_ps_declared[];
 bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_option *option);
 void ls_ps_resolve(ls_job *job, int ranks);
 ls_status ls_ps_check(const ls_outline *outline);
-
-#endif

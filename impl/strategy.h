@@ -3,8 +3,7 @@
  * Strategy: one way of spreading the training loop over devices. One file each, one line in
  * strategies.c; `build` reads top to bottom like the textbook.
  */
-#ifndef LS_IMPL_STRATEGY_H
-#define LS_IMPL_STRATEGY_H
+#pragma once
 
 #include "common/base/registry.h"
 #include "common/comm/comm_choice.h"
@@ -189,5 +188,3 @@ extern const ls_registry ls_strategies; /**< of ls_strategy */
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_strategy_find(const char *name, const ls_strategy **out);
-
-#endif

@@ -5,8 +5,7 @@
  * The command line and the plan file give lists; their product is the list of cases. Text is kept
  * as the user wrote it where a registry resolves it later (model, data, devices).
  */
-#ifndef LS_BENCH_CASE_CASE_H
-#define LS_BENCH_CASE_CASE_H
+#pragma once
 
 #include "bench/case/fault.h"
 #include "common/base/log.h"
@@ -102,5 +101,3 @@ typedef struct ls_request {
     ls_log log;                    /**< quiet, normal, verbose */
     const ls_processes *processes; /**< those of the command; borrowed */
 } ls_request;
-
-#endif

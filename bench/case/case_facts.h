@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts of a case before it is resolved: which options concern it, and the job that it asks for. */
-#ifndef LS_BENCH_CASE_CASE_FACTS_H
-#define LS_BENCH_CASE_CASE_FACTS_H
+#pragma once
 
 #include "bench/case/case.h"
 
@@ -35,5 +34,3 @@ void ls_case_job(const ls_case *one, ls_job *job);
 
 /** What the strategy is asked; `devices` of each rank. Borrows the case and the job. */
 ls_outline ls_case_outline(const ls_case *one, const ls_job *job, size_t devices, int hosts);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the cases of a command share, and a case with everything resolved. */
-#ifndef LS_BENCH_CASE_CASE_PLAN_H
-#define LS_BENCH_CASE_CASE_PLAN_H
+#pragma once
 
 #include "bench/case/case.h"
 #include "impl/strategy.h"
@@ -54,5 +53,3 @@ bool ls_plan_tests(const ls_plan_of_case *plan);
 /** Whether one of the case's devices can be made to hang: several CPU devices of this process
  *  alone. */
 bool ls_plan_can_hang(const ls_plan_of_case *plan);
-
-#endif

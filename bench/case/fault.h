@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Faults of a rank on purpose (--inject), to see what the others do. */
-#ifndef LS_BENCH_CASE_FAULT_H
-#define LS_BENCH_CASE_FAULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ char *ls_fault_text(const ls_fault *fault, char *text, size_t size);
 
 /** Does it to this process. Returns from a stop alone, when that ends. */
 void ls_fault_strike(ls_fault_kind kind);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch statistics: of which samples a case's batch normalisation takes them, and what follows. */
-#ifndef LS_BENCH_CASE_SYNC_BN_H
-#define LS_BENCH_CASE_SYNC_BN_H
+#pragma once
 
 #include "bench/case/case_plan.h"
 
@@ -16,5 +15,3 @@ ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan);
 /** Whether parts of the batch have statistics of their own: then no such case computes what
  *  `single` does, and its oracle alone judges. */
 bool ls_sync_bn_is_own(const ls_plan_of_case *plan);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens what the cases of a command share, and resolves cases. */
-#ifndef LS_BENCH_CASE_WORKPLACE_H
-#define LS_BENCH_CASE_WORKPLACE_H
+#pragma once
 
 #include "bench/case/case_plan.h"
 
@@ -23,5 +22,3 @@ void ls_plan_close(ls_plan_of_case *plan);
 
 /** Logs which device each node of the model runs on, and where its variables are, if asked to. */
 void ls_plan_log(const ls_workplace *place, const ls_plan_of_case *plan);
-
-#endif

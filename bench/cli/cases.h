@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cases: from what was given, as text, to the list of cases of a request. */
-#ifndef LS_BENCH_CLI_CASES_H
-#define LS_BENCH_CLI_CASES_H
+#pragma once
 
 #include "bench/cli/option_names.h"
 #include "bench/cli/option_set.h"
@@ -28,5 +27,3 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
  * many, and for an option that concerns no case.
  */
 ls_status ls_cases_build(const ls_request_parsing *parsing);
-
-#endif

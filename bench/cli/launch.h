@@ -3,8 +3,7 @@
  * Launch: what is made of what a launcher's variables say before anybody is met: tasks that MPI
  * does not bring together are refused, or run each alone on purpose (`--launcher none`).
  */
-#ifndef LS_BENCH_CLI_LAUNCH_H
-#define LS_BENCH_CLI_LAUNCH_H
+#pragma once
 
 #include "common/comm/processes.h"
 
@@ -19,5 +18,3 @@ bool ls_launch_none(int argc, char **argv);
  * of them are to come here; rank 0 returns first, since the first that ends may be the end of all.
  */
 ls_status ls_launch_check(const ls_processes *processes, const char *command);
-
-#endif

@@ -3,8 +3,7 @@
  * List: what can be named on the command line, a section for each registry. The same sections
  * feed `lockstep list` and the errors that list valid names.
  */
-#ifndef LS_BENCH_CLI_LIST_H
-#define LS_BENCH_CLI_LIST_H
+#pragma once
 
 #include "common/base/registry.h"
 
@@ -26,5 +25,3 @@ ls_status ls_list_print(FILE *stream, const ls_list_section *sections, size_t co
 
 /** The name nearest to a mistyped one; NULL where none is near. */
 const char *ls_list_nearest(const ls_list_section *section, const char *text);
-
-#endif

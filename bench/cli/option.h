@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Option: what the command line, a plan and `--help` know of one, and a value on its way into a
  * case or a request. */
-#ifndef LS_BENCH_CLI_OPTION_H
-#define LS_BENCH_CLI_OPTION_H
+#pragma once
 
 #include "bench/case/case.h"
 
@@ -81,5 +80,3 @@ const char *ls_nearest_name(const char *text,
 /** Refuses a value: names the option, or the plan's file, line, column and key. */
 ls_status ls_setting_refuse(const ls_setting *setting, ls_code code, const char *why, ...)
     __attribute__((format(printf, 3, 4), warn_unused_result));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What options know of the registries: names that are valid, and how whole values are checked. */
-#ifndef LS_BENCH_CLI_OPTION_NAMES_H
-#define LS_BENCH_CLI_OPTION_NAMES_H
+#pragma once
 
 #include "bench/case/case.h"
 #include "bench/cli/list.h"
@@ -24,5 +23,3 @@ typedef struct ls_option_names {
     ls_status (*count_devices)(const ls_request *request, size_t *count);
     const ls_processes *processes; /**< that run the command; NULL: this one alone */
 } ls_option_names;
-
-#endif

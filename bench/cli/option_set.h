@@ -3,8 +3,7 @@
  * Option set: the values that were given, as text, by option. Filled from arguments and
  * from a plan file; what they mean is for the setters (option_values.h).
  */
-#ifndef LS_BENCH_CLI_OPTION_SET_H
-#define LS_BENCH_CLI_OPTION_SET_H
+#pragma once
 
 #include "bench/cli/option.h"
 
@@ -58,5 +57,3 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
 /** Adds each value of a list, where the option sweeps one; else the text as it is. */
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin);
-
-#endif

@@ -8,8 +8,7 @@
  * option_grammar.c, if none there fits; whom it concerns in bench/case/case_facts.c. A swept option
  * sets a field of ls_case, any other one of ls_request.
  */
-#ifndef LS_BENCH_CLI_OPTION_TABLE_H
-#define LS_BENCH_CLI_OPTION_TABLE_H
+#pragma once
 
 #include "bench/cli/option.h"
 
@@ -43,5 +42,3 @@ void ls_option_help(FILE *stream, unsigned command);
 
 /** "run" */
 const char *ls_option_command_name(unsigned command);
-
-#endif

@@ -3,8 +3,7 @@
  * Option values: the setters that the option table points to. Each reads one value whole, checks
  * its range, and writes a field; a refusal says what is valid.
  */
-#ifndef LS_BENCH_CLI_OPTION_VALUES_H
-#define LS_BENCH_CLI_OPTION_VALUES_H
+#pragma once
 
 #include "bench/case/case_facts.h"
 #include "bench/cli/option.h"
@@ -56,5 +55,3 @@ ls_status ls_setting_array(const ls_setting *setting);
 
 /** Relays what the reader of a value says, with the option's name. */
 ls_status ls_setting_relay(const ls_setting *setting, ls_status status);
-
-#endif

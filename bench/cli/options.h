@@ -5,8 +5,7 @@
  * Use: ls_request_parse(argc, argv, names, stderr, &request) with argv[0] "run" or "verify"; then
  * ls_request_free. Other subcommands read their options with ls_option_set_read (option_set.h).
  */
-#ifndef LS_BENCH_CLI_OPTIONS_H
-#define LS_BENCH_CLI_OPTIONS_H
+#pragma once
 
 #include "bench/cli/option_names.h"
 #include "common/base/status.h"
@@ -25,5 +24,3 @@ ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, 
 
 /** Takes NULL. */
 void ls_request_free(ls_request *request);
-
-#endif

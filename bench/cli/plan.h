@@ -12,8 +12,7 @@
  *     repeat: 3                             the list of cases, so many times
  *     budget: 2min                          steps are fitted to it
  */
-#ifndef LS_BENCH_CLI_PLAN_H
-#define LS_BENCH_CLI_PLAN_H
+#pragma once
 
 #include "bench/cli/option_set.h"
 
@@ -52,5 +51,3 @@ ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out);
 
 /** Frees it, too. Takes NULL. */
 void ls_plan_file_close(ls_plan_file *plan);
-
-#endif

@@ -4,8 +4,7 @@
  * command that ran sets its exit status (0, or 1 for a failed check, 3, 130) and returns LS_OK.
  * argv[0] is the subcommand's name.
  */
-#ifndef LS_BENCH_COMMANDS_COMMAND_H
-#define LS_BENCH_COMMANDS_COMMAND_H
+#pragma once
 
 #include "bench/case/case.h"
 #include "common/base/status.h"
@@ -56,5 +55,3 @@ ls_status ls_command_list(int argc, char **argv, int *exit_status);
 
 /** `lockstep --version`: version, commit, build, and the libraries that are in it. */
 void ls_version_print(FILE *stream);
-
-#endif

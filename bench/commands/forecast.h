@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Forecast: what the cases of a command, baselines included, will take; and steps that fit a
  * budget. */
-#ifndef LS_BENCH_COMMANDS_FORECAST_H
-#define LS_BENCH_COMMANDS_FORECAST_H
+#pragma once
 
 #include "bench/case/case_plan.h"
 #include "bench/train/estimate.h"
@@ -39,5 +38,3 @@ double ls_forecast_seconds(const ls_forecast *forecast);
  * estimates follow.
  */
 ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s);
-
-#endif

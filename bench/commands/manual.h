@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Manual: the manual page and shells' completion, of the commands and the option table. A build
  * prints them by `lockstep help --man`, --bash, --zsh, which people need not know. */
-#ifndef LS_BENCH_COMMANDS_MANUAL_H
-#define LS_BENCH_COMMANDS_MANUAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ typedef struct ls_manual_command {
 /** Whether `kind` is one of them: "--man". */
 bool ls_manual_print(FILE *stream, const char *kind, const ls_manual_command *commands,
                      size_t count);
-
-#endif

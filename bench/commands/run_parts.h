@@ -6,8 +6,7 @@
  * Cases take turns in groups of at most LS_GROUP_CASES, in the order of the request, the baselines
  * of a group behind it; when all of a group are done their rows are committed and printed in order.
  */
-#ifndef LS_BENCH_COMMANDS_RUN_PARTS_H
-#define LS_BENCH_COMMANDS_RUN_PARTS_H
+#pragma once
 
 #include "bench/gate/gate.h"
 #include "bench/output/format_parts.h"
@@ -108,5 +107,3 @@ ls_status ls_trace_check(const ls_request *request, bool leads);
 /** The case's warm-up, then --trace-steps steps as they go without a trace, then the same traced.
  * All ranks of the case call it; rank 0 writes --out. */
 ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan);
-
-#endif

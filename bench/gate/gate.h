@@ -4,12 +4,9 @@
  * timed. Candidate and judges start from the same values on devices of their own; after each step
  * losses and parameters are compared. README.md has the rules.
  */
-#ifndef LS_BENCH_GATE_GATE_H
-#define LS_BENCH_GATE_GATE_H
+#pragma once
 
 #include "bench/gate/verdict.h"
 
 /** A failed comparison is no failure of this function: see `pass`. */
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
-
-#endif

@@ -7,8 +7,7 @@
  * The mean is the same. Moving statistics of batch normalisation, which know how many rows there
  * were, are left out. Known once a command for a model, its data and batch, and a kind of device.
  */
-#ifndef LS_BENCH_GATE_GATE_KERNELS_H
-#define LS_BENCH_GATE_GATE_KERNELS_H
+#pragma once
 
 #include "bench/gate/verdict.h"
 
@@ -17,5 +16,3 @@ ls_status ls_gate_kernels(ls_workplace *place, const ls_plan_of_case *plan, ls_g
 
 /** Frees what is known. */
 void ls_gate_kernels_close(ls_workplace *place);
-
-#endif

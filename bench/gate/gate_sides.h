@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the gate looks at beyond what steps compute: how they are ordered, and evaluation. */
-#ifndef LS_BENCH_GATE_GATE_SIDES_H
-#define LS_BENCH_GATE_GATE_SIDES_H
+#pragma once
 
 #include "bench/gate/verdict.h"
 #include "bench/gate/reference.h"
@@ -37,5 +36,3 @@ ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint
  * call it.
  */
 ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate);
-
-#endif

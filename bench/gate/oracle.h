@@ -5,8 +5,7 @@
  * and updates: so a strategy that sums as it says gives the same bits, and one that loses a slice,
  * a wait or a scale does not. Only the gate runs it.
  */
-#ifndef LS_BENCH_GATE_ORACLE_H
-#define LS_BENCH_GATE_ORACLE_H
+#pragma once
 
 #include "impl/strategy.h"
 
@@ -32,5 +31,3 @@ const float *ls_oracle_wide_sum(const ls_run *run);
 
 /** Gradient of the latest step, all replicas added up, float32 [elements] on the host. */
 const float *ls_oracle_gradient(const ls_run *run);
-
-#endif

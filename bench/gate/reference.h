@@ -3,8 +3,7 @@
  * Reference: what `single` computes in a configuration, step by step. Computed once and kept for
  * every case of the command that is compared with it, as far as memory set aside for that goes.
  */
-#ifndef LS_BENCH_GATE_REFERENCE_H
-#define LS_BENCH_GATE_REFERENCE_H
+#pragma once
 
 #include "bench/train/session.h"
 
@@ -46,5 +45,3 @@ void ls_reference_done(ls_workplace *place, ls_reference *reference);
 
 /** All of them. */
 void ls_references_close(ls_workplace *place);
-
-#endif

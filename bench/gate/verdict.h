@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the gate found out about a case. */
-#ifndef LS_BENCH_GATE_VERDICT_H
-#define LS_BENCH_GATE_VERDICT_H
+#pragma once
 
 #include "bench/train/session.h"
 
@@ -47,5 +46,3 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 
 /** Frees what a gate holds; a zero-filled one holds nothing. */
 void ls_gate_close(ls_gate *gate);
-
-#endif

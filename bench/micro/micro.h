@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Micro: one operation at a time; what the files of `lockstep micro` share. */
-#ifndef LS_BENCH_MICRO_MICRO_H
-#define LS_BENCH_MICRO_MICRO_H
+#pragma once
 
 #include "bench/cli/option_set.h"
 #include "bench/output/format.h"
@@ -123,5 +122,3 @@ static inline float ls_micro_whole(size_t i, unsigned salt)
 {
     return (float)((int)((i * 2654435761u + salt) >> 7 & 0xffff) % 5 - 2);
 }
-
-#endif

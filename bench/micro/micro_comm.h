@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Collectives of `lockstep micro`: what micro_comm.c, which measures, and micro_calls.c, which
  * makes programs of one call, share. */
-#ifndef LS_BENCH_MICRO_MICRO_COMM_H
-#define LS_BENCH_MICRO_MICRO_COMM_H
+#pragma once
 
 #include "bench/micro/micro.h"
 
@@ -44,5 +43,3 @@ void ls_collective_clear(ls_collective *c);
 /** Replays the call so many times; *ns: by the clock of this process's first rank. */
 ls_status ls_collective_time(const ls_collective *c, const ls_bench *bench, uint64_t times,
                              uint64_t *ns);
-
-#endif

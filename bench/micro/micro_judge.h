@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A layer of a net beside the same layer of the reference table, on random inputs. */
-#ifndef LS_BENCH_MICRO_MICRO_JUDGE_H
-#define LS_BENCH_MICRO_MICRO_JUDGE_H
+#pragma once
 
 #include "common/device/machine.h"
 #include "common/nn/net.h"
@@ -25,5 +24,3 @@ void ls_micro_judge_close(ls_micro_judge *judge);
  */
 ls_status ls_micro_judge_node(ls_micro_judge *judge, ls_net *net, int node, ls_queue *queue,
                               uint64_t wrong[2]);
-
-#endif

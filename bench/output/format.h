@@ -5,8 +5,7 @@
  * A row is a JSON object (jansson) with the groups and fields of the row's schema; a format reads
  * only that object, so rows from a run and rows from a results file look the same.
  */
-#ifndef LS_BENCH_OUTPUT_FORMAT_H
-#define LS_BENCH_OUTPUT_FORMAT_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -40,5 +39,3 @@ ls_status ls_writer_flush(ls_writer *writer);
 /** Writes what was kept and ends the output (closes a JSON array, names the fastest). Takes NULL.
  */
 ls_status ls_writer_close(ls_writer *writer);
-
-#endif

@@ -3,8 +3,7 @@
  * Parts of the formats: finding and writing a value of a row, and the formats themselves. For the
  * format_*.c files and whoever prints rows in columns of its own.
  */
-#ifndef LS_BENCH_OUTPUT_FORMAT_PARTS_H
-#define LS_BENCH_OUTPUT_FORMAT_PARTS_H
+#pragma once
 
 #include "bench/output/format.h"
 #include "bench/statistics/statistics.h"
@@ -161,5 +160,3 @@ void ls_markdown_row(ls_writer *writer, const json_t *row);
 void ls_markdown_flush(ls_writer *writer);
 void ls_csv_row(ls_writer *writer, const json_t *row);
 void ls_csv_close(ls_writer *writer);
-
-#endif

@@ -8,8 +8,7 @@
  * SQLite database, is one of another program, or has a newer schema is refused and left as it is.
  * One of an older schema is read as it is, and brought up to date when it is opened for writing.
  */
-#ifndef LS_BENCH_OUTPUT_RESULTS_DB_H
-#define LS_BENCH_OUTPUT_RESULTS_DB_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -63,5 +62,3 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 
 /** Takes NULL. */
 void ls_results_close(ls_results *results);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of the results database: the open file, for results_db.c, which opens it, and
  * results_rows.c. */
-#ifndef LS_BENCH_OUTPUT_RESULTS_DB_PARTS_H
-#define LS_BENCH_OUTPUT_RESULTS_DB_PARTS_H
+#pragma once
 
 #include "bench/output/results_db.h"
 
@@ -32,5 +31,3 @@ int ls_results_query(ls_results *results, const char *sql, int *out);
 
 /** Makes the brief of each row; within a transaction. */
 ls_status ls_results_make_briefs(ls_results *results);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Columns, as `--columns KEY,..` names them. */
-#ifndef LS_BENCH_OUTPUT_ROW_COLUMNS_H
-#define LS_BENCH_OUTPUT_ROW_COLUMNS_H
+#pragma once
 
 #include "bench/output/format_parts.h"
 #include "bench/output/row_keys.h"
@@ -18,5 +17,3 @@ typedef struct ls_chosen {
 /** Reads "strategy,time.step_ms.median" (NULL: not given). What `out` points to itself stays valid
  * as long as it stays where it is. LS_CODE_USAGE as of ls_row_key_find. */
 ls_status ls_chosen_read(const char *keys, ls_chosen *out);
-
-#endif

@@ -11,8 +11,7 @@
  *   ~             the field's text contains the value.
  * A list's text is its elements joined by '+'.
  */
-#ifndef LS_BENCH_OUTPUT_ROW_FILTER_H
-#define LS_BENCH_OUTPUT_ROW_FILTER_H
+#pragma once
 
 #include "bench/output/row_keys.h"
 #include "common/base/status.h"
@@ -42,5 +41,3 @@ ls_status ls_since_read(const char *text, time_t now, char stamp[21]);
 
 /** Order of two values of a key, as of strcmp: numbers before texts; NULL after both. */
 int ls_value_order(const json_t *a, const json_t *b);
-
-#endif

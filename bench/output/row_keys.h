@@ -5,8 +5,7 @@
  * means the same whatever rows there are. What lies in `train.target` has its path only: an
  * accuracy is the one that was reached.
  */
-#ifndef LS_BENCH_OUTPUT_ROW_KEYS_H
-#define LS_BENCH_OUTPUT_ROW_KEYS_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -21,5 +20,3 @@ typedef struct ls_row_key {
 /** Finds the field. LS_CODE_USAGE, which names the option and lists candidates, where the name is
  *  unknown or that of several. The name has `length` characters. */
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, ls_row_key *out);
-
-#endif

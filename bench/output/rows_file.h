@@ -3,8 +3,7 @@
  * Rows file: rows of JSON lines, as --format jsonl prints them, or of a results database; which of
  * these a file is, its first bytes say.
  */
-#ifndef LS_BENCH_OUTPUT_ROWS_FILE_H
-#define LS_BENCH_OUTPUT_ROWS_FILE_H
+#pragma once
 
 #include "bench/output/results_db.h"
 
@@ -13,5 +12,3 @@
  *  NULL: it is refused like any other. */
 ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
                        void *context);
-
-#endif

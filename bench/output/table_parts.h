@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of the table: cells, which options differ, which columns fit, and what is said below. */
-#ifndef LS_BENCH_OUTPUT_TABLE_PARTS_H
-#define LS_BENCH_OUTPUT_TABLE_PARTS_H
+#pragma once
 
 #include "bench/output/format_parts.h"
 
@@ -102,5 +101,3 @@ void ls_table_rank(ls_writer *writer, const json_t *rows);
 
 /** What each row was compared with. */
 void ls_table_compare(ls_writer *writer, const json_t *rows);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whole file: a file that appears when all of it is written. */
-#ifndef LS_BENCH_OUTPUT_WHOLE_FILE_H
-#define LS_BENCH_OUTPUT_WHOLE_FILE_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -14,5 +13,3 @@
  */
 ls_status ls_whole_file(const char *path, ls_status (*write)(FILE *stream, void *context),
                         void *context);
-
-#endif

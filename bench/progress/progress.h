@@ -12,8 +12,7 @@
  * One for a command, which lends it to what it calls. NULL, where nothing is shown, is taken by
  * all functions.
  */
-#ifndef LS_BENCH_PROGRESS_PROGRESS_H
-#define LS_BENCH_PROGRESS_PROGRESS_H
+#pragma once
 
 #include "bench/progress/work_left.h"
 
@@ -51,5 +50,3 @@ void ls_progress_pause(ls_progress *progress);
 
 /** Removes the line, or prints the last state. Takes NULL. */
 void ls_progress_close(ls_progress *progress);
-
-#endif

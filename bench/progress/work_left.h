@@ -3,8 +3,7 @@
  * Work left: what a command has yet to do, in seconds. What was expected of each case is corrected
  * by what it and the others have taken so far. Knows no clock: it is told what passes.
  */
-#ifndef LS_BENCH_PROGRESS_WORK_LEFT_H
-#define LS_BENCH_PROGRESS_WORK_LEFT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void ls_work_end(ls_work *work, size_t index);
 
 /** Seconds to come; negative: nothing is known of it yet. */
 double ls_work_left(const ls_work *work);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Child: another program, run to its end, with what it said. */
-#ifndef LS_BENCH_REGRESS_CHILD_H
-#define LS_BENCH_REGRESS_CHILD_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -27,5 +26,3 @@ void ls_child_free(ls_child *child);
 
 /** The last line of its errors, without "lockstep: "; in `text`, which is returned. */
 char *ls_child_says(const ls_child *child, char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cases of a comparison, for the files beside this one. */
-#ifndef LS_BENCH_REGRESS_COMPARED_H
-#define LS_BENCH_REGRESS_COMPARED_H
+#pragma once
 
 #include "bench/output/format_parts.h"
 #include "bench/regress/child.h"
@@ -42,5 +41,3 @@ ls_status ls_regress_run(const ls_regress_task *task, int side, const char *cons
                          const char *const *after, uint64_t limit_ns, ls_child *out);
 
 ls_status ls_log_push(ls_log_list *list, double value);
-
-#endif

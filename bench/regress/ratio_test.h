@@ -17,8 +17,7 @@
  * the error that is spent (Lan and DeMets, Biometrika 70, 1983), and a look has what was spent
  * since the last one, so that the sum bounds the error, however looks depend on each other.
  */
-#ifndef LS_BENCH_REGRESS_RATIO_TEST_H
-#define LS_BENCH_REGRESS_RATIO_TEST_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -73,5 +72,3 @@ typedef struct ls_ratio_side {
  */
 void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
                        const ls_ratio_side *fresh, double drift, ls_ratio_result *out);
-
-#endif

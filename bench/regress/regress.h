@@ -5,8 +5,7 @@
  * A side is a results file or a program. Either way a case has rows of both: what is worse besides
  * the time is seen in the first row of each, and the time is judged by bench/regress/ratio_test.h.
  */
-#ifndef LS_BENCH_REGRESS_REGRESS_H
-#define LS_BENCH_REGRESS_REGRESS_H
+#pragma once
 
 #include "bench/output/format.h"
 #include "bench/output/results_db.h"
@@ -127,5 +126,3 @@ typedef struct ls_bisection {
  *  *exit_status: 1 found, 4 a range, 0 `bad` is not slower. */
 ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *bisection,
                             FILE *stream, int *exit_status);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Case keys: what rows have in common, and what tells them apart, as text. */
-#ifndef LS_BENCH_REPORT_CASE_KEYS_H
-#define LS_BENCH_REPORT_CASE_KEYS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
  * `out` has LS_LABEL_SIZE. */
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Drawing: figures (figures.h) to files by gnuplot, and as text for a page. */
-#ifndef LS_BENCH_REPORT_DRAW_H
-#define LS_BENCH_REPORT_DRAW_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -25,5 +24,3 @@ char *ls_draw_dress(const json_t *figure, const char *folder);
 
 /** CSS by which the pictures turn dark. */
 void ls_draw_dark_style(FILE *stream);
-
-#endif

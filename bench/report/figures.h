@@ -11,8 +11,7 @@
  *               the place in the categories; style is a place in the palette, -1 a peer's, -2 that
  *               of what would be: a dashed line; shown: what is drawn in place of the name
  */
-#ifndef LS_BENCH_REPORT_FIGURES_H
-#define LS_BENCH_REPORT_FIGURES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -98,5 +97,3 @@ extern const ls_row_parts ls_parts_of_step, ls_parts_of_memory;
 
 /** The value of part `index`; `fallback` where the row has none. */
 double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Page: index.html and report.md of the same rows. */
-#ifndef LS_BENCH_REPORT_PAGE_H
-#define LS_BENCH_REPORT_PAGE_H
+#pragma once
 
 #include "bench/report/report.h"
 
@@ -40,5 +39,3 @@ void ls_page_plan(FILE *stream, const ls_page *page);
 
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Which picture there is, the rows decide; what is left out is said with the reason. gnuplot draws.
  */
-#ifndef LS_BENCH_REPORT_REPORT_H
-#define LS_BENCH_REPORT_REPORT_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -26,5 +25,3 @@ typedef struct ls_report_options {
 /** Borrows the rows (an array, oldest first). LS_CODE_MISSING where the folder cannot be written,
  *  or gnuplot is missing: then page, tables and data are there all the same. */
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options);
-
-#endif

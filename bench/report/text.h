@@ -4,8 +4,7 @@
  * (control characters, what XML has not) becomes a blank; what a language reads as its own is
  * escaped in that language's way.
  */
-#ifndef LS_BENCH_REPORT_TEXT_H
-#define LS_BENCH_REPORT_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ size_t ls_text_step(const char *c);
 /** Appends; what does not fit is cut between two characters. Returns `out`. */
 char *ls_text_add(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -3,8 +3,7 @@
  * Selection: the rows of a results file that --where, --since and --last leave, in the order of
  * their time, or of --sort. What verbs of `results` share.
  */
-#ifndef LS_BENCH_RESULTS_SELECT_H
-#define LS_BENCH_RESULTS_SELECT_H
+#pragma once
 
 #include "bench/cli/option_set.h"
 #include "bench/output/format_parts.h"
@@ -31,5 +30,3 @@ ls_status ls_selection_each(const ls_selection *selection, ls_results *results, 
 /** The row that a person names: an id, the beginning of one, "last", "last~2" (two before it).
  *  Owned by the caller (json_decref). */
 ls_status ls_selection_one(ls_results *results, const char *name, json_t **out);
-
-#endif

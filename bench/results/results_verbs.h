@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Verbs of `results`: what results_command.c dispatches to. Each prints to standard output. */
-#ifndef LS_BENCH_RESULTS_VERBS_H
-#define LS_BENCH_RESULTS_VERBS_H
+#pragma once
 
 #include "bench/results/results_select.h"
 #include "bench/output/row_columns.h"
@@ -44,5 +43,3 @@ char *ls_results_bound(const json_t *row);
 ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows);
 ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows);
 ls_status ls_export_mlperf(FILE *stream, const json_t *rows);
-
-#endif

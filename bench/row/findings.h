@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings: what a series of times has that one figure with an interval does not say. */
-#ifndef LS_BENCH_ROW_FINDINGS_H
-#define LS_BENCH_ROW_FINDINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slow
 /** Autocorrelation: that of neighbours among `medians` [n] is over 0.5, and over 2.5 / sqrt(n),
  *  which chance gives in 1%. Sets `*by`. Never of fewer than 8. */
 bool ls_find_autocorrelation(const double *medians, size_t n, double *by);
-
-#endif

@@ -3,8 +3,7 @@
  * Noise of the machine: what others do on it while a case is measured. Read before and after, from
  * /proc and /sys; what cannot be read there is taken for quiet.
  */
-#ifndef LS_BENCH_ROW_NOISE_H
-#define LS_BENCH_ROW_NOISE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void ls_noise_read(ls_noise_reading *out);
  */
 bool ls_noise_between(const ls_noise_reading *before, const ls_noise_reading *after, int used,
                       bool alone, char *words, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Provenance: the group of a row that says what ran, from which source, built how, and where. */
-#ifndef LS_BENCH_ROW_PROVENANCE_H
-#define LS_BENCH_ROW_PROVENANCE_H
+#pragma once
 
 #include "common/device/device.h"
 #include "common/device/machine.h"
@@ -41,5 +40,3 @@ typedef struct ls_library {
 
 /** What this build stands on, with the versions that are loaded (libraries.c); how many. */
 size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST]);
-
-#endif

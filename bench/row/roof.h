@@ -8,8 +8,7 @@
  * ones say little), library and number of cores (per GPU and arithmetic), and kept in the user's
  * cache folder ($XDG_CACHE_HOME or ~/.cache, lockstep/roofs.json); never before the steps of a run.
  */
-#ifndef LS_BENCH_ROW_ROOF_H
-#define LS_BENCH_ROW_ROOF_H
+#pragma once
 
 #include "common/device/device.h"
 #include "common/kernel/kernel.h"
@@ -27,5 +26,3 @@ ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math
 
 /** What the harness itself costs a step on this device: nanoseconds of one finish_step. */
 ls_status ls_harness_cost(ls_device *device, double *ns);
-
-#endif

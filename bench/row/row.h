@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Row: the figures of a case as one JSON object, schema 1. A field that does not apply is absent.
  */
-#ifndef LS_BENCH_ROW_ROW_H
-#define LS_BENCH_ROW_ROW_H
+#pragma once
 
 #include "bench/row/row_facts.h"
 #include "bench/row/row_id.h"
@@ -39,5 +38,3 @@ ls_code ls_row_code(const json_t *row);
  * each rank has, and whether any cores are shared.
  */
 ls_status ls_row_join(const ls_processes *processes, json_t *row);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a row is made of. */
-#ifndef LS_BENCH_ROW_ROW_FACTS_H
-#define LS_BENCH_ROW_ROW_FACTS_H
+#pragma once
 
 #include "bench/gate/gate.h"
 #include "bench/train/trial.h"
@@ -31,5 +30,3 @@ json_t *ls_row_case(const ls_row_facts *facts);
 
 /** Adds what servers saw and did, where some served: lead, staleness, dropped, server_load. */
 void ls_row_put_ps(json_t *row, const ls_trial *trial);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Row id: the unique name of a row of figures, and the time at which it was made. */
-#ifndef LS_BENCH_ROW_ROW_ID_H
-#define LS_BENCH_ROW_ROW_ID_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -14,5 +13,3 @@ typedef struct ls_row_id {
 
 /** LS_CODE_MISSING where the system gives no time or no random bits. */
 ls_status ls_row_id_make(ls_row_id *out);
-
-#endif

@@ -11,8 +11,7 @@
  * noise alone 2 to 5% have a change (n = 4 to 40); a change of 8 s in the middle of 10 is found in
  * 99%. Fewer than four figures have none.
  */
-#ifndef LS_BENCH_STATISTICS_LEVEL_CHANGES_H
-#define LS_BENCH_STATISTICS_LEVEL_CHANGES_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -22,5 +21,3 @@
 /** Sets changes[i] where a level begins with values[i]; never that of 0. Both have n elements, and
  *  the values are finite. Takes n^2 time. */
 ls_status ls_level_changes(const double *values, size_t n, bool *changes);
-
-#endif

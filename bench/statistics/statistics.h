@@ -7,8 +7,7 @@
  * of Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50,
  * 1996. The median is the quantile 0.5.
  */
-#ifndef LS_BENCH_STATISTICS_STATISTICS_H
-#define LS_BENCH_STATISTICS_STATISTICS_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -66,5 +65,3 @@ size_t ls_statistics_group(const double *times, size_t n, size_t together, doubl
 
 /** One line for the row: what `ci95` is. Static text. */
 const char *ls_statistics_meaning(void);
-
-#endif

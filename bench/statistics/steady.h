@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Steady: from which step on a block's steps are what the rest of them are. */
-#ifndef LS_BENCH_STATISTICS_STEADY_H
-#define LS_BENCH_STATISTICS_STEADY_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -14,5 +13,3 @@
  * block is. 0 where there are fewer than 8.
  */
 ls_status ls_steady_from(const double *times, size_t n, size_t *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tests of options share: registries of their own, and lines that are taken or refused. */
-#ifndef LS_BENCH_TESTS_OPTION_FIXTURE_H
-#define LS_BENCH_TESTS_OPTION_FIXTURE_H
+#pragma once
 
 #include "bench/cli/options.h"
 
@@ -133,5 +132,3 @@ static inline void assert_refused(ls_code code, const char *line, const char *co
 #define REFUSED(code, line, ...)                                                                   \
     assert_refused(code, line, (const char *const[]){__VA_ARGS__, NULL})
 #define USAGE(line, ...) REFUSED(LS_CODE_USAGE, line, __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tests of the results database share: a folder that is removed, rows, and refusals. */
-#ifndef LS_BENCH_TESTS_RESULTS_FIXTURE_H
-#define LS_BENCH_TESTS_RESULTS_FIXTURE_H
+#pragma once
 
 #include "bench/output/results_db.h"
 
@@ -112,5 +111,3 @@ static void run_sql(const char *path, const char *sql)
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
-
-#endif

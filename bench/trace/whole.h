@@ -8,8 +8,7 @@
  * lanes each. Where workers are by themselves there is no such end, and the window is all that was
  * done.
  */
-#ifndef LS_BENCH_TRACE_WHOLE_H
-#define LS_BENCH_TRACE_WHOLE_H
+#pragma once
 
 #include "bench/train/session.h"
 #include "impl/step/trace.h"
@@ -79,5 +78,3 @@ void ls_whole_trace_close(ls_whole_trace *whole);
 ls_status ls_whole_trace_window(ls_whole_trace *whole, bool together);
 ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool together);
 ls_status ls_whole_trace_path(ls_whole_trace *whole);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A trace as a file of Chrome's format, which Perfetto and chrome://tracing open. */
-#ifndef LS_BENCH_TRACE_WRITE_H
-#define LS_BENCH_TRACE_WRITE_H
+#pragma once
 
 #include "bench/trace/whole.h"
 
@@ -16,5 +15,3 @@ ls_status ls_trace_writable(const char *path);
  * threads, those of a rank.
  */
 ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other);
-
-#endif

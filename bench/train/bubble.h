@@ -6,8 +6,7 @@
  * the measured share, and of the one that the schedule gives for the stages' times in that round.
  * Both shares are of one and the same round, so what slows a round down is in both.
  */
-#ifndef LS_BENCH_TRAIN_BUBBLE_H
-#define LS_BENCH_TRAIN_BUBBLE_H
+#pragma once
 
 #include "common/device/device.h"
 #include "impl/pipeline_schedule.h"
@@ -22,5 +21,3 @@ typedef struct ls_bubble {
  *  took the most time: the one that begins and ends its steps. */
 ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *stages,
                             ls_bubble *out);
-
-#endif

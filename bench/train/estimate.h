@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Estimate: what a case will take, before it runs. */
-#ifndef LS_BENCH_TRAIN_ESTIMATE_H
-#define LS_BENCH_TRAIN_ESTIMATE_H
+#pragma once
 
 #include "bench/case/case_plan.h"
 #include "bench/progress/work_left.h"
@@ -48,5 +47,3 @@ void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
 /** Seconds that the gate takes to look at the plain kernels: once for a model and batch, so 0 where
  *  a case before this one has the same. */
 double ls_estimate_kernels(const ls_case *cases, size_t index);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Interrupt: SIGINT and SIGTERM ask the program to finish its step, keep what is done, and end. */
-#ifndef LS_BENCH_TRAIN_INTERRUPT_H
-#define LS_BENCH_TRAIN_INTERRUPT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ void ls_interrupt_install(void);
 
 /** Whether a signal has come. Looked at between blocks of steps. */
 bool ls_interrupted(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Session: a strategy at work on opened devices; the candidate, or a judge of it. */
-#ifndef LS_BENCH_TRAIN_SESSION_H
-#define LS_BENCH_TRAIN_SESSION_H
+#pragma once
 
 #include "bench/case/workplace.h"
 #include "bench/train/session_memory.h"
@@ -84,5 +83,3 @@ bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
 /** The same of the parameters [elements] after `steps` steps. */
 bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
                         char reason[LS_REASON_SIZE]);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A session's memory: what it needs on each device, by formula, and what its steps take and keep.
  */
-#ifndef LS_BENCH_TRAIN_SESSION_MEMORY_H
-#define LS_BENCH_TRAIN_SESSION_MEMORY_H
+#pragma once
 
 #include "bench/train/session_state.h"
 
@@ -68,5 +67,3 @@ void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t st
 /** Bytes a step: what devices keep, and what three puts of four make the heap grow by at least: a
  *  library that takes some memory now and then is no leak. Sorts growth->heap. */
 double ls_growth_per_step(const ls_growth *growth);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of a session; what is done with it: session.h, session_watch.h. */
-#ifndef LS_BENCH_TRAIN_SESSION_STATE_H
-#define LS_BENCH_TRAIN_SESSION_STATE_H
+#pragma once
 
 #include "bench/case/case_plan.h"
 #include "common/device/link.h"
@@ -23,5 +22,3 @@ typedef struct ls_session {
     uint64_t setup_ns;             /**< time that opening took */
     double put_ns; /**< host time to put a step, of the first of the latest ls_session_steps */
 } ls_session;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A session's devices under a watch (common/device/watch.h): --timeout where ranks are devices of
  * one process, and of GPUs. */
-#ifndef LS_BENCH_TRAIN_SESSION_WATCH_H
-#define LS_BENCH_TRAIN_SESSION_WATCH_H
+#pragma once
 
 #include "bench/train/session_state.h"
 
@@ -16,5 +15,3 @@ void ls_session_autopsy(const ls_session *session);
 
 /** A rank's devices hang from here on (--inject hang); one device where the case has one rank. */
 ls_status ls_session_hang(const ls_session *session, int rank);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kernel each operation of a step got. */
-#ifndef LS_BENCH_TRAIN_STEP_KERNELS_H
-#define LS_BENCH_TRAIN_STEP_KERNELS_H
+#pragma once
 
 #include "impl/strategy.h"
 
@@ -9,5 +8,3 @@
 
 /** {operation: kernel, ...}, owned by the caller. */
 json_t *ls_step_kernels(const ls_run *run);
-
-#endif

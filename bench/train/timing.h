@@ -3,8 +3,7 @@
  * Timing of single operations: repetitions run from one program on a device's queue, between marks
  * of the device's own clock, so that neither the host nor its calls are in the figure.
  */
-#ifndef LS_BENCH_TRAIN_TIMING_H
-#define LS_BENCH_TRAIN_TIMING_H
+#pragma once
 
 #include "bench/statistics/statistics.h"
 #include "common/kernel/kernel.h"
@@ -34,5 +33,3 @@ ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int ro
 
 /** Device memory of `count` floats, filled with small values that differ (no denormals). */
 ls_status ls_bench_floats(ls_bench *bench, size_t count, float **out);
-
-#endif

@@ -8,8 +8,7 @@
  * the difference of two such readings; the first step after a pause counts from a mark that the
  * device makes right before it.
  */
-#ifndef LS_BENCH_TRAIN_TRIAL_H
-#define LS_BENCH_TRAIN_TRIAL_H
+#pragma once
 
 #include "bench/progress/progress.h"
 #include "bench/train/session.h"
@@ -131,5 +130,3 @@ ls_status ls_trial_profile(ls_trial *trial);
 ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out);
 
 void ls_trial_close(ls_trial *trial);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of a step's parts: of the row's waterfall, of a trace's, of the gap to n devices. */
-#ifndef LS_BENCH_TRAIN_WATERFALL_H
-#define LS_BENCH_TRAIN_WATERFALL_H
+#pragma once
 
 #include "common/device/device.h"
 
@@ -22,5 +21,3 @@ json_t *ls_waterfall_group(const double ms[LS_TIME_USES]);
  *  devices of `single` that lose nothing would take, whose step is "ideal_step_ms". `ideal`: parts
  *  of that step. */
 json_t *ls_waterfall_gap(const double ms[LS_TIME_USES], const double ideal[LS_WATERFALL_PARTS]);
-
-#endif

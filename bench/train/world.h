@@ -3,8 +3,7 @@
  * World: the processes of a command, which take every decision together: each calls these at the
  * same places. `comm` is ls_processes.comm, or NULL for a process alone, where they do nothing.
  */
-#ifndef LS_BENCH_TRAIN_WORLD_H
-#define LS_BENCH_TRAIN_WORLD_H
+#pragma once
 
 #include "common/comm/processes.h"
 
@@ -28,5 +27,3 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 /** Texts of all ranks, for rank 0 to use: texts[r] is owned by the caller; the others get none.
  *  `ready`, taken over, is whether this rank has its text: where one has not, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The monotonic clock that every duration in the suite is taken from. */
-#ifndef LS_COMMON_BASE_CLOCK_H
-#define LS_COMMON_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -19,5 +18,3 @@ void ls_clock_sleep(uint64_t ns);
  *  the calling thread's timer slack to 1 ns: on a virtual machine it then woke 19 us late, not 67.
  */
 void ls_clock_sleep_until(uint64_t ns);
-
-#endif

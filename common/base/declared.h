@@ -4,8 +4,7 @@
  * the code that reads it. From the declaration come the option of the command line, the key of a
  * plan, its line of help, its refusals, and the field of a row ("ps-mode" is `case.ps_mode`).
  */
-#ifndef LS_COMMON_BASE_DECLARED_H
-#define LS_COMMON_BASE_DECLARED_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -85,5 +84,3 @@ bool ls_declared_has(const ls_declared_option *const *list, const ls_declared_op
 
 /** Takes the values of the list's options out. */
 void ls_declared_clear(ls_declared_values *values, const ls_declared_option *const *list);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Digests of bits: XXH3 of the xxHash library, which is fast enough to hash every parameter. */
-#ifndef LS_COMMON_BASE_DIGEST_H
-#define LS_COMMON_BASE_DIGEST_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -21,5 +20,3 @@ void ls_digest_close(ls_digest *digest);
 
 /** Version of the hash library that is loaded, "0.8.1". Returns `text`. */
 const char *ls_digest_version(char text[32]);
-
-#endif

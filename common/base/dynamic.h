@@ -3,8 +3,7 @@
  * Libraries that are loaded when they are first used: those of a GPU, which a machine without one
  * has not, and without which the program must start all the same.
  */
-#ifndef LS_COMMON_BASE_DYNAMIC_H
-#define LS_COMMON_BASE_DYNAMIC_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -36,5 +35,3 @@ bool ls_dynamic_absent(const ls_dynamic *library);
 
 /** Takes NULL. The code stays in the process: these libraries do not like to be taken out. */
 void ls_dynamic_unload(void *handle);
-
-#endif

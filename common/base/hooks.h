@@ -15,8 +15,7 @@
  * more can be done on it. Or of the sessions that are opened to train the one of that number, from
  * 0, cannot be.
  */
-#ifndef LS_COMMON_BASE_HOOKS_H
-#define LS_COMMON_BASE_HOOKS_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -132,7 +131,5 @@ static inline void ls_hooks_thread(void)
 static inline void ls_hooks_pause(void)
 {
 }
-
-#endif
 
 #endif

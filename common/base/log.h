@@ -3,8 +3,7 @@
  * Log: lines for people, on one stream. Rows of figures never pass through here, and nothing in a
  * timed step logs.
  */
-#ifndef LS_COMMON_BASE_LOG_H
-#define LS_COMMON_BASE_LOG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -20,5 +19,3 @@ typedef struct ls_log {
 /** Writes "lockstep: <text>\n" when `level` is at most the log's own. */
 void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

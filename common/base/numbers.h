@@ -3,8 +3,7 @@
  * Checked size arithmetic, and the numbers of the command line: integers, reals, byte sizes,
  * durations and rates. Nothing is accepted in part: "12x", "", "1e999" and "nan" are refused.
  */
-#ifndef LS_COMMON_BASE_NUMBERS_H
-#define LS_COMMON_BASE_NUMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ bool ls_parse_bandwidth(const char *text, double *out_bytes_per_s);
 
 /** Writes a byte size for people: "1.5 MiB". `text` holds at least 32 bytes; returns it. */
 char *ls_format_bytes(double bytes, char text[32]);
-
-#endif

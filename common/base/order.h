@@ -8,8 +8,7 @@
  * Z_a x Z_b with cycle walking), so any position is found in constant time and memory, on any
  * device, with no list to shuffle, keep, send, or wait for.
  */
-#ifndef LS_COMMON_BASE_ORDER_H
-#define LS_COMMON_BASE_ORDER_H
+#pragma once
 
 #include "common/base/philox.h"
 
@@ -47,5 +46,3 @@ void ls_order_epoch_samples(const ls_order_epoch *epoch, uint64_t first, uint64_
  *  new) is used where it fits, and left at the last epoch touched. */
 void ls_order_samples(const ls_sample_order *order, uint64_t position, uint64_t count,
                       ls_order_epoch *cache, uint32_t *out);
-
-#endif

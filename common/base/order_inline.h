@@ -4,8 +4,7 @@
  * cpu kernels once more per instruction set, the cuda kernels for GPUs. Integer arithmetic, save
  * one division by way of a double reciprocal that is exact here, so all give the same numbers.
  */
-#ifndef LS_COMMON_BASE_ORDER_INLINE_H
-#define LS_COMMON_BASE_ORDER_INLINE_H
+#pragma once
 
 #include "common/base/device_fn.h"
 #include "common/base/order.h"
@@ -128,5 +127,3 @@ static inline void ls_order_fill(const ls_sample_order *order, uint64_t position
         count -= run;
     }
 }
-
-#endif

@@ -4,8 +4,7 @@
  * numbers: as easy as 1, 2, 3", SC'11). A number is a function of (seed, stream, index) alone: not
  * of who asks, in which order, or on how many devices.
  */
-#ifndef LS_COMMON_BASE_PHILOX_H
-#define LS_COMMON_BASE_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ float ls_random_uniform(ls_random random, uint64_t index);
 /** out[i] = low + (high - low) * uniform(first + i), in float32; one counter per four numbers. */
 void ls_random_fill(ls_random random, uint64_t first, uint64_t count, float low, float high,
                     float *out);
-
-#endif

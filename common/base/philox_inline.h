@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The numbers of philox.h, inline, for hosts and GPUs. Constants from the paper's table 2 and its
  * Weyl sequence. */
-#ifndef LS_COMMON_BASE_PHILOX_INLINE_H
-#define LS_COMMON_BASE_PHILOX_INLINE_H
+#pragma once
 
 #include "common/base/device_fn.h"
 #include "common/base/philox.h"
@@ -44,5 +43,3 @@ LS_DEVICE_FN uint32_t ls_random_word(ls_random random, uint64_t index)
     ls_random_block(random, index / 4, words);
     return words[index % 4];
 }
-
-#endif

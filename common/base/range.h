@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Range: some elements of a flat buffer. */
-#ifndef LS_COMMON_BASE_RANGE_H
-#define LS_COMMON_BASE_RANGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
 typedef struct ls_range {
     size_t first, count; /**< elements */
 } ls_range;
-
-#endif

@@ -4,8 +4,7 @@
  * by name, the errors that list what is valid, `lockstep list`, and the tests that run over every
  * entry.
  */
-#ifndef LS_COMMON_BASE_REGISTRY_H
-#define LS_COMMON_BASE_REGISTRY_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -35,5 +34,3 @@ char *ls_registry_names(const ls_registry *registry, char *text, size_t size);
 
 /** LS_CODE_USAGE with the valid names. */
 ls_status ls_registry_refuse(const ls_registry *registry, const char *text);
-
-#endif

@@ -6,8 +6,7 @@
  * posting costs a store and a load while nobody sleeps. Queues, events and communicators are built
  * on this one way of waiting.
  */
-#ifndef LS_COMMON_BASE_SIGNAL_H
-#define LS_COMMON_BASE_SIGNAL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ static inline void ls_cpu_relax(void)
     __asm__ volatile("yield");
 #endif
 }
-
-#endif

@@ -10,8 +10,7 @@
  * The function that detects a failure makes the status; callers relay it (LS_TRY) or drop it with
  * ls_status_free. There is no global "last error", so threads and ranks cannot mix theirs.
  */
-#ifndef LS_COMMON_BASE_STATUS_H
-#define LS_COMMON_BASE_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ ls_status ls_status_first(ls_status first, ls_status second) __attribute__((warn
         if (try_status_)                                                                           \
             return try_status_;                                                                    \
     } while (0)
-
-#endif

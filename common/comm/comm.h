@@ -14,8 +14,7 @@
  * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs. It stays
  * so. Ranks read each other's memory: release it after every rank's queue has been waited for.
  */
-#ifndef LS_COMMON_COMM_COMM_H
-#define LS_COMMON_COMM_COMM_H
+#pragma once
 
 #include "common/base/registry.h"
 #include "common/base/status.h"
@@ -240,5 +239,3 @@ ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offse
 ls_traffic ls_broadcast_formula(int ranks, size_t count);
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts);
 ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts);
-
-#endif

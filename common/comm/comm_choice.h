@@ -3,8 +3,7 @@
  * What a job chooses of communicators, by name, and what these count. How ranks exchange is in
  * comm.h, which whoever trains needs not know.
  */
-#ifndef LS_COMMON_COMM_COMM_CHOICE_H
-#define LS_COMMON_COMM_COMM_CHOICE_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -38,5 +37,3 @@ ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out);
 /** Sets *out to the algorithm of this name, which is static: "ring", "tree", "canonical" (of exact
  *  mode), ... LS_CODE_USAGE with the valid names where there is none. */
 ls_status ls_allreduce_find(const char *name, const ls_allreduce **out);
-
-#endif

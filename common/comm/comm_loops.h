@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The loops that add. */
-#ifndef LS_COMMON_COMM_COMM_LOOPS_H
-#define LS_COMMON_COMM_COMM_LOOPS_H
+#pragma once
 
 #include "common/base/range.h"
 
@@ -10,5 +9,3 @@ void ls_loop_add(float *to, const float *from, size_t count);
 
 /** data[q][i] = ((data[0][i] + data[1][i]) + data[2][i]) ... for each q, i in the range. */
 void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range);
-
-#endif

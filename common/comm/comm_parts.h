@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the collectives share: putting exchanges, and parts of ranges. */
-#ifndef LS_COMMON_COMM_COMM_PARTS_H
-#define LS_COMMON_COMM_COMM_PARTS_H
+#pragma once
 
 #include "common/comm/comm.h"
 #include "common/comm/comm_loops.h"
@@ -81,5 +80,3 @@ extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tre
 extern const ls_comm_backend ls_comm_thread, ls_comm_device;
 extern const ls_comm_backend ls_comm_mpi;  /* in builds with MPI */
 extern const ls_comm_backend ls_comm_nccl; /* where LS_HAS_NCCL */
-
-#endif

@@ -4,8 +4,7 @@
  * that say something to each other allocate nothing. Zero-filled there are none; a block that is
  * larger than a spare one is the system's each time. The caller holds a lock.
  */
-#ifndef LS_COMMON_COMM_COMM_SPARES_H
-#define LS_COMMON_COMM_COMM_SPARES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -58,5 +57,3 @@ static inline void ls_spares_close(ls_spares *spares)
         free(block);
     }
 }
-
-#endif

@@ -4,8 +4,7 @@
  * queues adds with. Float32, every element by itself and in the order of the steps, so that a
  * result depends on neither range, alignment nor device. A processor's loops or a GPU's kernel.
  */
-#ifndef LS_COMMON_COMM_COMM_SUMS_H
-#define LS_COMMON_COMM_COMM_SUMS_H
+#pragma once
 
 #include "common/comm/sum_step.h"
 #include "common/device/device.h"
@@ -20,5 +19,3 @@ ls_status ls_sums_load(ls_device *device);
  */
 ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_step *steps,
                        size_t step_count, size_t count, ls_op **out);
-
-#endif

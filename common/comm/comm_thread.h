@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread back end's own types, shared by its files: queues (comm_thread.c,
  * comm_thread_direct.c), host calls (comm_thread_host.c). */
-#ifndef LS_COMMON_COMM_COMM_THREAD_H
-#define LS_COMMON_COMM_COMM_THREAD_H
+#pragma once
 
 #include "common/base/signal.h"
 #include "common/comm/comm_parts.h"
@@ -97,5 +96,3 @@ ls_status ls_comm_thread_receive(ls_comm *comm, int from, int tag, void *data, s
 ls_status ls_comm_thread_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                      size_t *bytes);
 ls_status ls_comm_thread_test_any(ls_comm *comm, int tag, bool *ready);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The communicator's one kernel, as a function that launches it: C on one side, CUDA on the other
  * (cuda/gpu_sums.cu). Not yet run on a GPU; test_sums_emulated runs the same source on a CPU. */
-#ifndef LS_COMMON_COMM_GPU_SUMS_H
-#define LS_COMMON_COMM_GPU_SUMS_H
+#pragma once
 
 #include "common/comm/sum_step.h"
 
@@ -24,6 +23,4 @@ int ls_gpu_pulse(void *stream, unsigned *word);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

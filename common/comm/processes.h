@@ -5,8 +5,7 @@
  * MPI's own header stands in common/comm/mpi alone; whoever needs to know where this process is
  * among the others asks here. A build without MPI has the same calls: nothing is ever launched.
  */
-#ifndef LS_COMMON_COMM_PROCESSES_H
-#define LS_COMMON_COMM_PROCESSES_H
+#pragma once
 
 #include "common/comm/comm.h"
 
@@ -91,5 +90,3 @@ void ls_processes_autopsy(const ls_processes *processes);
 /** After every communicator is closed. `in_order`: all processes come here; else the launcher is
  *  told to end them all with this exit status, and the call does not return. */
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status);
-
-#endif

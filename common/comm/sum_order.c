@@ -2,6 +2,7 @@
 /* Orders of sums; see sum_order.h. */
 #include "common/comm/sum_order.h"
 
+#include "common/base/grow.h"
 #include "common/comm/comm_loops.h"
 
 #include <stdlib.h>
@@ -13,14 +14,7 @@ ls_status ls_sum_order_add(ls_sum_order *order, const ls_order_step *step)
         order->sums = step->into + 1;
     if (!step->count)
         return LS_OK;
-    if (order->count == order->capacity) {
-        const size_t capacity = order->capacity ? 2 * order->capacity : 64;
-        ls_order_step *more = realloc(order->steps, capacity * sizeof *more);
-        if (!more)
-            return ls_fail_memory("sum", capacity * sizeof *more);
-        order->steps = more;
-        order->capacity = capacity;
-    }
+    LS_TRY(ls_grow("sum", &order->steps, order->count, sizeof *step));
     order->steps[order->count++] = *step;
     return LS_OK;
 }

@@ -7,8 +7,7 @@
  * Sum 0 is the result. x + y and y + x have the same bits, so which of two is added to which does
  * not matter; what is added to what does.
  */
-#ifndef LS_COMMON_COMM_SUM_ORDER_H
-#define LS_COMMON_COMM_SUM_ORDER_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -28,7 +27,7 @@ typedef struct ls_order_step {
 /** All zero is one without steps. */
 typedef struct ls_sum_order {
     ls_order_step *steps;
-    size_t count, capacity;
+    size_t count;
     int sums; /**< how many there are */
 } ls_sum_order;
 
@@ -42,5 +41,3 @@ void ls_sum_order_close(ls_sum_order *order);
 
 /** What a step does: sums[s] and input are as long as the order's last element. */
 void ls_order_step_take(const ls_order_step *step, const float *input, float *const *sums);
-
-#endif

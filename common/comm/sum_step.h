@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A step of a sum on a device: what comm_sums.h puts and gpu_sums.h launches. */
-#ifndef LS_COMMON_COMM_SUM_STEP_H
-#define LS_COMMON_COMM_SUM_STEP_H
+#pragma once
 
 /** to = a + b; b NULL: to = a. All [count] of the operation; each equal to or apart from another.
  */
@@ -9,5 +8,3 @@ typedef struct ls_sum_step {
     float *to;
     const float *a, *b;
 } ls_sum_step;
-
-#endif

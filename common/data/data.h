@@ -3,8 +3,7 @@
  * Data sets: whole in host memory, images as bytes, read and checked before the first step.
  * Batches are gathered from them by an operation of the device's own queue (kernel.h, gather).
  */
-#ifndef LS_COMMON_DATA_DATA_H
-#define LS_COMMON_DATA_DATA_H
+#pragma once
 
 #include "common/base/declared.h"
 #include "common/base/registry.h"
@@ -96,5 +95,3 @@ extern const ls_registry ls_data_sources; /**< of ls_data_source */
 
 /** How images that are larger than the model's are cropped: cifar10.c. */
 extern const ls_declared_option ls_option_augment;
-
-#endif

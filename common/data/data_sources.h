@@ -3,8 +3,7 @@
  * What the sources of data (mnist.c, synthetic.c, file.c, text.c) share. A source is one file that
  * defines an ls_data_source, and one line in data_sources.c.
  */
-#ifndef LS_COMMON_DATA_DATA_SOURCES_H
-#define LS_COMMON_DATA_DATA_SOURCES_H
+#pragma once
 
 #include "common/data/data.h"
 #include "common/data/safetensors.h"
@@ -29,5 +28,3 @@ ls_status ls_array_allocate(const char *where, ls_array_type type, size_t sample
 
 /** Gives `file` to `data`, which closes it; the float32 arrays of the splits lie in it. */
 void ls_data_adopt(ls_data *data, ls_tensor_file *file);
-
-#endif

@@ -5,8 +5,7 @@
  * Four bytes 0, 0, type, rank; `rank` big-endian 32-bit sizes; the elements. Only type 0x08
  * (unsigned bytes) is read.
  */
-#ifndef LS_COMMON_DATA_IDX_H
-#define LS_COMMON_DATA_IDX_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -30,5 +29,3 @@ ls_status ls_idx_read(const char *path, ls_idx *out);
 
 /** Version of the zlib that is loaded: "1.2.13". Static text. */
 const char *ls_idx_zlib_version(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Raw: files as bytes, and the memory that data are kept in. Shared by the readers of common/data.
  */
-#ifndef LS_COMMON_DATA_RAW_H
-#define LS_COMMON_DATA_RAW_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -30,5 +29,3 @@ void ls_raw_close(ls_raw_file *file);
  * `where` names what for.
  */
 ls_status ls_raw_allocate(const char *where, size_t bytes, void **out);
-
-#endif

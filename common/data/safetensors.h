@@ -6,8 +6,7 @@
  * header as JSON {name: {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
  * "__metadata__": {..}}, then the bytes that the offsets count from.
  */
-#ifndef LS_COMMON_DATA_SAFETENSORS_H
-#define LS_COMMON_DATA_SAFETENSORS_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -52,5 +51,3 @@ ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t co
 /** Whether ls_tensors_write could make the file: its failure, found before there is much to lose.
  *  Makes and removes a file beside it. */
 ls_status ls_tensors_writable(const char *path);
-
-#endif

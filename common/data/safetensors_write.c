@@ -62,7 +62,7 @@ static ls_status check_tensor(const char *path, const json_t *header, const ls_t
     return LS_OK;
 }
 
-/* The header as text, padded to a multiple of 8 bytes. */
+/* The header as text. */
 static ls_status make_header(const char *path, const ls_tensor *tensors, size_t count, char **out)
 {
     json_t *header = json_object();
@@ -77,19 +77,9 @@ static ls_status make_header(const char *path, const ls_tensor *tensors, size_t 
                              "its header; a plain name works",
                              tensors[i].name);
     }
-    char *text = status ? NULL : json_dumps(header, JSON_COMPACT);
+    *out = status ? NULL : json_dumps(header, JSON_COMPACT);
     json_decref(header);
-    LS_TRY(status);
-    size_t length = text ? strlen(text) : 0, padded = (length + 7) / 8 * 8;
-    char *grown = text ? realloc(text, padded + 1) : NULL;
-    if (!grown) {
-        free(text);
-        return ls_fail_memory(path, padded);
-    }
-    memset(grown + length, ' ', padded - length);
-    grown[padded] = 0;
-    *out = grown;
-    return LS_OK;
+    return status || *out ? status : ls_fail_memory(path, count * sizeof *tensors);
 }
 
 /* Sets errno, and says so, where not all could be written. */
@@ -110,8 +100,10 @@ static bool write_all(int fd, const void *bytes, size_t size)
 
 static bool write_contents(int fd, const char *header, const ls_tensor *tensors, size_t count)
 {
-    uint64_t length = strlen(header);
-    bool well = write_all(fd, &length, sizeof length) && write_all(fd, header, length);
+    const size_t length = strlen(header);
+    const uint64_t padded = (length + 7) / 8 * 8;
+    bool well = write_all(fd, &padded, sizeof padded) && write_all(fd, header, length) &&
+                write_all(fd, "       ", padded - length);
     for (size_t i = 0; i < count && well; i++)
         well = write_all(fd, tensors[i].data, tensors[i].count * sizeof(float));
     return well && fsync(fd) == 0;
@@ -142,38 +134,29 @@ static void flush_directory(char *path)
     }
 }
 
-/* `target` is where the file really lies. */
+/* `target` is where the file really lies. Without a header it is only seen whether it could be. */
 static ls_status replace(char *target, const char *header, const ls_tensor *tensors, size_t count)
 {
-    static const char why[] = "cannot be written: %s; a writable place with room is needed";
-    size_t size = strlen(target) + 40;
+    const size_t size = strlen(target) + 40;
     char *name = malloc(size);
     if (!name)
         return ls_fail_memory(target, size);
-    ls_status status = LS_OK;
-    int fd = open_beside(target, name, size);
-    if (fd < 0) {
-        status = ls_fail(LS_CODE_MISSING, what, target, why, strerror(errno));
-    } else {
-        bool well = write_contents(fd, header, tensors, count);
-        int error = errno;
-        if (close(fd) && well) {
-            well = false;
-            error = errno;
-        }
-        if (well && rename(name, target)) {
-            well = false;
-            error = errno;
-        }
-        if (!well) {
-            unlink(name);
-            status = ls_fail(LS_CODE_MISSING, what, target, why, strerror(error));
-        }
-    }
+    const int fd = open_beside(target, name, size);
+    int error = fd < 0 || (header && !write_contents(fd, header, tensors, count)) ? errno : 0;
+    if (fd >= 0 && close(fd) && !error)
+        error = errno;
+    if (header && !error && rename(name, target))
+        error = errno;
+    if (fd >= 0 && (error || !header))
+        unlink(name);
     free(name);
-    if (!status)
+    if (error)
+        return ls_fail(LS_CODE_MISSING, what, target,
+                       "cannot be written: %s; a writable place with room is needed",
+                       strerror(error));
+    if (header)
         flush_directory(target);
-    return status;
+    return LS_OK;
 }
 
 static ls_status check_regular(const char *path)
@@ -185,37 +168,31 @@ static ls_status check_regular(const char *path)
     return LS_OK;
 }
 
-ls_status ls_tensors_writable(const char *path)
+/* Where the file of this name lies, or will: of a link, what it points to. */
+static ls_status replace_at(const char *path, const char *header, const ls_tensor *tensors,
+                            size_t count)
 {
-    LS_TRY(check_regular(path));
-    size_t size = strlen(path) + 40;
-    char *name = malloc(size);
-    if (!name)
-        return ls_fail_memory(path, size);
-    int fd = open_beside(path, name, size);
-    int error = errno;
-    if (fd >= 0) {
-        close(fd);
-        unlink(name);
-    }
-    free(name);
-    return fd >= 0 ? LS_OK
-                   : ls_fail(LS_CODE_MISSING, what, path,
-                             "cannot be written: %s; a writable place with room is needed",
-                             strerror(error));
-}
-
-ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
-{
-    LS_TRY(check_regular(path));
-    char *header = NULL;
-    LS_TRY(make_header(path, tensors, count, &header));
-    char *target = realpath(path, NULL); /* of a link: what it points to */
+    char *target = realpath(path, NULL);
     if (!target)
         target = strdup(path);
     ls_status status =
         target ? replace(target, header, tensors, count) : ls_fail_memory(path, strlen(path) + 1);
     free(target);
+    return status;
+}
+
+ls_status ls_tensors_writable(const char *path)
+{
+    LS_TRY(check_regular(path));
+    return replace_at(path, NULL, NULL, 0);
+}
+
+ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
+{
+    char *header = NULL;
+    LS_TRY(check_regular(path));
+    LS_TRY(make_header(path, tensors, count, &header));
+    ls_status status = replace_at(path, header, tensors, count);
     free(header);
     return status;
 }

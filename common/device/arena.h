@@ -8,8 +8,7 @@
  * one leaves, all of it goes back. A data set is copied to the GPU once, however many devices read
  * it. All functions may be called from any thread.
  */
-#ifndef LS_COMMON_DEVICE_ARENA_H
-#define LS_COMMON_DEVICE_ARENA_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -60,5 +59,3 @@ void ls_arena_give(ls_arena *arena, void *memory);
 /** The copy of this host memory on the GPU; made by the first who asks, gone with the last. */
 ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const void **out);
 void ls_arena_unshare(ls_arena *arena, const void *shared);
-
-#endif

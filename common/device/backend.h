@@ -3,8 +3,7 @@
  * Device back end: what `cpu` and `cuda` fill in behind device.h. Each entry is the function of
  * device.h that carries its name; none may be NULL but where it says so.
  */
-#ifndef LS_COMMON_DEVICE_BACKEND_H
-#define LS_COMMON_DEVICE_BACKEND_H
+#pragma once
 
 #include "common/device/device.h"
 #include "common/device/pulse.h"
@@ -108,5 +107,3 @@ extern const ls_device_backend ls_cuda_backend; /* where LS_HAS_CUDA */
 
 /** The back end of this build for devices of a kind; NULL where it has none. */
 const ls_device_backend *ls_device_backend_find(ls_device_kind kind);
-
-#endif

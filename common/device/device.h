@@ -23,8 +23,7 @@
  * so nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows),
  * so none goes on with what was never computed. ls_queue_sync reports, and ends the failed state.
  */
-#ifndef LS_COMMON_DEVICE_DEVICE_H
-#define LS_COMMON_DEVICE_DEVICE_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/device/device_memory.h"
@@ -345,5 +344,3 @@ ls_program_info ls_program_describe(const ls_program *program);
 
 /** Before its queues are closed; waits for its replays. Takes NULL. */
 void ls_program_close(ls_program *program);
-
-#endif

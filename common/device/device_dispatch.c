@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices: the functions of device.h, each handed to the back end of its device. */
+#include "common/base/grow.h"
 #include "common/device/device.h"
 
 #include "common/base/clock.h"
@@ -130,29 +131,20 @@ ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int 
     return device->backend->register_memory(device, memory, bytes, file);
 }
 
-/* The access of this memory; a new one where there is none. */
-static ls_access *access_of(ls_op *op, const void *memory)
-{
-    for (size_t i = 0; i < op->access_count; i++)
-        if (op->accesses[i].memory == memory)
-            return &op->accesses[i];
-    ls_access *all = realloc(op->accesses, (op->access_count + 1) * sizeof *all);
-    if (!all)
-        return NULL;
-    op->accesses = all;
-    all[op->access_count] = (ls_access){.memory = memory};
-    return &all[op->access_count++];
-}
-
 ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const ls_access *one = &accesses[i];
         if (!one->memory || !one->bytes)
             continue;
-        ls_access *all = access_of(op, one->memory);
-        if (!all)
-            return ls_fail_memory(op->name, (op->access_count + 1) * sizeof *all);
+        size_t at = 0; /* all accesses of a memory are one */
+        while (at < op->access_count && op->accesses[at].memory != one->memory)
+            at++;
+        if (at == op->access_count) {
+            LS_TRY(ls_grow(op->name, &op->accesses, at, sizeof *one));
+            op->accesses[op->access_count++] = (ls_access){.memory = one->memory};
+        }
+        ls_access *all = &op->accesses[at];
         all->bytes = one->bytes > all->bytes ? one->bytes : all->bytes;
         all->writes = all->writes || one->writes;
     }
@@ -161,12 +153,8 @@ ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count)
 
 ls_status ls_op_sends(ls_op *op, const ls_op_message *message)
 {
-    const size_t bytes = (op->message_count + 1) * sizeof *op->messages;
-    ls_op_message *all = realloc(op->messages, bytes);
-    if (!all)
-        return ls_fail_memory(op->name, bytes);
-    op->messages = all;
-    all[op->message_count++] = *message;
+    LS_TRY(ls_grow(op->name, &op->messages, op->message_count, sizeof *message));
+    op->messages[op->message_count++] = *message;
     return LS_OK;
 }
 

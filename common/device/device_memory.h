@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a device's memory is for, how it is taken, and how much of it there is. */
-#ifndef LS_COMMON_DEVICE_DEVICE_MEMORY_H
-#define LS_COMMON_DEVICE_DEVICE_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -43,5 +42,3 @@ typedef struct ls_memory_ledger {
     size_t allocations;            /**< calls of ls_device_allocate so far */
     size_t refused;                /**< bytes of the latest request that did not fit; 0: none */
 } ls_memory_ledger;
-
-#endif

@@ -8,110 +8,74 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { LARGEST_INDEX = 1 << 20 };
+enum { LARGEST_INDEX = 1 << 20, LONGEST_NAME = 255 };
 
-/* What is left of the text; `part` is the piece before the next slash. */
-typedef struct name_reader {
-    const char *part;
-    size_t length;
-    const char *rest; /* after the slash; NULL: this part is the last */
-} name_reader;
+typedef int compare(const char *, const char *, size_t);
 
-static void next_part(name_reader *reader, const char *text)
+/* What follows `word` and a colon; NULL where the part begins otherwise. */
+static const char *behind(const char *part, const char *word, compare *differ)
 {
-    const char *slash = strchr(text, '/');
-    reader->part = text;
-    reader->length = slash ? (size_t)(slash - text) : strlen(text);
-    reader->rest = slash ? slash + 1 : NULL;
+    const size_t length = strlen(word);
+    return !differ(part, word, length) && part[length] == ':' ? part + length + 1 : NULL;
 }
 
-/* Drops `word` and a colon from the start of the part; false where it begins otherwise. */
-static bool take_word(name_reader *reader, const char *word, bool any_case)
+/* A number up to LARGEST_INDEX, that was not there yet, and nothing behind it. */
+static bool whole_number(const char *text, int *out)
 {
-    size_t length = strlen(word);
-    if (reader->length <= length || reader->part[length] != ':')
+    const size_t digits = strspn(text, "0123456789");
+    const long value = digits && !text[digits] ? strtol(text, NULL, 10) : -1;
+    if (*out >= 0 || value < 0 || value > LARGEST_INDEX)
         return false;
-    if ((any_case ? strncasecmp : strncmp)(reader->part, word, length) != 0)
-        return false;
-    reader->part += length + 1;
-    reader->length -= length + 1;
+    *out = (int)value;
     return true;
 }
 
-/* The whole part is digits, of a number up to LARGEST_INDEX. */
-static bool whole_number(const name_reader *reader, int *out)
-{
-    int value = 0;
-    for (size_t i = 0; i < reader->length; i++) {
-        if (!isdigit((unsigned char)reader->part[i]))
-            return false;
-        value = value * 10 + (reader->part[i] - '0');
-        if (value > LARGEST_INDEX)
-            return false;
-    }
-    *out = value;
-    return reader->length > 0;
-}
-
 /* A letter, then letters, digits and underscores, as TensorFlow has it. */
-static bool job_name(const name_reader *reader, char *out, size_t size)
+static bool job_name(const char *text, char *out, size_t size)
 {
-    if (reader->length == 0 || reader->length >= size || !isalpha((unsigned char)*reader->part))
+    size_t length = 0;
+    while (isalnum((unsigned char)text[length]) || (length && text[length] == '_'))
+        length++;
+    if (*out || !isalpha((unsigned char)*text) || text[length] || length >= size)
         return false;
-    for (size_t i = 0; i < reader->length; i++)
-        if (!isalnum((unsigned char)reader->part[i]) && reader->part[i] != '_')
-            return false;
-    memcpy(out, reader->part, reader->length);
-    out[reader->length] = 0;
+    strcpy(out, text);
     return true;
 }
 
 /* One of the parts that say in which process the device is. */
-static bool read_process_part(name_reader *reader, ls_device_name *name)
+static bool read_process_part(const char *part, ls_device_name *name)
 {
-    if (take_word(reader, "job", false))
-        return !*name->job && job_name(reader, name->job, sizeof name->job);
-    if (take_word(reader, "replica", false))
-        return name->replica < 0 && whole_number(reader, &name->replica);
-    if (take_word(reader, "task", false))
-        return name->task < 0 && whole_number(reader, &name->task);
-    return false;
+    const char *job = behind(part, "job", strncmp), *task = behind(part, "task", strncmp);
+    const char *replica = behind(part, "replica", strncmp);
+    return job       ? job_name(job, name->job, sizeof name->job)
+           : replica ? whole_number(replica, &name->replica)
+                     : task && whole_number(task, &name->task);
 }
 
-/* The device, and the logical number where one follows. */
-static bool read_device_part(name_reader *reader, ls_device_name *name)
+/* `text` is cut. */
+static bool read_name(char *text, ls_device_name *name)
 {
-    take_word(reader, "device", false);
-    if (take_word(reader, "cpu", true))
-        name->kind = LS_DEVICE_CPU;
-    else if (take_word(reader, "gpu", true))
-        name->kind = LS_DEVICE_GPU;
-    else
-        return false;
-    if (!whole_number(reader, &name->index))
-        return false;
-    if (!reader->rest)
-        return true;
-    next_part(reader, reader->rest);
-    return name->kind == LS_DEVICE_GPU && !reader->rest && whole_number(reader, &name->logical);
-}
-
-static bool read_name(const char *text, ls_device_name *name)
-{
-    name_reader reader;
-    next_part(&reader, *text == '/' ? text + 1 : text);
-    while (reader.rest && read_process_part(&reader, name))
-        next_part(&reader, reader.rest);
-    return read_device_part(&reader, name);
+    char *rest = text + (*text == '/');
+    const char *part = strsep(&rest, "/");
+    while (rest && read_process_part(part, name))
+        part = strsep(&rest, "/");
+    const char *device = behind(part, "device", strncmp);
+    part = device ? device : part;
+    const char *cpu = behind(part, "cpu", strncasecmp), *gpu = behind(part, "gpu", strncasecmp);
+    name->kind = gpu ? LS_DEVICE_GPU : LS_DEVICE_CPU;
+    return (cpu || gpu) && whole_number(cpu ? cpu : gpu, &name->index) &&
+           (!rest || (gpu && whole_number(rest, &name->logical)));
 }
 
 ls_status ls_device_name_parse(const char *text, ls_device_name *out)
 {
-    ls_device_name name = {.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
-    if (!read_name(text, &name))
+    ls_device_name name = {.index = -1, .logical = -1, .replica = -1, .task = -1};
+    char copy[LONGEST_NAME + 1];
+    if (strlen(text) > LONGEST_NAME || !read_name(strcpy(copy, text), &name))
         return ls_fail(LS_CODE_USAGE, "device", *text ? text : "\"\"",
                        "is no device name; names look like cpu:0, /gpu:1, gpu:0/1 (logical), "
                        "/device:GPU:1 or /job:worker/replica:0/task:1/device:GPU:0");

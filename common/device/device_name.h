@@ -4,8 +4,7 @@
  * "/device:GPU:1", "/job:worker/replica:0/task:1/device:GPU:0"; and "gpu:0/1" for the second
  * logical device of GPU 0. Kinds are not case-sensitive.
  */
-#ifndef LS_COMMON_DEVICE_DEVICE_NAME_H
-#define LS_COMMON_DEVICE_DEVICE_NAME_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -35,5 +34,3 @@ int ls_device_name_wholes(const ls_device_name *names, int count);
 
 /** Same kind and index, and the same logical part or one of them the whole device. */
 bool ls_device_name_overlaps(const ls_device_name *a, const ls_device_name *b);
-
-#endif

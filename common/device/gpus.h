@@ -3,8 +3,7 @@
  * GPUs as the driver shows them. ls_gpus_look fills the list; what is made
  * of it (names, numbers, messages) is host logic, so that a test can bring a list of its own.
  */
-#ifndef LS_COMMON_DEVICE_GPUS_H
-#define LS_COMMON_DEVICE_GPUS_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -43,5 +42,3 @@ ls_status ls_gpus_look(ls_gpus *out);
 
 /** Sets `driver` and `reason`: "no driver", "driver too old: ...", "no GPU: ...". */
 void ls_gpus_explain(const ls_gpu_answer *answer, ls_gpus *out);
-
-#endif

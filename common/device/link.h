@@ -18,8 +18,7 @@
  * What does not: copies within a device, to or from the host, and meetings (agree, collect).
  * Leaves out: packets, switches, loss; a gap before a booked transfer is not used by a later one.
  */
-#ifndef LS_COMMON_DEVICE_LINK_H
-#define LS_COMMON_DEVICE_LINK_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/device/device.h"
@@ -75,5 +74,3 @@ uint64_t ls_device_receive(const ls_device *to, size_t bytes, uint64_t ready_ns)
 /** Books a transfer, as ls_network_reserve; 0 where no link is between. */
 uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes,
                             uint64_t ready_ns);
-
-#endif

@@ -15,8 +15,7 @@
  * Of several processes on a host, number r, a number N in `--devices` means GPUs r N to r N + N - 1
  * of those that it sees, as is usual; past their end it starts anew. A name means what it says.
  */
-#ifndef LS_COMMON_DEVICE_MACHINE_H
-#define LS_COMMON_DEVICE_MACHINE_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/device/device_name.h"
@@ -110,5 +109,3 @@ bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *
 
 /** Bytes that a CPU device may take: the memory limit over the number of CPU devices. */
 size_t ls_machine_cpu_capacity(const ls_machine *machine);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What devices are made of: the machine's GPUs, and what all devices on it, or on one GPU, share.
  */
-#ifndef LS_COMMON_DEVICE_MACHINE_GPUS_H
-#define LS_COMMON_DEVICE_MACHINE_GPUS_H
+#pragma once
 
 #include "common/device/arena.h"
 #include "common/device/gpus.h"
@@ -24,5 +23,3 @@ int ls_machine_logical_gpus(const ls_machine *machine);
 
 /** The memory of GPU `index`, which all devices on it share; owned by the machine. */
 ls_arena *ls_machine_arena(const ls_machine *machine, int index);
-
-#endif

@@ -3,8 +3,7 @@
  * What the system's text files say of this process's limits: control groups (versions 1 and 2),
  * and the processor's name. The functions take the text, so that a test can bring its own.
  */
-#ifndef LS_COMMON_DEVICE_MACHINE_LIMITS_H
-#define LS_COMMON_DEVICE_MACHINE_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size);
  * Empty where there is nothing of it.
  */
 void ls_limits_cpu_identity(const char *cpuinfo, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The machine's own type, for machine.c, machine_resolve.c and their test. */
-#ifndef LS_COMMON_DEVICE_MACHINE_PRIVATE_H
-#define LS_COMMON_DEVICE_MACHINE_PRIVATE_H
+#pragma once
 
 #include "common/device/machine.h"
 #include "common/device/machine_gpus.h"
@@ -24,5 +23,3 @@ struct ls_machine {
 
 /* Gives the machine these GPUs, whose items it takes over, also where it fails. */
 ls_status ls_machine_take_gpus(ls_machine *machine, ls_gpus *gpus);
-
-#endif

@@ -2,22 +2,18 @@
 /* Lists of operations; see op_list.h. */
 #include "common/device/op_list.h"
 
+#include "common/base/grow.h"
+
 #include <stdlib.h>
 
 ls_status ls_op_list_add(ls_op_list *list, ls_op *op)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 8;
-        ls_op **items = realloc(list->items, capacity * sizeof *items);
-        if (!items) {
-            ls_op_free(op);
-            return ls_fail_memory("operations", capacity * sizeof *items);
-        }
-        list->items = items;
-        list->capacity = capacity;
-    }
-    list->items[list->count++] = op;
-    return LS_OK;
+    const ls_status status = ls_grow("operations", &list->items, list->count, sizeof(ls_op *));
+    if (status)
+        ls_op_free(op);
+    else
+        list->items[list->count++] = op;
+    return status;
 }
 
 ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue)

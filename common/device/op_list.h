@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of operations: what a step is composed of. */
-#ifndef LS_COMMON_DEVICE_OP_LIST_H
-#define LS_COMMON_DEVICE_OP_LIST_H
+#pragma once
 
 #include "common/device/device.h"
 
 /** Operations in order; owned by the list. All zero is an empty list. */
 typedef struct ls_op_list {
-    ls_op **items;          /**< [count] owned */
-    size_t count, capacity; /**< operations that are there, and that there is room for */
+    ls_op **items; /**< [count] owned */
+    size_t count;
 } ls_op_list;
 
 /** Takes over `op`, also where it fails. */
@@ -27,5 +26,3 @@ size_t ls_op_list_workspace(const ls_op_list *list);
 
 /** Frees the operations and the items, not the struct. */
 void ls_op_list_clear(ls_op_list *list);
-
-#endif

@@ -3,8 +3,7 @@
  * Placement: which devices something runs on: those that it names, or the default one. With soft
  * placement a device that is not here is replaced, and the log says so.
  */
-#ifndef LS_COMMON_DEVICE_PLACEMENT_H
-#define LS_COMMON_DEVICE_PLACEMENT_H
+#pragma once
 
 #include "common/base/log.h"
 #include "common/device/machine.h"
@@ -37,5 +36,3 @@ ls_status ls_placement_device(const ls_placement *placement, const char *operati
  *  operation's variables are. */
 void ls_placement_log(const ls_placement *placement, const char *operation,
                       const ls_device_name *device, const ls_device_name *variables);
-
-#endif

@@ -14,8 +14,7 @@
  * chunk of a whole unit. The unit is an eighth of what is reserved, at least 2 MiB and at most
  * 64 MiB. So, without releases, reserved stays within a quarter and one unit of what is in use.
  */
-#ifndef LS_COMMON_DEVICE_POOL_H
-#define LS_COMMON_DEVICE_POOL_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/device/device_memory.h"
@@ -71,5 +70,3 @@ bool ls_pool_is_counted(const ls_pool *pool);
 
 /** Any thread. */
 ls_memory_ledger ls_pool_ledger(const ls_pool *pool);
-
-#endif

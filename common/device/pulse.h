@@ -6,8 +6,7 @@
  * On CPU devices every command and every operation of a program counts; on GPUs every end of a
  * step, every all-reduce of NCCL's, and what the host puts and comes back from.
  */
-#ifndef LS_COMMON_DEVICE_PULSE_H
-#define LS_COMMON_DEVICE_PULSE_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -40,5 +39,3 @@ void ls_pulse_remove(ls_pulse *pulse, ls_pulse_place *place);
 
 /** The host has put something, or has come back from what it waited for. */
 void ls_pulse_beat(ls_pulse *pulse);
-
-#endif

@@ -18,8 +18,7 @@
  * One host thread uses a watch and the queues of its devices. Leaves out a CPU device alone: nobody
  * waits for it but the host, which cannot tell long work from a hang.
  */
-#ifndef LS_COMMON_DEVICE_WATCH_H
-#define LS_COMMON_DEVICE_WATCH_H
+#pragma once
 
 #include "common/device/device.h"
 
@@ -68,5 +67,3 @@ uint64_t ls_watch_patience_ns(const ls_watch *watch);
 
 /** A look, after that: fails where a device is lost. */
 ls_status ls_watch_look(ls_watch *watch);
-
-#endif

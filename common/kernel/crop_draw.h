@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a sample's crop lies: the same for every table. */
-#ifndef LS_COMMON_KERNEL_CROP_DRAW_H
-#define LS_COMMON_KERNEL_CROP_DRAW_H
+#pragma once
 
 #include "common/base/philox_inline.h"
 #include "common/kernel/kernel.h"
@@ -28,5 +27,3 @@ LS_DEVICE_FN ls_crop ls_crop_draw(const ls_gather_crops_args *a, ls_random rando
     crop.flip = words[2] & 1;
     return crop;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The arithmetic of single elements, one definition for the vector loops of the cpu table and for
  * the kernels of the cuda table: where neither contracts, both give the same bits.
  */
-#ifndef LS_COMMON_KERNEL_ELEMENT_INLINE_H
-#define LS_COMMON_KERNEL_ELEMENT_INLINE_H
+#pragma once
 
 #include "common/base/device_fn.h"
 
@@ -128,5 +127,3 @@ LS_DEVICE_FN float ls_lrn_power(float s)
     const float root = sqrtf(s);
     return 1.0f / (root * sqrtf(root));
 }
-
-#endif

@@ -19,8 +19,7 @@
  * A size of 0 is valid everywhere and gives an op that does nothing (sums over nothing are 0).
  * The bits of an element do not depend on where a range starts or ends, nor on alignment.
  */
-#ifndef LS_COMMON_KERNEL_KERNEL_H
-#define LS_COMMON_KERNEL_KERNEL_H
+#pragma once
 
 #include "common/base/registry.h"
 #include "common/base/order.h"
@@ -374,5 +373,3 @@ ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device,
 
 /** Version of the oneDNN that is loaded: "2.6.3". Returns `text`. */
 const char *ls_kernel_library_version(char text[32]);
-
-#endif

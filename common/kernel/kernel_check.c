@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments of operations: checked, and their work counted; see kernel_check.h. */
+#include "common/base/grow.h"
 #include "common/kernel/kernel_check_parts.h"
 
 #include "common/base/numbers.h"
@@ -11,14 +12,10 @@
 
 ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool writes)
 {
-    const size_t room = (work->access_count + 1) * sizeof *work->accesses;
     if (!memory)
         return LS_OK;
-    ls_access *accesses = realloc(work->accesses, room);
-    if (!accesses)
-        return ls_fail_memory("accesses", room);
-    work->accesses = accesses;
-    accesses[work->access_count++] = (ls_access){memory, bytes, writes};
+    LS_TRY(ls_grow("accesses", &work->accesses, work->access_count, sizeof(ls_access)));
+    work->accesses[work->access_count++] = (ls_access){memory, bytes, writes};
     return LS_OK;
 }
 

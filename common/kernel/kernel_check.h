@@ -6,8 +6,7 @@
  * where data is needed, and values without meaning; and counts flops and bytes as kernel.h's ls_op
  * reports them.
  */
-#ifndef LS_COMMON_KERNEL_KERNEL_CHECK_H
-#define LS_COMMON_KERNEL_KERNEL_CHECK_H
+#pragma once
 
 #include "common/kernel/kernel.h"
 
@@ -57,5 +56,3 @@ LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 
 /** Its member of the table. */
 #define LS_KERNEL_LISTED(entry, args) .entry = checked_##entry,
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the checks of arguments share: kernel_check.c, kernel_check_layers.c and _residual.c. */
-#ifndef LS_COMMON_KERNEL_KERNEL_CHECK_PARTS_H
-#define LS_COMMON_KERNEL_KERNEL_CHECK_PARTS_H
+#pragma once
 
 #include "common/kernel/kernel_check.h"
 
@@ -53,5 +52,3 @@ ls_status ls_check_value(const ls_work *work, const char *name, double value);
 
 /** Refuses what is none. */
 ls_status ls_check_activation(const ls_work *work, ls_activation activation);
-
-#endif

@@ -8,8 +8,7 @@
  * loops and neighbouring threads read. Weights are as files have them,
  * [O, channels, height, width].
  */
-#ifndef LS_COMMON_KERNEL_KERNEL_LAYERS_H
-#define LS_COMMON_KERNEL_KERNEL_LAYERS_H
+#pragma once
 
 #include "common/kernel/kernel_residual.h"
 #include "common/kernel/kernel_step.h"
@@ -281,5 +280,3 @@ typedef struct ls_pack_weights_args {
 #define LS_KERNEL_LAYER_ENTRIES(X)                                                                 \
     LS_KERNEL_IMAGE_ENTRIES(X)                                                                     \
     LS_KERNEL_RESIDUAL_ENTRIES(X)
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Sums are double, [2,C]; moments are real [2,C]: the mean, and 1 / sqrt(variance + epsilon).
  */
-#ifndef LS_COMMON_KERNEL_KERNEL_RESIDUAL_H
-#define LS_COMMON_KERNEL_KERNEL_RESIDUAL_H
+#pragma once
 
 #include "common/kernel/kernel_step.h"
 
@@ -169,5 +168,3 @@ typedef struct ls_add_sums_args {
     X(mean_pool_backward, ls_mean_pool_backward_args)                                              \
     X(moving_average, ls_moving_average_args)                                                      \
     X(add_sums, ls_add_sums_args)
-
-#endif

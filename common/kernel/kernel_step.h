@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What operations read and leave in each step, and what many of them may do on the way. */
-#ifndef LS_COMMON_KERNEL_KERNEL_STEP_H
-#define LS_COMMON_KERNEL_KERNEL_STEP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ typedef struct ls_update_range {
     int64_t first, count; /**< of the arrays of the operation that takes it */
     double decay, keep;   /**< see above */
 } ls_update_range;
-
-#endif

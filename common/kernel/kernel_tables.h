@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel tables, a folder each; kernel_tables.c lists them. */
-#ifndef LS_COMMON_KERNEL_KERNEL_TABLES_H
-#define LS_COMMON_KERNEL_KERNEL_TABLES_H
+#pragma once
 
 #include "common/kernel/kernel.h"
 
 extern const ls_kernel_table ls_reference_kernels, ls_reference64_kernels;
 extern const ls_kernel_table ls_cpu_kernels;
 extern const ls_kernel_table ls_cuda_kernels; /* where LS_HAS_CUDA */
-
-#endif

@@ -8,8 +8,7 @@
  * rate = lr / (1 - b1^t) and c = 1 / (1 - b2^t). Powers come by squaring: functions of their
  * arguments alone, however often they are asked for.
  */
-#ifndef LS_COMMON_KERNEL_STEP_INLINE_H
-#define LS_COMMON_KERNEL_STEP_INLINE_H
+#pragma once
 
 #include "common/base/device_fn.h"
 #include "common/kernel/kernel.h"
@@ -155,5 +154,3 @@ LS_DEVICE_FN float ls_rmsprop_weight(const ls_update_scalars *s, float weight, f
 {
     return weight - s->rate * gradient / (sqrtf(slot) + s->epsilon);
 }
-
-#endif

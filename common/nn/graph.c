@@ -2,6 +2,7 @@
 /* Graph building with shape inference; see graph.h. */
 #include "common/nn/graph.h"
 
+#include "common/base/grow.h"
 #include "common/nn/layer.h"
 
 #include <stdio.h>
@@ -92,11 +93,8 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
 ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, int shares,
                        const ls_layer_options *options, int *out)
 {
-    ls_node *nodes = realloc(graph->nodes, (size_t)(graph->count + 1) * sizeof *nodes);
-    if (!nodes)
-        return ls_fail_memory("graph", (size_t)(graph->count + 1) * sizeof *nodes);
-    graph->nodes = nodes;
-    ls_node *node = &nodes[graph->count];
+    LS_TRY(ls_grow("graph", &graph->nodes, (size_t)graph->count, sizeof(ls_node)));
+    ls_node *node = &graph->nodes[graph->count];
     *node = (ls_node){.shares = shares};
     LS_TRY(ls_layer_find(layer, &node->layer));
     if (options)
@@ -119,7 +117,7 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
                        node->layer->inputs, node->input_count);
     LS_TRY(shares >= 0 ? share_variables(graph, node) : node->layer->infer(graph, node));
     for (int i = 0; i < node->input_count; i++)
-        nodes[node->inputs[i]].uses++;
+        graph->nodes[node->inputs[i]].uses++;
     *out = graph->count++;
     return LS_OK;
 }

@@ -6,8 +6,7 @@
  * are in topological order: inputs come before uses. The last node is the loss; its first input is
  * the model's output. Shapes are those of one sample; the batch axis comes first and is not named.
  */
-#ifndef LS_COMMON_NN_GRAPH_H
-#define LS_COMMON_NN_GRAPH_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/nn/node.h"
@@ -71,5 +70,3 @@ bool ls_graph_wants_gradient(const ls_graph *graph, int n);
 /** Floating-point operations of one training step on one sample: 2 per multiply-add of the
  *  products of forward, weight gradients and data gradients; elementwise work is not counted. */
 double ls_graph_flops(const ls_graph *graph);
-
-#endif

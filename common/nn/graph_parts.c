@@ -2,6 +2,7 @@
 /* Parts of a placed graph; see graph_parts.h. */
 #include "common/nn/graph_parts.h"
 
+#include "common/base/grow.h"
 #include "common/nn/layer.h"
 
 #include <stdlib.h>
@@ -74,11 +75,8 @@ typedef struct builder {
 static ls_status append_node(builder *b, int n, const ls_node *node)
 {
     ls_graph *graph = b->part->graph;
-    ls_node *nodes = realloc(graph->nodes, (size_t)(graph->count + 1) * sizeof *nodes);
-    if (!nodes)
-        return ls_fail_memory("parts", (size_t)(graph->count + 1) * sizeof *nodes);
-    graph->nodes = nodes;
-    nodes[graph->count] = *node;
+    LS_TRY(ls_grow("parts", &graph->nodes, (size_t)graph->count, sizeof *node));
+    graph->nodes[graph->count] = *node;
     b->part->local[n] = graph->count++;
     return LS_OK;
 }
@@ -93,12 +91,8 @@ static ls_status append_border(builder *b, int n, int user)
                           .shares = -1,
                           .shape = from->shape,
                           .border_gradient = gradient};
-    size_t bytes = (b->out->border_count + 1) * sizeof *b->out->borders;
-    ls_border *borders = realloc(b->out->borders, bytes);
-    if (!borders)
-        return ls_fail_memory("parts", bytes);
-    b->out->borders = borders;
-    borders[b->out->border_count++] =
+    LS_TRY(ls_grow("parts", &b->out->borders, b->out->border_count, sizeof(ls_border)));
+    b->out->borders[b->out->border_count++] =
         (ls_border){.node = n,
                     .from = b->out->place[n],
                     .to = b->number,

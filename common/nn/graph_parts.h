@@ -8,8 +8,7 @@
  * places share have one owner, the place of the first use; every other use has a copy of its own,
  * whose gradient goes to the owner.
  */
-#ifndef LS_COMMON_NN_GRAPH_PARTS_H
-#define LS_COMMON_NN_GRAPH_PARTS_H
+#pragma once
 
 #include "common/nn/graph.h"
 
@@ -62,5 +61,3 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 
 /** A zero-filled one holds nothing. */
 void ls_graph_parts_close(ls_graph_parts *parts);
-
-#endif

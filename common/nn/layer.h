@@ -3,8 +3,7 @@
  * Layer: what a node of a graph computes. One entry of a table; adding a layer is one file with a
  * `const ls_layer` in it and one line in layers.c.
  */
-#ifndef LS_COMMON_NN_LAYER_H
-#define LS_COMMON_NN_LAYER_H
+#pragma once
 
 #include "common/base/registry.h"
 #include "common/device/op_list.h"
@@ -123,5 +122,3 @@ extern const ls_registry ls_layers; /**< of ls_layer */
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
 ls_status ls_layer_find(const char *name, const ls_layer **out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The layers, a file each in layers/; layers.c lists them. */
-#ifndef LS_COMMON_NN_LAYERS_H
-#define LS_COMMON_NN_LAYERS_H
+#pragma once
 
 #include "common/nn/graph.h"
 #include "common/nn/layer.h"
@@ -25,5 +24,3 @@ extern const ls_layer ls_layer_polynomial;
 extern const ls_layer ls_layer_add;
 extern const ls_layer ls_layer_softmax_cross_entropy;
 extern const ls_layer ls_layer_squared_error;
-
-#endif

@@ -3,8 +3,7 @@
  * Models: names with sizes, "mlp:784-128-10", that become graphs; with what they are trained by
  * default. Adding one is one file with a `const ls_model_kind` in it and one line in models.c.
  */
-#ifndef LS_COMMON_NN_MODEL_H
-#define LS_COMMON_NN_MODEL_H
+#pragma once
 
 #include "common/base/declared.h"
 #include "common/base/registry.h"
@@ -66,5 +65,3 @@ ls_status ls_model_open_for(const char *text, const char *data, ls_model **out);
 
 /** Takes NULL. */
 void ls_model_close(ls_model *model);
-
-#endif

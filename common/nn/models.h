@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The models, a file each in models/; models.c lists them. */
-#ifndef LS_COMMON_NN_MODELS_H
-#define LS_COMMON_NN_MODELS_H
+#pragma once
 
 #include "common/nn/model.h"
 
@@ -17,6 +16,4 @@ extern const ls_declared_option ls_option_sync_bn;
 
 #ifdef LOCKSTEP_HOOKS
 extern const ls_model_kind ls_model_tied;
-#endif
-
 #endif

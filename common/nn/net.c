@@ -8,6 +8,7 @@
  * gradient into scratch and adds it; so does a second use of variables (in forward order, when the
  * first use, which comes last, is done).
  */
+#include "common/base/grow.h"
 #include "common/nn/net_private.h"
 
 #include <stdlib.h>
@@ -102,12 +103,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
 ls_status ls_net_allocate(void *context, ls_memory_use use, size_t bytes, void **where)
 {
     ls_net *net = context;
-    void **memory = realloc(net->memory, (net->memory_count + 1) * sizeof *memory);
-    if (!memory)
-        return ls_fail_memory("net", (net->memory_count + 1) * sizeof *memory);
-    net->memory = memory;
+    LS_TRY(ls_grow("net", &net->memory, net->memory_count, sizeof *net->memory));
     LS_TRY(ls_device_allocate(net->options.kernels->device, use, bytes, where));
-    memory[net->memory_count++] = *where;
+    net->memory[net->memory_count++] = *where;
     return LS_OK;
 }
 

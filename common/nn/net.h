@@ -6,8 +6,7 @@
  * queue. Of each node is known which range of the flat gradient buffer its backward pass makes
  * final, so that a strategy can send it while backward goes on.
  */
-#ifndef LS_COMMON_NN_NET_H
-#define LS_COMMON_NN_NET_H
+#pragma once
 
 #include "common/kernel/kernel.h"
 #include "common/nn/graph.h"
@@ -58,5 +57,3 @@ ls_status ls_net_forward(ls_net *net, ls_queue *queue);
 
 /** Puts the backward pass, last node first. */
 ls_status ls_net_backward(ls_net *net, ls_queue *queue);
-
-#endif

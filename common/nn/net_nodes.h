@@ -3,8 +3,7 @@
  * A net (net.h) node by node, for who puts nodes one by one, sends what they make final, or looks
  * at what they hold.
  */
-#ifndef LS_COMMON_NN_NET_NODES_H
-#define LS_COMMON_NN_NET_NODES_H
+#pragma once
 
 #include "common/nn/layer.h"
 
@@ -66,5 +65,3 @@ size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t
 
 /** Bytes of scratch for gradients of variables that several nodes share. */
 size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A net's inside, shared by its files: memory and operations (net.c), what runs them (net_run.c).
  */
-#ifndef LS_COMMON_NN_NET_PRIVATE_H
-#define LS_COMMON_NN_NET_PRIVATE_H
+#pragma once
 
 #include "common/nn/net.h"
 #include "common/nn/net_nodes.h"
@@ -55,5 +54,3 @@ static inline size_t node_bytes(const ls_graph *graph, int n, size_t real_bytes,
 {
     return (size_t)rows * (size_t)ls_shape_elements(&graph->nodes[n].shape) * real_bytes;
 }
-
-#endif

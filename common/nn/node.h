@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A node of a graph (graph.h): its layer, what that is told, and what follows of it. */
-#ifndef LS_COMMON_NN_NODE_H
-#define LS_COMMON_NN_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ typedef struct ls_node {
     bool exported;                    /**< another place takes its output, too (graph_parts.h) */
     bool border_gradient;             /**< border: a gradient must reach its output */
 } ls_node;
-
-#endif

@@ -4,8 +4,7 @@
  * with its values is text, "adam:beta1=0.9,eps=1e-8" or "momentum:0.9"; what is not given is the
  * default. Adding one is an entry of the table in optimizer.c and a case of the kernel.
  */
-#ifndef LS_COMMON_NN_OPTIMIZER_H
-#define LS_COMMON_NN_OPTIMIZER_H
+#pragma once
 
 #include "common/base/registry.h"
 #include "common/kernel/kernel.h"
@@ -34,5 +33,3 @@ ls_status ls_optimizer_parse(const char *text, ls_optimizer *out);
 
 /** The whole of it, "adam:beta1=0.9,beta2=0.999,eps=1e-08". Returns `text`. */
 char *ls_optimizer_text(const ls_optimizer *optimizer, char *text, size_t size);
-
-#endif

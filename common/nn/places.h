@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Places: which device each node of a model runs on, named by the user or balanced. */
-#ifndef LS_COMMON_NN_PLACES_H
-#define LS_COMMON_NN_PLACES_H
+#pragma once
 
 #include "common/device/device_name.h"
 #include "common/nn/graph.h"
@@ -27,5 +26,3 @@ ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_devi
  * places would share variables.
  */
 ls_status ls_places_check(const ls_graph *graph, const int *place, int places, bool staged);
-
-#endif

@@ -3,6 +3,7 @@
 #include "common/nn/variables.h"
 
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/base/philox.h"
 #include "common/data/safetensors.h"
@@ -23,14 +24,11 @@ ls_status ls_variables_add(ls_variables *variables, const ls_variable *variable)
         !ls_size_multiply(elements, 4 * sizeof(double), &bytes))
         return ls_fail(LS_CODE_USAGE, "model", variable->name,
                        "the number of parameters overflows; use smaller sizes");
-    ls_variable *items = realloc(variables->items, (variables->count + 1) * sizeof *items);
-    if (!items)
-        return ls_fail_memory("model", (variables->count + 1) * sizeof *items);
-    variables->items = items;
-    items[variables->count] = *variable;
-    items[variables->count].offset = variables->elements;
-    items[variables->count].count = count;
-    variables->count++;
+    LS_TRY(ls_grow("model", &variables->items, variables->count, sizeof *variable));
+    ls_variable *item = &variables->items[variables->count++];
+    *item = *variable;
+    item->offset = variables->elements;
+    item->count = count;
     variables->elements = elements;
     return LS_OK;
 }

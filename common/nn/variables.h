@@ -6,8 +6,7 @@
  * the variable. So a bucket, a shard, a checkpoint and a digest are ranges. Functions here work on
  * a host copy of that buffer, float32 [elements].
  */
-#ifndef LS_COMMON_NN_VARIABLES_H
-#define LS_COMMON_NN_VARIABLES_H
+#pragma once
 
 #include "common/base/range.h"
 #include "common/base/status.h"
@@ -87,5 +86,3 @@ typedef struct ls_difference {
 
 /** Compares float32 [elements] with another, which is the measure. */
 ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b);
-
-#endif

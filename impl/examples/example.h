@@ -3,8 +3,7 @@
  * What the examples share: CPU devices to work on, a check that names the figure that is wrong,
  * and a main that says "ok" or why not.
  */
-#ifndef LS_IMPL_EXAMPLES_EXAMPLE_H
-#define LS_IMPL_EXAMPLES_EXAMPLE_H
+#pragma once
 
 #include "common/device/device.h"
 
@@ -68,5 +67,3 @@ static inline int example_main(int devices, ls_status (*show)(example *e))
     ls_status_free(status);
     return code;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the examples that train by a strategy share: a job of a model and a data set, and a run of
  * it over whole epochs or steps. */
-#ifndef LS_IMPL_EXAMPLES_EXAMPLE_TRAINING_H
-#define LS_IMPL_EXAMPLES_EXAMPLE_TRAINING_H
+#pragma once
 
 #include "impl/examples/example.h"
 #include "impl/strategy.h"
@@ -89,5 +88,3 @@ static inline ls_status example_train(const ls_job *job, const char *name, uint6
     run->kind->close(run);
     return status;
 }
-
-#endif

@@ -15,8 +15,7 @@
  * So results depend on the number of parts, never on the devices that they run on. Rows and
  * variables that are on the holder already are used where they are.
  */
-#ifndef LS_IMPL_PARALLEL_H
-#define LS_IMPL_PARALLEL_H
+#pragma once
 
 #include "common/comm/comm_choice.h"
 #include "common/device/op_list.h"
@@ -103,5 +102,3 @@ void ls_parallel_close(ls_parallel *parallel);
  * have the graph's sizes.
  */
 extern const ls_part_function ls_part_graph;
-
-#endif

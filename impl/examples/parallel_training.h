@@ -3,8 +3,7 @@
  * A function of batches trained on several devices: make_parallel, then the optimizer's pass on
  * the holder, which is the master of the variables. A step is one program.
  */
-#ifndef LS_IMPL_PARALLEL_TRAINING_H
-#define LS_IMPL_PARALLEL_TRAINING_H
+#pragma once
 
 #include "common/nn/optimizer.h"
 #include "impl/examples/parallel.h"
@@ -37,5 +36,3 @@ ls_status ls_parallel_training_loss(ls_parallel_training *training, double *out)
 
 /** After ls_parallel_training_loss or ls_parallel_sync. Takes NULL. */
 void ls_parallel_training_close(ls_parallel_training *training);
-
-#endif

@@ -4,8 +4,7 @@
  * the default one (placement.h). Operands that are elsewhere are copied, once per device; copies
  * are counted. Devices are opened as they are named.
  */
-#ifndef LS_IMPL_PLACED_H
-#define LS_IMPL_PLACED_H
+#pragma once
 
 #include "common/comm/comm_choice.h"
 #include "common/device/placement.h"
@@ -57,5 +56,3 @@ ls_program_info ls_placed_describe(const ls_placed *placed);
 
 /** What one run copies over device borders. */
 ls_traffic ls_placed_traffic(const ls_placed *placed);
-
-#endif

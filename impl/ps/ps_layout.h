@@ -9,8 +9,7 @@
  * Sharded by bytes, server s holds elements floor(s P / S) to floor((s+1) P / S) - 1. By variable,
  * each variable goes whole to the server that holds the least so far, the largest first.
  */
-#ifndef LS_IMPL_PS_LAYOUT_H
-#define LS_IMPL_PS_LAYOUT_H
+#pragma once
 
 #include "impl/buckets.h"
 #include "impl/job.h"
@@ -67,5 +66,3 @@ int ls_ps_worker_on(const ls_job *job, int index);
 
 /** Device number `device` of a member of this process. */
 ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member);
-
-#endif

@@ -3,8 +3,7 @@
  * Order: what a server did in the order in which requests came, and how far workers were apart.
  * What was served, in that order, is all that an asynchronous run's bits depend on.
  */
-#ifndef LS_IMPL_PS_ORDER_H
-#define LS_IMPL_PS_ORDER_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -45,5 +44,3 @@ typedef struct ls_ps_log {
 ls_status ls_ps_log_open(size_t capacity, ls_ps_log *out);
 void ls_ps_log_close(ls_ps_log *log);
 void ls_ps_log_note(ls_ps_log *log, int worker, ls_ps_kind kind);
-
-#endif

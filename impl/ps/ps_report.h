@@ -3,8 +3,7 @@
  * Report: what the servers of a `ps` run saw and did, of all processes, which all call these. `run`
  * is one of a strategy that serves. After sync.
  */
-#ifndef LS_IMPL_PS_REPORT_H
-#define LS_IMPL_PS_REPORT_H
+#pragma once
 
 #include "common/comm/comm.h"
 #include "impl/ps/ps_order.h"
@@ -39,5 +38,3 @@ ls_status ls_ps_record(const ls_run *run, const char *path);
 
 /** Whether a file of that name can be written; leaves none behind. LS_CODE_MISSING where not. */
 ls_status ls_ps_record_writable(const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * workers say, from any of them, in the order in which it comes. Async and ssp: ps_serve.c; backup
  * workers: ps_serve_backup.c; what workers say: ps_say.c.
  */
-#ifndef LS_IMPL_PS_SERVE_H
-#define LS_IMPL_PS_SERVE_H
+#pragma once
 
 #include "common/comm/comm.h"
 #include "impl/ps/ps_order.h"
@@ -86,5 +85,3 @@ int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch);
 
 /** Runs operations here and now, on the queue's own thread. */
 ls_status ls_ps_run(const ls_op_list *ops, ls_queue *queue);
-
-#endif

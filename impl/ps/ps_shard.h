@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A server's shard: variables without nodes, with their optimizer state. */
-#ifndef LS_IMPL_PS_SHARD_H
-#define LS_IMPL_PS_SHARD_H
+#pragma once
 
 #include "impl/ps/ps_layout.h"
 #include "impl/replica.h"
@@ -27,5 +26,3 @@ ls_status ls_ps_shard_averages(const ls_ps_shard *shard, float *averages);
 
 /** Appends what applies a gradient that is there to all of it: a step of its own. */
 ls_status ls_ps_shard_apply(const ls_ps_shard *shard, ls_op_list *ops);
-
-#endif

@@ -2,6 +2,7 @@
 /* Conflicts of tasks over memory; see conflicts.h. */
 #include "impl/step/conflicts.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <stdlib.h>
@@ -109,9 +110,7 @@ static ls_status take_reader(ls_conflicts *c, size_t *out)
         c->spare = c->pool[c->spare - 1].next;
         return LS_OK;
     }
-    ls_status status = LS_OK;
-    c->pool = ls_step_grow(&status, c->pool, c->pool_count, sizeof *c->pool);
-    LS_TRY(status);
+    LS_TRY(ls_grow("step", &c->pool, c->pool_count, sizeof *c->pool));
     *out = ++c->pool_count;
     return LS_OK;
 }

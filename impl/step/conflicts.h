@@ -6,8 +6,7 @@
  * Addresses are cut where any access begins or ends; each piece knows its last writer, and the last
  * reader of each lane since. So the work is that of the accesses' pieces, not of pairs of tasks.
  */
-#ifndef LS_IMPL_STEP_CONFLICTS_H
-#define LS_IMPL_STEP_CONFLICTS_H
+#pragma once
 
 #include "impl/step/step_private.h"
 
@@ -23,5 +22,3 @@ ls_status ls_conflicts_next(ls_conflicts *conflicts, void (*visit)(void *context
 
 /** Takes NULL. */
 void ls_conflicts_close(ls_conflicts *conflicts);
-
-#endif

@@ -2,6 +2,7 @@
 /* Names of a run's memory, its members and its tasks; see names.h. */
 #include "impl/step/names.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "impl/step/served.h"
 
@@ -29,11 +30,10 @@ static void add(ls_names *n, int member, const char *what, const void *memory, s
 {
     if (!memory || !bytes || n->status)
         return;
-    n->items = ls_step_grow(&n->status, n->items, n->count, sizeof *n->items);
-    if (n->status)
-        return;
     const uintptr_t begin = (uintptr_t)memory;
-    n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
+    n->status = ls_grow("names", &n->items, n->count, sizeof *n->items);
+    if (!n->status)
+        n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
 }
 
 static void add_data(ls_names *n, const ls_replica *r)
@@ -266,11 +266,9 @@ static ls_status note(list *l, noted one)
             return LS_OK;
         }
     }
-    ls_status status = LS_OK;
-    l->items = ls_step_grow(&status, l->items, l->count, sizeof *l->items);
-    if (!status)
-        l->items[l->count++] = one;
-    return status;
+    LS_TRY(ls_grow("names", &l->items, l->count, sizeof one));
+    l->items[l->count++] = one;
+    return LS_OK;
 }
 
 /* The last that begins at or before the address; -1: none does. */

@@ -3,8 +3,7 @@
  * Names of a run's memory, its members and its tasks, in words: for the listing and the race check.
  * What no buffer of a member has is of its nets: activations.
  */
-#ifndef LS_IMPL_STEP_NAMES_H
-#define LS_IMPL_STEP_NAMES_H
+#pragma once
 
 #include "impl/step/step_private.h"
 
@@ -29,5 +28,3 @@ const char *ls_names_node(const ls_stepped *run, int place, int node, char text[
 
 /** "cpu:0 compute" */
 void ls_names_lane(const ls_stepped *run, int lane, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of steps: entries of ls_run_kind that are not in run.c. */
-#ifndef LS_IMPL_STEP_RUN_H
-#define LS_IMPL_STEP_RUN_H
+#pragma once
 
 #include "impl/replicas.h"
 
@@ -31,5 +30,3 @@ ls_status ls_stepped_list(const ls_run *run, FILE *out);
  *  touches the same memory is ordered, and no operation is twice in a step. LS_CODE_CHECK names the
  *  tasks and the memory. */
 ls_status ls_stepped_check(const ls_run *run);
-
-#endif

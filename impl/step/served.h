@@ -5,8 +5,7 @@
  * number w, server k number workers + k; those elsewhere have no replica, and what is said of them
  * is left to their process.
  */
-#ifndef LS_IMPL_STEP_SERVED_H
-#define LS_IMPL_STEP_SERVED_H
+#pragma once
 
 #include "impl/ps/ps_serve.h"
 #include "impl/step/step_private.h"
@@ -51,5 +50,3 @@ ls_status ls_served_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 
 /** The server of this process with that number among these. */
 const ls_served_server *ls_served_here(const ls_served *served, size_t index);
-
-#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps as they are said: tasks with their operations and the memory that these touch; see step.h.
  */
+#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -12,15 +13,11 @@ void ls_step_fail(ls_step *s, ls_status status)
     s->status = ls_status_first(s->status, status);
 }
 
-/* Full whenever the count is a power of two, from 16 on. */
 void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size)
 {
-    if (*status || (count & (count - 1)) || (count && count < 16))
-        return items;
-    void *more = realloc(items, (count ? 2 * count : 16) * size);
-    if (!more)
-        *status = ls_fail_memory("step", 2 * count * size);
-    return more ? more : items;
+    if (!*status)
+        *status = ls_grow("step", &items, count, size);
+    return items;
 }
 
 /* ---- Tasks ----------------------------------------------------------------------------------- */

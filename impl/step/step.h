@@ -19,8 +19,7 @@
  *
  * Verbs return nothing: after the first error later ones do nothing, and who built reports it.
  */
-#ifndef LS_IMPL_STEP_STEP_H
-#define LS_IMPL_STEP_STEP_H
+#pragma once
 
 #include "impl/job.h"
 #include "impl/pipeline_schedule.h"
@@ -217,5 +216,3 @@ ls_traffic ls_reduced_traffic(const ls_step *step);
 
 /** Of borders between places and of the variables that several of these use, in all replicas. */
 ls_traffic ls_border_traffic(const ls_step *step);
-
-#endif

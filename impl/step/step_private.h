@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the step share: tasks, lanes, groups, and the run that the steps belong to. */
-#ifndef LS_IMPL_STEP_STEP_PRIVATE_H
-#define LS_IMPL_STEP_STEP_PRIVATE_H
+#pragma once
 
 #include "common/comm/comm.h"
 #include "impl/buckets.h"
@@ -257,5 +256,3 @@ void ls_group_close(ls_stepped *run, ls_group *group);
 ls_status ls_group_buckets(const ls_group_options *options, ls_buckets *out);
 /** Where the members are; hosts [LS_JOB_REPLICAS] and `spread` hold what is returned. */
 const ls_layout *ls_group_layout(const ls_group_options *options, int *hosts, ls_layout *spread);
-
-#endif

@@ -8,8 +8,7 @@
  *     part      of a wait for another lane: by what that did meanwhile
  *     message   one end of it; the peer's slices have the other one
  */
-#ifndef LS_IMPL_STEP_TRACE_H
-#define LS_IMPL_STEP_TRACE_H
+#pragma once
 
 #include "impl/replicas.h"
 
@@ -75,5 +74,3 @@ typedef struct ls_trace {
 ls_status ls_stepped_trace(const ls_run *run, ls_trace *out);
 
 void ls_trace_close(ls_trace *trace);
-
-#endif

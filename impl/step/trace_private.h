@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a trace is made with: which steps were put, whose operations are whose. */
-#ifndef LS_IMPL_STEP_TRACE_PRIVATE_H
-#define LS_IMPL_STEP_TRACE_PRIVATE_H
+#pragma once
 
 #include "impl/step/step_private.h"
 #include "impl/step/trace.h"
@@ -65,5 +64,3 @@ void ls_tracing_blame(ls_tracing *w);
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps);
 /** ls_lane.blamed of the steps that were profiled. */
 ls_status ls_lanes_blame(ls_stepped *run);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs with the cuda table on CPU devices, for tests: see kernel_emulated.h. */
-#ifndef LS_IMPL_TESTS_RUN_EMULATED_H
-#define LS_IMPL_TESTS_RUN_EMULATED_H
+#pragma once
 
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
@@ -27,5 +26,3 @@ static const ls_kernel_table *emulated_table(void)
     table_emulated.open = open_table_emulated;
     return &table_emulated;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A call that has to go well, or to be refused: where it does not, the test ends with the reason.
  */
-#ifndef LS_COMMON_BASE_TESTS_MUST_H
-#define LS_COMMON_BASE_TESTS_MUST_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -33,5 +32,3 @@ static inline void must_refuse(ls_status status, ls_code code, const char *part)
                  (int)ls_status_code(status), (int)code, part);
     ls_status_free(status);
 }
-
-#endif

@@ -40,8 +40,7 @@ __global__ void __launch_bounds__(1) pulse(unsigned *word)
 
 int ls_gpu_load_sums(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(sums), ls_gpu_load_kernel(pulse)};
-    return ls_gpu_first_failure(errors, 2);
+    return ls_gpu_load(sums, pulse);
 }
 
 int ls_gpu_pulse(void *stream, unsigned *word)

@@ -9,8 +9,7 @@
  * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
  * their own process: one path for all, and which member a message is from and for is in its tag.
  */
-#ifndef LS_COMMON_COMM_MPI_COMM_MPI_H
-#define LS_COMMON_COMM_MPI_COMM_MPI_H
+#pragma once
 
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_spares.h"
@@ -274,5 +273,3 @@ ls_status ls_comm_mpi_test_any(ls_comm *comm, int tag, bool *ready);
 /* comm_mpi_open.c: a device-level communicator of what each process brings. */
 ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,
                            ls_comm **comms);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The NCCL back end's opening with functions that are loaded already, or a test's own. */
-#ifndef LS_COMMON_COMM_NCCL_COMM_NCCL_H
-#define LS_COMMON_COMM_NCCL_COMM_NCCL_H
+#pragma once
 
 #include "common/comm/comm_parts.h"
 #include "common/comm/nccl/nccl_library.h"
@@ -12,5 +11,3 @@
  */
 ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
                             ls_device *const *devices, int count, ls_comm **comms);
-
-#endif

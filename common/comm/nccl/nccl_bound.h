@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of NCCL that may wait for ranks that never come. */
-#ifndef LS_COMMON_COMM_NCCL_NCCL_BOUND_H
-#define LS_COMMON_COMM_NCCL_NCCL_BOUND_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -14,5 +13,3 @@
  */
 ls_status ls_nccl_bound(ls_status (*call)(void *context), void *context, uint64_t longest_ns,
                         bool *done);
-
-#endif

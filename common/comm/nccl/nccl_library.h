@@ -3,8 +3,7 @@
  * NCCL, loaded when it is first asked for: its functions, and its failures in words. Nothing of it
  * is linked. That the library here has all the functions is tested without a GPU.
  */
-#ifndef LS_COMMON_COMM_NCCL_NCCL_LIBRARY_H
-#define LS_COMMON_COMM_NCCL_NCCL_LIBRARY_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -43,5 +42,3 @@ void ls_nccl_unload(ls_nccl *nccl);
 
 /** LS_OK, or the failure of `what`, with what the library itself says of it. */
 ls_status ls_nccl_check(const ls_nccl *nccl, ncclResult_t result, const char *what);
-
-#endif

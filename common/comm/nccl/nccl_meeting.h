@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that open communicators of NCCL meet first, over another communicator. */
-#ifndef LS_COMMON_COMM_NCCL_NCCL_MEETING_H
-#define LS_COMMON_COMM_NCCL_NCCL_MEETING_H
+#pragma once
 
 #include "common/comm/comm.h"
 #include "common/comm/nccl/nccl_library.h"
@@ -18,5 +17,3 @@ typedef struct ls_nccl_meeting {
  */
 ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
                        ls_device *const *devices, int count, ls_nccl_meeting *out);
-
-#endif

@@ -5,8 +5,7 @@
  * bits scale exactly), check (bits against what is expected, each replay), delay (a random pause),
  * fail. Statics; for inclusion by the tests of this folder.
  */
-#ifndef LS_COMMON_COMM_TESTS_COMM_FIXTURE_H
-#define LS_COMMON_COMM_TESTS_COMM_FIXTURE_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/philox.h"
@@ -229,5 +228,3 @@ static inline void close_all(ls_comm **comms, ls_op_list *ops, int ranks)
         ls_comm_close(comms[r]);
     }
 }
-
-#endif

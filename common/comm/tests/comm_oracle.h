@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What collectives are to sum to, bit by bit, in one thread. Statics; for inclusion by tests. */
-#ifndef LS_COMMON_COMM_TESTS_COMM_ORACLE_H
-#define LS_COMMON_COMM_TESTS_COMM_ORACLE_H
+#pragma once
 
 #include "common/comm/sum_order.h"
 
@@ -41,5 +40,3 @@ static inline void reducescatter_sum(const float *const *inputs, int ranks, int 
         out[i] = sum;
     }
 }
-
-#endif

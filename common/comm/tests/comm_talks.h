@@ -3,8 +3,7 @@
  * What ranks say to each other in the tests of host calls, whatever the back end: each function is
  * run by all ranks at once, each on a thread of its own. Statics; for inclusion by tests.
  */
-#ifndef LS_COMMON_COMM_TESTS_COMM_TALKS_H
-#define LS_COMMON_COMM_TESTS_COMM_TALKS_H
+#pragma once
 
 #include "common/comm/tests/comm_fixture.h"
 
@@ -118,5 +117,3 @@ static inline void talk_all(fixture *f, ls_comm *processes, int count, void (*ta
     for (int i = 0; i < count; i++)
         ls_comm_close(comms[i]);
 }
-
-#endif

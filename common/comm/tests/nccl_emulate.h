@@ -5,8 +5,7 @@
  * Calls that NCCL forbids end the test: outside a group where several ranks are one thread's, an id
  * that is not that of rank 0, a communicator that was given up. Nothing is on a queue here.
  */
-#ifndef LS_COMMON_COMM_TESTS_NCCL_EMULATE_H
-#define LS_COMMON_COMM_TESTS_NCCL_EMULATE_H
+#pragma once
 
 #include "common/comm/nccl/comm_nccl.h"
 
@@ -203,5 +202,3 @@ static const ls_nccl_functions nccl_emulated = {.ncclGetVersion = emulated_versi
                                                 .ncclGroupStart = emulated_start,
                                                 .ncclGroupEnd = emulated_end,
                                                 .ncclAllReduce = emulated_allreduce};
-
-#endif

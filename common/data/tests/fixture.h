@@ -4,8 +4,7 @@
  * safetensors files built field by field (so that each field can be wrong), and the check that a
  * refusal is one line with the words expected.
  */
-#ifndef LS_COMMON_DATA_TESTS_FIXTURE_H
-#define LS_COMMON_DATA_TESTS_FIXTURE_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/base/tests/must.h"
@@ -112,5 +111,3 @@ static inline void expect_refusal(ls_status status, ls_code code, const char *fi
                  (int)ls_status_code(status), (int)code, first, second);
     ls_status_free(status);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files in memory, for readers of files. Statics; for inclusion by tests and fuzzers. */
-#ifndef LS_COMMON_DATA_TESTS_MEMORY_FILE_H
-#define LS_COMMON_DATA_TESTS_MEMORY_FILE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,5 +16,3 @@ static inline int open_memory(const void *bytes, size_t size, char path[32])
     snprintf(path, 32, "/proc/self/fd/%d", file);
     return file;
 }
-
-#endif

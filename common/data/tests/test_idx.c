@@ -138,12 +138,9 @@ static void test_damaged_gz(void **state)
     wrong = gz;
     wrong.data[2] = 7;
     expect_broken(&wrong, "damaged (unknown compression method)");
-    wrong = gz;
-    add_bytes(&wrong, "x", 1);
-    expect_broken(&wrong, "goes on after its gz stream");
-    wrong = gz;
+    wrong = gz; /* two streams are one: plain, then the header of another */
     add_bytes(&wrong, gz.data, gz.size);
-    expect_broken(&wrong, "goes on after its gz stream");
+    expect_broken(&wrong, "goes on after the data");
 }
 
 static void test_not_a_file(void **state)

@@ -6,8 +6,7 @@
  * The nodes of a program are commands too, so replaying a list and draining the ring are the same
  * loop.
  */
-#ifndef LS_COMMON_DEVICE_CPU_CPU_H
-#define LS_COMMON_DEVICE_CPU_CPU_H
+#pragma once
 
 #include "common/base/hooks.h"
 #include "common/base/signal.h"
@@ -72,7 +71,7 @@ typedef struct cpu_segment {
 struct cpu_list {
     struct cpu_queue *queue;
     cpu_command *nodes;
-    size_t count, capacity;
+    size_t count;
     uint64_t until; /* the queue's count of commands when the last launch is done */
 };
 
@@ -166,5 +165,3 @@ void ls_cpu_event_close(ls_event *event);
 ls_status ls_cpu_queue_record(ls_queue *queue, ls_event *event);
 ls_status ls_cpu_queue_wait(ls_queue *queue, ls_event *event);
 ls_status ls_cpu_event_sync(ls_event *event);
-
-#endif

@@ -8,6 +8,7 @@
  * cannot end a replay before the others have, and replays never overlap.
  */
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 #include "common/device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -16,14 +17,7 @@
 ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command)
 {
     cpu_list *list = &queue->capture->lists[queue->capture_list];
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        cpu_command *nodes = realloc(list->nodes, capacity * sizeof *nodes);
-        if (!nodes)
-            return ls_fail_memory("program", capacity * sizeof *nodes);
-        list->nodes = nodes;
-        list->capacity = capacity;
-    }
+    LS_TRY(ls_grow("program", &list->nodes, list->count, sizeof *command));
     list->nodes[list->count++] = *command;
     return LS_OK;
 }
@@ -31,15 +25,10 @@ ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command)
 /* Makes `queue` the next list of the program. */
 static ls_status join_capture(cpu_program *program, cpu_queue *queue)
 {
-    size_t count = program->list_count + 1;
-    cpu_list *lists = realloc(program->lists, count * sizeof *lists);
-    if (!lists)
-        return ls_fail_memory("program", count * sizeof *lists);
-    lists[count - 1] = (cpu_list){.queue = queue};
-    program->lists = lists;
-    program->list_count = count;
+    LS_TRY(ls_grow("program", &program->lists, program->list_count, sizeof(cpu_list)));
+    program->lists[program->list_count] = (cpu_list){.queue = queue};
     queue->capture = program;
-    queue->capture_list = count - 1;
+    queue->capture_list = program->list_count++;
     return LS_OK;
 }
 
@@ -100,7 +89,7 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
             program->base.info.reorders += op ? (size_t)op->reorders : 0;
             program->base.info.reordered_bytes += op ? op->reordered_bytes : 0;
         }
-        program->base.info.bytes += sizeof *list + list->capacity * sizeof *list->nodes;
+        program->base.info.bytes += sizeof *list + list->count * sizeof *list->nodes;
     }
     for (const cpu_edge *edge = program->edges; edge; edge = edge->next)
         program->base.info.bytes += sizeof *edge;

@@ -6,8 +6,7 @@
  * loops, so a device of c cores has c busy threads, never 2c. libgomp is called by its ABI
  * (GOMP_parallel), not by pragmas, so that gcc and clang builds share one run-time library.
  */
-#ifndef LS_COMMON_DEVICE_CPU_TEAM_H
-#define LS_COMMON_DEVICE_CPU_TEAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool ls_team_setup(const int *cores, int count, bool make_team);
 
 /** Flushes denormals to zero on the calling thread; false where this processor has no switch. */
 bool ls_flush_denormals(void);
-
-#endif

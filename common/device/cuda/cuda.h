@@ -6,8 +6,7 @@
  * A device that falls over (an illegal address, say) stays so: CUDA answers every further call on
  * it with the same error, nothing waits for it, and ls_queue_sync reports it each time.
  */
-#ifndef LS_COMMON_DEVICE_CUDA_CUDA_H
-#define LS_COMMON_DEVICE_CUDA_CUDA_H
+#pragma once
 
 #include "common/device/backend.h"
 #include "common/device/cuda/cuda_check.h"
@@ -110,5 +109,3 @@ ls_status ls_cuda_program_begin(ls_queue *queue);
 ls_status ls_cuda_program_end(ls_queue *queue, ls_program **out);
 ls_status ls_cuda_program_launch(ls_program *program, uint64_t times);
 void ls_cuda_program_close(ls_program *program);
-
-#endif

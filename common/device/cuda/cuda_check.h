@@ -4,8 +4,7 @@
  * failure means: a device that has fallen over (final), a step that cannot be captured, memory that
  * is not there.
  */
-#ifndef LS_COMMON_DEVICE_CUDA_CUDA_CHECK_H
-#define LS_COMMON_DEVICE_CUDA_CUDA_CHECK_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -17,5 +16,3 @@ ls_status ls_cuda_check_code(const char *where, const char *doing, int error);
  * over, which the library need not know. Takes LS_OK; returns its argument.
  */
 ls_status ls_cuda_blame(ls_status status);
-
-#endif

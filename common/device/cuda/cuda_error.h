@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Failures of calls of CUDA in words, for those who have its header; see cuda_check.h. */
-#ifndef LS_COMMON_DEVICE_CUDA_CUDA_ERROR_H
-#define LS_COMMON_DEVICE_CUDA_CUDA_ERROR_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -11,5 +10,3 @@
 ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error);
 /** The same of an error; `remedy` is what would work, NULL: what the error tells. */
 ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, const char *remedy);
-
-#endif

@@ -3,8 +3,7 @@
  * What the kernels share: launching, the position of a thread in a grid-stride loop, packs of
  * elements that one thread moves at once, and sums over a block. Not yet run on a GPU.
  */
-#ifndef LS_COMMON_DEVICE_CUDA_GPU_LAUNCH_CUH
-#define LS_COMMON_DEVICE_CUDA_GPU_LAUNCH_CUH
+#pragma once
 
 #include "common/device/cuda/gpu_device.cuh"
 
@@ -22,13 +21,22 @@ static inline unsigned ls_gpu_blocks(int64_t items, int64_t items_of_block)
     return (unsigned)(blocks < 1 ? 1 : blocks > LS_GPU_BLOCKS ? LS_GPU_BLOCKS : blocks);
 }
 
-/* The first failure among several calls; 0: none. */
-static inline int ls_gpu_first_failure(const int *errors, int count)
+/* A grid-stride loop of `threads` over `items`; none is no launch. */
+template <typename... Parameters, typename... Arguments>
+static int ls_gpu_launch_over(void *stream, int64_t items, unsigned threads,
+                              void (*kernel)(Parameters...), Arguments... arguments)
 {
-    for (int i = 0; i < count; i++)
-        if (errors[i])
-            return errors[i];
-    return 0;
+    return items
+               ? ls_gpu_launch(stream, ls_gpu_blocks(items, threads), threads, kernel, arguments...)
+               : 0;
+}
+
+/* Loads kernels; the first failure, 0: none. */
+template <typename... Kernels> static int ls_gpu_load(Kernels... kernels)
+{
+    int error = 0;
+    ((error = error ? error : ls_gpu_load_kernel(kernels)), ...);
+    return error;
 }
 
 /* This thread's first item of a grid-stride loop, and the distance to its next. */
@@ -69,5 +77,3 @@ template <typename T> __device__ static inline T ls_gpu_block_sum(T value, T *sp
     }
     return space[0];
 }
-
-#endif

@@ -7,8 +7,7 @@
  * wait for such a stream ends the test. Left out: kernels; what a call that is left out finds is
  * the real library, which has no driver here.
  */
-#ifndef LS_COMMON_DEVICE_TESTS_CUDA_EMULATE_H
-#define LS_COMMON_DEVICE_TESTS_CUDA_EMULATE_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"
@@ -295,5 +294,3 @@ EMULATED(cudaGetLastError, void)
 {
     return cudaSuccess;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An operation whose order shows, for tests. */
-#ifndef LS_COMMON_DEVICE_TESTS_DEVICE_AFFINE_H
-#define LS_COMMON_DEVICE_TESTS_DEVICE_AFFINE_H
+#pragma once
 
 #include "common/device/tests/device_fixture.h"
 
@@ -26,5 +25,3 @@ static affine make_affine(uint64_t *value, uint64_t factor, uint64_t addend)
                     .factor = factor,
                     .addend = addend};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices with a queue each, for tests, and what is done with them. Statics; for inclusion. */
-#ifndef LS_COMMON_DEVICE_TESTS_DEVICE_FIXTURE_H
-#define LS_COMMON_DEVICE_TESTS_DEVICE_FIXTURE_H
+#pragma once
 
 #include "common/base/tests/must.h"
 #include "common/device/link.h"
@@ -94,5 +93,3 @@ static inline void unplug_all(fixture *f)
 static inline void keep(ls_op *op)
 {
 }
-
-#endif

@@ -10,8 +10,7 @@
  * threads take turns. Left out: what the hardware does about memory (caches, fences, banks), and
  * time.
  */
-#ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
-#define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
+#pragma once
 
 #include <functional>
 #include <mutex>
@@ -205,5 +204,3 @@ static inline uint64_t ls_gpu_now()
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
-
-#endif

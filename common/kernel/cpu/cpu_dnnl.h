@@ -3,8 +3,7 @@
  * What differs between oneDNN 2 and 3, and what every primitive of ours needs: shapes, memory,
  * attributes. For cpu_product.c and cpu_conv.c alone.
  */
-#ifndef LS_COMMON_KERNEL_CPU_CPU_DNNL_H
-#define LS_COMMON_KERNEL_CPU_CPU_DNNL_H
+#pragma once
 
 #include "common/base/status.h"
 #include "common/device/device.h"
@@ -66,5 +65,3 @@ ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);
 
 void ls_dnnl_call_close(ls_dnnl_call *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cpu table's own types, shared by its files. */
-#ifndef LS_COMMON_KERNEL_CPU_CPU_KERNELS_H
-#define LS_COMMON_KERNEL_CPU_CPU_KERNELS_H
+#pragma once
 
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/kernel.h"
@@ -101,5 +100,3 @@ ls_status ls_cpu_winograd_weights(ls_kernels *kernels, const ls_conv_backward_we
                                   const ls_work *work, ls_op **out);
 ls_status ls_cpu_winograd_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                const ls_work *work, ls_op **out);
-
-#endif

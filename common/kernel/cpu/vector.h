@@ -8,8 +8,7 @@
  * width of the processor's vectors; the exponential and the logarithm are polynomials of their own.
  * Elements do not depend on where a range starts or ends.
  */
-#ifndef LS_COMMON_KERNEL_CPU_VECTOR_H
-#define LS_COMMON_KERNEL_CPU_VECTOR_H
+#pragma once
 
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/step_inline.h"
@@ -211,5 +210,3 @@ const ls_vector_loops *ls_vector_loops_pick(void);
 
 /** NULL-terminated: those that this processor runs, the portable one first. */
 size_t ls_vector_loops_list(const ls_vector_loops *list[4]);
-
-#endif

@@ -5,8 +5,7 @@
  * The compiler splits such a value over the vectors that the processor has. Loops over independent
  * elements are left to the compiler's vectoriser.
  */
-#ifndef LS_COMMON_KERNEL_CPU_VECTOR_LANES_H
-#define LS_COMMON_KERNEL_CPU_VECTOR_LANES_H
+#pragma once
 
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/element_inline.h"
@@ -142,5 +141,3 @@ static inline double wide_sum(const wide_lanes *value)
             part[i] += part[i + half];
     return part[0];
 }
-
-#endif

@@ -3,8 +3,7 @@
  * cuBLASLt, loaded when a GPU's kernels are opened: its functions, and its failures in words.
  * Nothing of it is linked. That the library here has all the functions is tested without a GPU.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_CUDA_BLAS_H
-#define LS_COMMON_KERNEL_CUDA_CUDA_BLAS_H
+#pragma once
 
 #include "common/base/status.h"
 
@@ -56,5 +55,3 @@ const char *ls_blas_version(const ls_blas *blas, char text[32]);
 
 /** LS_OK, or the failure of `what`. */
 ls_status ls_blas_check(const ls_blas *blas, cublasStatus_t status, const char *what);
-
-#endif

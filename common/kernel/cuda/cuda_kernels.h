@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cuda table's own types, shared by its files. */
-#ifndef LS_COMMON_KERNEL_CUDA_CUDA_KERNELS_H
-#define LS_COMMON_KERNEL_CUDA_CUDA_KERNELS_H
+#pragma once
 
 #include "common/kernel/cuda/cuda_blas.h"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -101,5 +100,3 @@ void ls_dnn_leave(cuda_kernels *cuda);
     ls_status ls_cuda_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
 LS_KERNEL_ENTRIES(LS_CUDA_ENTRY)
 #undef LS_CUDA_ENTRY
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernels of images share: where an element lies. Not yet run on a GPU. */
-#ifndef LS_COMMON_KERNEL_CUDA_GPU_IMAGES_CUH
-#define LS_COMMON_KERNEL_CUDA_GPU_IMAGES_CUH
+#pragma once
 
 #include "common/device/cuda/gpu_launch.cuh"
 
@@ -28,5 +27,3 @@ static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const voi
     return channels % 4 == 0 &&
            ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % (4 * sizeof(float)) == 0;
 }
-
-#endif

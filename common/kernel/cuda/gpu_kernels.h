@@ -8,8 +8,7 @@
  * for nothing, so they can be captured. Grids depend on sizes only, never on the GPU, and all sums
  * have a fixed order, so results do not depend on the device, its share of a GPU, or the day.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_GPU_KERNELS_H
-#define LS_COMMON_KERNEL_CUDA_GPU_KERNELS_H
+#pragma once
 
 #include "common/base/philox.h"
 #include "common/kernel/step_inline.h"
@@ -257,6 +256,4 @@ int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  * has a part of one; and which block comes last, to add up what all have left. Not yet run on a
  * GPU.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_GPU_SHARES_CUH
-#define LS_COMMON_KERNEL_CUDA_GPU_SHARES_CUH
+#pragma once
 
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -78,5 +77,3 @@ __device__ static inline bool ls_gpu_comes_last(unsigned *arrived, unsigned bloc
         __threadfence();
     return last;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference table's operations on images; part of reference_loops.h, which says how. */
-#ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_IMAGES_H
-#define LS_COMMON_KERNEL_REFERENCE_REFERENCE_IMAGES_H
+#pragma once
 
 /* Pixel (y, x) of a sample; NULL in the padding. */
 static const real *pixel(const real *image, const ls_window *w, int64_t channels, int64_t y,
@@ -196,5 +195,3 @@ static ls_status conv_max_backward_weights(const ls_conv_max_backward_weights_ar
     }
     return LS_OK;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * Every element is computed in double from its inputs, sums in the order of the indices, and
  * rounded to LS_REAL when it is stored. Not fast, and not meant to be.
  */
-#ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
-#define LS_COMMON_KERNEL_REFERENCE_REFERENCE_LOOPS_H
+#pragma once
 
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/reference/step_ops.h"
@@ -326,5 +325,3 @@ const ls_kernel_table LS_REFERENCE_TABLE = {.name = LS_REFERENCE_NAME,
                                             .library = library,
                                             LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
                                                 LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)};
-
-#endif

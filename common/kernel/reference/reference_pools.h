@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference table's pools, normalisation, transposition and weight decay; part of
  * reference_loops.h, which says how. */
-#ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_POOLS_H
-#define LS_COMMON_KERNEL_REFERENCE_REFERENCE_POOLS_H
+#pragma once
 
 /* ---- Max pool ------------------------------------------------------------------------------- */
 
@@ -151,5 +150,3 @@ static ls_status weight_decay(const ls_weight_decay_args *d)
     }
     return LS_OK;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference table's operations on sequences; part of reference_loops.h, which says how. */
-#ifndef LS_COMMON_KERNEL_REFERENCE_REFERENCE_SEQUENCES_H
-#define LS_COMMON_KERNEL_REFERENCE_REFERENCE_SEQUENCES_H
+#pragma once
 
 static double sigmoid(double z)
 {
@@ -171,5 +170,3 @@ static ls_status copy_columns(const ls_copy_columns_args *c)
             ((real *)c->y)[b * c->y_pitch + i] = ((const real *)c->x)[b * c->x_pitch + i];
     return LS_OK;
 }
-
-#endif

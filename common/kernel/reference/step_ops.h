@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference tables, operations made of a loop over their arguments, and those without reals
  * that all CPU tables share. */
-#ifndef LS_COMMON_KERNEL_REFERENCE_STEP_OPS_H
-#define LS_COMMON_KERNEL_REFERENCE_STEP_OPS_H
+#pragma once
 
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/kernel_tables.h"
@@ -38,5 +37,3 @@ ls_status ls_op_bind(const char *name, ls_status (*run)(ls_op *op, ls_queue *que
 #define LS_STEP_ENTRY(entry, args) LS_KERNEL_MAKES(ls_step_##entry, args)
 LS_KERNEL_STEP_ENTRIES(LS_STEP_ENTRY)
 #undef LS_STEP_ENTRY
-
-#endif

@@ -5,8 +5,7 @@
  * The table under test is `cpu` of the fixture. A file that defines FIXTURE_OPEN before it includes
  * this one puts another in its place, which works on host memory, too.
  */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_FIXTURE_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_FIXTURE_H
+#pragma once
 
 #include "common/base/tests/must.h"
 #include "common/kernel/kernel.h"
@@ -153,5 +152,3 @@ static inline void same_bits(const char *what, const void *got, const void *want
         if (a[i] != b[i])
             fail_msg("%s: byte %zu of %zu differs", what, i, bytes);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * with and without what is fused. The bound of an element is the reference's result for the
  * absolute values of the inputs, times the bound at the top of test_kernels.c.
  */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_PRODUCTS_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_PRODUCTS_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -184,5 +183,3 @@ static void test_dense_backward(void **state)
         for (int way = 0; way < 4; way++)
             check_backward(*state, shapes[i], way & 1, way & 2);
 }
-
-#endif

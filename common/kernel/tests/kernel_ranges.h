@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Part of test_kernels.c: updates over tables of ranges. */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_RANGES_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_RANGES_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -56,5 +55,3 @@ static void test_ranges(void **state)
         check_ranges(*state, (ls_optimizer_kind)kind, many, 7, 0);
     }
 }
-
-#endif

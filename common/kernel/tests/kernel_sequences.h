@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Part of test_layer_kernels.c, where the bounds are: sequences, their loss, copies of columns. */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_SEQUENCES_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_SEQUENCES_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -103,5 +102,3 @@ static void test_copy_columns(void **state)
         free(x), free(got), free(want);
     }
 }
-
-#endif

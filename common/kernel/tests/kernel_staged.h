@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of another CPU device behind kernel_staging.h, for tests. */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_STAGED_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_STAGED_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_staging.h"
@@ -41,5 +40,3 @@ static void close_staged(fixture *f)
 {
     staging_close(f->cpu);
 }
-
-#endif

@@ -11,8 +11,7 @@
  * says so runs, and written only if that says so; a pointer of which nothing is said points to
  * pages that nobody may touch (where the compiler can tell pointers from padding).
  */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_STAGING_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_STAGING_H
+#pragma once
 
 #include "common/kernel/kernel_check.h"
 
@@ -409,5 +408,3 @@ static inline ls_kernels *staging_open(ls_kernels *inner, ls_queue *queue)
     kernels->queue = queue;
     return &kernels->base;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A training step of two dense layers on one table, put one by one or as a program: what the tests
  * of the cuda table compare with the cpu table's, and one with the other.
  */
-#ifndef LS_COMMON_KERNEL_TESTS_KERNEL_STEP_H
-#define LS_COMMON_KERNEL_TESTS_KERNEL_STEP_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -241,5 +240,3 @@ static inline void step_compare(ls_queue *queue, ls_kernels *kernels, ls_queue *
         }
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Two LSTMs as one operation, where a table has it: the bits of each alone. No tolerance. */
-#ifndef LS_COMMON_KERNEL_TESTS_LSTM_PAIRS_H
-#define LS_COMMON_KERNEL_TESTS_LSTM_PAIRS_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -108,5 +107,3 @@ static void test_lstm_pair_backward(void **state)
 {
     check_pairs(*state, false, true);
 }
-
-#endif

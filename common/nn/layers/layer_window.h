@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the windows of a convolution or a pool lie. */
-#ifndef LS_COMMON_NN_LAYERS_LAYER_WINDOW_H
-#define LS_COMMON_NN_LAYERS_LAYER_WINDOW_H
+#pragma once
 
 #include "common/nn/layer.h"
 
@@ -11,5 +10,3 @@
  */
 ls_status ls_layer_windows(const char *layer, const ls_shape *image, const ls_layer_window *like,
                            ls_window *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What tests of nets share: a net in double on the reference table, its gradients against central
  * differences, and inputs to work on. */
-#ifndef LS_COMMON_NN_TESTS_NET_FIXTURE_H
-#define LS_COMMON_NN_TESTS_NET_FIXTURE_H
+#pragma once
 
 #include "common/base/tests/must.h"
 #include "common/nn/net.h"
@@ -194,5 +193,3 @@ static inline void fill_targets(fixture *f, int64_t width)
     for (int64_t i = 0; i < ROWS * width; i++)
         target[i] = 0.3 * (double)i - 1;
 }
-
-#endif

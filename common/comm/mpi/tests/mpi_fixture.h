@@ -4,8 +4,7 @@
  * what they put and what must come of it, and the running of a group of tests, which all processes
  * do in the same order. Statics; for inclusion by the tests of this folder.
  */
-#ifndef LS_COMMON_COMM_MPI_TESTS_MPI_FIXTURE_H
-#define LS_COMMON_COMM_MPI_TESTS_MPI_FIXTURE_H
+#pragma once
 
 #include "common/comm/processes.h"
 #include "common/comm/tests/comm_talks.h"
@@ -143,5 +142,3 @@ static inline int run_group(const struct CMUnitTest *tests, size_t count)
     ls_processes_end(&f.processes, true, 0); /* all are still there */
     return failed;
 }
-
-#endif

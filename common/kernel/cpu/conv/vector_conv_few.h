@@ -6,8 +6,7 @@
  * registers while a sample's positions are gone over, and are then added to those of the samples
  * before. So each element is one sum per sample, and the sum of these, whoever computes the unit.
  */
-#ifndef LS_COMMON_KERNEL_CPU_CONV_VECTOR_CONV_FEW_H
-#define LS_COMMON_KERNEL_CPU_CONV_VECTOR_CONV_FEW_H
+#pragma once
 
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -91,5 +90,3 @@ static void conv_few_weights(const ls_vector_conv_few *f, int64_t first, int64_t
     for (int64_t u = first; u < last; u++)
         put_unit(f, u / blocks, u % blocks * LS_LANES, f->sums + (size_t)u * unit);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Vector loops of images. Part of vector_loops.c. A pixel's channels or outputs are the lanes, so
  * no sample depends on the others, and each element is one sum in the order of the taps.
  */
-#ifndef LS_COMMON_KERNEL_CPU_CONV_VECTOR_CONV_MAX_H
-#define LS_COMMON_KERNEL_CPU_CONV_VECTOR_CONV_MAX_H
+#pragma once
 
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -163,5 +162,3 @@ static void conv_max_backward(const ls_conv_max_backward_weights_args *a, int64_
             conv_max_add(a, r, o, dy);
         }
 }
-
-#endif

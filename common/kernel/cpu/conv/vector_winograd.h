@@ -19,8 +19,7 @@
  * Each element is a sum over the channels in their order: a sample does not depend on the others,
  * nor on how tiles are shared out. An element of a gradient is a sum over tiles in their order.
  */
-#ifndef LS_COMMON_KERNEL_CPU_CONV_VECTOR_WINOGRAD_H
-#define LS_COMMON_KERNEL_CPU_CONV_VECTOR_WINOGRAD_H
+#pragma once
 
 #include "common/kernel/cpu/conv/vector_winograd_products.h"
 
@@ -391,5 +390,3 @@ static void winograd_weights(const ls_vector_winograd *w, int64_t first, int64_t
             else
                 unpack_block(w, 5, c, o);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The products of Winograd's convolutions at one of the points: of a few tiles, which stay in the
  * second-level cache, with all weights, a block of sums in registers. Part of vector_winograd.h.
  */
-#ifndef LS_COMMON_KERNEL_CPU_CONV_VECTOR_WINOGRAD_PRODUCTS_H
-#define LS_COMMON_KERNEL_CPU_CONV_VECTOR_WINOGRAD_PRODUCTS_H
+#pragma once
 
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -108,5 +107,3 @@ static void point_sums(const winograd_point *p, int64_t c)
     for (; o < p->outputs; o += LS_LANES)
         sums_product(p, c, o, 16, 1);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * vector_loops.c. Written for the compiler's vectoriser; each element is what the loop says it is
  * wherever it lies, as nothing is contracted or reassociated.
  */
-#ifndef LS_COMMON_KERNEL_CPU_ELEMENTS_VECTOR_ELEMENTWISE_H
-#define LS_COMMON_KERNEL_CPU_ELEMENTS_VECTOR_ELEMENTWISE_H
+#pragma once
 
 #include "common/base/order_inline.h"
 #include "common/kernel/cpu/vector_lanes.h"
@@ -190,5 +189,3 @@ static void optimizer(const ls_vector_update *u, int64_t first, int64_t last)
     };
     step[u->kind](u, first, last);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * exponential of the whole tile as one run of elements (rows of 10 leave no ragged ends); sum each
  * row in 16 lanes; scale. The logarithms of a tile's sums are taken together.
  */
-#ifndef LS_COMMON_KERNEL_CPU_ELEMENTS_VECTOR_LOSSES_H
-#define LS_COMMON_KERNEL_CPU_ELEMENTS_VECTOR_LOSSES_H
+#pragma once
 
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -207,5 +206,3 @@ static uint64_t count_correct(const float *logits, const int32_t *labels, int64_
     }
     return correct;
 }
-
-#endif

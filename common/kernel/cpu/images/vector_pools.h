@@ -3,8 +3,7 @@
  * Vector loops of pools, normalisation, transposition and weight decay. Part of vector_loops.c.
  * Channels are the lanes; no pixel of a normalisation and no row of a pool depends on others.
  */
-#ifndef LS_COMMON_KERNEL_CPU_IMAGES_VECTOR_POOLS_H
-#define LS_COMMON_KERNEL_CPU_IMAGES_VECTOR_POOLS_H
+#pragma once
 
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -284,5 +283,3 @@ static double sum_squares(const float *x, int64_t count)
     }
     return wide_sum(&sum);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * down a tile of pixels, what belongs to a channel staying in registers, so every line of memory is
  * read once. Sums are added in double pixel by pixel, tile by tile.
  */
-#ifndef LS_COMMON_KERNEL_CPU_IMAGES_VECTOR_RESIDUAL_H
-#define LS_COMMON_KERNEL_CPU_IMAGES_VECTOR_RESIDUAL_H
+#pragma once
 
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -268,5 +267,3 @@ static void moving_average(const float *restrict value, float rate, float *restr
     for (int64_t i = 0; i < count; i++)
         average[i] += rate * (value[i] - average[i]);
 }
-
-#endif

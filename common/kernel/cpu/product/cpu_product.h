@@ -8,8 +8,7 @@
  * nothing; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm with
  * overhead, so dnnl_sgemm is called itself; there, rows may depend on the number of rows.
  */
-#ifndef LS_COMMON_KERNEL_CPU_PRODUCT_CPU_PRODUCT_H
-#define LS_COMMON_KERNEL_CPU_PRODUCT_CPU_PRODUCT_H
+#pragma once
 
 #include "common/device/device.h"
 #include "common/kernel/kernel.h"
@@ -49,5 +48,3 @@ ls_status ls_product_run(const ls_product *product);
 
 /** A product at once, by dnnl_sgemm, on a thread of the device: for parts whose place moves. */
 ls_status ls_product_once(const ls_gemm_args *gemm);
-
-#endif

@@ -6,8 +6,7 @@
  * Forward and backward to the data: each element is one sum in the order of the indices, so a row
  * does not depend on the others. Backward to the weights: row r goes to lane r % 16.
  */
-#ifndef LS_COMMON_KERNEL_CPU_PRODUCT_VECTOR_DENSE_H
-#define LS_COMMON_KERNEL_CPU_PRODUCT_VECTOR_DENSE_H
+#pragma once
 
 #include "common/kernel/cpu/elements/vector_elementwise.h"
 #include "common/kernel/cpu/vector_lanes.h"
@@ -182,5 +181,3 @@ static void gemm(const ls_gemm_args *g)
             c[i * g->n + j] = g->accumulate ? c[i * g->n + j] + sum : sum;
         }
 }
-
-#endif

@@ -7,8 +7,7 @@
  * and the cell's functions are one pass. Each element is one sum in the order of the indices: a
  * sample does not depend on the others.
  */
-#ifndef LS_COMMON_KERNEL_CPU_SEQUENCES_VECTOR_SEQUENCES_H
-#define LS_COMMON_KERNEL_CPU_SEQUENCES_VECTOR_SEQUENCES_H
+#pragma once
 
 #include "common/kernel/cpu/elements/vector_losses.h"
 
@@ -216,5 +215,3 @@ static double logistic(const ls_logistic_loss_args *a)
     }
     return total;
 }
-
-#endif

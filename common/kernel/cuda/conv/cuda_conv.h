@@ -3,8 +3,7 @@
  * Convolutions of the cuda table, in two ways: products of windows (cuda_conv.c), and cuDNN's
  * (cuda_conv_dnn.c). Which one an operation gets, cuda_conv_choice.c says.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_CONV_CUDA_CONV_H
-#define LS_COMMON_KERNEL_CUDA_CONV_CUDA_CONV_H
+#pragma once
 
 #include "common/kernel/cuda/cuda_kernels.h"
 
@@ -49,5 +48,3 @@ const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32]);
 
 /** With the library of the table. Where it has nothing for this, *why says so and *out stays. */
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why);
-
-#endif

@@ -3,8 +3,7 @@
  * cuDNN, loaded when a table makes its first convolution: its functions, and its failures in words.
  * Nothing of it is linked. Not yet run on a GPU; test_cuda_dnn loads the library of the build.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_CONV_CUDA_DNN_H
-#define LS_COMMON_KERNEL_CUDA_CONV_CUDA_DNN_H
+#pragma once
 
 #include "common/kernel/cuda/cuda_kernels.h"
 
@@ -95,5 +94,3 @@ const char *ls_dnn_refuses(const ls_conv_shape *shape);
 
 /** Whether that says that the library has nothing for such a shape, rather than that it failed. */
 bool ls_dnn_unsupported(cudnnStatus_t status);
-
-#endif

@@ -77,32 +77,26 @@ int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, flo
     const ls_window *w = &shape->window;
     const int64_t count =
         shape->rows * w->out_height * w->out_width * w->height * w->width * shape->channels;
-    if (!count)
-        return 0;
     if (ls_gpu_moves_fours(shape->channels, x, windows, NULL, NULL))
-        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
-                             windows_kernel<4>, *shape, x, windows, count / 4);
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         windows_kernel<1>, *shape, x, windows, count);
+        return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, windows_kernel<4>, *shape, x,
+                                  windows, count / 4);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, windows_kernel<1>, *shape, x, windows,
+                              count);
 }
 
 int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx)
 {
     const ls_window *w = &shape->window;
     const int64_t count = shape->rows * w->in_height * w->in_width * shape->channels;
-    if (!count)
-        return 0;
     if (ls_gpu_moves_fours(shape->channels, windows, dx, NULL, NULL))
-        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
-                             windows_back_kernel<4>, *shape, windows, dx, count / 4);
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         windows_back_kernel<1>, *shape, windows, dx, count);
+        return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, windows_back_kernel<4>, *shape,
+                                  windows, dx, count / 4);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, windows_back_kernel<1>, *shape,
+                              windows, dx, count);
 }
 
 int ls_gpu_load_conv(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(windows_kernel<4>), ls_gpu_load_kernel(windows_kernel<1>),
-        ls_gpu_load_kernel(windows_back_kernel<4>), ls_gpu_load_kernel(windows_back_kernel<1>)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(windows_kernel<4>, windows_kernel<1>, windows_back_kernel<4>,
+                       windows_back_kernel<1>);
 }

@@ -354,9 +354,6 @@ int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_we
 
 int ls_gpu_load_conv_max(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(conv_max_kernel<SMALL_SIDE, true>),
-                          ls_gpu_load_kernel(conv_max_kernel<0, true>),
-                          ls_gpu_load_kernel(conv_max_kernel<0, false>),
-                          ls_gpu_load_kernel(conv_max_back_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(conv_max_kernel<SMALL_SIDE, true>, conv_max_kernel<0, true>,
+                       conv_max_kernel<0, false>, conv_max_back_kernel);
 }

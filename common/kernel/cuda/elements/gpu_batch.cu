@@ -133,8 +133,5 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args)
 
 int ls_gpu_load_batch(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(count_kernel), ls_gpu_load_kernel(add_loss_kernel),
-                          ls_gpu_load_kernel(finish_kernel), ls_gpu_load_kernel(stamp_kernel),
-                          ls_gpu_load_kernel(flip_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(count_kernel, add_loss_kernel, finish_kernel, stamp_kernel, flip_kernel);
 }

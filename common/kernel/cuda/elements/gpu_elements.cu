@@ -95,10 +95,17 @@ static unsigned blocks_of(range r)
     return ls_gpu_blocks(r.packs ? r.packs : r.count, LS_GPU_THREADS);
 }
 
-template <typename F> static int launch_elements(void *stream, const F &f, int64_t count)
+/* `f` has one array out, `y`, and as many in as are given here. */
+template <typename F>
+static int launch_elements(void *stream, F f, int64_t count, void *y, const void *x = nullptr,
+                           const void *x1 = nullptr)
 {
     if (!count)
         return 0;
+    const void *in[] = {x, x1};
+    for (int k = 0; k < F::INPUTS; k++)
+        f.in[k] = (const float *)in[k];
+    f.out[0] = (float *)y;
     const range r = cut(f, count);
     return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
 }
@@ -151,51 +158,31 @@ struct scale_by : arrays<1, 1> {
 
 int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args)
 {
-    relu_forward f = {};
-    f.in[0] = (const float *)args->x;
-    f.out[0] = (float *)args->y;
-    return launch_elements(stream, f, args->count);
+    return launch_elements(stream, relu_forward{}, args->count, args->y, args->x);
 }
 
 int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args)
 {
-    relu_backward f = {};
-    f.in[0] = (const float *)args->y;
-    f.in[1] = (const float *)args->dy;
-    f.out[0] = (float *)args->dx;
-    return launch_elements(stream, f, args->count);
+    return launch_elements(stream, relu_backward{}, args->count, args->dx, args->y, args->dy);
 }
 
 int ls_gpu_add(void *stream, const ls_add_args *args)
 {
-    if (!args->b) {
-        copy_one f = {};
-        f.in[0] = (const float *)args->a;
-        f.out[0] = (float *)args->y;
-        return launch_elements(stream, f, args->count);
-    }
-    add_two f = {};
-    f.in[0] = (const float *)args->a;
-    f.in[1] = (const float *)args->b;
-    f.out[0] = (float *)args->y;
-    return launch_elements(stream, f, args->count);
+    if (!args->b)
+        return launch_elements(stream, copy_one{}, args->count, args->y, args->a);
+    return launch_elements(stream, add_two{}, args->count, args->y, args->a, args->b);
 }
 
 int ls_gpu_fill(void *stream, const ls_fill_args *args)
 {
-    fill_with f = {};
-    f.out[0] = (float *)args->y;
-    f.value = (float)args->value;
-    return launch_elements(stream, f, args->count);
+    const fill_with f = {{}, (float)args->value};
+    return launch_elements(stream, f, args->count, args->y);
 }
 
 int ls_gpu_scale(void *stream, const ls_scale_args *args)
 {
-    scale_by f = {};
-    f.in[0] = (const float *)args->y;
-    f.out[0] = (float *)args->y;
-    f.factor = (float)args->factor;
-    return launch_elements(stream, f, args->count);
+    const scale_by f = {{}, (float)args->factor};
+    return launch_elements(stream, f, args->count, args->y, args->y);
 }
 
 /* ---- Polynomial ------------------------------------------------------------------------------ */
@@ -212,10 +199,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 
 int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args)
 {
-    if (!args->rows)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS), LS_GPU_THREADS,
-                         polynomial_kernel, (const float *)args->x, (float *)args->y, args->rows);
+    return ls_gpu_launch_over(stream, args->rows, LS_GPU_THREADS, polynomial_kernel,
+                              (const float *)args->x, (float *)args->y, args->rows);
 }
 
 /* ---- Optimizers: in[0] weight, in[1] gradient, in[2], in[3] slots; out[0] weight, then slots - */
@@ -390,16 +375,8 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_r
 
 int ls_gpu_load_elements(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(element_kernel<relu_forward>),
-                          ls_gpu_load_kernel(element_kernel<relu_backward>),
-                          ls_gpu_load_kernel(element_kernel<add_two>),
-                          ls_gpu_load_kernel(element_kernel<copy_one>),
-                          ls_gpu_load_kernel(element_kernel<fill_with>),
-                          ls_gpu_load_kernel(element_kernel<scale_by>),
-                          ls_gpu_load_kernel(polynomial_kernel),
-                          ls_gpu_load_kernel(update_kernel<sgd>),
-                          ls_gpu_load_kernel(update_kernel<momentum>),
-                          ls_gpu_load_kernel(update_kernel<adam>),
-                          ls_gpu_load_kernel(update_kernel<rmsprop>)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
+                       element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
+                       element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
+                       update_kernel<momentum>, update_kernel<adam>, update_kernel<rmsprop>);
 }

@@ -162,5 +162,5 @@ int ls_gpu_gather(void *stream, const ls_gather_args *args)
 
 int ls_gpu_load_feed(void)
 {
-    return ls_gpu_load_kernel(feed_kernel);
+    return ls_gpu_load(feed_kernel);
 }

@@ -260,9 +260,6 @@ int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_g
 
 int ls_gpu_load_losses(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(softmax_kernel<1>),
-                          ls_gpu_load_kernel(softmax_kernel<LANES>),
-                          ls_gpu_load_kernel(squared_error_kernel),
-                          ls_gpu_load_kernel(logistic_kernel), ls_gpu_load_kernel(squares_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(softmax_kernel<1>, softmax_kernel<LANES>, squared_error_kernel,
+                       logistic_kernel, squares_kernel);
 }

@@ -168,8 +168,6 @@ int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_rando
 
 int ls_gpu_load_layout(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(transpose_kernel), ls_gpu_load_kernel(pack_kernel),
-                          ls_gpu_load_kernel(columns_kernel<4>),
-                          ls_gpu_load_kernel(columns_kernel<1>), ls_gpu_load_kernel(crops_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(transpose_kernel, pack_kernel, columns_kernel<4>, columns_kernel<1>,
+                       crops_kernel);
 }

@@ -92,26 +92,20 @@ int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args)
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->out_height * w->out_width * args->channels;
-    if (!count)
-        return 0;
     if (ls_gpu_moves_fours(args->channels, args->x, args->y, args->place, NULL))
-        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
-                             pool_kernel<4>, *args, count / 4);
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         pool_kernel<1>, *args, count);
+        return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, pool_kernel<4>, *args,
+                                  count / 4);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_kernel<1>, *args, count);
 }
 
 int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args)
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->in_height * w->in_width * args->channels;
-    if (!count)
-        return 0;
     if (ls_gpu_moves_fours(args->channels, args->dy, args->place, args->relu_output, args->dx))
-        return ls_gpu_launch(stream, ls_gpu_blocks(count / 4, LS_GPU_THREADS), LS_GPU_THREADS,
-                             pool_back_kernel<4>, *args, count / 4);
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         pool_back_kernel<1>, *args, count);
+        return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, pool_back_kernel<4>, *args,
+                                  count / 4);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_back_kernel<1>, *args, count);
 }
 
 /* ---- Local response normalisation ------------------------------------------------------------ */
@@ -195,26 +189,17 @@ __global__ static void __launch_bounds__(LRN_RUN)
 int ls_gpu_lrn_forward(void *stream, const ls_lrn_forward_args *args, int radius)
 {
     const int64_t count = args->pixels * args->channels;
-    if (!count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LRN_RUN), LRN_RUN, lrn_kernel, *args, radius,
-                         count);
+    return ls_gpu_launch_over(stream, count, LRN_RUN, lrn_kernel, *args, radius, count);
 }
 
 int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radius)
 {
     const int64_t count = args->pixels * args->channels;
-    if (!count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LRN_RUN), LRN_RUN, lrn_back_kernel, *args,
-                         radius, count);
+    return ls_gpu_launch_over(stream, count, LRN_RUN, lrn_back_kernel, *args, radius, count);
 }
 
 int ls_gpu_load_pools(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(pool_kernel<4>),      ls_gpu_load_kernel(pool_kernel<1>),
-        ls_gpu_load_kernel(pool_back_kernel<4>), ls_gpu_load_kernel(pool_back_kernel<1>),
-        ls_gpu_load_kernel(lrn_kernel),          ls_gpu_load_kernel(lrn_back_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(pool_kernel<4>, pool_kernel<1>, pool_back_kernel<4>, pool_back_kernel<1>,
+                       lrn_kernel, lrn_back_kernel);
 }

@@ -372,21 +372,16 @@ int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args)
     const int64_t height = (s->in_height + s->stride - 1) / s->stride;
     const int64_t width = (s->in_width + s->stride - 1) / s->stride;
     const int64_t count = s->rows * height * width * s->outputs;
-    if (!count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         shortcut_kernel, *s, (const float *)args->x, (float *)args->y, count);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, shortcut_kernel, *s,
+                              (const float *)args->x, (float *)args->y, count);
 }
 
 int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args)
 {
     const ls_shortcut_shape *s = &args->shape;
     const int64_t count = s->rows * s->in_height * s->in_width * s->channels;
-    if (!count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         shortcut_back_kernel, *s, (const float *)args->dy, (float *)args->dx,
-                         count);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, shortcut_back_kernel, *s,
+                              (const float *)args->dy, (float *)args->dx, count);
 }
 
 __global__ static void __launch_bounds__(CHANNEL_THREADS)
@@ -419,19 +414,13 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 int ls_gpu_mean_pool_forward(void *stream, const ls_mean_pool_forward_args *args)
 {
     const int64_t count = args->rows * args->channels;
-    if (!count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, CHANNEL_THREADS), CHANNEL_THREADS,
-                         mean_pool_kernel, *args);
+    return ls_gpu_launch_over(stream, count, CHANNEL_THREADS, mean_pool_kernel, *args);
 }
 
 int ls_gpu_mean_pool_backward(void *stream, const ls_mean_pool_backward_args *args)
 {
     const int64_t count = args->rows * args->pixels * args->channels;
-    if (!count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         mean_pool_back_kernel, *args);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, mean_pool_back_kernel, *args);
 }
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) average_kernel(ls_moving_average_args args)
@@ -445,10 +434,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) average_kernel(ls_movin
 
 int ls_gpu_moving_average(void *stream, const ls_moving_average_args *args)
 {
-    if (!args->count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->count, LS_GPU_THREADS), LS_GPU_THREADS,
-                         average_kernel, *args);
+    return ls_gpu_launch_over(stream, args->count, LS_GPU_THREADS, average_kernel, *args);
 }
 
 __global__ static void __launch_bounds__(CHANNEL_THREADS) add_sums_kernel(ls_add_sums_args args)
@@ -459,25 +445,13 @@ __global__ static void __launch_bounds__(CHANNEL_THREADS) add_sums_kernel(ls_add
 
 int ls_gpu_add_sums(void *stream, const ls_add_sums_args *args)
 {
-    if (!args->count)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(args->count, CHANNEL_THREADS), CHANNEL_THREADS,
-                         add_sums_kernel, *args);
+    return ls_gpu_launch_over(stream, args->count, CHANNEL_THREADS, add_sums_kernel, *args);
 }
 
 int ls_gpu_load_residual(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(channels_kernel<normalise>),
-                          ls_gpu_load_kernel(channels_kernel<normalise_back>),
-                          ls_gpu_load_kernel(channel_sums_kernel<sums_of_x>),
-                          ls_gpu_load_kernel(channel_sums_kernel<sums_of_gradient>),
-                          ls_gpu_load_kernel(moments_kernel),
-                          ls_gpu_load_kernel(moving_moments_kernel),
-                          ls_gpu_load_kernel(shortcut_kernel),
-                          ls_gpu_load_kernel(shortcut_back_kernel),
-                          ls_gpu_load_kernel(mean_pool_kernel),
-                          ls_gpu_load_kernel(mean_pool_back_kernel),
-                          ls_gpu_load_kernel(average_kernel),
-                          ls_gpu_load_kernel(add_sums_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(channels_kernel<normalise>, channels_kernel<normalise_back>,
+                       channel_sums_kernel<sums_of_x>, channel_sums_kernel<sums_of_gradient>,
+                       moments_kernel, moving_moments_kernel, shortcut_kernel, shortcut_back_kernel,
+                       mean_pool_kernel, mean_pool_back_kernel, average_kernel, add_sums_kernel);
 }

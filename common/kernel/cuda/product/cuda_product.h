@@ -12,8 +12,7 @@
  * is cut into equal pieces, whose products are one call of the library, and then added in their
  * order: how many is a function of the sizes alone.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_PRODUCT_CUDA_PRODUCT_H
-#define LS_COMMON_KERNEL_CUDA_PRODUCT_CUDA_PRODUCT_H
+#pragma once
 
 #include "common/kernel/cuda/cuda_blas.h"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -58,5 +57,3 @@ typedef struct ls_cuda_operands {
 /** Runs it on other matrices of the same sizes. */
 ls_status ls_cuda_product_run_on(const ls_cuda_product *product, ls_queue *queue,
                                  const ls_cuda_operands *operands);
-
-#endif

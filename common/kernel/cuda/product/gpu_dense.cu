@@ -208,10 +208,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) rest_kernel(ls_gpu_rest
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest)
 {
     const packing p = pack_up(*rest);
-    if (!p.packs)
-        return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(p.packs, LS_GPU_THREADS), LS_GPU_THREADS,
-                         rest_kernel, *rest, p);
+    return ls_gpu_launch_over(stream, p.packs, LS_GPU_THREADS, rest_kernel, *rest, p);
 }
 
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
@@ -343,9 +340,6 @@ int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args)
 
 int ls_gpu_load_dense(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(product_kernel),
-                          ls_gpu_load_kernel(column_sums_kernel), ls_gpu_load_kernel(rest_kernel),
-                          ls_gpu_load_kernel(finish_backward_kernel),
-                          ls_gpu_load_kernel(narrow_backward_kernel)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(product_kernel, column_sums_kernel, rest_kernel, finish_backward_kernel,
+                       narrow_backward_kernel);
 }

@@ -205,8 +205,8 @@ int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lst
 
 int ls_gpu_load_lstm(void)
 {
-    const int errors[] = {ls_gpu_load_kernel(lstm_kernel<1>), ls_gpu_load_kernel(lstm_kernel<4>),
-                          ls_gpu_load_kernel(lstm_back_kernel<1>),
-                          ls_gpu_load_kernel(lstm_back_kernel<4>), ls_gpu_load_lstm_few()};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    const int error = ls_gpu_load_lstm_few();
+    return error ? error
+                 : ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>,
+                               lstm_back_kernel<4>);
 }

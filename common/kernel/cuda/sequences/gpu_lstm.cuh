@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the LSTM kernels of many states and of few share. Not yet run on a GPU. */
-#ifndef LS_COMMON_KERNEL_CUDA_SEQUENCES_GPU_LSTM_CUH
-#define LS_COMMON_KERNEL_CUDA_SEQUENCES_GPU_LSTM_CUH
+#pragma once
 
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -34,5 +33,3 @@ __device__ static inline void ls_gpu_lstm_leave(const ls_gpu_lstm &l, int64_t ro
     else if (t + 1 == T)
         l.y[row * H + j] = h;
 }
-
-#endif

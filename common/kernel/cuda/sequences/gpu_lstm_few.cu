@@ -217,8 +217,6 @@ int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstms *all, bool four)
 
 int ls_gpu_load_lstm_few(void)
 {
-    const int errors[] = {
-        ls_gpu_load_kernel(lstm_few_kernel<1>), ls_gpu_load_kernel(lstm_few_kernel<4>),
-        ls_gpu_load_kernel(lstm_few_back_kernel<1>), ls_gpu_load_kernel(lstm_few_back_kernel<4>)};
-    return ls_gpu_first_failure(errors, sizeof errors / sizeof *errors);
+    return ls_gpu_load(lstm_few_kernel<1>, lstm_few_kernel<4>, lstm_few_back_kernel<1>,
+                       lstm_few_back_kernel<4>);
 }

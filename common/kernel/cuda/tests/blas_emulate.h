@@ -9,8 +9,7 @@
  * divisible by 3. What it was asked is noted. For matrices that all lie on 16 bytes it names an
  * algorithm of other bits: sums in float.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_BLAS_EMULATE_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_BLAS_EMULATE_H
+#pragma once
 
 #include "common/kernel/cuda/cuda_blas.h"
 
@@ -349,5 +348,3 @@ static const ls_blas_functions blas_emulated = {
     .cublasLtMatmulAlgoGetHeuristic = blas_heuristic,
     .cublasLtMatmulAlgoConfigGetAttribute = blas_config,
 };
-
-#endif

@@ -4,8 +4,7 @@
  * its kernels a shape takes: the bits of sums in the order of the taps, the bias after them, the
  * first of equal positions; gradients in the order of rows, thread by thread, folded by halves.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_CONV_MAX_BITS_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_CONV_MAX_BITS_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -116,5 +115,3 @@ static void test_conv_max_bits(void **state)
         check_conv_max_backward_bits(*state, &shapes[i]);
     }
 }
-
-#endif

@@ -5,8 +5,7 @@
  * same bits. Tolerance: max_rel 1e-3, which Winograd's and Fourier's methods keep and a wrong
  * layout does not. What includes this defines the three functions declared at its top.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_CONV_WAYS_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_CONV_WAYS_H
+#pragma once
 
 #include "common/kernel/cuda/conv/cuda_dnn.h"
 #include "common/kernel/cuda/cuda_kernels.h"
@@ -215,5 +214,3 @@ static bool usable(fixture *f, const ls_conv_shape *s, ls_dnn_direction which)
     case_close(&c);
     return found;
 }
-
-#endif

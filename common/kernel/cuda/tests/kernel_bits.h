@@ -6,8 +6,7 @@
  *
  * And what TF32 is off by: 2^-9 sum |terms|, as each factor is off by 2^-11 of itself.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_BITS_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_BITS_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -157,5 +156,3 @@ static void check_tf32(fixture *f, ls_kernels *kernels, int64_t n)
     assert_true(same < count / 2);
     free(a), free(b), free(a1), free(b1), free(full), free(limit), free(rounded);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cuda table on a CPU device, for tests: see test_kernels_emulated.c. Convolutions are its own
  * products where EMULATED_CONVOLUTION says nothing else. */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_EMULATED_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_EMULATED_H
+#pragma once
 
 #include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/kernel_tables.h"
@@ -46,5 +45,3 @@ static void close_emulated(fixture *f)
 {
     f->cpu->table->close(f->cpu);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The default table of gpu:0 behind kernel_staging.h, for tests; convolutions are its own products
  * where GPU_CONVOLUTION says nothing else. */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_GPU_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_KERNEL_GPU_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_staging.h"
@@ -42,5 +41,3 @@ static bool gpu_here(void)
         print_message("no GPU here\n");
     return gpus > 0;
 }
-
-#endif

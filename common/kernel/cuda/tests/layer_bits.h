@@ -5,8 +5,7 @@
  * table, at any alignment; the losses, sums in double in another order, 1e-13 of them. (Pools and
  * moves have the bits of the reference.) And sizes that its kernels treat apart.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_LAYER_BITS_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_LAYER_BITS_H
+#pragma once
 
 #include "common/kernel/cuda/tests/conv_max_bits.h"
 #include "common/kernel/tests/kernel_fixture.h"
@@ -202,5 +201,3 @@ static void test_pack_weights(void **state)
         cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
         cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes),                      \
         cmocka_unit_test(test_pack_weights), cmocka_unit_test(test_conv_max_bits)
-
-#endif

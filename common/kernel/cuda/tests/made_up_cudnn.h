@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A made-up libcudnn.so.9, for tests: see made_up_cudnn.c. */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_MADE_UP_CUDNN_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_MADE_UP_CUDNN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ typedef struct made_up_control {
     int refused;      /**< the layout that it does not take; -1: none */
     int open;         /**< handles and descriptors that are not destroyed */
 } made_up_control;
-
-#endif

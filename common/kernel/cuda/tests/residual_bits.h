@@ -4,8 +4,7 @@
  * batch normalisation, both ways, has the bits of the cpu table where sums are the same; sums over
  * more pixels than one run, 1e-13 of them.
  */
-#ifndef LS_COMMON_KERNEL_CUDA_TESTS_RESIDUAL_BITS_H
-#define LS_COMMON_KERNEL_CUDA_TESTS_RESIDUAL_BITS_H
+#pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
 
@@ -52,5 +51,3 @@ static void test_bn_bits(void **state)
 }
 
 #define RESIDUAL_BITS_TESTS cmocka_unit_test(test_bn_bits)
-
-#endif

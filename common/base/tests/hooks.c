@@ -8,8 +8,6 @@
  */
 #include "common/base/hooks.h"
 
-#ifdef LOCKSTEP_HOOKS
-
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
 #include "common/base/philox.h"
@@ -215,9 +213,3 @@ ls_status ls_hooks_open(void)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", "open", "fails as it was told; unset it");
 }
-
-#else
-
-typedef int ls_hooks_are_not_built; /* a file of C has something in it */
-
-#endif

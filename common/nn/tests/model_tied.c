@@ -5,8 +5,6 @@
  */
 #include "common/nn/models.h"
 
-#ifdef LOCKSTEP_HOOKS
-
 static const ls_model_step chain[] = {
     LS_STEP("input", .shape = {.rank = 1, .size = {784}}),
     LS_STEP("dense", .units = 32),
@@ -30,5 +28,3 @@ const ls_model_kind ls_model_tied = {
     .chain = chain,
     .need = {.inputs = 1, .rank = {1}, .shape = {{784}}, .classes = 10, .synthetic = "classes"},
 };
-
-#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST = 4 };
+
+/* Full whenever the count is a power of two. */
+ls_status ls_grow(const char *what, void *list, size_t count, size_t size)
+{
+    if (count && (count < LEAST || count & (count - 1)))
+        return LS_OK;
+    const size_t bytes = (count ? 2 * count : LEAST) * size;
+    void *items;
+    memcpy(&items, list, sizeof items);
+    items = realloc(items, bytes);
+    if (!items)
+        return ls_fail_memory(what, bytes);
+    memcpy(list, &items, sizeof items);
+    return LS_OK;
+}

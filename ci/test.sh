@@ -21,13 +21,14 @@ if command -v ccache >/dev/null; then # two of the builds have the same kernels 
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=yes
 fi
 for preset in release clang asan tsan hooks; do
-  echo "building: $preset"
+  started=$SECONDS
   log=$(mktemp)
-  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON "${launcher[@]}" &&
+  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON -DCMAKE_CUDA_ARCHITECTURES=80 "${launcher[@]}" &&
     cmake --build --preset "$preset"; } >"$log" 2>&1; then
     tail -n 60 "$log" >&2
     exit 1
   fi
   rm -f "$log"
+  echo "built: $preset, $((SECONDS - started)) s"
 done
 ctest --test-dir build -j$((2 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"

@@ -4,7 +4,7 @@
 
 small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200 --epochs 2 --gate-steps 0"
 for blocks in 1 5; do
-    ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --devices 1,2 \
+    ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --devices 2 \
         --strategy mirrored,pipeline,hybrid,local-sgd --reduce fast,exact
     cp out rows.$blocks
     ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --strategy ps \
@@ -14,7 +14,7 @@ done
 expect "one block and five are equal" python3 - <<'EOF'
 import json
 one, five = ([json.loads(line) for line in open(f"rows.{n}")] for n in (1, 5))
-assert len(one) == len(five) > 8, (len(one), len(five))
+assert len(one) == len(five) >= 8, (len(one), len(five))
 for a, b in zip(one, five):
     assert a["result"]["status"] == b["result"]["status"] == "ok", (a["result"], b["result"])
     assert b["time"]["blocks"] == 5 and b["time"]["reopen_ms"] > 0, b["time"]

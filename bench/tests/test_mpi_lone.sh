@@ -15,7 +15,7 @@ ranks_ok 2 run --strategy mirrored --model resnet:20 --data synthetic:512 --batc
 expect "nobody is lost: judges" nobody_lost
 rows "judges that take longer than the timeout" "r['result']['status'] == 'ok' and r['equivalence']['steps'] == 1"
 # A job of many ranks, here of as many as two cores bear.
-ranks_ok 6 run --strategy mirrored --model resnet:8 --data synthetic:384 --batch 384 --gate-steps 2 --warmup 0 --steps 2 \
+ranks_ok 6 run --strategy mirrored --model resnet:8 --data synthetic:192 --batch 192 --gate-steps 2 --warmup 0 --steps 2 \
     --timeout 1s --results none --format jsonl
 expect "nobody is lost: many ranks" nobody_lost
 rows "many ranks" "r['result']['status'] == 'ok' and r['case']['ranks'] == 6"
@@ -29,7 +29,7 @@ done
 rows "four ranks more take no two models more" "old('peak6')[0]['memory']['rss_peak'] - old('peak2')[0]['memory']['rss_peak'] <
     2 * 4 * r['case']['parameters'] and r['equivalence']['oracle'] == 'same bits'"
 # What `single` beside the case and the test set take, rank 0 alone.
-ranks_ok 2 run --strategy mirrored --model resnet:8 --data synthetic:1024 --batch 512 --gate-steps 0 --warmup 0 --steps 2 --blocks 1 \
+ranks_ok 2 run --strategy mirrored --model resnet:8 --data synthetic:512 --batch 256 --gate-steps 0 --warmup 0 --steps 2 --blocks 1 \
     --baseline yes --timeout 1s --results none --format jsonl
 expect "nobody is lost: the baseline" nobody_lost
 rows "the baseline" "[x['result']['status'] for x in rows] == ['ok', 'ok']"

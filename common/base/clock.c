@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/prctl.h>
 
 uint64_t ls_clock_ns(void)
@@ -15,6 +16,14 @@ uint64_t ls_clock_ns(void)
 struct timespec ls_clock_timespec(uint64_t ns)
 {
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+bool ls_clock_yield(void)
+{
+    enum { LONG_NS = 200000 };
+    const uint64_t begin_ns = ls_clock_ns();
+    sched_yield();
+    return ls_clock_ns() - begin_ns < LONG_NS;
 }
 
 void ls_clock_sleep(uint64_t ns)

@@ -22,7 +22,6 @@
 #include "common/base/hooks.h"
 #include "common/device/link.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +88,10 @@ bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target)
         there = ls_signal_value(signal) >= target;
     }
     for (int i = 0; !there && i < comm->yields; i++) {
-        sched_yield();
+        const bool quick = ls_clock_yield();
         there = ls_signal_value(signal) >= target;
+        if (!quick)
+            break;
     }
     if (!there)
         ls_signal_wait(signal, target, 0);

@@ -11,7 +11,6 @@
 
 #include "common/base/clock.h"
 
-#include <sched.h>
 #include <stdio.h>
 
 enum {
@@ -320,10 +319,10 @@ ls_status ls_comm_mpi_pause(mpi_wait *wait)
     ls_status status = wait->looks % (awake ? LOOKS : SLEEPS) == 0 ? look_up(wait) : LS_OK;
     if (status)
         ls_comm_mpi_end_wait(wait->comm->group);
-    else if (awake)
-        sched_yield();
-    else
+    else if (!awake)
         ls_clock_sleep(nap_ns);
+    else if (!ls_clock_yield())
+        wait->looks = YIELDS;
     return status;
 }
 

@@ -3,7 +3,8 @@
  * The few things of a GPU that are more than C++: launches, shuffles, the timer. The test that runs
  * the kernels on a CPU has a header of its own in place of this one.
  */
-#pragma once
+#ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
+#define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -50,3 +51,5 @@ __device__ static inline uint64_t ls_gpu_now()
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
     return now;
 }
+
+#endif

@@ -10,7 +10,9 @@
  * threads take turns. Left out: what the hardware does about memory (caches, fences, banks), and
  * time.
  */
-#pragma once
+/* The guard is gpu_device.cuh's: that file is not read where this one was. */
+#ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
+#define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
 #include <functional>
 #include <mutex>
@@ -204,3 +206,5 @@ static inline uint64_t ls_gpu_now()
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+#endif

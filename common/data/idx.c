@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IDX files, plain or gz; see idx.h. zlib reads both.
+ * IDX files, plain or gz; see idx.h.
  *
- * The header comes first: its sizes are multiplied with checks, and the product is held against the
+ * Compressed bytes come in pieces, so that such a file is never held beside its contents. The
+ * header comes first: its sizes are multiplied with checks, and the product is held against the
  * bytes that are there (plain: equal; gz: at most 1032 to 1, the most that deflate can expand)
- * before memory is asked for. Then the elements are read straight to where they stay, and none may
- * follow them.
+ * before memory is asked for. Then the elements are read or inflated straight to where they stay,
+ * and nothing may follow them.
  *
- * Left out: element types other than bytes; what follows a gz stream and is none.
+ * Left out: element types other than bytes, gz files of several members.
  */
 #include "common/data/idx.h"
 
 #include "common/base/numbers.h"
 #include "common/data/raw.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 static const char what[] = "IDX file";
@@ -27,8 +27,10 @@ enum { TYPE_UINT8 = 0x08, MAX_RANK = 4, PIECE_BYTES = 256 << 10, DEFLATE_RATIO =
 
 typedef struct stream {
     ls_raw_file file;
-    gzFile z;
-    bool gz; /* else plain */
+    size_t left;    /* bytes of it not yet taken */
+    bool gz, ended; /* ended: the gz member is complete */
+    uint8_t *piece; /* [PIECE_BYTES], of gz */
+    z_stream z;
 } stream;
 
 static ls_status broken(const stream *in, const char *why)
@@ -36,48 +38,75 @@ static ls_status broken(const stream *in, const char *why)
     return ls_fail(LS_CODE_MISSING, what, in->file.path, "%s; %s", why, hint);
 }
 
-/* Why there was nothing more to read. */
-static ls_status fail_read(const stream *in)
+/* The next piece of the compressed bytes, of which some are left. */
+static ls_status refill(stream *in)
 {
-    int code;
-    const char *why = gzerror(in->z, &code), *colon = strstr(why, ": "); /* behind a file's name */
-    if (code == Z_OK || code == Z_STREAM_END)
-        return broken(in, "is truncated: it ends before its header says");
-    if (code == Z_BUF_ERROR)
-        return broken(in, "its gz stream is truncated");
-    if (code == Z_MEM_ERROR)
-        return ls_fail_memory(in->file.path, PIECE_BYTES);
-    if (code == Z_ERRNO)
-        return broken(in, strerror(errno));
-    return ls_fail(LS_CODE_MISSING, what, in->file.path, "its gz stream is damaged (%s); %s",
-                   colon ? colon + 2 : why, hint);
+    size_t size = in->left < PIECE_BYTES ? in->left : PIECE_BYTES;
+    LS_TRY(ls_raw_read(&in->file, in->piece, size));
+    in->z.next_in = in->piece;
+    in->z.avail_in = (uInt)size;
+    in->left -= size;
+    return LS_OK;
 }
 
-/* `size` bytes of contents. */
-static ls_status take(const stream *in, uint8_t *out, size_t size)
+/* Inflates up to `size` bytes; *got is less only where the stream ends. */
+static ls_status inflate_bytes(stream *in, uint8_t *out, size_t size, size_t *got)
 {
-    const size_t most = 1u << 30;
-    for (int got; size; out += got, size -= (size_t)got) {
-        got = gzread(in->z, out, (unsigned)(size < most ? size : most));
-        if (got <= 0)
-            return fail_read(in);
+    size_t done = 0;
+    while (done < size && !in->ended) {
+        if (!in->z.avail_in && in->left)
+            LS_TRY(refill(in));
+        size_t room = size - done < (1u << 30) ? size - done : (1u << 30);
+        in->z.next_out = out + done;
+        in->z.avail_out = (uInt)room;
+        int result = inflate(&in->z, Z_NO_FLUSH);
+        done += room - in->z.avail_out;
+        if (result == Z_STREAM_END)
+            in->ended = true;
+        else if (result == Z_BUF_ERROR && !in->left)
+            return broken(in, "its gz stream is truncated");
+        else if (result == Z_MEM_ERROR)
+            return ls_fail_memory(in->file.path, PIECE_BYTES);
+        else if (result != Z_OK)
+            return ls_fail(LS_CODE_MISSING, what, in->file.path,
+                           "its gz stream is damaged (%s); %s",
+                           in->z.msg ? in->z.msg : "no deflate stream", hint);
+    }
+    *got = done;
+    return LS_OK;
+}
+
+/* `size` bytes of contents, whether plain or gz. */
+static ls_status take(stream *in, uint8_t *out, size_t size)
+{
+    size_t got;
+    if (in->gz) {
+        LS_TRY(inflate_bytes(in, out, size, &got));
+        return got == size ? LS_OK : broken(in, "ends before its header says");
+    }
+    if (size > in->left)
+        return broken(in, "is truncated in its header");
+    in->left -= size;
+    return ls_raw_read(&in->file, out, size);
+}
+
+/* Nothing may follow the elements: no element more, no other gz member, no other bytes. */
+static ls_status check_end(stream *in)
+{
+    if (in->gz) {
+        uint8_t more;
+        size_t got;
+        LS_TRY(inflate_bytes(in, &more, 1, &got));
+        if (got)
+            return broken(in, "goes on after the data that its header says");
+        if (in->z.avail_in || in->left)
+            return broken(in, "goes on after its gz stream");
     }
     return LS_OK;
 }
 
-/* Of gz the checks stand behind the elements, and so may more of these. */
-static ls_status check_end(const stream *in)
-{
-    uint8_t more;
-    int code;
-    if (gzread(in->z, &more, 1) > 0)
-        return broken(in, "goes on after the data that its header says");
-    gzerror(in->z, &code);
-    return code == Z_OK || code == Z_STREAM_END ? LS_OK : fail_read(in);
-}
-
 /* Type, rank and sizes; idx->bytes is their product, which the bytes there can hold. */
-static ls_status read_header(const stream *in, ls_idx *idx)
+static ls_status read_header(stream *in, ls_idx *idx)
 {
     uint8_t head[4 + 4 * MAX_RANK];
     LS_TRY(take(in, head, 4));
@@ -100,20 +129,19 @@ static ls_status read_header(const stream *in, ls_idx *idx)
         if (!ls_size_multiply(idx->bytes, (size_t)idx->shape[i], &idx->bytes))
             return broken(in, "its sizes are out of range");
     }
-    const size_t left = in->file.size - 4 - 4 * (size_t)idx->rank; /* plain */
-    if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > left)
+    if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "is truncated, or its header wrong: %zu bytes cannot hold the %zu that the "
                        "header says; %s",
                        in->file.size, idx->bytes, hint);
-    if (!in->gz && idx->bytes < left)
+    if (!in->gz && idx->bytes < in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "goes on for %zu bytes after the data that its header says; %s",
-                       left - idx->bytes, hint);
+                       in->left - idx->bytes, hint);
     return LS_OK;
 }
 
-static ls_status read_contents(const stream *in, ls_idx *out)
+static ls_status read_contents(stream *in, ls_idx *out)
 {
     ls_idx idx = {0};
     LS_TRY(read_header(in, &idx));
@@ -131,19 +159,31 @@ static ls_status read_contents(const stream *in, ls_idx *out)
     return LS_OK;
 }
 
+static ls_status read_gz(stream *in, ls_idx *out)
+{
+    void *piece;
+    LS_TRY(ls_raw_allocate(in->file.path, PIECE_BYTES, &piece));
+    in->piece = piece;
+    ls_status status = LS_OK;
+    if (inflateInit2(&in->z, MAX_WBITS + 16) != Z_OK) { /* 16: gz only */
+        status = ls_fail_memory(in->file.path, PIECE_BYTES);
+    } else {
+        status = read_contents(in, out);
+        inflateEnd(&in->z);
+    }
+    free(piece);
+    return status;
+}
+
 ls_status ls_idx_read(const char *path, ls_idx *out)
 {
-    stream in = {.z = NULL};
+    stream in = {.left = 0};
+    uint8_t magic[2];
     LS_TRY(ls_raw_open(what, path, &in.file));
-    in.z = gzdopen(in.file.fd, "rb");
-    if (!in.z) {
-        ls_raw_close(&in.file);
-        return ls_fail_memory(path, PIECE_BYTES);
-    }
-    gzbuffer(in.z, PIECE_BYTES);
-    in.gz = !gzdirect(in.z);
-    ls_status status = read_contents(&in, out);
-    gzclose(in.z); /* and the file */
+    in.left = in.file.size;
+    in.gz = pread(in.file.fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+    ls_status status = in.gz ? read_gz(&in, out) : read_contents(&in, out);
+    ls_raw_close(&in.file);
     return status;
 }
 

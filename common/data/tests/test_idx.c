@@ -138,9 +138,12 @@ static void test_damaged_gz(void **state)
     wrong = gz;
     wrong.data[2] = 7;
     expect_broken(&wrong, "damaged (unknown compression method)");
-    wrong = gz; /* two streams are one: plain, then the header of another */
+    wrong = gz;
+    add_bytes(&wrong, "x", 1);
+    expect_broken(&wrong, "goes on after its gz stream");
+    wrong = gz;
     add_bytes(&wrong, gz.data, gz.size);
-    expect_broken(&wrong, "goes on after the data");
+    expect_broken(&wrong, "goes on after its gz stream");
 }
 
 static void test_not_a_file(void **state)

@@ -2,10 +2,10 @@
 /* A session's memory; see session_memory.h. */
 #include "bench/train/session_memory.h"
 
-#include "bench/statistics/statistics.h"
 #include "common/base/numbers.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,9 +202,6 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
 
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
-/* Of fewer, what a library took once cannot be told from what a step does. */
-enum { FEWEST_STEPS = 5 };
-
 ls_held ls_held_by(const ls_session *session)
 {
     const struct mallinfo2 heap = mallinfo2();
@@ -228,7 +225,9 @@ double ls_growth_per_step(const ls_growth *growth)
 {
     if (!growth->puts)
         return 0;
-    ls_statistics_sort(growth->heap, growth->puts);
-    const double heap = growth->steps < FEWEST_STEPS ? 0 : growth->heap[growth->puts / 4];
-    return growth->devices / (double)growth->steps + (heap > 0 ? heap : 0);
+    double least = growth->heap[0];
+    for (size_t i = 1; i < growth->puts; i++)
+        least = fmin(least, growth->heap[i]);
+    const double heap = growth->steps < LS_GROWTH_STEPS ? 0 : fmax(least, 0);
+    return growth->devices / (double)growth->steps + heap;
 }

@@ -53,6 +53,9 @@ typedef struct ls_held {
 /** Blind to memory that is mapped without malloc. */
 ls_held ls_held_by(const ls_session *session);
 
+/** Of fewer, what a library took once cannot be told from what a step does. */
+enum { LS_GROWTH_STEPS = 5 };
+
 /** What steps took and kept. */
 typedef struct ls_growth {
     double *heap; /**< [puts] bytes a step */
@@ -64,6 +67,6 @@ typedef struct ls_growth {
 /** `steps` were put, and are done. growth->heap has room for one put more. */
 void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps);
 
-/** Bytes a step: what devices keep, and what three puts of four make the heap grow by at least: a
- *  library that takes some memory now and then is no leak. Sorts growth->heap. */
+/** Bytes a step: what devices keep, and what each put made the heap grow by at least; of fewer
+ * steps than LS_GROWTH_STEPS the heap's is not told. */
 double ls_growth_per_step(const ls_growth *growth);

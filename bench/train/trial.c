@@ -427,25 +427,27 @@ static ls_status share_failure(ls_trial *trial)
     return LS_OK;
 }
 
-/* Memory that grew is a step's only if it goes on growing. What the heap keeps in its caches counts
- * as held, too: these get full, and some more steps, which the row has nothing else of, tell. */
+/* What the heap grew by may be a library's, once, or pieces that its caches keep, which count as
+ * held. Where it grew at all, some more steps tell, of which the row has nothing else: the caches
+ * are full by then. */
 static ls_status confirm_growth(ls_trial *trial)
 {
     ls_session *session = &trial->session;
-    bool grows = ls_growth_per_step(&trial->growth) > 0;
-    uint64_t each = trial->growth.steps / (trial->growth.puts ? trial->growth.puts : 1);
-    uint64_t more = trial->growth.puts / 3 + 2; /* so that they decide the quartile */
-    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &more, &grows));
-    if (!grows)
+    ls_growth *growth = &trial->growth;
+    bool grew = false;
+    for (size_t i = 0; i < growth->puts; i++)
+        grew |= growth->heap[i] > 0;
+    uint64_t each = growth->puts ? growth->steps / growth->puts : 0;
+    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &each, &grew));
+    if (!grew || growth->steps < LS_GROWTH_STEPS)
         return LS_OK;
-    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &each, &grows));
-    LS_TRY(ls_world_agree(session->job.comm,
-                          make_room(trial, trial->timed_done + more, trial->losses)));
-    LS_TRY(ls_session_steps(session, HEAP_CACHES + 1));
-    for (; more; more--) {
+    if (growth->steps < 2 * HEAP_CACHES)
+        LS_TRY(ls_session_steps(session, HEAP_CACHES + 1));
+    growth->puts = 0;
+    for (int i = 0; i < 2; i++) {
         const ls_held held = ls_held_by(session);
         LS_TRY(ls_session_steps(session, each));
-        ls_growth_add(&trial->growth, held, ls_held_by(session), each);
+        ls_growth_add(growth, held, ls_held_by(session), each);
     }
     return LS_OK;
 }

@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 
 data="--data synthetic:500 --batch 60 --results none --format jsonl"
-short="--steps 8 --warmup 2 $data"
+short="--steps 8 --warmup 2 --blocks 1 $data"
 small="--model mlp:784-16-10 $short"
 link=latency=2ms,bandwidth=20MB/s # L = 2 ms; P = 12,730 elements take 2.546 ms
 form="lambda x, f: x['time']['step_ms']['median'] >= f(len(x['case']['devices']),

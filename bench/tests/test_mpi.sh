@@ -23,7 +23,7 @@ keep single
 lockstep_ok verify --strategy mirrored --devices 4 --allreduce ring $small
 keep ring4
 for n in 1 2 3 4; do
-    ranks_ok $n run --strategy mirrored --devices 1,2 --reduce exact,fast $small
+    ranks_ok $n run --strategy mirrored --devices 1,2 --reduce exact,fast $small --blocks 1
     rows "$n ranks of 1 and 2: equal, exact with single's digest" "all(x['result']['status'] == 'ok' and
         x['equivalence']['pass'] and x['equivalence']['oracle'] == 'same bits' for x in rows) and
         [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] == [digest('single')] * 2"
@@ -43,7 +43,7 @@ done
 ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
 rows "verify has no times" "'time' not in r and r['equivalence']['pass']"
 rows "an order is the same in one process and in two" "r['equivalence']['digest'] == digest('ring4')"
-ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical,direct --bucket-bytes auto,0 $small
+ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical,direct --bucket-bytes auto,0 $small --blocks 1
 rows "every algorithm, with one bucket and many" "len(rows) == 12 and
     all(x['equivalence']['oracle'] == 'same bits' and
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
@@ -71,13 +71,13 @@ for n in 2 3; do
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows)"
 done
-ranks_ok 2 run --strategy mirrored --devices 2 --memory growth,fraction=0.3 --cores-per-device 1 $small
+ranks_ok 2 run --strategy mirrored --devices 2 --memory growth,fraction=0.3 --cores-per-device 1 $small --blocks 1
 rows "one host's ranks share their memory, whatever its policy" "len(rows) == 2 and all(x['equivalence']['oracle'] ==
     'same bits' and x['case']['allreduce'] == 'direct' and all(d['communication'] == 0
     for d in x['memory']['devices']) for x in rows)"
 
 # A library's order is its own: near the slices' sum, and the update is single's.
-ranks_ok 3 run --strategy mirrored --allreduce library $small
+ranks_ok 3 run --strategy mirrored --allreduce library $small --blocks 1
 rows "the library's sum is judged" "r['equivalence']['pass'] and
     0 <= r['equivalence']['library_rel'] <= 1e-5 and 'traffic' not in r"
 ranks_ok 2 verify --strategy mirrored --allreduce library --model cifar10 --data synthetic:60 --batch 8 --steps 6 \
@@ -90,7 +90,7 @@ rows "by each judge" "len(rows) == 2 and all(x['result']['status'] == 'failed' a
 
 # ---- Rows -------------------------------------------------------------------------------------
 
-ranks_ok 2 run --strategy mirrored,independent --baseline yes $small
+ranks_ok 2 run --strategy mirrored,independent --baseline yes $small --blocks 1
 rows "timed, with a baseline of rank 0" "sorted((x['case']['strategy'], x['case']['ranks'])
     for x in rows) == [('independent', 2), ('mirrored', 2), ('single', 1)] and
     all(x['time']['step_ms']['n'] == 6 and 'speedup' in x['time'] for x in rows)"

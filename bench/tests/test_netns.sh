@@ -32,7 +32,7 @@ hosts_ok() {
 lockstep_ok verify --strategy single --reduce exact --results none $small
 keep single
 for n in 2 3; do
-    hosts_ok $n "\$mpirun -n $n \$LOCKSTEP run --strategy mirrored --devices 2 --reduce exact,fast --results none $small"
+    hosts_ok $n "\$mpirun -n $n \$LOCKSTEP run --strategy mirrored --devices 2 --reduce exact,fast --results none $small --blocks 1"
     rows "$n hosts: equal, exact with single's digest" "len(rows) == 2 and
         all(x['result']['status'] == 'ok' and x['equivalence']['oracle'] == 'same bits' for x in rows)
         and [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
@@ -48,10 +48,10 @@ expect "devices names the hosts" [ "$(grep -c '^[01]  *node[01] ' out)" -eq 2 ]
 
 # A network that is slower than the work: a step takes no less than its bytes do on the wire. The wire passes
 # 64 kB at once after a pause, at each of its ends.
-hosts_ok 2 --rate 20mbit "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small"
+hosts_ok 2 --rate 20mbit "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --blocks 1"
 rows "a slow network is seen" "r['time']['step_ms']['median'] >= (r['traffic']['bytes_sent'] / 2 - 2 * 65536) * 8 / 20e3 > 50"
 
-hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small"
+hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --blocks 1"
 rows "hosts share no memory" "r['case']['allreduce'] != 'direct'"
 keep unlinked
 for command in "run --strategy mirrored --results none" "micro allreduce"; do
@@ -59,7 +59,7 @@ for command in "run --strategy mirrored --results none" "micro allreduce"; do
     expect "direct between hosts: status 2" [ "$code" -eq 2 ]
     expect "said once" one_line 'direct.*halving-doubling'
 done
-hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --link latency=20ms"
+hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --blocks 1 --link latency=20ms"
 rows "a link between hosts: there and back, the same bits" "r['time']['step_ms']['median'] >= 40 and
     r['equivalence']['digest'] == digest('unlinked')"
 
@@ -92,6 +92,6 @@ expect "a host that is not there" [ "$code" -ne 0 -a "$code" -ne 124 ]
 expect "is the launcher's to say" grep -qi 'nowhere\|ORTE was unable\|daemon' all
 expect "and ours is not heard" [ ! -s err ]
 # Only rank 0 writes; the others need not see its disk.
-hosts_ok 2 "\$mpirun -n 2 sh -c 'cd \$0/\$(hostname) && exec \$LOCKSTEP run --strategy mirrored $small --results r.db --save saved' $work"
+hosts_ok 2 "\$mpirun -n 2 sh -c 'cd \$0/\$(hostname) && exec \$LOCKSTEP run --strategy mirrored $small --blocks 1 --results r.db --save saved' $work"
 expect "results and parameters are on rank 0's disk alone" [ -s node0/r.db -a -s node0/saved -a ! -e node1/r.db -a ! -e node1/saved ]
 finish

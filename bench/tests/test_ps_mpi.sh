@@ -13,7 +13,7 @@ for n in 2 3 4 6; do
     more=$([ "$n" -eq 2 ] && echo "--ps-servers 1" || echo "--ps-servers 1,2 --ps-shard bytes,variable")
     want=$([ "$n" -eq 2 ] && echo 4 || echo 16)
     # shellcheck disable=SC2086
-    ranks $n run --strategy ps $more --ps-colocate yes,no --reduce fast,exact $small
+    ranks $n run --strategy ps $more --ps-colocate yes,no --reduce fast,exact $small --blocks 1
     expect "$n ranks end well" [ "$code" -eq 0 ]
     rows "$n ranks: equal, exact with single's digest" "len(rows) == $want and all(x['result']['status'] == 'ok'
         and x['equivalence']['oracle'] == 'same bits' for x in rows) and {x['equivalence']['digest'] for x in rows
@@ -37,7 +37,7 @@ rows "gradients are received once; the server's own worker's is copied" "len(row
     (s['received_bytes'], s['copied_bytes']) == (2 * s['bytes'], s['bytes'] if x['case']['ps_colocate'] else 0)
     for x in rows for s in x['server_load'])"
 for n in 3 5; do
-    ranks $n run --strategy ps --ps-servers $((n / 2)) --ps-colocate yes,no --ps-backup-workers 1 $small
+    ranks $n run --strategy ps --ps-servers $((n / 2)) --ps-colocate yes,no --ps-backup-workers 1 $small --blocks 1
     expect "$n ranks end well" [ "$code" -eq 0 ]
     rows "$n ranks: backup workers" "len(rows) == 2 and all(x['result']['status'] == 'ok' and
         'which gradients' in x['equivalence']['oracle'] and x['equivalence']['grade'] == 'none' and
@@ -48,7 +48,7 @@ again="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmu
 ranks=2 replay_all --ps-mode async,ssp --ps-colocate yes,no $again
 ranks=4 replay_all --ps-servers 2 --ps-mode async --ps-shard bytes,variable $again
 ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate yes,no $again
-ranks 2 run --strategy ps --ps-servers 2 $small
+ranks 2 run --strategy ps --ps-servers 2 $small --blocks 1
 expect "too few ranks for the servers: status 2" [ "$code" -eq 2 ]
 expect "said once" one_line "2 servers.*2 ranks"
 finish

@@ -6,8 +6,8 @@ function(lockstep_vector_loops isa)
   target_link_libraries(vector_loops_${isa} PRIVATE lockstep_options)
   target_compile_definitions(vector_loops_${isa} PRIVATE LS_VECTOR_ISA=${isa})
   target_compile_options(vector_loops_${isa} PRIVATE ${ARGN})
-  if(LOCKSTEP_SANITIZE) # whose checks take gcc a minute to optimise
-    target_compile_options(vector_loops_${isa} PRIVATE -O0)
+  if(LOCKSTEP_SANITIZE) # whose checks take gcc minutes to optimise
+    target_compile_options(vector_loops_${isa} PRIVATE -O1)
   elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(vector_loops_${isa} PRIVATE -O3)
   endif()

@@ -6,16 +6,16 @@
 
 small="--results none --warmup 0"
 # The address sanitizer's build, ten times as slow: each model and strategy once, by the oracle.
-sanitized= devices=2,3 reduces=fast,exact
-! sanitized || { sanitized=yes; devices=3; reduces=fast; }
-for model in "cnn --batch 31" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
+sanitized= devices=2,3 reduces=fast,exact images=31 samples=45
+! sanitized || { sanitized=yes; devices=3; reduces=fast; images=10; samples=14; }
+for model in "cnn --batch $images" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
     "lstm-stack:2 --batch 10"; do
     for strategy in "single --devices 1" "towers --devices $devices" "mirrored --devices $devices" \
         "towers --devices 2 --colocate-gradients no" "model-parallel --devices $devices" \
         "pipeline --devices 2 --pipeline-microbatches 2"; do
         # Its two branches share variables, which stages cannot.
         [[ "$model $strategy" != twin-lstm*pipeline* ]] || continue
-        lockstep_ok verify --model $model --data synthetic:45 --strategy $strategy --cpu-devices 3 \
+        lockstep_ok verify --model $model --data synthetic:$samples --strategy $strategy --cpu-devices 3 \
             --reduce $reduces --epochs 1 $small --format jsonl
         rows "$model $strategy" 'rows and all(r["result"]["status"] == "ok" and
             r["equivalence"]["pass"] and r["equivalence"]["steps"] > 1 for r in rows)'

@@ -7,7 +7,7 @@
 /** Operations in order; owned by the list. All zero is an empty list. */
 typedef struct ls_op_list {
     ls_op **items; /**< [count] owned */
-    size_t count;
+    size_t count;  /**< operations */
 } ls_op_list;
 
 /** Takes over `op`, also where it fails. */

@@ -96,12 +96,6 @@ json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regre
 
 /* ---- Words ---------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *field)
-{
-    const char *text = json_string_value(json_object_get(object, field));
-    return text ? text : "";
-}
-
 static double number_of(const json_t *object, const char *field)
 {
     return json_number_value(json_object_get(object, field));
@@ -114,8 +108,8 @@ static void print_changes(FILE *stream, const json_t *list)
         const json_t *one = json_array_get(list, i);
         char *base = ls_value_text(json_object_get(one, "base"));
         char *fresh = ls_value_text(json_object_get(one, "new"));
-        const char *reason = text_of(one, "reason");
-        fprintf(stream, "%s%s %s -> %s%s%s", i ? ", " : "", text_of(one, "key"),
+        const char *reason = ls_text_of(one, "reason");
+        fprintf(stream, "%s%s %s -> %s%s%s", i ? ", " : "", ls_text_of(one, "key"),
                 base && *base ? base : "none", fresh && *fresh ? fresh : "none",
                 *reason ? ": " : "", reason);
         free(base);
@@ -146,19 +140,19 @@ static char *sentence(const json_t *one)
     const char *next = "";
     if (json_object_get(one, "ratio")) {
         fprintf(stream, "%s: %.4g times the base (%s%.0f block%s, %.4g to %.4g ms a step)",
-                text_of(one, "verdict"), number_of(one, "ratio"),
+                ls_text_of(one, "verdict"), number_of(one, "ratio"),
                 interval_text(one, "95%% interval %.4g to %.4g, ", interval),
                 number_of(one, "blocks"), number_of(one, "blocks") > 1 ? "s" : "",
                 number_of(one, "base_ms"), number_of(one, "new_ms"));
         next = "; ";
-        if (strcmp(text_of(one, "verdict"), "cannot tell") == 0 &&
+        if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 &&
             json_object_get(one, "more_blocks"))
             fprintf(stream, "; about %.0f more blocks would tell", number_of(one, "more_blocks"));
-        else if (strcmp(text_of(one, "verdict"), "cannot tell") == 0)
+        else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0)
             fputs("; too near to the threshold for any number of blocks", stream);
     }
-    if (*text_of(one, "error")) {
-        fprintf(stream, "%s%s", next, text_of(one, "error"));
+    if (*ls_text_of(one, "error")) {
+        fprintf(stream, "%s%s", next, ls_text_of(one, "error"));
         next = "; ";
     }
     if (json_array_size(worse) > 0) {
@@ -173,10 +167,10 @@ typedef enum outcome { PASSED, FAILED, BROKEN, OPEN } outcome;
 
 static outcome outcome_of(const json_t *one)
 {
-    const char *verdict = text_of(one, "verdict");
+    const char *verdict = ls_text_of(one, "verdict");
     if (strcmp(verdict, "slower") == 0 || json_array_size(json_object_get(one, "worse")) > 0)
         return FAILED;
-    if (*text_of(one, "error"))
+    if (*ls_text_of(one, "error"))
         return BROKEN;
     return strcmp(verdict, "cannot tell") == 0 ? OPEN : PASSED;
 }
@@ -222,11 +216,11 @@ static json_t *shown_row(const json_t *one)
     if (number)
         snprintf(ratio, sizeof ratio, "%.3f", json_number_value(number));
     const bool worse = json_array_size(json_object_get(one, "worse")) > 0;
-    const char *verdict = worse && strcmp(text_of(one, "verdict"), "slower") != 0 ? "worse"
-                          : *text_of(one, "error")                                ? "error"
-                                                   : text_of(one, "verdict");
+    const char *verdict = worse && strcmp(ls_text_of(one, "verdict"), "slower") != 0 ? "worse"
+                          : *ls_text_of(one, "error")                                ? "error"
+                                                      : ls_text_of(one, "verdict");
     json_t *row =
-        json_pack("{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", text_of(one, "name"), "verdict",
+        json_pack("{s:s,s:s,s:s,s:s,s:O*,s:O*,s:O*}", "name", ls_text_of(one, "name"), "verdict",
                   verdict, "ratio", ratio, "interval", interval_text(one, "%.3f to %.3f", interval),
                   "blocks", json_object_get(one, "blocks"), "base_ms",
                   json_object_get(one, "base_ms"), "new_ms", json_object_get(one, "new_ms"));
@@ -270,7 +264,7 @@ static void print_differences(FILE *stream, const json_t *document, const char *
         const json_t *one = json_array_get(cases, i), *others = json_object_get(one, "differences");
         if (json_array_size(others) == 0)
             continue;
-        fprintf(stream, "%s%s, besides: ", bullet, text_of(one, "name"));
+        fprintf(stream, "%s%s, besides: ", bullet, ls_text_of(one, "name"));
         print_changes(stream, others);
         fputc('\n', stream);
     }
@@ -282,7 +276,7 @@ static ls_status write_table(const json_t *document, FILE *stream)
     fputc('\n', stream);
     print_differences(stream, document, "");
     print_instructions(stream, document);
-    fprintf(stream, "%s: ", text_of(document, "verdict"));
+    fprintf(stream, "%s: ", ls_text_of(document, "verdict"));
     print_summary(stream, document);
     fputc('\n', stream);
     return LS_OK;
@@ -290,7 +284,7 @@ static ls_status write_table(const json_t *document, FILE *stream)
 
 static ls_status write_markdown(const json_t *document, FILE *stream)
 {
-    fprintf(stream, "**Performance: %s**: ", text_of(document, "verdict"));
+    fprintf(stream, "**Performance: %s**: ", ls_text_of(document, "verdict"));
     print_summary(stream, document);
     fputs("\n\n", stream);
     LS_TRY(write_cases(document, "md", stream));
@@ -326,7 +320,7 @@ static ls_status write_junit(const json_t *document, FILE *stream)
         const outcome what = outcome_of(one);
         char *text = sentence(one);
         fputs("    <testcase classname=\"lockstep.regress\" name=\"", stream);
-        ls_markup(stream, text_of(one, "name"), SIZE_MAX);
+        ls_markup(stream, ls_text_of(one, "name"), SIZE_MAX);
         fprintf(stream, "\">\n      <%s%s", tags[what], what == PASSED ? ">" : " message=\"");
         ls_markup(stream, text ? text : "", SIZE_MAX);
         fprintf(stream, "%s\n    </testcase>\n", what == PASSED ? "</system-out>" : "\"/>");
@@ -354,7 +348,7 @@ static ls_status write_github(const json_t *document, FILE *stream)
         const json_t *one = json_array_get(cases, i);
         char *text = sentence(one);
         fprintf(stream, "::%s title=lockstep regress::", kinds[outcome_of(one)]);
-        print_escaped(stream, text_of(one, "name"));
+        print_escaped(stream, ls_text_of(one, "name"));
         fputs(": ", stream);
         print_escaped(stream, text);
         fputc('\n', stream);

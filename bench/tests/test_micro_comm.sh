@@ -25,10 +25,10 @@ sent() { # sent WHAT BYTES: of n ranks, s bytes
 }
 
 for devices in 1 2 5; do
-    lockstep_ok micro allreduce --devices $devices --sizes 32,36,100KiB --format jsonl \
+    lockstep_ok micro allreduce --devices $devices --sizes 4,32,36,100KiB --format jsonl \
         --allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical,canonical
     rows "allreduce on $devices: rows are sound" "$sound"
-    rows "a row for each algorithm, size and place" "len(rows) == 8 * 3 * 2 and
+    rows "a row for each algorithm, size and place" "len(rows) == 8 * 4 * 2 and
         all(x['micro']['ranks'] == $devices and x['micro']['redop'] == 'sum' for x in rows)"
     rows "which name the algorithm" "{x['micro']['kernel'] for x in rows} ==
         {'flat', 'ring', 'tree', 'halving-doubling', 'direct', 'hierarchical', 'canonical'}"

@@ -51,6 +51,15 @@ char *ls_report_machine(const json_t *row, char *out, size_t size)
                        *host ? ", host " : "", host);
 }
 
+char *ls_report_commit(const json_t *row, int width, char out[64])
+{
+    const char *commit = word(row, "provenance", "commit");
+    const bool dirty = json_is_true(json_object_get(json_object_get(row, "provenance"), "dirty"));
+    *out = 0;
+    ls_text_add(out, 64 - sizeof "+changes", "%.*s", width, *commit ? commit : "unknown");
+    return ls_text_add(out, 64, "%s", dirty ? "+changes" : "");
+}
+
 double ls_report_devices(const json_t *row)
 {
     const json_t *group = json_object_get(row, "case");
@@ -71,6 +80,28 @@ double ls_report_devices(const json_t *row)
     return count;
 }
 
+double ls_report_shared_devices(const json_t *rows)
+{
+    const double count = ls_report_devices(json_array_get(rows, 0));
+    for (size_t i = 1; i < json_array_size(rows); i++)
+        if (fabs(ls_report_devices(json_array_get(rows, i)) - count) > 0)
+            return 0;
+    return count;
+}
+
+json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
+                        const void *context)
+{
+    json_t *out = json_array(), *row;
+    size_t i;
+    json_array_foreach((json_t *)(size_t)rows, i, row)
+    {
+        if (holds(row, context))
+            json_array_append(out, row);
+    }
+    return out;
+}
+
 ls_rate ls_report_rate(const json_t *row)
 {
     const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
@@ -84,14 +115,61 @@ ls_rate ls_report_rate(const json_t *row)
     return (ls_rate){rate, rate * median / high, rate * median / low};
 }
 
-ls_rate ls_report_ratio(const json_t *a, const json_t *b)
+ls_rate ls_report_ratio(ls_rate a, ls_rate b)
 {
-    const ls_rate x = ls_report_rate(a), y = ls_report_rate(b);
-    const double ratio = x.rate / y.rate;
-    if (!(x.low > 0 && y.low > 0))
+    const double ratio = a.rate / b.rate;
+    if (!(a.low > 0 && b.low > 0))
         return (ls_rate){ratio, 0, 0};
-    return (ls_rate){ratio, ratio * exp(-hypot(log(x.rate / x.low), log(y.high / y.rate))),
-                     ratio * exp(hypot(log(x.high / x.rate), log(y.rate / y.low)))};
+    return (ls_rate){ratio, ratio * exp(-hypot(log(a.rate / a.low), log(b.high / b.rate))),
+                     ratio * exp(hypot(log(a.high / a.rate), log(b.rate / b.low)))};
+}
+
+double ls_report_rate_alone(const json_t *rows)
+{
+    double alone = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const double rate = ls_report_rate(row).rate;
+        const double speedup = ls_report_number(row, "time.speedup", 0);
+        if (speedup > 0 && !ls_report_is_peer(row))
+            return rate / speedup;
+        if (ls_report_devices(row) <= 1 && ls_report_is_candidate(row))
+            alone = fmax(alone, rate);
+    }
+    return alone;
+}
+
+typedef struct paced_row {
+    double pace;
+    const json_t *row;
+} paced_row;
+
+static int by_pace(const void *a, const void *b)
+{
+    const paced_row *x = a, *y = b;
+    return (x->pace > y->pace) - (x->pace < y->pace);
+}
+
+const json_t *ls_report_median(const json_t *rows, ls_rate *rate)
+{
+    const size_t count = json_array_size(rows);
+    const json_t *row = json_array_get(rows, 0);
+    paced_row *all = count > 1 ? malloc(count * sizeof *all) : NULL;
+    ls_rate out = ls_report_rate(row);
+    for (size_t i = 0; all && i < count; i++) {
+        const json_t *one = json_array_get(rows, i);
+        const double us = ls_report_number(one, "micro.time_us", 0);
+        all[i] = (paced_row){us > 0 ? 1 / us : ls_report_rate(one).rate, one};
+    }
+    if (all) {
+        qsort(all, count, sizeof *all, by_pace);
+        row = all[(count - 1) / 2].row;
+        out = (ls_rate){ls_report_rate(row).rate, all[0].pace, all[count - 1].pace};
+    }
+    free(all);
+    if (rate)
+        *rate = out;
+    return row;
 }
 
 bool ls_report_is_peer(const json_t *row)
@@ -216,7 +294,7 @@ static size_t own_length(const char *strategy, const char *name)
 
 /* What differs, first the words ("async" of ps_mode), then what needs its name. */
 static void add_options(const json_t *row, const json_t *names, const char *strategy, bool words,
-                        char *out)
+                        bool own_only, char *out)
 {
     const char *name;
     json_t *common;
@@ -227,7 +305,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         const size_t own = own_length(strategy, name);
         const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
         const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms: it says its name */
-        if (text && *text && word == words && (own || !json_equal(value, common)) &&
+        if (text && *text && word == words && (own || !(own_only || json_equal(value, common))) &&
             !(own && strcmp(text, "0") == 0))
             ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", alone ? "" : name + own, alone ? "" : "=",
                         text);
@@ -235,19 +313,54 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
     }
 }
 
-char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
-                      const char *against, char *out)
+static char *add_name(const json_t *row, const json_t *differences, bool own_only, char *out)
 {
     const char *strategy = ls_report_strategy(row);
     const json_t *names = json_object_get(differences, strategy);
-    char value[128];
     *out = 0;
     ls_text_add(out, LS_LABEL_SIZE, "%s", strategy);
-    add_options(row, names, strategy, true, out);
-    add_options(row, names, strategy, false, out);
+    add_options(row, names, strategy, true, own_only, out);
+    add_options(row, names, strategy, false, own_only, out);
+    return out;
+}
+
+char *ls_report_variant(const json_t *row, const json_t *differences, char *out)
+{
+    return add_name(row, differences, true, out);
+}
+
+char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
+                      const char *against, char *out)
+{
+    char value[128];
+    add_name(row, differences, false, out);
     if (devices)
         ls_text_add(out, LS_LABEL_SIZE, " on %g", ls_report_devices(row));
     if (against)
         ls_text_add(out, LS_LABEL_SIZE, ", %s", ls_report_text(row, against, value, sizeof value));
+    return out;
+}
+
+void ls_report_collect(json_t *lists, const char *name, json_t *row)
+{
+    if (!json_object_get(lists, name))
+        json_object_set_new(lists, name, json_array());
+    json_array_append(json_object_get(lists, name), row);
+}
+
+json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
+                        const char *against)
+{
+    json_t *out = json_object(), *row;
+    size_t i;
+    json_array_foreach((json_t *)(size_t)rows, i, row)
+    {
+        char label[LS_LABEL_SIZE];
+        if (by)
+            ls_report_text(row, by, label, sizeof label);
+        else
+            ls_report_label(row, differences, devices, against, label);
+        ls_report_collect(out, label, row);
+    }
     return out;
 }

@@ -16,8 +16,18 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 /** "Intel Xeon (avx512f), host": where a row ran; "" where it does not say. */
 char *ls_report_machine(const json_t *row, char *out, size_t size);
 
+/** "3f90da4", of a tree with changes "3f90da4+changes"; "unknown" where the row does not say. */
+char *ls_report_commit(const json_t *row, int width, char out[64]);
+
 /** How many devices train. */
 double ls_report_devices(const json_t *row);
+
+/** The number of devices that all rows have; 0 where they differ. */
+double ls_report_shared_devices(const json_t *rows);
+
+/** The rows of which this holds: a new array. */
+json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
+                        const void *context);
 
 /** Samples per second, and, where the row has an interval, its bounds; 0 without a time. */
 typedef struct ls_rate {
@@ -25,8 +35,16 @@ typedef struct ls_rate {
 } ls_rate;
 ls_rate ls_report_rate(const json_t *row);
 
-/** a's rate over b's, with an interval where both rows have one: low and high are 0 otherwise. */
-ls_rate ls_report_ratio(const json_t *a, const json_t *b);
+/** What one device that loses nothing does: as rows with a speed-up say, else the fastest alone. */
+double ls_report_rate_alone(const json_t *rows);
+
+/** a over b, with an interval where both have one: low and high are 0 otherwise. */
+ls_rate ls_report_ratio(ls_rate a, ls_rate b);
+
+/** The row of the median rate (of an even number the slower of two; of micro rows by their time) of
+ *  repeats, with the range of all as its interval; of one row its own. Borrowed; `rate` may be
+ *  NULL. Whatever has one row stand for a case takes this one. */
+const json_t *ls_report_median(const json_t *rows, ls_rate *rate);
 
 /** The strategy, or a peer's program. */
 const char *ls_report_strategy(const json_t *row);
@@ -48,3 +66,14 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
  * `out` has LS_LABEL_SIZE. */
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out);
+
+/** The same of the strategy's own options alone. */
+char *ls_report_variant(const json_t *row, const json_t *differences, char *out);
+
+/** Appends the row to the list of this name in {name: [rows]}. */
+void ls_report_collect(json_t *lists, const char *name, json_t *row);
+
+/** {label: [rows]}, in the order in which they come: by the text at the path `by`, or, where that
+ *  is NULL, by ls_report_label with the others. */
+json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
+                        const char *against);

@@ -20,19 +20,31 @@ static ls_status refuse_gnuplot(const char *why)
                    "%s; install Debian's gnuplot-nox (page, tables and data are there)", why);
 }
 
-/* What gnuplot said last, on one line. */
+/* What gnuplot said: of the line of its script that it did not take ("gnuplot> set output ..", a
+ * caret, "line 3: cannot open file", "system error: .."), else last; behind that may be a picture.
+ */
 static ls_status tell(FILE *errors, const char *fallback)
 {
-    char line[200], last[200];
-    snprintf(last, sizeof last, "%s", fallback);
+    char line[200], command[200] = "", said[600] = "";
+    bool found = false;
     rewind(errors);
     while (fgets(line, sizeof line, errors)) {
+        const char *text = line + strspn(line, " ^\t");
+        const char *colon = strncmp(text, "line ", 5) == 0 ? strchr(text, ':') : NULL;
         line[strcspn(line, "\r\n")] = 0;
-        if (strspn(line, " ^\t") < strlen(line))
-            snprintf(last, sizeof last, "%s", line);
+        if (strncmp(text, "gnuplot> ", 9) == 0)
+            snprintf(command, sizeof command, "%s", text + 9);
+        else if (colon && !strstr(colon, "warning") && !found) {
+            found = true;
+            snprintf(said, sizeof said, "%s:%s", command, colon + 1 + strspn(colon + 1, " ") - 1);
+        } else if (found && strncmp(text, "system error: ", 14) == 0)
+            ls_text_add(said, sizeof said, ": %s", text + 14);
+        else if (!found && *text)
+            snprintf(said, sizeof said, "%s", text);
     }
     return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                   "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", last);
+                   "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?",
+                   *said ? said : fallback);
 }
 
 static ls_status run(FILE *script, FILE *errors, const char *folder)
@@ -119,7 +131,7 @@ void ls_draw_dark_style(FILE *stream)
         {"#7b3294", "#bd8bd6"}, {"#009e73", "#3ccba0"}, {"#882255", "#d7709a"},
         {"#c8c8c8", "#6a7078"},
     };
-    fputs("@media screen and (prefers-color-scheme:dark){", stream);
+    fputs("@media screen and (prefers-color-scheme:dark){.ls{color:#e8e8e8}", stream);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         fprintf(
             stream,
@@ -128,7 +140,7 @@ void ls_draw_dark_style(FILE *stream)
     fputc('}', stream);
 }
 
-static char *read_all(const char *path)
+char *ls_draw_read(const char *path)
 {
     char *text = NULL;
     size_t size = 0;
@@ -148,10 +160,13 @@ static bool starts(const char *text, const char *with)
 }
 
 /* What gnuplot says again and again, though it goes without saying, or once above (dress). */
-static const char *const unsaid[] = {
-    " fill=\"none\"",         " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
-    " stroke-width=\"1.00\"", " font-family=\"sans-serif\"",
-    " class=\"gridline\" ",   "\t"};
+static const char *const unsaid[] = {" fill=\"none\"",
+                                     " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
+                                     " stroke-width=\"1.00\"",
+                                     " font-family=\"sans-serif\"",
+                                     " class=\"gridline\" ",
+                                     " color=\"black\" stroke=\"currentColor\"",
+                                     "\t"};
 
 /* Of a group of gnuplot's with nothing in it, too. */
 static size_t length_unsaid(const char *text)
@@ -202,14 +217,18 @@ static void dress(FILE *stream, const json_t *figure, const char *drawn, bool pa
     fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"",
             width * 5 / 4, height * 5 / 4, width, height);
     fputs(" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-          "font-family=\"sans-serif\" fill=\"none\" role=\"img\" aria-label=\"",
+          "font-family=\"sans-serif\" fill=\"none\" color=\"black\" stroke=\"currentColor\" "
+          "role=\"img\" aria-label=\"",
           stream);
     ls_markup(stream, json_string_value(json_object_get(figure, "alt")), 600);
     fputs("\">\n<title>", stream);
     ls_markup(stream, json_string_value(json_object_get(figure, "title")), 300);
     fputs("</title>\n", stream);
     if (!page) {
-        fputs("<desc>", stream);
+        const char *by = strstr(drawn, "Produced by GNUPLOT ");
+        by = by ? by + strlen("Produced by GNUPLOT ") : "";
+        fprintf(stream, "<!-- gnuplot %.*s -->\n<desc>", (int)strspn(by, "0123456789. abcdehlptv"),
+                by);
         ls_markup(stream, json_string_value(json_object_get(figure, "caption")), 600);
         fputs("</desc>\n<style>", stream);
         ls_draw_dark_style(stream);
@@ -225,7 +244,7 @@ char *ls_draw_dress(const json_t *figure, const char *folder)
     if (asprintf(&path, "%s/%s.svg", folder, json_string_value(json_object_get(figure, "name"))) <
         0)
         return NULL;
-    char *drawn = read_all(path);
+    char *drawn = ls_draw_read(path);
     if (drawn) {
         FILE *file = fopen(path, "wb");
         if (file) {

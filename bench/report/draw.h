@@ -22,5 +22,8 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
  *  gives the `svg` element as a page takes it (free); NULL where there is no file. */
 char *ls_draw_dress(const json_t *figure, const char *folder);
 
+/** All of a file's text (free), to its first zero; NULL where there is none. */
+char *ls_draw_read(const char *path);
+
 /** CSS by which the pictures turn dark. */
 void ls_draw_dark_style(FILE *stream);

@@ -4,12 +4,16 @@
  * stand where lines end, pushed apart. Text of rows comes in single quotes, where gnuplot knows no
  * escape but its own quote, doubled, and without line ends; terminals are told not to read markup.
  */
+#include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
+#include "bench/report/draw_look.h"
+#include "bench/report/draw_scale.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,43 +26,15 @@ enum {
     TITLE_WIDTH = 52,
     SUB_WIDTH = 74,
     FOOT_WIDTH = 76,
-    NAME_WIDTH = 28,
+    NAME_WIDTH = 22,
     CASE_WIDTH = 36,
     PLACES = 13,
     MARKS = 64
 };
 
-/* By place: of strategies in their registry, whose colours and markers they keep. */
-enum { LOOKS = 9 };
-static const char *const colours[LOOKS] = {"#4d4d4d", "#7b3294", "#d55e00", "#0072b2", "#882255",
-                                           "#cc79a7", "#e69f00", "#56b4e9", "#009e73"};
-static const int markers[LOOKS] = {7, 11, 5, 9, 15, 4, 6, 8, 13};
-static const int peer_markers[LOOKS] = {2, 1, 3, 4, 6, 8, 10, 12, 14};
-static const char peers_colour[] = "#767676";
 /* Of neighbours one is dark and one light, also where they are printed grey. */
 static const char *const part_colours[] = {"#0072b2", "#56b4e9", "#d55e00",
                                            "#c8c8c8", "#cc79a7", "#4d4d4d"};
-
-/* Where a line of at most `width` characters ends: at a blank, if there is one late enough. */
-static size_t line_end(const char *text, size_t width)
-{
-    size_t at = 0, blank = 0;
-    for (size_t count = 0; text[at] && count < width; count++) {
-        if (text[at] == ' ' && count > width / 2)
-            blank = at;
-        at += ls_text_step(text + at);
-    }
-    return text[at] && blank ? blank : at;
-}
-
-/* The larger of `least` and the text's characters, of which at most `most` are shown. */
-static size_t length_shown(const char *text, size_t least, size_t most)
-{
-    size_t count = 0;
-    for (; *text && count < most; count++)
-        text += ls_text_step(text);
-    return count > least ? count : least;
-}
 
 /* At most `width` characters, with dots for more. */
 static void quote(FILE *stream, const char *before, const char *text, size_t width)
@@ -67,6 +43,9 @@ static void quote(FILE *stream, const char *before, const char *text, size_t wid
     ls_text_put(stream, text, width, LS_ESCAPE_GNUPLOT);
     fputc('\'', stream);
 }
+
+/* Height of a name's line in that of the graph. */
+#define LINE 0.061
 
 /* Text of a figure, in lines below each other. */
 typedef struct block {
@@ -84,7 +63,7 @@ static int print_block(FILE *stream, const json_t *figure, const block *of, int 
 {
     const char *text = ls_text_of(figure, of->of);
     for (int i = 0; i < of->most && *text; i++, y += of->size + 4) {
-        const size_t bytes = i + 1 < of->most ? line_end(text, of->width) : strlen(text);
+        const size_t bytes = i + 1 < of->most ? ls_text_line(text, of->width) : strlen(text);
         char line[600] = "";
         ls_text_add(line, sizeof line, "%.*s", (int)bytes, text);
         if (stream) {
@@ -149,7 +128,7 @@ static double place_of(double value, const extent *box, size_t axis, bool is_log
 }
 
 typedef struct mark {
-    double place;
+    double place, half; /* of its height */
     const json_t *series;
 } mark;
 
@@ -160,20 +139,10 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Colour and marker: of a strategy, a peer, or what would be. */
-static void look_of(json_int_t style, json_int_t variant, const char **colour, int *point)
+static ls_look look_of(const json_t *one)
 {
-    *colour = style < 0 ? peers_colour : colours[style % LOOKS];
-    *point = style < -1 ? 0 : style < 0 ? peer_markers[variant % LOOKS] : markers[style % LOOKS];
-}
-
-static void print_look(FILE *stream, const json_t *one)
-{
-    const char *colour;
-    int point;
-    look_of(json_integer_value(json_object_get(one, "style")),
-            json_integer_value(json_object_get(one, "variant")), &colour, &point);
-    fprintf(stream, "lc rgb '%s' pt %d ps 0.9", colour, point);
+    return ls_look_of(json_integer_value(json_object_get(one, "style")),
+                      json_integer_value(json_object_get(one, "variant")));
 }
 
 static const char *name_of(const json_t *one)
@@ -181,52 +150,76 @@ static const char *name_of(const json_t *one)
     return ls_text_of(one, *ls_text_of(one, "shown") ? "shown" : "name");
 }
 
-static size_t longest_name(const json_t *figure)
+static double longest_name(const json_t *figure)
 {
     const json_t *one;
-    size_t s, longest = 8;
-    json_array_foreach(json_object_get(figure, "series"), s, one) longest =
-        length_shown(name_of(one), longest, NAME_WIDTH);
+    size_t s;
+    double longest = 8;
+    json_array_foreach(json_object_get(figure, "series"), s, one)
+    {
+        const char *name = name_of(one);
+        const double rest = (double)ls_text_length(name + ls_text_line(name, NAME_WIDTH));
+        longest = fmax(longest, fmax((double)ls_text_length(name) - rest, fmin(rest, NAME_WIDTH)));
+    }
     return longest;
 }
 
-static void print_names(FILE *stream, const json_t *figure, const extent *box, bool log_y,
-                        double right)
+/* Places of names, each at its line's end, pushed apart; returns how many there are. */
+static size_t place_names(const json_t *figure, const extent *box, bool log_y, mark marks[MARKS])
 {
-    mark marks[MARKS];
-    const double apart = 0.061;
     const json_t *one;
     size_t count = 0, s;
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         const json_t *points = json_object_get(one, "points");
         const json_t *last = json_array_get(points, json_array_size(points) - 1);
+        const double half =
+            name_of(one)[ls_text_line(name_of(one), NAME_WIDTH)] ? LINE : 0.5 * LINE;
         if (last && count < MARKS)
-            marks[count++] = (mark){place_of(ls_figure_at(last, 1), box, 1, log_y), one};
+            marks[count++] = (mark){place_of(ls_figure_at(last, 1), box, 1, log_y), half, one};
     }
     qsort(marks, count, sizeof *marks, by_number);
     for (size_t i = 0; i < count; i++)
-        marks[i].place = fmax(marks[i].place, i > 0 ? marks[i - 1].place + apart : 0.02);
+        marks[i].place =
+            fmax(marks[i].place,
+                 i ? marks[i - 1].place + marks[i - 1].half + marks[i].half : marks[i].half - 0.01);
     for (size_t i = count; i-- > 0;)
-        marks[i].place = fmin(marks[i].place, i + 1 < count ? marks[i + 1].place - apart : 0.98);
-    for (size_t i = 0; i < count; i++) {
-        quote(stream, "set label ", name_of(marks[i].series), NAME_WIDTH);
-        fprintf(
-            stream,
-            " at screen %.4f,graph %.4f left offset 0.7,-0.3 font ',11' tc rgb '#222222' point ",
-            right + 0.025, marks[i].place);
-        print_look(stream, marks[i].series);
-        fputc('\n', stream);
-    }
+        marks[i].place = fmin(marks[i].place,
+                              i + 1 < count ? marks[i + 1].place - marks[i + 1].half - marks[i].half
+                                            : 1.01 - marks[i].half);
+    return count;
 }
 
-/* The smallest of 1, 2, 5, 10, 20 that makes ticks of this span no closer than their texts. */
-static double step_of(double span, double pixels)
+/* Name, and the line and mark that it is of. */
+static void print_names(FILE *stream, const json_t *figure, const extent *box, bool log_y,
+                        double right)
 {
-    double step = pow(10, floor(log10(span / 20)));
-    for (int i = 0; i < 9 && step / span * pixels < 17 + 7 * snprintf(NULL, 0, "%g", step); i++)
-        step *= i % 3 == 1 ? 2.5 : 2;
-    return step;
+    mark marks[MARKS];
+    const size_t count = place_names(figure, box, log_y, marks);
+    for (size_t i = 0; i < count; i++) {
+        const ls_look look = look_of(marks[i].series);
+        const char *name = name_of(marks[i].series);
+        const size_t first = ls_text_line(name, NAME_WIDTH);
+        if (json_array_size(json_object_get(marks[i].series, "points")) > 1)
+            fprintf(
+                stream,
+                "set arrow from screen %.4f,graph %.4f to screen %.4f,graph %.4f nohead lw 2 lc "
+                "rgb '%s' dt %s\n",
+                right + 0.012, marks[i].place, right + 0.066, marks[i].place, look.colour,
+                look.dash);
+        if (look.marker)
+            fprintf(stream,
+                    "set label '' at screen %.4f,graph %.4f point pt %d ps 0.9 lc rgb '%s'\n",
+                    right + 0.039, marks[i].place, look.marker, look.colour);
+        for (int line = 0; line < (name[first] ? 2 : 1); line++) {
+            char text[LS_LABEL_SIZE + 64] = "";
+            ls_text_add(text, sizeof text, "%.*s", line ? (int)sizeof text : (int)first,
+                        line ? name + first + (name[first] == ' ') : name);
+            quote(stream, "set label ", text, NAME_WIDTH);
+            fprintf(stream, " at screen %.4f,graph %.4f left font ',11' tc rgb '#222222'\n",
+                    right + 0.073, marks[i].place + (marks[i].half - LINE / 2) - line * LINE);
+        }
+    }
 }
 
 /* "set xtics ('1' 1, '2' 2)": the places themselves, less what would touch the one before; of more
@@ -245,7 +238,7 @@ static void print_places(FILE *stream, const json_t *figure, const extent *box, 
     }
     json_decref(points);
     if (count == PLACES && !log_x)
-        fprintf(stream, "set xtics %.17g\n", step_of(box->high[0] - box->low[0], pixels));
+        fprintf(stream, "set xtics %.17g\n", ls_scale_step(box->high[0] - box->low[0], pixels));
     if (count == PLACES)
         return;
     qsort(places, count, sizeof *places, by_number);
@@ -282,7 +275,8 @@ typedef struct frame {
 } frame;
 
 /* Terminal, texts and margins of a picture with a graph that is so high, and room above it. */
-static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, int room, int graph)
+static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, int room, int graph,
+                         const char *unit)
 {
     static const char *const terminals[] = {
         "svg size %d,%d font 'sans-serif,12' noenhanced background '#ffffff'",
@@ -316,67 +310,63 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
     print_block(stream, figure, &sub, head, out.height);
     print_block(stream, figure, &foot, out.bottom + BELOW + 16, out.height);
     quote(stream, "set label ", ls_text_of(figure, "x"), 60);
-    fprintf(stream, " at graph 0.5,screen %.4f center font ',11' tc rgb '#555555'\n",
+    fprintf(stream, ".'%s' at graph 0.5,screen %.4f center font ',11' tc rgb '#555555'\n", unit,
             1 - (out.bottom + 30) / height);
     return out;
 }
 
-static void print_points(FILE *stream, const json_t *one, size_t index, const json_t *styles)
+/* Of a bar or range. */
+static ls_look bar_look(const json_t *figure, size_t index)
+{
+    const json_t *look = json_array_get(json_object_get(figure, "looks"), index);
+    return ls_look_of(json_integer_value(json_array_get(look, 0)),
+                      json_integer_value(json_array_get(look, 1)));
+}
+
+static void print_points(FILE *stream, const json_t *figure, size_t index, double scale)
 {
     const json_t *point;
     size_t p;
+    const json_t *one = json_array_get(json_object_get(figure, "series"), index);
     fprintf(stream, "$s%zu << EOD\n", index);
     json_array_foreach(json_object_get(one, "points"), p, point)
     {
-        const char *colour;
-        int look;
-        look_of(json_integer_value(json_array_get(styles, p)), 0, &colour, &look);
+        const ls_look look = bar_look(figure, p);
         for (size_t i = 0; i < 4; i++)
-            fprintf(stream, "%.17g ", ls_figure_at(point, i));
-        fprintf(stream, "%d 0x%s\n", look, colour + 1);
+            fprintf(stream, "%.17g ", ls_figure_at(point, i) * (i ? scale : 1));
+        fprintf(stream, "%d 0x%s\n", look.marker, look.colour + 1);
     }
     fputs("EOD\n", stream);
 }
 
-/* What y is multiplied by to be drawn, and how that is called. */
-static double scale_of(const json_t *figure, double highest, const char **unit)
-{
-    const bool bytes = strcmp(ls_text_of(figure, "unit"), "bytes") == 0;
-    *unit = !bytes ? "" : highest >= 1048576 ? ", MiB" : highest >= 1024 ? ", KiB" : ", bytes";
-    if (bytes)
-        return highest >= 1048576 ? 1.0 / 1048576 : highest >= 1024 ? 1.0 / 1024 : 1;
-    return strcmp(ls_text_of(figure, "unit"), "%") == 0 ? 100 : 1;
-}
-
 /* Share of the picture's width that names of so many characters take. */
-static double room_for(size_t characters)
+static double room_for(double characters)
 {
-    return 0.055 + 0.0147 * (double)characters;
+    return 0.083 + 0.0147 * characters;
 }
 
-static void plot_lines(FILE *stream, const json_t *figure, double scale)
+static void plot_lines(FILE *stream, const json_t *figure)
 {
-    static const char *const dashes[] = {"1", "(8,4)", "(3,3)", "(8,3,2,3)"};
     const json_t *one;
     size_t s;
     fputs("plot NaN notitle", stream);
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
-        const json_int_t variant = json_integer_value(json_object_get(one, "variant"));
+        const ls_look look = look_of(one);
         const size_t count = json_array_size(json_object_get(one, "points"));
         if (count == 0)
             continue;
-        fprintf(stream, ", $s%zu using 1:($2*%g)", s, scale);
-        if (json_integer_value(json_object_get(one, "style")) < -1) {
-            fprintf(stream, " with lines lc rgb '%s' lw 1.5 dt (6,4) notitle", peers_colour);
+        fprintf(stream, ", $s%zu using 1:2", s);
+        if (!look.marker) {
+            fprintf(stream, " with lines lc rgb '%s' lw 2 dt %s notitle", look.colour, look.dash);
             continue;
         }
         if (count > 24) /* a mark at each point would hide the line */
             fprintf(stream, " with linespoints pi %zu ", count / 6);
         else
-            fprintf(stream, ":($3*%g):($4*%g) with yerrorlines ", scale, scale);
-        print_look(stream, one);
-        fprintf(stream, " lw 2 dt %s notitle", dashes[variant < 3 ? variant : 3]);
+            fputs(":3:4 with yerrorlines ", stream);
+        fprintf(stream, "lc rgb '%s' pt %d ps 0.9 lw 2 dt %s notitle", look.colour, look.marker,
+                look.dash);
     }
     fputs("\n", stream);
 }
@@ -386,13 +376,11 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     extent box = measure(figure);
     const bool log_x = is_log(figure, "log_x", box.low[0], box.high[0]);
     const bool log_y = is_log(figure, "log_y", box.low[1], box.high[1]);
-    const json_t *one;
-    const char *unit, *format = ls_text_of(figure, "unit");
-    const double scale = scale_of(figure, box.high[1], &unit);
+    const char *unit;
+    const double scale = ls_scale_of(figure, box.high[1], &unit);
     const double left = 0.115, right = 0.99 - room_for(longest_name(figure));
-    size_t s;
     widen(figure, &box);
-    const frame out = print_frame(stream, figure, kind, 26, GRAPH);
+    const frame out = print_frame(stream, figure, kind, 26, GRAPH, "");
     quote(stream, "set label ", ls_text_of(figure, "y"), 60);
     fprintf(stream,
             ".'%s' at screen 0.02,%.4f left font ',11' tc rgb '#555555'\n"
@@ -400,18 +388,16 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
             "set grid ytics lt 1 lc rgb '#dddddd' lw 1\n%s%s"
             "set xrange [%.17g:%.17g]\nset yrange [%.17g:%.17g]\n",
             unit, 1 - (out.top - 14.0) / out.height,
-            strcmp(format, "%") == 0    ? "%g%%"
-            : strstr(format, "samples") ? "%.0s%c"
-                                        : "%h",
-            left, right, log_x ? "set logscale x\n" : "", log_y ? "set logscale y\n" : "",
-            box.low[0], box.high[0], box.low[1] * scale, box.high[1] * scale);
+            strcmp(ls_text_of(figure, "unit"), "%") == 0 ? "%g%%" : "%h", left, right,
+            log_x ? "set logscale x\n" : "", log_y ? "set logscale y\n" : "", box.low[0],
+            box.high[0], box.low[1] * scale, box.high[1] * scale);
     print_places(stream, figure, &box, log_x, (right - left) * WIDTH);
     if (log_y)
         print_log_ticks(stream, box.low[1] * scale, box.high[1] * scale);
     print_names(stream, figure, &box, log_y, right);
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-        print_points(stream, one, s, NULL);
-    plot_lines(stream, figure, scale);
+    for (size_t s = 0; s < json_array_size(json_object_get(figure, "series")); s++)
+        print_points(stream, figure, s, scale);
+    plot_lines(stream, figure);
 }
 
 /* What the colours or marks mean, on as many lines as that takes, above a graph that begins at
@@ -425,6 +411,7 @@ static int print_legend(FILE *stream, const json_t *figure, bool ranges, const f
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         const json_int_t style = json_integer_value(json_object_get(one, "style"));
+        const int shape = ranges ? (style ? 1 : bar_look(figure, 0).marker) : 5;
         const double width = 26 + 6.6 * (double)strlen(ls_text_of(one, "name"));
         if (x + width > WIDTH) {
             lines++;
@@ -435,8 +422,8 @@ static int print_legend(FILE *stream, const json_t *figure, bool ranges, const f
             fprintf(stream,
                     " at screen %.4f,%.4f left offset 0.8,-0.3 font ',11' tc rgb '#222222' point "
                     "pt %d ps 1 lc rgb '%s'\n",
-                    (x + 6) / WIDTH, 1 - (of->room - 8.0 + 16 * lines) / of->height,
-                    ranges ? (style ? 1 : 7) : 5, ranges ? "#4d4d4d" : part_colours[style % 6]);
+                    (x + 6) / WIDTH, 1 - (of->room - 8.0 + 16 * lines) / of->height, shape,
+                    ranges ? "#4d4d4d" : part_colours[style % 6]);
         }
         x += width;
     }
@@ -450,26 +437,28 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
     const json_t *series = json_object_get(figure, "series");
     const size_t count = json_array_size(names), bars = count > 2 ? count : 2;
     const extent box = measure(figure);
-    const double high = box.high[1] > 0 ? box.high[1] * 1.04 : 1, right = 0.96;
-    size_t s, longest = 4;
+    const char *unit;
+    const double scale = ls_scale_of(figure, box.high[1], &unit);
+    const double high = box.high[1] > 0 ? box.high[1] * 1.04 * scale : 1, right = 0.96;
+    double longest = 4;
+    size_t s;
     const int lines = print_legend(NULL, figure, ranges, NULL);
-    const frame out = print_frame(stream, figure, kind, 14 + 16 * lines, BAR * (int)bars);
+    const frame out = print_frame(stream, figure, kind, 14 + 16 * lines, BAR * (int)bars, unit);
     print_legend(stream, figure, ranges, &out);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
-        longest = length_shown(name, longest, CASE_WIDTH);
+        longest = fmax(longest, fmin((double)ls_text_length(name), CASE_WIDTH));
         quote(stream, i ? ", " : "set ytics (", name, CASE_WIDTH);
         fprintf(stream, " %zu", i);
     }
-    const double left = room_for(longest) - 0.015;
+    const double left = room_for(longest) - 0.043;
     fprintf(stream,
             ") scale 0\nset lmargin at screen %.4f\nset rmargin at screen %.4f\n"
             "set grid xtics lt 1 lc rgb '#dddddd' lw 1\nset xtics %.17g\n"
             "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n"
             "set style fill solid 1 border lc rgb '#ffffff'\n",
-            left, right, step_of(high, (right - left) * WIDTH), (double)bars - 0.4, high);
-    json_array_foreach(series, s, one)
-        print_points(stream, one, s, json_object_get(figure, "styles"));
+            left, right, ls_scale_step(high, (right - left) * WIDTH), (double)bars - 0.4, high);
+    json_array_foreach(series, s, one) print_points(stream, figure, s, scale);
     fputs("plot NaN notitle", stream);
     json_array_foreach(series, s, one)
     {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures with a bar a case: parts of one row each that add up, stacked, and ranges of times with a
- * second mark. Of several rows of one case the newest counts. */
+ * second mark. Of several rows of one case the median one counts. */
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 
@@ -11,14 +11,14 @@
 
 const ls_row_parts ls_parts_of_step = {
     "Waterfall of the mean step, ms",
-    "waterfall.",
+    "waterfall",
     {"compute", "optimizer", "communication", "wait", "copy", "harness"},
     {"compute_ms", "optimizer_ms", "comm_exposed_ms", "wait_ms", "copy_ms", "harness_ms"},
     "",
 };
 const ls_row_parts ls_parts_of_memory = {
     "Memory of the fullest device",
-    "memory.devices.",
+    "memory.devices",
     {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"},
     {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"},
     "bytes",
@@ -42,7 +42,7 @@ typedef struct case_kind {
 double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback)
 {
     char path[96];
-    snprintf(path, sizeof path, "%s%s", parts->root, parts->of[index]);
+    snprintf(path, sizeof path, "%s.%s", parts->root, parts->of[index]);
     return ls_report_number(row, path, fallback);
 }
 
@@ -85,7 +85,7 @@ static const char *const by_operation[] = {"micro.op", "micro.ranks", NULL};
 
 static const case_kind kinds[] = {
     {.text = {"waterfall", "bars", "ms of the mean step", "", "ms",
-              "A bar is the mean step of the newest row of a case; its parts sum to the step.",
+              "A bar is the mean step of the median row of a case; its parts sum to the step.",
               "rows of lockstep run with --steps 1 or more"},
      .title = "%s computes for %s of its step",
      .shown = "%",
@@ -93,8 +93,8 @@ static const case_kind kinds[] = {
      .parts = &ls_parts_of_step,
      .group = by_batch,
      .scale = 1},
-    {.text = {"memory", "bars", "MiB on the fullest device", "", "MiB",
-              "A bar is what the fullest device of the newest row of a case holds, by use.",
+    {.text = {"memory", "bars", "held by the fullest device", "", "bytes",
+              "A bar is what the fullest device of the median row of a case holds, by use.",
               "rows with memory"},
      .title = "%s holds the most: %s",
      .alone = "%s holds %s",
@@ -102,10 +102,10 @@ static const case_kind kinds[] = {
      .weigh = weigh_memory,
      .parts = &ls_parts_of_memory,
      .group = by_batch,
-     .scale = 1048576},
+     .scale = 1},
     {.text = {"step-times", "ranges", "ms of a step", "", "ms",
               "A mark is the median step, its bar from the 10th to the 90th percentile, the second "
-              "mark the 99th; of the newest row of a case.",
+              "mark the 99th; of the median row of a case.",
               "timed rows"},
      .title = "%s: one step in 100 takes %s times the median",
      .shown = "",
@@ -130,8 +130,9 @@ static const case_kind kinds[] = {
      .scale = 1000},
 };
 
-static bool fits(const json_t *row, const case_kind *kind)
+static bool fits(const json_t *row, const void *context)
 {
+    const case_kind *kind = context;
     bool all = true;
     for (size_t i = 0; !kind->parts && i < 4; i++)
         all = all && ls_report_number(row, kind->paths[i], -1) >= 0;
@@ -140,7 +141,7 @@ static bool fits(const json_t *row, const case_kind *kind)
 
 typedef struct named_row {
     const char *name;
-    json_t *row;
+    const json_t *row;
 } named_row;
 
 /* Strategies in the order of their registry, then peers. */
@@ -154,39 +155,32 @@ static int by_place(const void *a, const void *b)
     return strverscmp(x->name, y->name); /* 2 before 16 */
 }
 
-/* The newest row of each case, as {label: row}, in order; what has a name of its own as it comes.
+/* The median row of each case, as {label: row}, in order; what has a name of its own as it comes.
  */
 static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t *rows)
 {
-    json_t *found = json_object(), *out = json_object(), *row;
     json_t *differences = ls_report_differences(rows, NULL, figures->against);
+    json_t *found = ls_report_cases(rows, kind->name, differences,
+                                    ls_report_shared_devices(rows) <= 0, figures->against),
+           *same;
+    json_t *out = json_object();
     named_row cases[LS_CATEGORIES_MOST];
     const char *name;
-    size_t older = 0, dropped = 0, count = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        char label[LS_LABEL_SIZE];
-        row = json_array_get(rows, i);
-        if (kind->name)
-            ls_report_text(row, kind->name, label, sizeof label);
-        else
-            ls_report_label(row, differences, true, figures->against, label);
-        const bool there = json_object_get(found, label) != NULL;
-        older += there;
-        dropped += !there && json_object_size(found) == LS_CATEGORIES_MOST;
-        if (there || json_object_size(found) < LS_CATEGORIES_MOST)
-            json_object_set(found, label, row);
-    }
-    json_object_foreach(found, name, row)
+    size_t repeats = 0, dropped = 0, count = 0;
+    json_object_foreach(found, name, same)
     {
-        cases[count++] = (named_row){name, row};
+        if (count == LS_CATEGORIES_MOST) {
+            dropped += json_array_size(same);
+            continue;
+        }
+        repeats += json_array_size(same) - 1;
+        cases[count++] = (named_row){name, ls_report_median(same, NULL)};
     }
     if (!kind->name)
         qsort(cases, count, sizeof *cases, by_place);
     for (size_t i = 0; i < count; i++)
-        json_object_set(out, cases[i].name, cases[i].row);
-    if (older > 0)
-        ls_figure_leave(figures, kind->text.name, "%zu older rows of cases that have a newer one",
-                        older);
+        json_object_set(out, cases[i].name, (json_t *)(size_t)cases[i].row);
+    ls_figure_repeats(figures, kind->text.name, repeats);
     if (dropped > 0)
         ls_figure_leave(figures, kind->text.name,
                         "%zu rows beyond the %d bars of a picture; --where chooses", dropped,
@@ -197,7 +191,8 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
 }
 
 /* The row's bar, behind those that are there. */
-static void add_bar(json_t *figure, const case_kind *kind, const char *label, const json_t *row)
+static void add_bar(json_t *figure, const case_kind *kind, const char *label, const json_t *row,
+                    int variant)
 {
     const json_t *series = json_object_get(figure, "series");
     json_t *names = json_object_get(figure, "categories");
@@ -215,10 +210,8 @@ static void add_bar(json_t *figure, const case_kind *kind, const char *label, co
         ls_figure_point(json_array_get(series, 1), place, values[3], values[3], values[3]);
     }
     json_array_append_new(names, json_string(label));
-    json_array_append_new(json_object_get(figure, "styles"),
-                          json_integer(kind->name               ? 3
-                                       : ls_report_is_peer(row) ? -1
-                                                                : ls_report_place(row)));
+    json_array_append_new(json_object_get(figure, "looks"),
+                          json_pack("[i,i]", ls_figure_style(row), variant));
 }
 
 /* Takes out parts that no bar has. */
@@ -244,14 +237,14 @@ static void add_figure(ls_figures *figures, const case_kind *kind, const json_t 
     double most = -1, told = 0, low = INFINITY, high = 0;
     char about[96], value[48];
     json_object_set_new(figure, "categories", json_array());
-    json_object_set_new(figure, "styles", json_array());
+    json_object_set_new(figure, "looks", json_array());
     for (size_t p = 0; kind->parts ? shown[p] != NULL : p < 2; p++)
         ls_figure_series(figure, shown[p], (int)p, 0);
     json_object_foreach(cases, label, row)
     {
         double now;
         const double weight = kind->weigh(row, &now);
-        add_bar(figure, kind, label, row);
+        add_bar(figure, kind, label, row, kind->name ? 0 : ls_figure_variant(figures, row, label));
         low = fmin(low, now);
         high = fmax(high, now);
         if (weight > most) {
@@ -276,10 +269,8 @@ static void add_figure(ls_figures *figures, const case_kind *kind, const json_t 
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        json_t *fit = json_array();
-        for (size_t i = 0; i < json_array_size(rows); i++)
-            if (fits(json_array_get(rows, i), &kinds[k]))
-                json_array_append(fit, json_array_get(rows, i));
+        json_t *fit = ls_figure_fit(figures, kinds[k].text.name, rows, fits, &kinds[k],
+                                    kinds[k].parts ? kinds[k].parts->root : kinds[k].paths[0]);
         json_t *largest = ls_figure_largest(figures, &kinds[k].text, fit, kinds[k].group);
         for (size_t i = 0; i < json_array_size(largest); i++)
             add_figure(figures, &kinds[k], json_array_get(largest, i));

@@ -6,6 +6,7 @@
  */
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
+#include "bench/report/draw_look.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
 #include "common/base/numbers.h"
@@ -26,7 +27,8 @@ enum {
     SHARES = 64,  /* a list's elements are shares of its sum; the title is of the largest */
     LINEAR = 128, /* what loses nothing grows as x */
     FLAT = 256,   /* or is 1 */
-    POINTS_OF_A_LIST = 100
+    PACED = 512,  /* goes as the row's rate, or, where it falls, as its step: has their interval */
+    POINTS_OF_A_LIST = 50
 };
 
 typedef struct line_kind {
@@ -58,13 +60,13 @@ static const char *const operation[] = {"micro.op", "micro.ranks", "micro.shape"
 static const line_kind kinds[] = {
     {"throughput", "devices", "samples/s", "samples/s", "time.samples_per_s", NULL,
      "%s reaches %s on %s devices", "samples/s of the median step", BASELINE, batch,
-     .flags = FIRST | SCALES | LINEAR},
+     .flags = FIRST | SCALES | LINEAR | PACED},
     {"speed-up", "devices", "speed-up over one device", "times", "time.speedup", NULL,
      "%s is %s as fast on %s devices", "speed-up over single on one like device", BASELINE, batch,
-     .flags = FIRST | SCALES | LINEAR},
+     .flags = FIRST | SCALES | LINEAR | PACED},
     {"efficiency", "devices", "efficiency", "%", "time.efficiency", NULL,
      "%s keeps %s on %s devices", "speed-up over single on one like device, over the devices",
-     BASELINE, batch, .flags = FIRST | SCALES | FLAT},
+     BASELINE, batch, .flags = FIRST | SCALES | FLAT | PACED},
     {"memory-devices", "devices", "peak of the fullest device", "bytes", "memory.devices.peak",
      NULL, "%s needs %s on %s devices", "most that one device held", DEVICES, batch,
      .flags = FALLS | LOG_Y | SCALES},
@@ -73,7 +75,7 @@ static const line_kind kinds[] = {
      "several --batch", model, .flags = FALLS | LOG_X | LOG_Y},
     {"memory-growth", "devices", "growth in a step", "bytes", "memory.growth_per_step", NULL,
      "%s grows by %s a step on %s devices", "growth of the devices' memory from step to step",
-     DEVICES, batch, .flags = SCALES},
+     DEVICES, batch, .flags = FALLS | SCALES},
     {"program", "devices", "nodes of a step's program", "nodes", "program.nodes", NULL,
      "%s needs %s on %s devices", "number of nodes in the program of one step", DEVICES, batch,
      .flags = FALLS | LOG_X | LOG_Y | SCALES},
@@ -90,11 +92,11 @@ static const line_kind kinds[] = {
      "--strategy pipeline --pipeline-microbatches 1,2,4", batch, .flags = FALLS | LOG_X,
      .formula = "pipeline.bubble_equal"},
     {"staleness", "updates by others", "share of gradients", "%", "staleness.histogram", NULL,
-     "%s: %s are %s updates late",
+     "%s has %s of its gradients %s updates late",
      "share of the gradients with so many updates by others since their pull", BY_ARRIVAL, batch,
      .flags = ONE | SHARES},
     {"lead", "steps ahead of the slowest", "share of gradients", "%", "lead.histogram", NULL,
-     "%s: %s are %s steps ahead",
+     "%s has %s of its gradients %s steps ahead",
      "share of the gradients whose worker was so many steps ahead of the slowest", BY_ARRIVAL,
      batch, .flags = ONE | SHARES},
     {"loss-steps", "step", "loss", "", "train.losses", NULL, "%s has loss %s after %s steps",
@@ -110,7 +112,7 @@ static const line_kind kinds[] = {
      "time to the target of --target", "--target loss=.. with " DELAYED, batch, .flags = FALLS},
     {"stragglers-step", "delay of one worker, ms", "median step, ms", "ms", "time.step_ms.median",
      "case.inject", "%s takes %s a step with %s ms delay", "median step", DELAYED, batch,
-     .flags = FALLS},
+     .flags = FALLS | PACED},
 };
 
 /* ---- Points --------------------------------------------------------------------------------- */
@@ -154,31 +156,34 @@ static void add_points(const json_t *row, const line_kind *kind, json_t *series)
 {
     const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
-    ls_rate rate = {y, y, y};
-    if (strcmp(kind->of, "time.samples_per_s") == 0 && ls_report_rate(row).low > 0)
-        rate = ls_report_rate(row);
+    const ls_rate rate = ls_report_rate(row);
+    double low = 1, high = 1; /* of y */
+    if (kind->flags & PACED && rate.low > 0) {
+        low = kind->flags & FALLS ? rate.rate / rate.high : rate.low / rate.rate;
+        high = kind->flags & FALLS ? rate.rate / rate.low : rate.high / rate.rate;
+    }
     if (json_is_array(value))
         list_points(row, kind, value, series);
     else if (x >= 0 && y >= 0)
-        ls_figure_point(series, x, rate.rate, rate.low, rate.high);
+        ls_figure_point(series, x, y, y * low, y * high);
     json_decref(value);
 }
 
-/* Rows that have points, and this scaling, unless that is "". */
-static json_t *fitting(const json_t *rows, const line_kind *kind, const char *scaling)
+static bool has_points(const json_t *row, const void *kind)
 {
-    json_t *out = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i), *series = json_pack("{s:[]}", "points");
-        char own[32];
-        add_points(row, kind, series);
-        if (json_array_size(json_object_get(series, "points")) > 0 &&
-            (!*scaling ||
-             strcmp(scaling, ls_report_text(row, "case.scaling", own, sizeof own)) == 0))
-            json_array_append(out, row);
-        json_decref(series);
-    }
-    return out;
+    json_t *series = json_pack("{s:[]}", "points");
+    add_points(row, kind, series);
+    const bool any = json_array_size(json_object_get(series, "points")) > 0;
+    json_decref(series);
+    return any;
+}
+
+/* Whether it has this scaling, or that is "". */
+static bool is_scaled(const json_t *row, const void *scaling)
+{
+    char own[32];
+    return !*(const char *)scaling ||
+           strcmp(scaling, ls_report_text(row, "case.scaling", own, sizeof own)) == 0;
 }
 
 static size_t length_of(const json_t *series)
@@ -193,54 +198,37 @@ static double value_at(const json_t *series, size_t index)
 
 /* ---- Series --------------------------------------------------------------------------------- */
 
-/* The series of this name in the figure, made where there is none. */
-static json_t *series_of(json_t *figure, const char *label, const json_t *row)
-{
-    json_t *all = json_object_get(figure, "series"), *one;
-    size_t i;
-    int variant = 0;
-    const int style = ls_report_is_peer(row)          ? -1
-                      : json_object_get(row, "micro") ? (int)json_array_size(all) /* of none */
-                                                      : ls_report_place(row);
-    json_array_foreach(all, i, one)
-    {
-        if (strcmp(json_string_value(json_object_get(one, "name")), label) == 0)
-            return one;
-        variant += json_integer_value(json_object_get(one, "style")) == style;
-    }
-    one = ls_figure_series(figure, label, style, variant);
-    json_object_set_new(one, "candidate", json_boolean(ls_report_is_candidate(row)));
-    return one;
-}
-
 static void add_series(ls_figures *figures, json_t *figure, const line_kind *kind,
                        const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, kind->at, figures->against);
-    const bool on = strcmp(kind->x, "devices") != 0;
-    size_t older = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        char label[LS_LABEL_SIZE];
-        if (kind->by)
-            ls_report_text(row, kind->by, label, sizeof label);
-        else
-            ls_report_label(row, differences, on, figures->against, label);
-        json_t *series = series_of(figure, *label ? label : "all", row);
-        if (kind->pace && length_of(series) > 0 && ++older) /* places of two rows do not meet */
-            json_array_clear(json_object_get(series, "points"));
-        add_points(row, kind, series);
+    const bool on = strcmp(kind->x, "devices") != 0 && ls_report_shared_devices(rows) <= 0;
+    json_t *cases = ls_report_cases(rows, kind->by, differences, on, figures->against), *same;
+    const char *label;
+    const json_t *row;
+    size_t i, repeats = 0;
+    json_object_foreach(cases, label, same)
+    {
+        row = json_array_get(same, 0);
+        json_t *series = ls_figure_series(figure, *label ? label : "all", ls_figure_style(row),
+                                          ls_figure_variant(figures, row, label));
+        json_object_set_new(series, "candidate", json_boolean(ls_report_is_candidate(row)));
+        if (!kind->pace) {
+            json_array_foreach(same, i, row) add_points(row, kind, series);
+            continue;
+        }
+        repeats += json_array_size(same) - 1; /* places of two rows do not meet */
+        add_points(ls_report_median(same, NULL), kind, series);
     }
-    if (older > 0)
-        ls_figure_leave(figures, kind->name, "%zu older rows of cases that have a newer one",
-                        older);
+    ls_figure_repeats(figures, kind->name, repeats);
+    json_decref(cases);
     json_decref(differences);
 }
 
 /* A line of what the points are to be. */
 static void add_formula(json_t *figure, const line_kind *kind, const json_t *rows)
 {
-    json_t *series = ls_figure_series(figure, "formula", -2, 0);
+    json_t *series = ls_figure_series(figure, "formula", LS_STYLE_IDEAL, 0);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
         ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);
@@ -321,15 +309,41 @@ static const json_t *rate_series(const json_t *one, const line_kind *kind, doubl
     return point;
 }
 
-/* "mirrored keeps 83% on 2 devices": of the best candidate at the farthest place. */
+/* Whether a title can say this one's value behind that of the best. */
+static bool stands_beside(const double key[3], const double best[3], const line_kind *kind)
+{
+    return kind->pace || kind->flags & SHARES || fabs(key[1] - best[1]) <= 0;
+}
+
+/* With the next one's value, where there is one: at the same place, or, if not, that too. */
+static json_t *say_title(const line_kind *kind, const char *name, const json_t *point,
+                         const char *other, const json_t *next)
+{
+    const char *unit = strcmp(kind->x, "bytes") == 0 ? "bytes" : "";
+    char y[48], x[48], at[64] = "";
+    json_t *said =
+        json_sprintf(kind->title, name, ls_figure_value(ls_figure_at(point, 1), kind->unit, y),
+                     ls_figure_value(ls_figure_at(point, 0), unit, x));
+    if (!next || !said)
+        return said;
+    if (fabs(ls_figure_at(next, 0) - ls_figure_at(point, 0)) > 0)
+        snprintf(at, sizeof at, " at %s", ls_figure_value(ls_figure_at(next, 0), unit, x));
+    json_t *both = json_sprintf("%s, %s %s%s", json_string_value(said), other,
+                                ls_figure_value(ls_figure_at(next, 1), kind->unit, y), at);
+    json_decref(said);
+    return both;
+}
+
+/* "mirrored keeps 83% on 2 devices, towers 72%": of the best candidate at the farthest place, and
+ * the next there. */
 static json_t *find_title(const json_t *figure, const line_kind *kind)
 {
     const json_t *all = json_object_get(figure, "series"), *points[LS_SERIES_MOST + 1];
     const double level = kind->pace ? level_of(all) : 0;
     const size_t count = json_array_size(all);
     double keys[LS_SERIES_MOST + 1][3];
-    size_t best = 0, others = 0, same = 0;
-    char y[48], x[48], name[LS_LABEL_SIZE + 32] = "";
+    size_t best = 0, others = 0, same = 0, next = count;
+    char name[LS_LABEL_SIZE + 32] = "";
     for (size_t i = 0, k; i < count; i++) {
         points[i] = rate_series(json_array_get(all, i), kind, level, keys[i]);
         for (k = 0; k < 2 && fabs(keys[i][k] - keys[best][k]) <= 0;)
@@ -339,43 +353,32 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
     if (count == 0 || keys[best][0] < 0)
         return json_sprintf("%s by %s", kind->y, kind->x);
     for (size_t i = 0; i < count; i++) {
+        const bool as_good = i != best && keys[i][0] >= keys[best][0] &&
+                             keys[i][1] >= keys[best][1] &&
+                             keys[i][2] >= keys[best][2] - 1e-3 * fabs(keys[best][2]);
         others += i != best && keys[i][0] >= 0;
-        same += i != best && keys[i][0] >= keys[best][0] && keys[i][1] >= keys[best][1] &&
-                keys[i][2] >= keys[best][2] - 1e-3 * fabs(keys[best][2]);
+        same += as_good;
+        if (i != best && !as_good && keys[i][0] >= keys[best][0] &&
+            (next == count || keys[i][2] > keys[next][2]) &&
+            stands_beside(keys[i], keys[best], kind))
+            next = i;
     }
-    ls_text_add(name, sizeof name, "%s",
-                json_string_value(json_object_get(json_array_get(all, best), "name")));
     if (same > 0 && same == others)
         snprintf(name, sizeof name, "every case");
-    else if (same > 0)
+    else
+        ls_text_add(name, sizeof name, "%s", ls_text_of(json_array_get(all, best), "name"));
+    if (same > 0 && same < others)
         ls_text_add(name, sizeof name, ", like %zu other%s,", same, same > 1 ? "s" : "");
-    return json_sprintf(kind->title, name,
-                        ls_figure_value(ls_figure_at(points[best], 1), kind->unit, y),
-                        ls_figure_value(ls_figure_at(points[best], 0),
-                                        strcmp(kind->x, "bytes") == 0 ? "bytes" : "", x));
-}
-
-/* What one device that loses nothing does: as rows with a speed-up say, else the fastest alone. */
-static double find_rate(const json_t *rows)
-{
-    double alone = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const double rate = ls_report_rate(row).rate;
-        const double speedup = ls_report_number(row, "time.speedup", 0);
-        if (speedup > 0 && !ls_report_is_peer(row))
-            return rate / speedup;
-        if (ls_report_devices(row) <= 1 && ls_report_is_candidate(row))
-            alone = fmax(alone, rate);
-    }
-    return alone;
+    return say_title(kind, name, points[best], ls_text_of(json_array_get(all, next), "name"),
+                     next < count ? points[next] : NULL);
 }
 
 /* A line of what loses nothing: as far as the others come near. */
 static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows, double highest)
 {
-    const double rate = strcmp(kind->unit, "times") == 0 ? 1 : find_rate(rows);
-    json_t *points = ls_figure_points(figure), *ideal = ls_figure_series(figure, "ideal", -2, 0);
+    const double rate = strcmp(kind->unit, "times") == 0 ? 1 : ls_report_rate_alone(rows);
+    json_t *points = ls_figure_points(figure),
+           *ideal = ls_figure_series(figure, "ideal", LS_STYLE_IDEAL, 0);
     for (size_t p = 0; p < json_array_size(points); p++) {
         const double x = ls_figure_at(json_array_get(points, p), 0);
         const double y = kind->flags & FLAT ? 1 : rate * x;
@@ -448,7 +451,10 @@ static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figu
         return;
     }
     tidy(figures, figure, kind, farthest);
-    if (kind->flags & (FLAT | LINEAR))
+    if (figures->against && strcmp(kind->unit, "samples/s") == 0)
+        ls_figure_leave(figures, text->name, "the ideal line, as each value of %s has its own",
+                        figures->against);
+    else if (kind->flags & (FLAT | LINEAR))
         add_ideal(figure, kind, rows, highest);
     finish(figures, figure, kind, rows, bars > 0);
 }
@@ -457,19 +463,23 @@ static void add_kind(ls_figures *figures, const line_kind *kind, const char *sca
                      const json_t *rows)
 {
     const bool weak = strcmp(scaling, "weak") == 0; /* the batch is then as large as the devices */
-    json_t *fit = fitting(rows, kind, scaling);
-    char name[64], more[32], caption[400], want[200];
+    json_t *scaled = ls_report_those(rows, is_scaled, scaling);
+    char name[64], more[32], caption[400], want[200], what[96];
     snprintf(name, sizeof name, "%s%s%s", kind->name, *scaling ? "-" : "", scaling);
     snprintf(more, sizeof more, "%s%s", scaling, *scaling ? " scaling" : "");
     snprintf(want, sizeof want, "%s%s", weak ? "--scaling weak on " : "", kind->want);
     snprintf(caption, sizeof caption, "A point is the %s%s.", kind->means,
              weak ? ", the batch growing with the devices" : "");
+    snprintf(what, sizeof what, "%s%s%s", kind->of, kind->at ? " or " : "",
+             kind->at ? kind->at : "");
     const ls_figure_text text = {name, "lines", kind->x, kind->y, kind->unit, caption, want};
+    json_t *fit = ls_figure_fit(figures, name, scaled, has_points, kind, what);
     json_t *largest = ls_figure_largest(figures, &text, fit, weak ? model : kind->group);
     for (size_t i = 0; i < json_array_size(largest); i++)
         add_figure(figures, kind, &text, more, json_array_get(largest, i));
     json_decref(largest);
     json_decref(fit);
+    json_decref(scaled);
 }
 
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first)

@@ -3,6 +3,7 @@
 #include "bench/report/figures.h"
 
 #include "bench/report/case_keys.h"
+#include "bench/report/draw_look.h"
 #include "bench/report/text.h"
 #include "common/base/numbers.h"
 
@@ -42,9 +43,47 @@ void ls_figure_leave(ls_figures *figures, const char *name, const char *format, 
     note(figures->reasons, text, name);
 }
 
+int ls_figure_style(const json_t *row)
+{
+    return ls_report_is_peer(row)          ? LS_STYLE_PEER
+           : json_object_get(row, "micro") ? LS_STYLE_NEUTRAL
+                                           : ls_report_place(row);
+}
+
+int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
+{
+    char style[16], own[LS_LABEL_SIZE];
+    if (!json_object_get(row, "micro"))
+        label = ls_report_variant(row, figures->differences, own);
+    snprintf(style, sizeof style, "%d", ls_figure_style(row));
+    if (!json_object_get(figures->variants, style))
+        json_object_set_new(figures->variants, style, json_object());
+    json_t *known = json_object_get(figures->variants, style);
+    if (!json_object_get(known, label))
+        json_object_set_new(known, label, json_integer((json_int_t)json_object_size(known)));
+    return (int)json_integer_value(json_object_get(known, label));
+}
+
+void ls_figure_repeats(ls_figures *figures, const char *name, size_t count)
+{
+    if (count > 0)
+        ls_figure_leave(figures, name, "%zu rows of cases whose median row is shown", count);
+}
+
 void ls_figure_miss(ls_figures *figures, const ls_figure_text *text)
 {
     note(figures->missing, text->want, text->name);
+}
+
+json_t *ls_figure_fit(ls_figures *figures, const char *name, const json_t *rows,
+                      bool (*holds)(const json_t *row, const void *context), const void *context,
+                      const char *what)
+{
+    json_t *out = ls_report_those(rows, holds, context);
+    const size_t others = json_array_size(rows) - json_array_size(out);
+    if (others > 0 && json_array_size(out) > 0)
+        ls_figure_leave(figures, name, "rows without %s: %zu", what, others);
+    return out;
 }
 
 /* Whether every value of the key stands for one machine. */
@@ -76,9 +115,7 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
             ls_report_machine(row, key, 256);
         for (size_t p = 0; paths[p]; p++)
             ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));
-        if (!json_object_get(groups, key))
-            json_object_set_new(groups, key, json_array());
-        json_array_append(json_object_get(groups, key), row);
+        ls_report_collect(groups, key, row);
     }
     return groups;
 }
@@ -136,31 +173,33 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (*shared_text(rows, paths[i][0], text, sizeof text))
             ls_text_add(out, size, "%s%s%s", *out ? ", " : "", paths[i][1], text);
+    const double devices = ls_report_shared_devices(rows);
+    if (devices > 0)
+        ls_text_add(out, size, "%s%g device%s", *out ? ", " : "", devices, devices > 1 ? "s" : "");
     ls_text_add(out, size, "%s%s", *out && *more ? ", " : "", more);
 }
 
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
                       const char *more)
 {
-    char own[64], sub[512], foot[512] = "", commit[48], stamp[11], machine[256], other[256];
+    char own[64], sub[512], foot[512] = "", commit[64], known[64], stamp[11], machine[256],
+                            other[256];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
     const size_t same = 1 + count_of(figures, text->name);
     snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", text->name, same);
     describe_rows(rows, more, sub, sizeof sub);
-    const bool known = *ls_report_text(row, "provenance.commit", commit, sizeof commit);
-    shared_text(rows, "provenance.commit", commit, sizeof commit);
+    ls_report_commit(row, 7, commit);
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
     ls_report_machine(row, machine, sizeof machine);
-    for (size_t i = 0; i < json_array_size(rows); i++)
+    for (size_t i = 0; i < json_array_size(rows); i++) {
         if (strcmp(ls_report_machine(json_array_get(rows, i), other, sizeof other), machine) != 0)
             snprintf(machine, sizeof machine, "several machines");
+        if (strcmp(ls_report_commit(json_array_get(rows, i), 7, known), commit) != 0)
+            snprintf(commit, sizeof commit, "several");
+    }
     /* blanks at which no line ends */
-    ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%.7s, %s, rows:\xc2\xa0%zu", machine,
-                *machine ? ", " : "",
-                *commit ? commit
-                : known ? "several"
-                        : "unknown",
-                stamp, json_array_size(rows));
+    ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%s, %s, rows:\xc2\xa0%zu", machine,
+                *machine ? ", " : "", commit, stamp, json_array_size(rows));
     json_t *figure =
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", text->name,
                   "kind", text->kind, "sub", sub, "foot", foot, "x", text->x, "y", text->y, "unit",
@@ -185,6 +224,16 @@ void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, js
 
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant)
 {
+    const json_t *other;
+    size_t s;
+    json_array_foreach(json_object_get(figure, "series"), s, other)
+    {
+        if (json_integer_value(json_object_get(other, "style")) == style &&
+            json_integer_value(json_object_get(other, "variant")) == variant) {
+            variant++;
+            s = (size_t)-1; /* from the first again */
+        }
+    }
     json_t *one =
         json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style, "variant", variant, "points");
     json_array_append_new(json_object_get(figure, "series"), one);
@@ -236,10 +285,9 @@ size_t ls_figure_merge(json_t *series)
         for (end = i + 1;
              end < count && ls_figure_at(sorted[end], 0) <= ls_figure_at(sorted[i], 0);)
             end++;
-        const json_t *middle = sorted[(i + end - 1) / 2], *above = sorted[(i + end) / 2];
+        const json_t *middle = sorted[(i + end - 1) / 2];
         const size_t low = end - i == 1 ? 2 : 1, high = end - i == 1 ? 3 : 1;
-        ls_figure_point(series, ls_figure_at(middle, 0),
-                        (ls_figure_at(middle, 1) + ls_figure_at(above, 1)) / 2,
+        ls_figure_point(series, ls_figure_at(middle, 0), ls_figure_at(middle, 1),
                         ls_figure_at(sorted[i], low), ls_figure_at(sorted[end - 1], high));
     }
     free(sorted);
@@ -311,7 +359,9 @@ static void tell_unused(const ls_figures *figures, const json_t *rows, json_t *l
 
 json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_out)
 {
-    ls_figures figures = {json_array(), json_object(), json_object(), json_object(), against};
+    ls_figures figures = {json_array(),  json_object(), json_object(),
+                          json_object(), json_object(), ls_report_differences(rows, NULL, NULL),
+                          against};
     ls_figures_of_lines(&figures, rows, true);
     ls_figures_of_cases(&figures, rows);
     ls_figures_of_lines(&figures, rows, false);
@@ -321,5 +371,7 @@ json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_
     json_decref(figures.reasons);
     json_decref(figures.missing);
     json_decref(figures.used);
+    json_decref(figures.variants);
+    json_decref(figures.differences);
     return figures.list;
 }

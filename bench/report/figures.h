@@ -6,10 +6,10 @@
  *   kind        "lines", "bars" (stacked parts of one row each) or "ranges"
  *   x, y        labels of the axes; unit: how y is written
  *   log_x, log_y
- *   categories  names of bars and ranges; styles: the place in the palette of each
+ *   categories  names of bars and ranges; looks: [style, variant] of each
  *   series      [{name, style, variant, points: [[x, y, low, high], ...]}]; x of bars and ranges is
- *               the place in the categories; style is a place in the palette, -1 a peer's, -2 that
- *               of what would be: a dashed line; shown: what is drawn in place of the name
+ *               the place in the categories; style is a strategy's place in its registry or one of
+ *               draw_look.h; shown: what is drawn in place of the name
  */
 #pragma once
 
@@ -28,11 +28,18 @@ enum { LS_FIGURES_OF_A_KIND = 3, LS_SERIES_MOST = 14, LS_CATEGORIES_MOST = 24 };
 /** Figures in the making. */
 typedef struct ls_figures {
     json_t *list;
-    json_t *used;    /**< {id: true} of rows that are in one */
-    json_t *reasons; /**< {why something is not there: {name: true}} */
-    json_t *missing; /**< {what would make them: {name: true}} of kinds that no rows make */
+    json_t *used;        /**< {id: true} of rows that are in one */
+    json_t *reasons;     /**< {why something is not there: {name: true}} */
+    json_t *missing;     /**< {what would make them: {name: true}} of kinds that no rows make */
+    json_t *variants;    /**< {style: {name: number}} */
+    json_t *differences; /**< of all rows: what parts a strategy's variants in all figures */
     const char *against;
 } ls_figures;
+
+/** Style of what the row is of, and which of its variants it is, in all figures; of micro rows
+ *  that is what `label` says. */
+int ls_figure_style(const json_t *row);
+int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label);
 
 /** What a figure says of itself, whatever its kind. */
 typedef struct ls_figure_text {
@@ -43,8 +50,16 @@ typedef struct ls_figure_text {
 void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** Says of how many rows another stands for their case; nothing of none. */
+void ls_figure_repeats(ls_figures *figures, const char *name, size_t count);
+
 /** There is none of this kind, of these rows at least. */
 void ls_figure_miss(ls_figures *figures, const ls_figure_text *text);
+
+/** The rows of which this holds; of how many it does not is told: "without `what`". */
+json_t *ls_figure_fit(ls_figures *figures, const char *name, const json_t *rows,
+                      bool (*holds)(const json_t *row, const void *context), const void *context,
+                      const char *what);
 
 /** Rows of one group: {key: [rows]}, by the paths of a NULL-terminated list, and by machine unless
  *  each value of `against` has but one. */
@@ -63,13 +78,14 @@ json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const jso
 void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
                      const char *about);
 
-/** A series of it, empty; borrowed. */
+/** A series of it, empty; borrowed. Where the variant is taken, it gets the next that is free. */
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
 
 /** Adds a point, if it is finite. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);
 
-/** Sorts a series by x, with one point a place: the median, and the range as its bar. Returns how
+/** Sorts a series by x, with one point a place: the median (of an even number the lower of
+ * the two in the middle), and the range as its bar. Returns how
  * many there are then. */
 size_t ls_figure_merge(json_t *series);
 
@@ -89,7 +105,7 @@ void ls_figures_of_cases(ls_figures *figures, const json_t *rows);
 
 /** Parts of a row that add up, as figures and tables name them. */
 typedef struct ls_row_parts {
-    const char *title, *root;     /**< root: path of the group, with its point */
+    const char *title, *root;     /**< root: path of the group */
     const char *shown[8], *of[8]; /**< names for people, NULL-terminated, and of the members */
     const char *unit;
 } ls_row_parts;

@@ -4,6 +4,7 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
+#include "bench/report/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,45 +22,43 @@ const char *ls_gate_word(const json_t *row)
     return ls_report_is_candidate(row) ? "not compared" : "not equivalent";
 }
 
-static json_t *timed(const json_t *rows)
+static bool is_timed(const json_t *row, const void *unused)
 {
-    json_t *out = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        if (ls_report_is_ok(json_array_get(rows, i)) &&
-            ls_report_rate(json_array_get(rows, i)).rate > 0)
-            json_array_append(out, json_array_get(rows, i));
-    return out;
+    (void)unused;
+    return ls_report_is_ok(row) && ls_report_rate(row).rate > 0;
 }
 
-/* The newest row of each case, fastest first: [{label, row, name}]. */
+const json_t *ls_case_row(const json_t *one, ls_rate *rate)
+{
+    return ls_report_median(json_object_get(one, "rows"), rate);
+}
+
+/* Each case, fastest first: [{label, rows, name}]. */
 static json_t *rank(const json_t *rows, const char *against)
 {
-    json_t *differences = ls_report_differences(rows, NULL, against), *newest = json_object();
-    json_t *out = json_array(), *row;
+    json_t *differences = ls_report_differences(rows, NULL, against);
+    json_t *cases = ls_report_cases(rows, NULL, differences, true, against);
+    json_t *out = json_array(), *same;
     const char *label;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        char text[LS_LABEL_SIZE];
-        row = json_array_get(rows, i);
-        json_object_set(newest, ls_report_label(row, differences, true, against, text), row);
-    }
-    json_object_foreach(newest, label, row)
+    json_object_foreach(cases, label, same)
     {
+        const json_t *row = ls_report_median(same, NULL);
+        char name[LS_LABEL_SIZE], value[128] = "";
         size_t at = 0;
         while (at < json_array_size(out) &&
-               ls_report_rate(json_object_get(json_array_get(out, at), "row")).rate >=
+               ls_report_rate(ls_case_row(json_array_get(out, at), NULL)).rate >=
                    ls_report_rate(row).rate)
             at++;
-        char name[LS_LABEL_SIZE], value[128] = "";
         if (against)
             ls_report_text(row, against, value, sizeof value);
         ls_report_label(row, differences, true, NULL, name);
         json_array_insert_new(
             out, at,
-            json_pack("{s:s,s:O,s:o}", "label", label, "row", row, "name",
+            json_pack("{s:s,s:O,s:o}", "label", label, "rows", same, "name",
                       json_sprintf("%s device%s%s%s%s", name, ls_report_devices(row) > 1 ? "s" : "",
                                    *value ? " (" : "", value, *value ? ")" : "")));
     }
-    json_decref(newest);
+    json_decref(cases);
     json_decref(differences);
     return out;
 }
@@ -93,11 +92,11 @@ static const json_t *widest(const json_t *groups)
 static const json_t *candidate_of(const json_t *cases, const json_t *fastest)
 {
     const json_t *one, *same = NULL;
-    const char *name = fastest ? ls_report_strategy(json_object_get(fastest, "row")) : "";
+    const char *name = fastest ? ls_report_strategy(ls_case_row(fastest, NULL)) : "";
     size_t i;
     json_array_foreach(cases, i, one)
     {
-        const json_t *row = json_object_get(one, "row");
+        const json_t *row = ls_case_row(one, NULL);
         if (one == fastest || !ls_report_is_candidate(row))
             continue;
         if (strcmp(ls_report_strategy(row), name) != 0)
@@ -109,21 +108,23 @@ static const json_t *candidate_of(const json_t *cases, const json_t *fastest)
 
 static json_t *sentence(const json_t *fastest, const json_t *next, bool alone)
 {
-    const json_t *row = json_object_get(fastest, "row");
-    const char *name = json_string_value(json_object_get(fastest, "name"));
-    const char *other = json_string_value(json_object_get(next, "name"));
-    char rate[48], interval[64] = "";
-    ls_figure_value(ls_report_rate(row).rate, "samples/s", rate);
+    const char *name = ls_text_of(fastest, "name"), *other = ls_text_of(next, "name");
+    const size_t repeats = json_array_size(json_object_get(fastest, "rows"));
+    char rate[96], value[48];
+    ls_rate ours, theirs;
+    ls_case_row(fastest, &ours);
+    snprintf(rate, sizeof rate, "%s", ls_figure_value(ours.rate, "samples/s", value));
+    if (repeats > 1)
+        ls_text_add(rate, sizeof rate, ", median of %zu rows", repeats);
     if (!next)
         return json_sprintf("%s is the %s: %s", name, alone ? "only case here" : "fastest", rate);
-    const ls_rate ratio = ls_report_ratio(row, json_object_get(next, "row"));
-    if (ratio.low > 0 && ratio.low <= 1)
-        return json_sprintf("%s and %s are the fastest, within the noise of each other: %s", name,
-                            other, rate);
-    if (ratio.low > 0)
-        snprintf(interval, sizeof interval, " (%.2f to %.2f)", ratio.low, ratio.high);
-    return json_sprintf("%s is the fastest: %s, %.2f%s times %s", name, rate, ratio.rate, interval,
-                        other);
+    ls_case_row(next, &theirs);
+    const ls_rate ratio = ls_report_ratio(ours, theirs);
+    if (!(ratio.low > 0) || ours.low <= theirs.high)
+        return json_sprintf("%s (%s) and %s cannot be told apart: %s", name, rate, other,
+                            ratio.low > 0 ? "their intervals overlap" : "no interval is known");
+    return json_sprintf("%s is the fastest: %s, %.2f (%.2f to %.2f) times %s", name, rate,
+                        ratio.rate, ratio.low, ratio.high, other);
 }
 
 static json_t *proof(const json_t *row)
@@ -153,55 +154,47 @@ json_t *ls_finding(const json_t *rows, const char *against)
 {
     static const char *const paths[] = {"case.model", "case.data", "case.scaling",
                                         "case.batch_global", NULL};
-    json_t *usable = timed(rows), *groups = ls_figure_groups(usable, paths, against), *out = NULL;
+    json_t *usable = ls_report_those(rows, is_timed, NULL),
+           *groups = ls_figure_groups(usable, paths, against), *out = NULL;
     const json_t *group = widest(groups);
     if (group) {
         json_t *cases = rank(group, against);
         const json_t *fastest = candidate_of(cases, NULL);
         fastest = fastest ? fastest : json_array_get(cases, 0);
-        out = json_pack(
-            "{s:o,s:o,s:o,s:O,s:o}", "headline",
-            sentence(fastest, candidate_of(cases, fastest), json_array_size(cases) == 1), "proof",
-            proof(json_object_get(fastest, "row")), "where", place(json_object_get(fastest, "row")),
-            "fastest", json_object_get(fastest, "row"), "cases", cases);
+        const json_t *row = ls_case_row(fastest, NULL);
+        out =
+            json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
+                      sentence(fastest, candidate_of(cases, fastest), json_array_size(cases) == 1),
+                      "proof", proof(row), "where", place(row), "fastest", fastest, "cases", cases);
     }
     json_decref(groups);
     json_decref(usable);
     return out;
 }
 
-/* [{case, values: [{value, row}]}]: cases of the group that several values have. */
+/* [{case, values: [{label, rows}]}]: cases of the group that several values have. */
 static void add_ratios(const json_t *group, const char *key, json_t *out)
 {
-    json_t *differences = ls_report_differences(group, NULL, key), *cases = json_object(), *row;
-    json_t *values;
+    json_t *differences = ls_report_differences(group, NULL, key), *same, *rows;
+    json_t *cases = ls_report_cases(group, NULL, differences, true, NULL);
     const char *name, *value;
     char model[96], batch[48];
-    for (size_t i = 0; i < json_array_size(group); i++) {
-        char label[LS_LABEL_SIZE], text[LS_KEY_SIZE];
-        row = json_array_get(group, i);
-        ls_report_label(row, differences, true, NULL, label);
-        if (!json_object_get(cases, label))
-            json_object_set_new(cases, label, json_object());
-        json_object_set(json_object_get(cases, label), ls_report_text(row, key, text, sizeof text),
-                        row);
-    }
-    json_object_foreach(cases, name, values)
+    json_object_foreach(cases, name, same)
     {
-        json_t *list = json_array();
-        json_object_foreach(values, value, row)
+        json_t *values = ls_report_cases(same, key, NULL, false, NULL), *list = json_array();
+        json_object_foreach(values, value, rows)
         {
-            json_array_append_new(list, json_pack("{s:s,s:O}", "value", value, "row", row));
+            json_array_append_new(list, json_pack("{s:s,s:O}", "label", value, "rows", rows));
         }
-        row = json_object_get(json_array_get(list, 0), "row");
-        ls_report_text(row, "case.model", model, sizeof model);
-        ls_report_text(row, "case.batch_global", batch, sizeof batch);
+        ls_report_text(json_array_get(same, 0), "case.model", model, sizeof model);
+        ls_report_text(json_array_get(same, 0), "case.batch_global", batch, sizeof batch);
         if (json_array_size(list) > 1)
             json_array_append_new(
                 out, json_pack("{s:o,s:O}", "case",
                                json_sprintf("%s (%s, global batch %s)", name, model, batch),
                                "values", list));
         json_decref(list);
+        json_decref(values);
     }
     json_decref(cases);
     json_decref(differences);
@@ -210,7 +203,8 @@ static void add_ratios(const json_t *group, const char *key, json_t *out)
 json_t *ls_ratios(const json_t *rows, const char *key)
 {
     static const char *const paths[] = {"case.model", "case.batch_global", NULL};
-    json_t *usable = timed(rows), *groups = ls_figure_groups(usable, paths, key), *group;
+    json_t *usable = ls_report_those(rows, is_timed, NULL),
+           *groups = ls_figure_groups(usable, paths, key), *group;
     json_t *out = json_array();
     const char *machine;
     json_object_foreach(groups, machine, group)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 400, CASES_MOST = 20, POINTS_MOST = 160 };
+enum { TEXT_MOST = 400, CASES_MOST = 20, POINTS_MOST = 120 };
 
 static void print_paragraph(FILE *stream, const char *open, const char *text, const char *close)
 {
@@ -21,36 +21,96 @@ static void print_paragraph(FILE *stream, const char *open, const char *text, co
     fputs(close, stream);
 }
 
-static void print_number(FILE *stream, const char *format, double value)
+/* ---- What page and report.md both have ------------------------------------------------------ */
+
+typedef struct sheet {
+    FILE *stream;
+    bool markdown;
+} sheet;
+
+static void put_text(const sheet *to, const char *text)
 {
-    fputs("<td class=n>", stream);
-    if (isfinite(value))
-        fprintf(stream, format, value);
+    ls_text_put(to->stream, text, TEXT_MOST, to->markdown ? LS_ESCAPE_MARKDOWN : LS_ESCAPE_MARKUP);
 }
 
-static void print_ratio(FILE *stream, ls_rate ratio, bool itself)
+/* A text between two tags, or between what stands for them. */
+static void put_line(const sheet *to, const char *tags[2], const char *markdown, const char *text)
 {
-    fprintf(stream, "<td class=n>%.3g", ratio.rate);
-    if (ratio.low > 0 && !itself)
-        fprintf(stream, " (%.3g to %.3g)", ratio.low, ratio.high);
+    fputs(to->markdown ? markdown : tags[0], to->stream);
+    put_text(to, text);
+    fputs(to->markdown ? "\n\n" : tags[1], to->stream);
 }
 
 /* The heads are parted by '|'; the label is what the scrolling region is called. */
-static void open_table(FILE *stream, const char *label, const char *heads)
+static void open_table(const sheet *to, const char *label, const char *heads)
 {
-    fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead><tr>",
-            label);
-    while (*heads) {
+    size_t count = 0;
+    if (!to->markdown)
+        fprintf(to->stream,
+                "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead><tr>",
+                label);
+    for (; *heads; count++) {
         const size_t length = strcspn(heads, "|");
-        fprintf(stream, "<th scope=col>%.*s", (int)length, heads);
+        fprintf(to->stream, to->markdown ? "| %.*s " : "<th scope=col>%.*s", (int)length, heads);
         heads += length + (heads[length] == '|');
     }
-    fputs("</thead><tbody>\n", stream);
+    fputs(to->markdown ? "|\n" : "</thead><tbody>\n", to->stream);
+    for (size_t i = 0; to->markdown && i < count; i++)
+        fputs(i + 1 < count ? "|---" : "|---|\n", to->stream);
 }
 
-static void close_table(FILE *stream)
+static void close_table(const sheet *to)
 {
-    fputs("</tbody></table></div>\n", stream);
+    fputs(to->markdown ? "\n" : "</tbody></table></div>\n", to->stream);
+}
+
+static void open_row(const sheet *to, bool first)
+{
+    fputs(to->markdown ? "|" : first ? "<tr class=f>" : "<tr>", to->stream);
+}
+
+static void put_cell(const sheet *to, const char *text, bool number)
+{
+    fputs(to->markdown ? " " : number ? "<td class=n>" : "<td>", to->stream);
+    put_text(to, text);
+    fputs(to->markdown ? " |" : "", to->stream);
+}
+
+static void put_number(const sheet *to, const char *format, double value)
+{
+    char text[64] = "";
+    if (isfinite(value))
+        snprintf(text, sizeof text, format, value);
+    put_cell(to, text, true);
+}
+
+/* With an interval, where there is one. */
+static void put_rate(const sheet *to, ls_rate rate)
+{
+    char value[48], text[160] = "";
+    ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.rate, "", value));
+    if (rate.low > 0) {
+        ls_text_add(text, sizeof text, " (%s", ls_figure_value(rate.low, "", value));
+        ls_text_add(text, sizeof text, " to %s)", ls_figure_value(rate.high, "", value));
+    }
+    put_cell(to, text, true);
+}
+
+/* The first cells of a case: what it is called, of how many rows; gives the one that is shown. */
+static const json_t *put_case(const sheet *to, const json_t *one, bool first, ls_rate *rate)
+{
+    open_row(to, first);
+    put_cell(to, ls_text_of(one, "label"), false);
+    put_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
+    return ls_case_row(one, rate);
+}
+
+static void put_time_over(const sheet *to, const json_t *first, const json_t *one)
+{
+    ls_rate a, b;
+    ls_case_row(first, &a);
+    ls_case_row(one, &b);
+    put_rate(to, first == one ? (ls_rate){1, 0, 0} : ls_report_ratio(a, b));
 }
 
 /* What the rows say in one line. */
@@ -63,60 +123,94 @@ static const char *headline_of(const ls_page *page)
                          : "All rows here failed a check, could not run or were interrupted";
 }
 
-static void print_finding(FILE *stream, const ls_page *page)
+static void put_finding(const sheet *to, const ls_page *page)
 {
     const json_t *finding = page->finding, *one, *fastest = json_object_get(finding, "fastest");
+    const json_t *cases = json_object_get(finding, "cases");
     size_t i;
-    print_paragraph(stream, "<h1>", headline_of(page), "</h1>\n");
+    put_line(to, (const char *[]){"<h1>", "</h1>\n"}, "# ", headline_of(page));
     if (!finding)
         return;
-    print_paragraph(stream, "<p class=big>", ls_text_of(finding, "proof"), "</p>\n");
-    print_paragraph(stream, "<p class=m>", ls_text_of(finding, "where"), "</p>\n");
-    open_table(stream, "Speed-up",
-               "case|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
-    json_array_foreach(json_object_get(finding, "cases"), i, one)
+    put_line(to, (const char *[]){"<p class=big>", "</p>\n"}, "", ls_text_of(finding, "proof"));
+    put_line(to, (const char *[]){"<p class=m>", "</p>\n"}, "", ls_text_of(finding, "where"));
+    open_table(to, "Speed-up",
+               "case|rows|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
+    json_array_foreach(cases, i, one)
     {
-        const json_t *row = json_object_get(one, "row");
-        char shown[48];
+        ls_rate rate;
         if (i == CASES_MOST)
             break;
-        print_paragraph(stream, row == fastest ? "<tr class=f><td>" : "<tr><td>",
-                        ls_text_of(one, "label"), "<td class=n>");
-        fputs(ls_figure_value(ls_report_rate(row).rate, "", shown), stream);
-        print_number(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-        print_ratio(stream, ls_report_ratio(fastest, row), row == fastest);
-        print_number(stream, "%.2f", ls_report_number(row, "time.speedup", NAN));
-        print_number(stream, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
-        fprintf(stream, "<td>%s\n", ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
+        const json_t *row = put_case(to, one, one == fastest, &rate);
+        put_rate(to, rate);
+        put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+        put_time_over(to, fastest, one);
+        put_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
+        put_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
+        put_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), false);
+        fputc('\n', to->stream);
     }
-    close_table(stream);
-    if (json_array_size(json_object_get(finding, "cases")) > CASES_MOST)
-        fprintf(stream, "<p class=m>And %zu slower cases: among all rows below.</p>\n",
-                json_array_size(json_object_get(finding, "cases")) - CASES_MOST);
+    close_table(to);
+    if (json_array_size(cases) > CASES_MOST)
+        fprintf(to->stream,
+                to->markdown ? "And %zu slower cases.\n"
+                             : "<p class=m>And %zu slower cases: among all rows below.</p>\n",
+                json_array_size(cases) - CASES_MOST);
 }
+
+static void put_ratios(const sheet *to, const ls_page *page)
+{
+    const json_t *one, *value;
+    char title[LS_KEY_SIZE] = "Side by side: ";
+    size_t i, k;
+    if (!page->options->against)
+        return;
+    ls_text_add(title, sizeof title, "%s", page->options->against);
+    put_line(to, (const char *[]){"<h2>", "</h2>\n"}, "## ", title);
+    if (json_array_size(page->ratios) == 0)
+        put_line(to, (const char *[]){"<p>", "</p>\n"}, "",
+                 "No case has timed rows of two values.");
+    json_array_foreach(page->ratios, i, one)
+    {
+        const json_t *values = json_object_get(one, "values");
+        put_line(to, (const char *[]){"<details open><summary>", "</summary>"}, "",
+                 ls_text_of(one, "case"));
+        open_table(to, "Side by side", "value|rows|step ms|time over the first's");
+        json_array_foreach(values, k, value)
+        {
+            const json_t *row = put_case(to, value, false, NULL);
+            put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+            put_time_over(to, json_array_get(values, 0), value);
+            fputc('\n', to->stream);
+        }
+        close_table(to);
+        fputs(to->markdown ? "" : "</details>\n", to->stream);
+    }
+}
+
+/* ---- The page ------------------------------------------------------------------------------- */
 
 static void print_data(FILE *stream, const json_t *figure)
 {
     const json_t *one, *point, *names = json_object_get(figure, "categories");
+    const sheet to = {stream, false};
     size_t s, p, count = 0;
     fputs("<details><summary>data</summary>", stream);
-    open_table(stream, "Data", "series|at|value|low|high");
+    open_table(&to, "Data", "series|at|value|low|high");
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
         json_array_foreach(json_object_get(one, "points"), p, point)
         {
             if (count++ >= POINTS_MOST)
                 continue;
-            print_paragraph(stream, "<tr><td>", ls_text_of(one, "name"), "<td>");
+            open_row(&to, false);
+            put_cell(&to, ls_text_of(one, "name"), false);
             if (names)
-                ls_markup(stream, json_string_value(json_array_get(names, p)), 80);
-            else
-                fprintf(stream, "%.6g", ls_figure_at(point, 0));
-            for (size_t k = 1; k < 4; k++)
-                print_number(stream, "%.6g", ls_figure_at(point, k));
+                put_cell(&to, json_string_value(json_array_get(names, p)), false);
+            for (size_t k = names ? 1 : 0; k < 4; k++)
+                put_number(&to, "%.6g", ls_figure_at(point, k));
         }
     }
-    close_table(stream);
+    close_table(&to);
     if (count > POINTS_MOST)
         fprintf(stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
     fputs("</details>", stream);
@@ -133,7 +227,8 @@ static void print_figures(FILE *stream, const json_t *figures)
         const char *name = ls_text_of(figure, "name"), *svg = ls_text_of(figure, "svg");
         fprintf(stream, "<figure id=\"%s\">", name);
         if (*svg)
-            fputs(svg, stream);
+            fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\">%s</div>",
+                    name, svg);
         else
             print_paragraph(stream, "<h3>", ls_text_of(figure, "title"), "</h3>");
         print_paragraph(stream, "<figcaption>", ls_text_of(figure, "caption"), "");
@@ -149,36 +244,6 @@ static void print_figures(FILE *stream, const json_t *figures)
     }
     if (json_array_size(figures) > 0)
         fputs("</div>\n", stream);
-}
-
-static const json_t *first_of(const json_t *one)
-{
-    return json_object_get(json_array_get(json_object_get(one, "values"), 0), "row");
-}
-
-static void print_ratios(FILE *stream, const ls_page *page)
-{
-    const json_t *one, *value;
-    size_t i, k;
-    if (!page->options->against)
-        return;
-    print_paragraph(stream, "<h2>Side by side: ", page->options->against, "</h2>\n");
-    if (json_array_size(page->ratios) == 0)
-        fputs("<p>No case has timed rows of two values.</p>\n", stream);
-    json_array_foreach(page->ratios, i, one)
-    {
-        print_paragraph(stream, "<details open><summary>", ls_text_of(one, "case"), "</summary>");
-        open_table(stream, "Side by side", "value|step ms|time over the first's");
-        json_array_foreach(json_object_get(one, "values"), k, value)
-        {
-            const json_t *row = json_object_get(value, "row");
-            print_paragraph(stream, "<tr><td>", ls_text_of(value, "value"), "");
-            print_number(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-            print_ratio(stream, ls_report_ratio(first_of(one), row), k == 0);
-        }
-        close_table(stream);
-        fputs("</details>\n", stream);
-    }
 }
 
 static void print_machines(FILE *stream, const ls_page *page)
@@ -230,8 +295,8 @@ void ls_page_write(FILE *stream, const ls_page *page)
     fputs(ls_page_style, stream);
     ls_draw_dark_style(stream);
     fputs("</style></head><body><main>\n", stream);
-    print_finding(stream, page);
-    print_ratios(stream, page);
+    put_finding(&(sheet){stream, false}, page);
+    put_ratios(&(sheet){stream, false}, page);
     print_figures(stream, page->figures);
     ls_page_rows(stream, page);
     print_machines(stream, page);
@@ -243,55 +308,32 @@ void ls_page_write(FILE *stream, const ls_page *page)
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-static void print_cell(FILE *stream, const char *text, size_t most)
-{
-    ls_text_put(stream, text, most, LS_ESCAPE_MARKDOWN);
-}
-
 void ls_page_markdown(FILE *stream, const ls_page *page)
 {
+    const sheet to = {stream, true};
     const json_t *one;
     size_t i;
-    fputs("# ", stream);
-    print_cell(stream, headline_of(page), TEXT_MOST);
-    fputs("\n\n", stream);
-    if (page->finding) {
-        print_cell(stream, ls_text_of(page->finding, "proof"), TEXT_MOST);
-        fputc(' ', stream);
-        print_cell(stream, ls_text_of(page->finding, "where"), TEXT_MOST);
-        fputs("\n\n| case | samples/s | step ms | time over the fastest | equal |\n"
-              "|---|---|---|---|---|\n",
-              stream);
-    }
-    json_array_foreach(json_object_get(page->finding, "cases"), i, one)
-    {
-        const json_t *row = json_object_get(one, "row");
-        fputs("| ", stream);
-        print_cell(stream, ls_text_of(one, "label"), 80);
-        fprintf(stream, " | %.0f | %.4g | %.3g | %s |\n", ls_report_rate(row).rate,
-                ls_report_number(row, "time.step_ms.median", 0),
-                ls_report_ratio(json_object_get(page->finding, "fastest"), row).rate,
-                ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
-    }
+    put_finding(&to, page);
+    put_ratios(&to, page);
     json_array_foreach(page->figures, i, one)
     {
         const char *name = ls_text_of(one, "name");
         fputs("\n## ", stream);
-        print_cell(stream, ls_text_of(one, "title"), TEXT_MOST);
+        put_text(&to, ls_text_of(one, "title"));
         if (*ls_text_of(one, "svg")) {
             fputs("\n\n![", stream);
-            print_cell(stream, ls_text_of(one, "alt"), TEXT_MOST);
+            put_text(&to, ls_text_of(one, "alt"));
             fprintf(stream, "](%s.svg)", name);
         }
         fputs("\n\n", stream);
-        print_cell(stream, ls_text_of(one, "caption"), TEXT_MOST);
+        put_text(&to, ls_text_of(one, "caption"));
         fprintf(stream, " [Data](%s.csv)\n", name);
     }
     fputs("\n## Left out\n\n", stream);
     json_array_foreach(page->left_out, i, one)
     {
         fputs("- ", stream);
-        print_cell(stream, json_string_value(one), TEXT_MOST);
+        put_text(&to, json_string_value(one));
         fputc('\n', stream);
     }
     fputs("\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n", stream);

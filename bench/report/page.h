@@ -2,6 +2,7 @@
 /* Page: index.html and report.md of the same rows. */
 #pragma once
 
+#include "bench/report/case_keys.h"
 #include "bench/report/report.h"
 
 #include <stdio.h>
@@ -26,12 +27,16 @@ void ls_page_rows(FILE *stream, const ls_page *page);
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];
 
-/** {headline, proof, where, fastest (a row), cases: [{label, row}]}: the fastest of the largest
- *  comparable set of cases, and the others, by their rates; NULL where no row has a time. */
+/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows, name}]}: the fastest
+ *  of the largest comparable set of cases, and the others, by their rates; NULL where no row has a
+ *  time. */
 json_t *ls_finding(const json_t *rows, const char *against);
 
-/** [{case, values: [{value, row}]}]: cases that several values of the key have. */
+/** [{case, values: [{label, rows}]}]: cases that several values of the key have. */
 json_t *ls_ratios(const json_t *rows, const char *key);
+
+/** The row that stands for such a case, and its rate; see ls_report_median. */
+const json_t *ls_case_row(const json_t *one, ls_rate *rate);
 
 /** BibTeX of the report, and the plan (YAML) that makes its rows again: report_plan.c. */
 void ls_page_bibliography(FILE *stream, const ls_page *page);

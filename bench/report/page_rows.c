@@ -8,6 +8,7 @@
 #include "bench/report/text.h"
 #include "common/base/numbers.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,7 @@ static void print_paragraph(FILE *stream, const char *before, const char *text)
 
 static void print_details(FILE *stream, const ls_page *page, const json_t *row)
 {
-    char machine[256], commit[48], id[96], reason[256];
+    char machine[256], commit[64], id[96], reason[256];
     const char *name, *command = json_string_value(json_object_get(row, "command"));
     json_t *unused;
     size_t number = 0, most = COMMANDS_MOST / json_array_size(page->rows);
@@ -137,11 +138,9 @@ static void print_details(FILE *stream, const ls_page *page, const json_t *row)
         if (strcmp(name, machine) == 0)
             fprintf(stream, "<a href=\"#m%zu\">machine %zu</a>, ", number, number);
     }
-    ls_report_text(row, "provenance.commit", commit, sizeof commit);
-    const json_t *provenance = json_object_get(row, "provenance");
     fputs("commit ", stream);
-    ls_markup(stream, *commit ? commit : "not known", 12);
-    fputs(json_is_true(json_object_get(provenance, "dirty")) ? " (dirty), row " : ", row ", stream);
+    ls_markup(stream, ls_report_commit(row, 12, commit), SIZE_MAX);
+    fputs(", row ", stream);
     ls_markup(stream, ls_report_text(row, "id", id, sizeof id), 80);
     fputs("</p>", stream);
     if (command) {
@@ -156,12 +155,16 @@ void ls_page_rows(FILE *stream, const ls_page *page)
     const json_t *row;
     json_t *differences = ls_report_differences(page->rows, NULL, "case.batch_global");
     size_t i;
-    fprintf(
-        stream,
-        "<h2 id=rows>All rows: %zu</h2><p id=tools hidden><label>Only rows with "
-        "<input id=filter type=search></label> <span id=shown aria-live=polite></span></p>"
-        "<div class=scroll tabindex=0 role=region aria-label=\"All rows\"><table id=t><thead><tr>",
-        json_array_size(page->rows));
+    fprintf(stream,
+            "<h2 id=rows>All rows: %zu</h2><p id=tools hidden><label>Only rows with "
+            "<input id=filter type=search></label> <span id=shown aria-live=polite></span></p>"
+            "<p class=m>A row's bar is its step:",
+            json_array_size(page->rows));
+    for (size_t p = 0; ls_parts_of_step.shown[p]; p++)
+        fprintf(stream, "<i class=\"k p%zu\"></i>%s", p, ls_parts_of_step.shown[p]);
+    fputs("</p><div class=scroll tabindex=0 role=region aria-label=\"All rows\"><table id=t>"
+          "<thead><tr>",
+          stream);
     for (size_t k = 0; k < TITLES; k++)
         fprintf(stream, "<th scope=col>%s", titles[k]);
     fputs("</thead>\n", stream);

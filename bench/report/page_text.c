@@ -14,9 +14,9 @@ const char ls_page_style[] =
     "h3{font-size:1rem;margin:0 0 .3em}p{margin:.4em 0}a{color:var(--a)}\n"
     ".m,figcaption,summary{color:var(--m);font-size:.9rem}summary{cursor:pointer}"
     ".big{font-size:1.1rem}\n"
-    ".figs{display:grid;gap:28px;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr"
+    ".figs{display:grid;gap:28px;grid-template-columns:repeat(auto-fill,minmax(min(100%,440px),1fr"
     "))}figure{margin:0;min-width:0;max-width:560px;break-inside:avoid}"
-    "figure svg{width:100%;height:auto;display:block}\n"
+    "figure svg{width:100%;min-width:440px;height:auto;display:block}\n"
     "table{border-collapse:collapse;font-size:.9rem}th,td{padding:3px 8px;text-align:left;"
     "white-space:nowrap;vertical-align:top}th{border-bottom:2px solid var(--l);font-weight:600}"
     "td{border-top:1px solid var(--l)}.n,#t td:nth-child(n+3):nth-child(-n+9){text-align:right;"
@@ -31,13 +31,16 @@ const char ls_page_style[] =
     "border:1px solid var(--m);padding:3px 6px;max-width:100%}\n"
     ".w{display:flex;height:14px;max-width:520px;margin:4px 0;gap:1px}.w i{min-width:0}"
     ".p0{background:#0072b2}.p1{background:#56b4e9}.p2{background:#d55e00}.p3{background:#c8c8c8}"
-    ".p4{background:#cc79a7}.p5{background:#767676}\n"
+    ".p4{background:#cc79a7}.p5{background:#4d4d4d}.k{display:inline-block;width:1em;height:.8em;"
+    "margin:0 .3em 0 .8em}\n"
+    "@media screen and (prefers-color-scheme:dark){.p0{background:#5aa9e6}.p2{background:#ff8f4a}"
+    ".p3{background:#6a7078}.p5{background:#d2d2d2}}\n"
     ":focus-visible{outline:2px solid var(--a);outline-offset:2px}"
     "@media(max-width:600px){h1{font-size:1.25rem}table{font-size:.8rem}th,td{padding:3px 5px}"
     "td:first-child{white-space:normal;overflow-wrap:normal}}"
     "@media print{html{font-size:11px}body{max-width:none;padding:0}#tools,figure details,.o"
     "{display:none}.scroll{overflow:visible}table{font-size:8px}th,td{padding:1px 3px}"
-    ".figs{grid-template-columns:1fr 1fr}}\n";
+    ".figs{grid-template-columns:1fr 1fr}figure svg{min-width:0}}\n";
 
 const char ls_page_script[] =
     "(function(){var t=document.getElementById('t'),f=document.getElementById('filter'),"

@@ -43,6 +43,30 @@ static ls_status make_folder(const char *path)
     return access(path, W_OK | X_OK) == 0 ? LS_OK : refuse(path, errno);
 }
 
+/* Removes the pictures and data of the report that was in the folder before: what its page lists,
+ * by names that reports give. */
+static void clear_folder(const char *folder)
+{
+    static const char *const endings[] = {"svg", "png", "pdf", "csv"};
+    static const char before[] = "<figure id=\"";
+    char *path = NULL, *page = NULL;
+    if (asprintf(&path, "%s/index.html", folder) >= 0)
+        page = ls_draw_read(path);
+    for (const char *at = page; at && (at = strstr(at, before));) {
+        at += strlen(before);
+        const int length = (int)strspn(at, "abcdefghijklmnopqrstuvwxyz-0123456789");
+        for (size_t i = 0; at[length] == '"' && i < sizeof endings / sizeof *endings; i++) {
+            free(path);
+            if (asprintf(&path, "%s/%.*s.%s", folder, length, at, endings[i]) >= 0)
+                unlink(path);
+            else
+                path = NULL;
+        }
+    }
+    free(page);
+    free(path);
+}
+
 static void put_field(FILE *stream, const char *text, char end)
 {
     fputc('"', stream);
@@ -54,10 +78,13 @@ static void put_field(FILE *stream, const char *text, char end)
 static void write_csv(FILE *stream, const json_t *figure)
 {
     const json_t *one, *point, *names = json_object_get(figure, "categories");
+    char value[128];
     size_t s, p;
     fputs("series,", stream);
     put_field(stream, names ? "case" : ls_text_of(figure, "x"), ',');
-    put_field(stream, ls_text_of(figure, names ? "x" : "y"), ',');
+    snprintf(value, sizeof value, "%s%s", ls_text_of(figure, names ? "x" : "y"),
+             strcmp(ls_text_of(figure, "unit"), "bytes") == 0 ? ", bytes" : "");
+    put_field(stream, value, ',');
     fputs("low,high,caption\n", stream);
     json_array_foreach(json_object_get(figure, "series"), s, one)
     {
@@ -108,13 +135,16 @@ static ls_status write_file(const ls_page *page, const char *name, const char *e
     return status;
 }
 
+static bool is_ok(const json_t *row, const void *unused)
+{
+    (void)unused;
+    return ls_report_is_ok(row);
+}
+
 /* Rows that may be in pictures; why others are not is told. */
 static json_t *usable(const json_t *rows, json_t *left_out)
 {
-    json_t *out = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        if (ls_report_is_ok(json_array_get(rows, i)))
-            json_array_append(out, json_array_get(rows, i));
+    json_t *out = ls_report_those(rows, is_ok, NULL);
     const size_t bad = json_array_size(rows) - json_array_size(out);
     if (bad > 0)
         json_array_append_new(left_out, json_sprintf("rows that failed a check, could not run or "
@@ -158,6 +188,7 @@ static ls_status write_texts(const ls_page *page)
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
 {
     LS_TRY(make_folder(options->out));
+    clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
     json_t *fit = usable(rows, left_out);
     json_t *figures = ls_report_figures(fit, options->against, left_out);

@@ -159,7 +159,7 @@ void ls_page_plan(FILE *stream, const ls_page *page)
 void ls_page_bibliography(FILE *stream, const ls_page *page)
 {
     const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
-    char day[11], commit[48], machine[256];
+    char day[11], commit[64], machine[256];
     ls_report_text(row, "timestamp", day, sizeof day);
     fprintf(stream, "@misc{lockstep-%s,\n  title = {", day);
     ls_text_put(stream, json_string_value(json_object_get(page->finding, "headline")), SIZE_MAX,
@@ -167,8 +167,7 @@ void ls_page_bibliography(FILE *stream, const ls_page *page)
     fprintf(stream, "},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n  note = {", day);
     fprintf(stream, "Report of %zu rows by Lockstep " LS_VERSION ", commit ",
             json_array_size(page->rows));
-    ls_text_put(stream, ls_report_text(row, "provenance.commit", commit, sizeof commit), SIZE_MAX,
-                LS_ESCAPE_BIBTEX);
+    ls_text_put(stream, ls_report_commit(row, 40, commit), SIZE_MAX, LS_ESCAPE_BIBTEX);
     fputs(", on ", stream);
     ls_text_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
                 LS_ESCAPE_BIBTEX);

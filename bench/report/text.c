@@ -66,6 +66,27 @@ const char *ls_text_of(const json_t *object, const char *name)
     return text ? text : "";
 }
 
+size_t ls_text_length(const char *text)
+{
+    size_t count = 0;
+    for (; *text; count++)
+        text += ls_text_step(text);
+    return count;
+}
+
+size_t ls_text_line(const char *text, size_t width)
+{
+    size_t at = 0, blank = 0;
+    for (size_t count = 0; text[at] && count <= width; count++) {
+        if (text[at] == ' ' && count > width / 4)
+            blank = at;
+        if (count == width)
+            return blank ? blank : at;
+        at += ls_text_step(text + at);
+    }
+    return at;
+}
+
 char *ls_text_add(char *out, size_t size, const char *format, ...)
 {
     const size_t used = strlen(out);

@@ -32,6 +32,13 @@ const char *ls_text_of(const json_t *object, const char *name);
 /** Where the character after the one at `c` begins. */
 size_t ls_text_step(const char *c);
 
+/** How many characters the text has. */
+size_t ls_text_length(const char *text);
+
+/** Bytes of its first line of at most `width` characters: to a blank, if there is one late enough.
+ */
+size_t ls_text_line(const char *text, size_t width);
+
 /** Appends; what does not fit is cut between two characters. Returns `out`. */
 char *ls_text_add(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

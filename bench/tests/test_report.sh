@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=bench/tests/lib.sh
 source "$SOURCE_DIR/bench/tests/lib.sh"
 
-# make_rows FILE KIND: scaling, hostile, machines or many
+# make_rows FILE KIND: see below
 make_rows() {
     python3 - "$1" "$2" <<'EOF'
 import json, sys
@@ -56,11 +56,24 @@ elif kind == "odd":
 elif kind == "equal": # two of ours that are the same, one that is not to be compared
     rows = [row(1, "mirrored", 1, 4.0), row(2, "towers", 1, 4.0), row(3, "mirrored", 2, 4.0),
             row(4, "towers", 2, 4.0), row(5, "independent", 1, 3.0), row(6, "independent", 2, 2.0)]
+elif kind == "modes": # of ps, one worker slow; and a row that has no speed-up
+    rows += [row(10 + 10 * n + delay, "ps", 2, 5.0 + n + delay, ps_mode=mode, inject=f"delay=1:{delay}ms")
+             for n, mode in enumerate(("async", "ssp", "sync")) for delay in (0, 5)]
+    for each in rows[6:]:
+        each["provenance"]["dirty"] = True
+    del rows[1]["time"]["speedup"]
+elif kind == "repeats": # the newest one is a lucky one
+    rows = [row(n, "mirrored", 2, ms) for n, ms in enumerate((5.2, 5.4, 5.0, 6.0, 2.0))]
+    rows += [row(9 + n, "towers", 2, ms) for n, ms in enumerate((4.0, 4.4, 4.2))]
 elif kind == "many":
-    rows = [row(n, ("single", "mirrored", "towers", "independent")[n % 4], 1 + n % 4,
-                2.0 + n % 7, seed=n) for n in range(1000)]
+    rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
+                2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
+            for n in range(1000)]
     for each in rows:
         each["label"], each["command"] = "L" * 10000, f"lockstep run --label {each['id']}" + "L" * 10000
+        each["memory"] = {"devices": {"peak": 1e6, "parameters": 4e5, "gradients": 4e5, "activations": 2e5}, "growth_per_step": 5}
+        each["program"], each["time"]["build_ms"] = {"nodes": 40 * len(each["case"]["devices"])}, 0.5
+        each["train"] = {"losses": [2 / (1 + i) for i in range(200)]}
 with open(path, "w", encoding="utf-8") as stream:
     stream.writelines(json.dumps(each) + "\n" for each in rows)
 EOF
@@ -90,8 +103,14 @@ sys.exit(not eval("(" + sys.argv[1] + ")"))
 EOF
 }
 
+# report ARGUMENTS: to page, where no file of the one before can stand in for its own
+report() {
+    rm -rf page
+    lockstep_ok report "$@" --out page
+}
+
 make_rows scaling.jsonl scaling
-lockstep_ok report --results scaling.jsonl --out page
+report --results scaling.jsonl
 expect "the file to open is named" grep -qx "page/index.html" out
 expect "the fastest that is proven, by how much, on what" page \
     '"<h1>mirrored on 4 devices is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times" in page
@@ -100,7 +119,7 @@ expect "nothing is loaded, no handlers, one script" page \
     'not look.loads and not look.handlers and look.tags.count("script") == 1'
 expect "every row opens" page 'page.count("<tr class=o>") == 6 and page.count("lockstep run --strategy") >= 6'
 expect "what is left out is said with the reason" grep -q "bus-bandwidth: no rows for it; wanted" page/report.md
-expect "report.md has the table" grep -q "^| mirrored on 4 | 25600 | 2.5 | 1 | bounded |" page/report.md
+expect "report.md has the table" grep -q "^| mirrored on 4 | 1 | 25,600 (25,347 to 25,859) | 2.5 | 1 | 3.20 | 80% | bounded |" page/report.md
 for name in throughput-strong speed-up-strong efficiency-strong waterfall step-times; do
     expect "the data of $name" test -s "page/$name.csv"
 done
@@ -115,39 +134,69 @@ if command -v gnuplot >/dev/null; then
     expect "its title is what was found" grep -q "<title>mirrored reaches 25,600 samples/s on 4 devices" \
         page/throughput-strong.svg
     expect "svg is XML" python3 -c 'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
+    expect "ticks have their unit" grep -q '>samples/s, thousands<' page/throughput-strong.svg
     expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
 fi
 
-lockstep_ok report --results scaling.jsonl --where strategy=towers --out page
+report --results scaling.jsonl --where strategy=towers
 expect "--where chooses" page 'page.count("<tr class=o>") == 2'
 head -n 2 scaling.jsonl >two.jsonl
-lockstep_ok report --results two.jsonl --results scaling.jsonl --out page
+report --results two.jsonl --results scaling.jsonl
 expect "a row of two files counts once" page 'page.count("<tr class=o>") == 6'
 head -n 1 scaling.jsonl >one.jsonl
-lockstep_ok report --results one.jsonl --out page
+report --results one.jsonl
 expect "one row makes a page" page '"is the only case here" in page'
 
 make_rows equal.jsonl equal
-lockstep_ok report --results equal.jsonl --out page
+report --results equal.jsonl
 expect "who is no better than another is not named alone" grep -qx \
     '## mirrored, like 1 other, keeps 100% on 2 devices' page/report.md
-lockstep_ok report --results equal.jsonl --where strategy=independent --out page
+report --results equal.jsonl --where strategy=independent
 expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
     '# independent on 2 devices is the fastest: 32,000 samples/s' page/report.md
+make_rows repeats.jsonl repeats
+report --results repeats.jsonl
+expect "the median of repeats is told, and what their ranges hide" grep -qx \
+    '# towers on 2 devices (15,238 samples/s, median of 3 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
+expect "as are their number and range" page '"<td>mirrored on 2<td class=n>5<td class=n>12,308 (10,667 to 32,000)" in page'
+expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
+expect "of others it is said" grep -q '^- waterfall, step-times: 6 rows of cases whose median row is shown' page/report.md
+make_rows modes.jsonl modes
+report --results modes.jsonl
+expect "speed-up has the interval of the rate" grep -q '^"towers",4,1.6[0-9]*,1.58[0-9]*,1.61' page/speed-up-strong.csv
+expect "rows without a number are counted" grep -q '^- speed-up-strong: rows without time.speedup: 1' page/report.md
+report --results modes.jsonl --where strategy=ps
+expect "a title compares" grep -qx '## ps async takes 10 ms a step with 5 ms delay, ps ssp 11 ms' page/report.md
+expect "a changed tree is no commit" grep -q 'c0ffee+changes' page/report.bib
+[ "$(command -v gnuplot)" = "" ] ||
+    expect "nor below a picture" grep -q 'c0ffee+changes, 2026' page/stragglers-step.svg
+expect "a step's is turned over" grep -q '^"ps ssp",5,11,10.89[0-9]*,11.1' page/stragglers-step.csv
+expect "what all series have stands in the sub-title" grep -q ': ps async takes .*(mlp,.* 2 devices)' page/report.md
+if command -v gnuplot >/dev/null; then
+    expect "modes have dashes of their own" test \
+        "$(grep -o "stroke-dasharray='[^']*'" page/stragglers-step.svg | sort -u | wc -l)" -eq 2
+fi
+sed 's/"ci95": .[^]]*.,//' scaling.jsonl >apart.jsonl
+report --results apart.jsonl
+expect "without an interval no case is the fastest" grep -qx \
+    '# mirrored on 4 devices (25,600 samples/s) and towers on 4 devices cannot be told apart: no interval is known' page/report.md
 sed 's/"status": "ok"/"status": "failed"/' one.jsonl >failed.jsonl
-lockstep_ok report --results failed.jsonl --out page
+report --results failed.jsonl
 expect "rows that failed are said to" page '"<h1>All rows here failed a check" in page'
 
 make_rows machines.jsonl machines
-lockstep_ok report --results machines.jsonl --out page
+report --results machines.jsonl
 expect "machines are apart" test -s page/throughput-strong-2.csv
 lockstep_ok report --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
 expect "which the picture says" grep -q ">several machines, commit.c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493 to 0.507)" together/index.html
+expect "in report.md, too" grep -q "^| here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) |" together/report.md
+expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
+expect "which is said" grep -q '^- throughput-strong: the ideal line, as each value' together/report.md
 
 make_rows hostile.jsonl hostile
-lockstep_ok report --results hostile.jsonl --out page
+report --results hostile.jsonl
 expect "nothing of a label is run" test ! -e pwned -a ! -e page/pwned
 expect "nor taken for markup" page 'page.count("<script") == 1 and not look.loads and not look.handlers and "img" not in look.tags
     and look.tags.count("script") == 1 and "&lt;script&gt;alert(1)" in page'
@@ -156,23 +205,25 @@ expect "the failed row is in no picture, and that is said" page '"rows that fail
     'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
 
 make_rows odd.jsonl odd
-lockstep_ok report --results odd.jsonl --against label --out page
+report --results odd.jsonl --against label
 expect "a cut label loses no row" test "$(grep -c '^"mirrored, x' page/throughput-strong.csv)" -eq 2
-lockstep_ok report --results odd.jsonl --out page
+report --results odd.jsonl
 expect "and is text still" python3 -c 'open("page/index.html", encoding="utf-8").read()'
 expect "a strategy of another version is drawn" grep -q '^"of-another-version",2,' page/throughput-strong.csv
-expect "a tree that had changed is told" page 'page.count("(dirty)") == 1'
+expect "a tree that had changed is told" page 'page.count("+changes, row") == 1'
 expect "all-reduces are cases of their own" grep -q '^"mirrored allreduce=tree",2,' page/throughput-strong.csv
 expect "roofs of layers" grep -q '^## dense2 forward takes the longest: 4 times its roof' page/report.md
+[ "$(command -v gnuplot)" = "" ] || expect "in no strategy's colour" test -z \
+    "$(grep -v style page/roofs.svg | grep -E '#(0072b2|d55e00|7b3294|009e73)')"
 expect "not of a layer that was wrong" test -z "$(grep dense3 page/roofs.csv)"
-expect "what is compared is samples, not steps of a worker" grep -q '^| ps on 2 | 25600 | 9 | 1 |' page/report.md
-lockstep_ok report --results odd.jsonl --against case.allreduce --where strategy=mirrored,case.allreduce~r --out page
-expect "values of an option side by side" grep -q '<td>tree<td class=n>6<td class=n>1.2 (1.18 to' page/index.html
+expect "what is compared is samples, not steps of a worker" grep -q '^| ps on 2 | 1 | 25,600 ([^|]*) | 9 | 1 ' page/report.md
+report --results odd.jsonl --against case.allreduce --where strategy=mirrored,case.allreduce~r
+expect "values of an option side by side" grep -q '<td>tree<td class=n>1<td class=n>6<td class=n>1.2 (1.18 to' page/index.html
 
 # A file of rows that grows meanwhile: its last line is half there; a database with a row half put.
 cp scaling.jsonl grows.jsonl
 tail -n 1 scaling.jsonl | head -c 300 | sed 's/"here-6"/"here-9"/' >>grows.jsonl
-lockstep_ok report --results grows.jsonl --out page
+report --results grows.jsonl
 expect "all that is written is read, the rest is told" page \
     'page.count("<tr class=o>") == 6 and "the last line of grows.jsonl, which is still being written" in page'
 lockstep run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --progress no
@@ -180,7 +231,7 @@ lockstep run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --p
     >/dev/null 2>&1 &
 writer=$!
 for _ in 1 2 3; do
-    lockstep_ok report --results grows.db --out page
+    report --results grows.db
     expect "a database that grows" page 'page.count("<tr class=o>") >= 1'
 done
 expect "its writer was not disturbed" wait "$writer"
@@ -193,7 +244,7 @@ run_again --strategy mirrored,towers --devices 1,2 --scaling weak
 run_again --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
 run_again --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
 run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
-lockstep_ok report --results again.db --out page
+report --results again.db
 lockstep run --plan page/report.yaml --resume --results again.db
 expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err
 expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
@@ -206,7 +257,8 @@ if [ "$(id -u)" = 0 ]; then # whom no folder refuses
 fi
 
 make_rows many.jsonl many
-lockstep_ok report --results many.jsonl --out page
+report --results many.jsonl
+expect "1,000 rows are many pictures" page 'page.count("<figure id=") >= 20'
 expect "1,000 rows are less than 2 MB" test "$(stat -c %s page/index.html)" -lt 2000000
 
 : >empty.jsonl
@@ -220,6 +272,20 @@ lockstep report --results scaling.jsonl --out one.jsonl
 expect "a file in the folder's place: 3" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1
 lockstep report --results scaling.jsonl --out /proc/nothing/here
 expect "a folder that cannot be made: 3" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1
+
+# A second report in a folder takes the first one's pictures and data away, and nothing else.
+report --results modes.jsonl
+touch page/notes.svg page/throughput-strong.txt
+lockstep_ok report --results one.jsonl --out page
+expect "what it does not make is not left" test ! -e page/throughput-strong.csv -a ! -e page/stragglers-step.svg
+expect "what is another's stays" test -e page/notes.svg -a -e page/throughput-strong.txt
+if command -v gnuplot >/dev/null; then
+    mkdir -p in-the-way/throughput-strong.svg
+    lockstep report --results scaling.jsonl --out in-the-way
+    expect "what gnuplot could not do is told" grep -q \
+        "set output 'throughput-strong.svg': cannot open file; output not changed: Is a directory" err
+    expect "on one line, by 3" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1
+fi
 
 code=0
 env PATH="$work/none" "$LOCKSTEP" report --results scaling.jsonl --out bare >out 2>err || code=$?

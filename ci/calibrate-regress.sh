@@ -1,73 +1,113 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# How often the regression gate errs on this machine: ci/calibrate-regress.sh OUT [N] [MINUTES]
-#   pairs      2,000 pairs of blocks of build/lockstep against itself, in turns, for MINUTES (25) at most;
-#              their log ratios are resampled, 500 comparisons each (test_ratio_test), as they are and
-#              counted slower. Blocks are of 150 steps, half as long as those of a comparison
-#   calibrate  N (60) real comparisons of `mlp` with itself, 25 s each at most, each judged as it is and
-#              counted 1, 2, 3, 5, 10% slower
-#   loaded     N/3 of these while another process takes one core half of the time
-#   planted    N/3 with each program that is 5% slower on purpose (ci/plant-slowdowns.sh)
-# OUT/SUMMARY.md has the tables, OUT/pairs.txt the log ratios, OUT/planted the programs. A part whose
-# table is there is not made again. The machine should be quiet; it takes an hour and a half at most.
+# How often the regression gate errs on this machine: ci/calibrate-regress.sh OUT [N] [SECONDS]
+#   pairs         2,000 pairs of blocks of build/lockstep against itself, in turns. 500 comparisons of 40 of them,
+#                 each with signs drawn anew, are judged as they are and counted slower (test_ratio_test). Blocks
+#                 are of 150 steps, half as long as those of a comparison
+#   calibrate     N (60) real comparisons of `mlp` with itself, SECONDS (25) each at most, each judged as it is and
+#                 counted 1, 2, 3, 5, 10% slower
+#   loaded-pairs  400 pairs, and 200 comparisons of them, while another process takes one core half of the time
+#   loaded        N/3 real comparisons meanwhile
+#   planted       N/6 with each program that is 5% slower on purpose (ci/plant-slowdowns.sh)
+# OUT/SUMMARY.md has the tables, OUT/*.txt the log ratios, OUT/planted the programs. A part whose table is there is
+# not made again. The machine should be quiet; with 60 and 25 it takes an hour and a quarter at most. Exit status 1:
+# some comparison was wrong, more often than is allowed.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N] [MINUTES]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N] [SECONDS]" >&2; exit 2; }
 sources=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 n=${2:-60}
-minutes=${3:-25}
+seconds=${3:-25}
 third=$(((n + 2) / 3))
 program=$sources/build/lockstep
 case_options=(--model mlp --data synthetic:6000)
+wrong=0
 cd "$out"
 
 part() { # NAME: whether it is to be made
   [ ! -s "$1.md" ] || return 1
   echo "$1, $(date -u +%H:%M)" >&2
 }
-calibrate() { # THRESHOLD COUNT BASE NEW OPTION...: a table
-  "$program" regress --calibrate "$2" "$3" "$4" "${@:5}" --threshold "$1" --max-time 25s \
-    --results none --quiet --format md
-}
-as_it_is() { # NAME THRESHOLD COUNT BASE NEW OPTION...: one line of it, and before the first its head
-  calibrate "${@:2}" | sed -n "1,2{${heads:+d};s/slower by %/program/p;/^|-/p};s/^| 0[.0]* /| $1, at $2 /p"
-  heads=done
-}
 
-if part pairs; then
-  rm -f pairs.db
-  "$program" regress "$program" "$program" "${case_options[@]}" --steps 150 --threshold 0.01% \
-    --max-time "${minutes}min" --results pairs.db --quiet >/dev/null || true
-  "$program" results export --results pairs.db --to jsonl --out pairs.jsonl
-  python3 - >pairs.new <<'P'
-import json, math, statistics
+# record N FILE: that many log ratios of the program and itself. A comparison that ends with a verdict (of equal
+# programs, one of some thousands) is followed by another one.
+record() {
+  : >"$2"
+  while [ "$(wc -l <"$2")" -lt "$1" ]; do
+    rm -f pairs.db
+    "$program" regress "$program" "$program" "${case_options[@]}" --steps 150 --threshold 0.01% \
+      --max-time 2min --results pairs.db --quiet >/dev/null || case $? in 1 | 4) ;; *) exit 3 ;; esac
+    "$program" results export --results pairs.db --to jsonl --out pairs.jsonl
+    python3 - pairs.jsonl >>"$2" <<'P'
+import json, math, sys
 sides = {"regress base": [], "regress new": []}
-for line in open("pairs.jsonl"):
+for line in open(sys.argv[1]):
     row = json.loads(line)
     sides[row["label"]].append(math.log(row["time"]["step_ms"]["median"]))
 base, new = (values[1:] for values in sides.values()) # the first had its gate
-with open("pairs.txt", "w") as stream:
-    for a, b in zip(base, new):
-        stream.write(f"{b - a:.9f}\n")
-def differ(x): # one robust deviation of what two of them differ by, in %
-    apart = [abs(a - b) for i, a in enumerate(x) for b in x[i + 1:]]
-    return 148.26 * statistics.median(apart)
-fives = [statistics.median(base[i:i + 5]) for i in range(0, len(base) - 4, 5)]
-print(f"One deviation of what two blocks of one program differ by, at any two times: {differ(base):.2f}%; medians of\n"
-      f"five in a row: {differ(fives):.2f}%.\n")
+for a, b in zip(base, new):
+    print(f"{b - a:.9f}")
 P
+  done
   rm -f pairs.db pairs.jsonl
-  {
-    echo "$(wc -l <pairs.txt) recorded pairs; 500 comparisons of 40 pairs each, resampled:"
+}
+# resample NAME VARIABLE: what test_ratio_test says of the recorded pairs.
+resample() {
+  env "$2=$1.txt" "$sources/build/test_ratio_test" >"$1.log" 2>&1 || {
+    wrong=1
+    echo "What is wanted of these is not reached."
     echo
-    { LOCKSTEP_PAIRS=pairs.txt "$sources/build/test_ratio_test" 2>&1 ||
-      echo "- what is wanted of these is not reached"; } | sed -n 's/^noise 0.000, /- /p;/^- /p'
-  } >>pairs.new
+  }
+  echo "$(wc -l <"$1.txt") recorded pairs:"
+  echo
+  sed -n 's/^noise 0.000, /- /p' "$1.log"
+}
+# calibrate NAME THRESHOLD N BASE NEW OPTION...: rows of N comparisons, ten at a time, in NAME.jsonl
+calibrate() {
+  local left=$3
+  : >"$1.jsonl"
+  for (( ; left > 0; left -= 10)); do
+    "$program" regress --calibrate "$((left < 10 ? left : 10))" "$4" "$5" "${@:6}" --threshold "$2" \
+      --max-time "${seconds}s" --results none --quiet --format jsonl >>"$1.jsonl"
+  done
+}
+# table NAME THRESHOLD [TITLE]: what was said at each slowness, or, of programs that TITLE says differ, as they are;
+# status 1: a wrong verdict.
+table() {
+  python3 - "$1.jsonl" "${2%\%}" "${3:-}" <<'P'
+import json, statistics, sys
+path, threshold, title = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+levels, wrong = {}, 0
+for line in open(path):
+    row = json.loads(line)
+    levels.setdefault(row["slowed_percent"], []).append(row)
+said = ("slower", "same", "faster", "cannot tell")
+if not title:
+    print("| slower by % | comparisons | median ratio |", " | ".join(said), "| s each |")
+    print("|---:" * 8 + "|")
+for by, rows in sorted(levels.items()):
+    count = {name: sum(row[name] for row in rows) for name in said}
+    n = sum(row["comparisons"] for row in rows)
+    each = sum(row["seconds_each"] * row["comparisons"] for row in rows) / n
+    ratio = statistics.median(row["ratio"] for row in rows)
+    if title and by > 0:
+        continue
+    print(f"| {title or by} | {n} | {ratio:.4f} |", " | ".join(str(count[name]) for name in said), f"| {each:.1f} |")
+    truth = 100 * ratio - 100 if title else by # what is planted differs from one processor to another
+    wrong += count["faster"] + (count["slower"] if truth < threshold else count["same"] if truth > threshold else 0)
+sys.exit(1 if wrong else 0)
+P
+}
+
+if part pairs; then
+  record 2000 pairs.txt
+  resample pairs LOCKSTEP_PAIRS >pairs.new
   mv pairs.new pairs.md
 fi
 if part calibrate; then
-  calibrate 2% "$n" "$program" "$program" "${case_options[@]}" >calibrate.new
+  calibrate calibrate 2% "$n" "$program" "$program" "${case_options[@]}"
+  table calibrate 2% >calibrate.new || wrong=1
   mv calibrate.new calibrate.md
 fi
 if part loaded; then
@@ -79,23 +119,29 @@ while True:
     time.sleep(0.05)' &
   load=$!
   trap 'kill "$load" 2>/dev/null || true' EXIT
-  calibrate 3% "$third" "$program" "$program" "${case_options[@]}" >loaded.new
+  record 400 loaded-pairs.txt
+  resample loaded-pairs LOCKSTEP_LOADED_PAIRS >loaded.new
+  calibrate loaded 3% "$third" "$program" "$program" "${case_options[@]}"
   kill "$load"
+  echo >>loaded.new
+  table loaded 3% >>loaded.new || wrong=1
   mv loaded.new loaded.md
 fi
 if part planted; then
   [ -x planted/flag ] || "$sources/ci/plant-slowdowns.sh" planted 5 >/dev/null
+  for name in kernel host flag communication; do
+    [ -x "planted/$name" ] || continue
+    options=("${case_options[@]}")
+    [ "$name" != communication ] || options+=(--batch 512 --strategy mirrored --devices 2)
+    calibrate "planted-$name" 2% $(((n + 5) / 6)) planted/base "planted/$name" "${options[@]}"
+    table "planted-$name" 2% "$name" >>planted.new || wrong=1
+  done
   {
-    heads=
-    for name in kernel host flag; do
-      as_it_is "$name" 2% "$third" planted/base "planted/$name" "${case_options[@]}"
-    done
-    if [ -x planted/communication ]; then
-      as_it_is communication 2% "$third" planted/base planted/communication "${case_options[@]}" \
-        --batch 512 --strategy mirrored --devices 2
-    fi
-  } >planted.new
-  mv planted.new planted.md
+    echo "| program | comparisons | median ratio | slower | same | faster | cannot tell | s each |"
+    echo "|---|---:|---:|---:|---:|---:|---:|---:|"
+    cat planted.new
+  } >planted.md
+  rm planted.new
 fi
 {
   echo "# How often the regression gate errs: $(uname -m), $(nproc) cores"
@@ -105,3 +151,4 @@ fi
   done
 } >SUMMARY.md
 cat SUMMARY.md
+exit $wrong

@@ -39,7 +39,8 @@ static ls_status command(const char *folder, char **out, const char *const words
     ls_child child;
     for (size_t i = 0; i < 7; i++)
         argv[i] = (char *)(size_t)words[i];
-    ls_status status = ls_child_run(argv, folder, build_most_ns, &child);
+    const bool cleans = words[2] && strcmp(words[2], "remove") == 0;
+    ls_status status = ls_child_run(argv, folder, cleans, build_most_ns, &child);
     if (!status && child.code != 0)
         status = ls_fail(LS_CODE_MISSING, "regress", argv[0], "%s failed with status %d: %s",
                          argv[1], child.code, ls_child_says(&child, line, sizeof line));

@@ -28,8 +28,10 @@ static ls_status compare_once(const ls_regress_task *task, tally tallies[SLOWED]
     for (size_t i = 0; i < regress.count && !status; i++) {
         const ls_regress_case *one = &regress.cases[i];
         tally *level = &tallies[i / (regress.count / SLOWED)];
-        if (one->error)
-            status = ls_fail(LS_CODE_MISSING, "regress", one->name, "%s", one->error);
+        if (one->error || json_array_size(one->worse) > 0)
+            status =
+                ls_fail(LS_CODE_MISSING, "regress", one->name, "%s",
+                        one->error ? one->error : "its gate, bytes or memory are worse in NEW");
         level->said[one->result.verdict]++;
         level->seconds += one->seconds;
         if (!status)

@@ -52,10 +52,11 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
 }
 
 /* Whether it may go on. */
-static ls_status check(const char *name, const int ends[2], uint64_t begin, uint64_t limit_ns)
+static ls_status check(const char *name, const int ends[2], bool cleans, uint64_t begin,
+                       uint64_t limit_ns)
 {
     struct stat facts;
-    if (ls_interrupted())
+    if (!cleans && ls_interrupted())
         return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
     if (ls_clock_ns() - begin > limit_ns)
         return ls_fail(LS_CODE_MISSING, "regress", name, "is not over after %.0f s; it was killed",
@@ -68,15 +69,15 @@ static ls_status check(const char *name, const int ends[2], uint64_t begin, uint
 }
 
 /* Sleeps until the process ends; in ticks where the system cannot tell of that. */
-static ls_status await(pid_t pid, const char *name, const int ends[2], uint64_t limit_ns,
-                       int *state)
+static ls_status await(pid_t pid, const char *name, const int ends[2], bool cleans,
+                       uint64_t limit_ns, int *state)
 {
     const uint64_t begin = ls_clock_ns();
     struct pollfd end = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
     ls_status status = LS_OK;
     while (waitpid(pid, state, status ? 0 : WNOHANG) != pid) {
         if (!status)
-            status = check(name, ends, begin, limit_ns);
+            status = check(name, ends, cleans, begin, limit_ns);
         if (status)
             kill(-pid, SIGKILL);
         else
@@ -103,7 +104,8 @@ static ls_status read_all(int file, char **out)
     return LS_OK;
 }
 
-ls_status ls_child_run(char *const argv[], const char *folder, uint64_t limit_ns, ls_child *out)
+ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
+                       ls_child *out)
 {
     const int ends[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
     pid_t pid;
@@ -115,7 +117,7 @@ ls_status ls_child_run(char *const argv[], const char *folder, uint64_t limit_ns
     if (!status)
         status = start(argv, folder, ends, &pid);
     if (!status)
-        status = await(pid, argv[0], ends, limit_ns, &state);
+        status = await(pid, argv[0], ends, cleans, limit_ns, &state);
     for (int i = 0; i < 2; i++) {
         if (!status)
             status = read_all(ends[i], i ? &out->err : &out->out);

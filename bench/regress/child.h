@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +17,11 @@ typedef struct ls_child {
 /**
  * Runs argv[0] (as found in PATH) in `folder` (NULL: this one), in a process group of its own, for
  * at most `limit_ns`. LS_CODE_MISSING where it cannot be started, or is not over in time: then it
- * is killed. LS_CODE_INTERRUPTED where a signal came to this program. A child that fails is no
- * failure of this call.
+ * is killed. LS_CODE_INTERRUPTED where a signal came to this program, unless it cleans up. A child
+ * that fails is no failure of this call.
  */
-ls_status ls_child_run(char *const argv[], const char *folder, uint64_t limit_ns, ls_child *out);
+ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
+                       ls_child *out);
 
 /** Takes a zero-filled one. */
 void ls_child_free(ls_child *child);

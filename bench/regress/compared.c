@@ -113,7 +113,7 @@ static void set_row(ls_regress_case *one, int side, const json_t *row)
 void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int side,
                         const json_t *row)
 {
-    if (strcmp(ls_regress_status(one->row[side]), "ok") != 0)
+    if (!one->row[side] || strcmp(ls_regress_status(one->row[side]), "ok") != 0)
         return;
     set_row(one, side, row);
     ls_regress_settle_case(task, one);

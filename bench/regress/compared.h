@@ -22,7 +22,8 @@ double ls_regress_time(const json_t *row);
 /** "ok", ...; "unknown" where the row does not say. */
 const char *ls_regress_status(const json_t *row);
 
-/** A row that is not well takes the place of one that was: the case is settled anew. */
+/** A row that is not well, or none (NULL), takes the place of one that was: the case is settled
+ *  anew. */
 void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int side,
                         const json_t *row);
 

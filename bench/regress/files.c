@@ -28,7 +28,8 @@ bool ls_regress_is_file(const char *path)
 /* The field of the class in which two rows differ; NULL: one class. */
 static const char *other_class(const json_t *base, const json_t *fresh)
 {
-    static const char *const fields[] = {"cpu", "isa", "arch", "gpu", "cores_per_device"};
+    static const char *const fields[] = {"cpu", "isa",           "arch",
+                                         "gpu", "cores_allowed", "cores_per_device"};
     const json_t *a = json_object_get(base, "provenance"),
                  *b = json_object_get(fresh, "provenance");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {

@@ -82,9 +82,17 @@ ls_status ls_regress_run(const ls_regress_task *task, int side, const char *cons
         for (size_t i = 0; parts[part] && parts[part][i]; i++)
             if (parts[part] != after || !ls_regress_is_given(task, after[i]))
                 argv[n++] = (char *)(size_t)parts[part][i];
-    ls_status status = ls_child_run(argv, NULL, limit_ns, out);
+    ls_status status = ls_child_run(argv, NULL, false, limit_ns, out);
     free(argv);
     return status;
+}
+
+static bool all_well(const json_t *rows)
+{
+    bool well = true;
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        well &= strcmp(ls_regress_status(json_array_get(rows, i)), "ok") == 0;
+    return well;
 }
 
 /* Runs a block; the rows as an array, owned by the caller. */
@@ -106,7 +114,8 @@ static ls_status run_block(const ls_regress_task *task, int side, int64_t steps,
     ls_status status = ls_regress_run(task, side, NULL, after, limit_ns, &child);
     if (!status && !child.signal)
         status = read_rows(task->side[side], child.out, *rows);
-    if (!status && (child.signal || child.code > LS_CODE_MISSING || json_array_size(*rows) == 0))
+    if (!status && (child.signal || child.code > LS_CODE_MISSING || json_array_size(*rows) == 0 ||
+                    (child.code && all_well(*rows))))
         status = refuse(task, side, &child);
     ls_child_free(&child);
     if (status)
@@ -185,26 +194,43 @@ static int64_t fit_steps(const ls_regress *regress)
     return (int64_t)fmin(fmax(BLOCK_MS / slowest, STEPS_LEAST), STEPS_MOST);
 }
 
+/* What was well once is not any more (NULL: is gone): so it is in all that are this case. */
+static void replace_row(turns *t, size_t measured, int side, const json_t *row)
+{
+    for (size_t i = measured; i < t->regress->count; i += t->measured)
+        ls_regress_replace(t->task, &t->regress->cases[i], side, row);
+}
+
 static ls_status run_side(turns *t, int side)
 {
     json_t *rows;
+    bool *seen = calloc(t->measured, sizeof *seen);
+    if (!seen)
+        return ls_fail_memory("cases", t->measured);
     const uint64_t now = ls_clock_ns(), left = t->deadline > now ? t->deadline - now : 0;
-    LS_TRY(take_block(t, side, false, left + 60 * second, &rows));
-    for (size_t i = 0; i < json_array_size(rows); i++) {
+    ls_status status = take_block(t, side, false, left + 60 * second, &rows);
+    for (size_t i = 0; !status && i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
-        ls_regress_case *one = ls_regress_find(t->regress, t->task, side, row);
+        const ls_regress_case *one = ls_regress_find(t->regress, t->task, side, row);
         const double time = ls_regress_time(row);
-        if (one &&
-            strcmp(ls_regress_status(row), "ok") != 0) /* what was well once is not any more */
-            ls_regress_replace(t->task, one, side, row);
-        if (!one || time <= 0)
+        if (!one)
             continue;
-        const size_t at = 2 * (size_t)(one - t->regress->cases) + (size_t)side;
-        t->sums[at] += log(time);
-        t->counts[at]++;
+        const size_t at = (size_t)(one - t->regress->cases);
+        seen[at] = true;
+        if (strcmp(ls_regress_status(row), "ok") != 0)
+            replace_row(t, at, side, row);
+        if (time <= 0)
+            continue;
+        t->sums[2 * at + (size_t)side] += log(time);
+        t->counts[2 * at + (size_t)side]++;
     }
-    json_decref(rows);
-    return LS_OK;
+    for (size_t i = 0; i < t->measured && !status; i++)
+        if (!seen[i])
+            replace_row(t, i, side, NULL);
+    free(seen);
+    if (!status)
+        json_decref(rows);
+    return status;
 }
 
 /* A pair of blocks: a case that was measured in both has a log ratio more. */

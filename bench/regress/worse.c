@@ -93,7 +93,10 @@ static bool is_intended(const json_t *base_row, const char *path)
     for (next += sizeof head - 1; *next == ' ' || *next == ',';) {
         next += strspn(next, " ,");
         const size_t length = strcspn(next, " ,:");
-        if (length == strlen(path) && strncmp(next, path, length) == 0)
+        ls_row_key key = {""};
+        ls_status_free(ls_row_key_find("label", next, length, &key));
+        if ((length == strlen(path) && strncmp(next, path, length) == 0) ||
+            strcmp(key.path, path) == 0)
             return true;
         next += length;
     }
@@ -182,8 +185,27 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
         compare_figures(task, one);
 }
 
+/* A key of --fail-on that no row has would pass whatever happens. */
+static ls_status check_keys(const ls_regress_task *task, const ls_regress *regress)
+{
+    for (size_t k = 0; k < task->fail_count; k++) {
+        bool found = regress->count == 0;
+        for (size_t i = 0; i < LS_SIDES * regress->count && !found; i++) {
+            json_t *value =
+                value_of(regress->cases[i / LS_SIDES].row[i % LS_SIDES], task->fail_on[k].key.path);
+            found = value != NULL;
+            json_decref(value);
+        }
+        if (!found)
+            return ls_fail(LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
+                           "is in no row of either side; nothing would be compared by it");
+    }
+    return LS_OK;
+}
+
 ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress)
 {
+    LS_TRY(check_keys(task, regress));
     ls_regress_join(regress, task);
     for (size_t i = 0; i < regress->count; i++) {
         ls_regress_settle_case(task, &regress->cases[i]);

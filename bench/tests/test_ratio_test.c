@@ -6,13 +6,16 @@
  * Tolerances: figures 1e-12. Rates are of 500 comparisons from a fixed seed, so they do not vary;
  * wanted are those of the issue: of equal programs at most 1% slower or faster, at threshold 2%
  * 95% of 5% slower and 60% of 3% slower found, and no wrong verdict beyond 1% in any noise.
- * LOCKSTEP_PAIRS=FILE, a series that was recorded (a log ratio a line), is judged the same way.
+ * LOCKSTEP_PAIRS=FILE, a series that was recorded of equal programs (a log ratio a line), is judged
+ * the same way, each pair with a coin of its own: of equal programs that is the same again.
+ * LOCKSTEP_LOADED_PAIRS=FILE, of a busy machine: 200 comparisons, none of which may be wrong.
  */
 #include "bench/regress/ratio_test.h"
 #include "common/base/philox.h"
 
 #include <math.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,12 +70,16 @@ static double turn_noise(ls_random random, uint64_t at, noise of)
     return sum;
 }
 
+static double coin_of(ls_random random, uint64_t number)
+{
+    return ls_random_bits(random, 16 * (2 * number) + 14) & 1 ? 1 : -1;
+}
+
 static double made_pair(ls_random random, uint64_t number, noise of, double slow)
 {
     const double first = turn_noise(random, 2 * number, of);
     const double second = turn_noise(random, 2 * number + 1, of);
-    const double coin = ls_random_bits(random, 16 * (2 * number) + 14) & 1 ? 1 : -1;
-    return coin * (first - second) + log1p(slow);
+    return coin_of(random, number) * (first - second) + log1p(slow);
 }
 
 static double *series;
@@ -95,25 +102,29 @@ static ls_verdict compare(const double *logs, size_t pairs, double threshold, do
     return result.verdict;
 }
 
+static size_t comparisons = COMPARISONS;
+
 static rates rate(noise of, double slow, double threshold)
 {
     const ls_random random = ls_random_stream(1, "test/ratios");
     const size_t pairs = of.pairs ? of.pairs : PAIRS;
     rates out = {0};
     double logs[PAIRS];
-    for (uint64_t c = 0; c < COMPARISONS; c++) {
+    for (uint64_t c = 0; c < comparisons; c++) {
         const uint64_t start = ls_random_bits(random, 4000000000u + c);
         for (uint64_t i = 0; i < pairs; i++)
-            logs[i] = series ? series[(start + i) % series_count] + log1p(slow)
+            logs[i] = series ? coin_of(random, c * PAIRS + i) * series[(start + i) % series_count] +
+                                   log1p(slow)
                              : made_pair(random, c * PAIRS + i, of, slow);
         out.of[compare(logs, pairs, threshold, &out.blocks)]++;
     }
-    out.blocks /= COMPARISONS;
+    out.blocks /= (double)comparisons;
+    const double percent = 100.0 / (double)comparisons;
     printf("noise %.3f, slower by %4.1f%%, threshold %.0f%%: slower %5.1f%%, same %5.1f%%, faster "
            "%4.1f%%, cannot tell %5.1f%%, %.1f blocks\n",
-           of.width, 100 * slow, 100 * threshold, out.of[LS_VERDICT_SLOWER] / 5.0,
-           out.of[LS_VERDICT_SAME] / 5.0, out.of[LS_VERDICT_FASTER] / 5.0,
-           out.of[LS_VERDICT_CANNOT_TELL] / 5.0, out.blocks);
+           of.width, 100 * slow, 100 * threshold, out.of[LS_VERDICT_SLOWER] * percent,
+           out.of[LS_VERDICT_SAME] * percent, out.of[LS_VERDICT_FASTER] * percent,
+           out.of[LS_VERDICT_CANNOT_TELL] * percent, out.blocks);
     return out;
 }
 
@@ -238,37 +249,68 @@ static void test_unpaired(void **state)
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
 }
 
+/* Reads the series that the variable names; false: it names none. */
+static bool read_series(const char *variable)
+{
+    const char *path = getenv(variable);
+    FILE *stream = path ? fopen(path, "r") : NULL;
+    double value;
+    if (!stream)
+        return false;
+    for (series_count = 0; fscanf(stream, "%lf", &value) == 1; series[series_count++] = value)
+        series = realloc(series, (series_count + 1) * sizeof *series);
+    fclose(stream);
+    assert_true(series_count >= PAIRS);
+    return true;
+}
+
+static int close_series(void **state)
+{
+    (void)state;
+    free(series);
+    series = NULL;
+    comparisons = COMPARISONS;
+    return 0;
+}
+
 /* A recorded series of equal programs: printed, and the issue's figures held. */
 static void test_recorded(void **state)
 {
     (void)state;
-    const char *path = getenv("LOCKSTEP_PAIRS");
-    FILE *stream = path ? fopen(path, "r") : NULL;
-    if (!stream)
+    if (!read_series("LOCKSTEP_PAIRS"))
         skip();
-    double value;
-    for (; fscanf(stream, "%lf", &value) == 1; series[series_count++] = value)
-        series = realloc(series, (series_count + 1) * sizeof *series);
-    fclose(stream);
-    assert_true(series_count >= PAIRS);
-    printf("%zu recorded pairs\n", series_count);
     const noise own = {BURSTS, 0, 0};
     const rates equal = rate(own, 0, 0.02), five = rate(own, 0.05, 0.02);
-    const rates three = rate(own, 0.03, 0.02);
+    const rates three = rate(own, 0.03, 0.02), six = rate(own, 0.06, 0.03);
     check_wrong(equal, five);
-    check_wrong(rate(own, 0, 0.03), rate(own, 0.06, 0.03));
+    check_wrong(rate(own, 0, 0.03), six);
     assert_true(five.of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
     assert_true(three.of[LS_VERDICT_SLOWER] >= 0.60 * COMPARISONS);
-    free(series);
-    series = NULL;
+    assert_true(six.of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
+}
+
+static void test_loaded(void **state)
+{
+    (void)state;
+    if (!read_series("LOCKSTEP_LOADED_PAIRS"))
+        skip();
+    comparisons = 200;
+    const noise own = {BURSTS, 0, 0};
+    const rates equal = rate(own, 0, 0.03), six = rate(own, 0.06, 0.03);
+    assert_int_equal(equal.of[LS_VERDICT_SLOWER] + equal.of[LS_VERDICT_FASTER], 0);
+    assert_int_equal(six.of[LS_VERDICT_SAME] + six.of[LS_VERDICT_FASTER], 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),    cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_few),      cmocka_unit_test(test_little),
-        cmocka_unit_test(test_unpaired), cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_little),
+        cmocka_unit_test(test_unpaired),
+        cmocka_unit_test_teardown(test_recorded, close_series),
+        cmocka_unit_test_teardown(test_loaded, close_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,9 @@ expect "a larger program, more allocations on any device: status 1" [ "$code" -e
 document "both are named" "{x['key'] for x in c['worse']} == {'provenance.binary_bytes', 'memory.devices.allocations'}"
 compare grown base --fail-on binary_bytes,allocations
 expect "fewer are well" [ "$code" -eq 0 ]
+compare base grown --fail-on accuracy
+expect "a key that no row has passes nothing: status 2" [ "$code" -eq 2 ]
+expect "a key that no row has is named" one_line 'train.accuracy: is in no row'
 compare base gate
 expect "a gate that fails: status 1" [ "$code" -eq 1 ]
 document "it is named" "c['worse'][0]['key'] == 'result.status' and 'other bits' in c['worse'][0]['reason']"
@@ -154,12 +157,21 @@ cannot be started|base nothing
 cannot be started|text base
 ./later: was ended by signal 11|base later
 END
+program fails 200000 "" "[ ! -s $work/fails.count ] || [ \$(<$work/fails.count) -lt 4 ] || trap 'exit 3' EXIT"
+compare base fails
+expect "a block whose rows are well, and whose status is not: status 3" [ "$code" -eq 3 ]
+expect "a block whose status is not 0 is named" one_line './fails: does not run: exit status 3'
 program two 200000 'rows = [r, json.loads(json.dumps(r))]; rows[1]["case"]["model"] = "mlp"; rows[1]["id"] = "@ID@x"'
 for pair in "two base" "base two"; do
     compare $pair
     expect "$pair: a case that is missing: status 3" [ "$code" -eq 3 ]
     expect "$pair: it is named" one_line 'mlp mirrored: is missing in'
 done
+program loses 200000 'rows = [r, json.loads(json.dumps(r))]; rows[1]["case"]["model"] = "mlp"; rows[1]["id"] = "@ID@x"' \
+    "[ ! -s $work/loses.count ] || [ \$(<$work/loses.count) -lt 3 ] || { sed -n 's/@MS@/0.2/;s/@ID@/'\$RANDOM/p $work/base.row; exit 0; }"
+compare two loses
+expect "a case that later blocks lose: status 3" [ "$code" -eq 3 ]
+expect "a case that later blocks lose is named" one_line 'mlp mirrored: is missing in ./loses'
 compare two two
 document "two cases have names" "[x['name'] for x in d['cases']] == ['poly mirrored', 'mlp mirrored']"
 compare base leaves
@@ -228,12 +240,15 @@ make f_slow 'r["time"]["step_ms"]["median"] *= 1.2'
 make f_fast 'r["time"]["step_ms"]["median"] /= 1.2'
 make f_noisy 'r["time"]["step_ms"]["median"] *= 1.04 + 0.05 * i'
 make f_class 'r["provenance"]["cpu"] = "another"'
+make f_cores 'r["provenance"]["cores_allowed"] = 99'
 make f_schema 'r["schema"] = 2'
 make f_other 'r["case"]["batch_global"] += 1'
 make f_none 'del r["time"]'
 make f_bytes 'r["traffic"]["bytes_sent"] += 4'
 make f_both 'r["traffic"]["bytes_sent"] += 4; r["traffic"]["messages_sent"] += 1'
 make f_intended 'r["label"] = "intended traffic.messages_sent, traffic.bytes_sent: larger buckets"'
+make f_nodes 'r["program"]["nodes"] += 1'
+make f_meant 'r["label"] = "intended nodes: one more fence"'
 make f_repeat 'if i == 3: r["result"] = {"status": "failed", "reason": "gate: other bits"}; del r["time"]'
 make f_stopped 'if i == 0: r["result"] = {"status": "interrupted", "reason": "by hand"}; del r["time"]'
 make f_mixed 'if i == 4: r["provenance"]["cpu"] = "another"'
@@ -253,11 +268,14 @@ done <<'END'
 1|worse: traffic.bytes_sent|f.jsonl f_bytes.jsonl
 0|besides: traffic.bytes_sent|f_intended.jsonl f_bytes.jsonl
 0|traffic.bytes_sent .*traffic.messages_sent|f_intended.jsonl f_both.jsonl
+1|worse: program.nodes|f.jsonl f_nodes.jsonl --fail-on nodes
+0|besides: program.nodes|f_meant.jsonl f_nodes.jsonl --fail-on nodes
 1|ok -> failed: gate: other bits|f.jsonl f_repeat.jsonl
 0|^same: 1 case|f.jsonl f_stopped.jsonl
 0|^same: 1 case|f_stopped.jsonl f.jsonl
 3|another class of machine: cpu|f.jsonl f_mixed.jsonl
 3|another class of machine: cpu|f.jsonl f_class.jsonl
+3|another class of machine: cores_allowed|f.jsonl f_cores.jsonl
 3|a row of another schema|f.jsonl f_schema.jsonl
 3|is missing in f.jsonl|f.jsonl f_other.jsonl
 3|nothing was measured|f.jsonl f_none.jsonl
@@ -299,6 +317,9 @@ assert all(abs(x["ratio"] - 1 - x["slowed_percent"] / 100) < 0.01 for x in rows)
 lockstep regress --calibrate 2 ./base ./slow --format json --results none --quiet --max-time 20s
 expect "of two programs, too" python3 -c 'import json
 assert [x["slower"] for x in json.load(open("out"))] == [2] * 6'
+rm later-gate.count
+lockstep regress --calibrate 1 ./base ./later-gate --format json --results none --quiet --max-time 20s
+expect "what fails its gate later on is not counted: status 3" [ "$code" -eq 3 ]
 lockstep_ok regress --help
 expect "the help has its options" [ "$(grep -cE '^  --(threshold|max-time|fail-on|calibrate|bisect) ' out)" -eq 5 ]
 

@@ -37,6 +37,7 @@ cat >build/lockstep <<S
 n=\\\$(cat \$PWD/build/count 2>/dev/null || echo 0)
 echo \\\$((n + 1)) >\$PWD/build/count
 row=\\\$(<\$PWD/row.jsonl)
+for option; do [[ \\\$option != --label=* ]] || row="{\\\"label\\\":\\\"\\\${option#*=}\\\",\\\${row#\{}"; done
 row=\\\${row//@MS@/0.\\\$(printf %06d \\\$((\$TIME + \$TIME * (n * 7 % 11) / 2000)))}
 echo "\\\${row//@ID@/\\\$RANDOM\\\$RANDOM-\\\$n}"
 S
@@ -75,7 +76,9 @@ bisect "$last" "$first"
 expect "bisect: no commit between: status 2" [ "$code" -eq 2 ]
 bisect nothing "$last"
 expect "bisect: no such commit: status 3" [ "$code" -eq 3 ]
-expect "bisect: no work trees are left" [ "$(git worktree list | wc -l)/$(ls "$TMPDIR" | wc -l)" = 1/0 ]
+code=0
+timeout --signal=INT 2 "$LOCKSTEP" regress --bisect "$first" "$last" --build 'sleep 30' --results none --quiet >"$work/out" 2>"$work/err" || code=$?
+expect "bisect: no work trees are left, of an interrupted one either" [ "$(git worktree list | wc -l)/$(ls "$TMPDIR" | wc -l)" = 1/0 ]
 git checkout -q -b range "$slow~1"
 commit "broken and slower" "TIME=220000 BROKEN=1" >/dev/null
 commit "mended" "TIME=220000" >/dev/null
@@ -101,6 +104,16 @@ GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$work/summary script --ci "$first" out
 expect "no slowdown: status 0" [ "$code" -eq 0 ]
 expect "an annotation" grep -q '^::notice title=lockstep regress::' "$work/out"
 expect "a summary" grep -q '^\*\*Performance: same' "$work/summary"
+git checkout -q -b larger "$first"
+sed -i -E 's/("formula": *\{"parameters": *)/\11/' row.jsonl
+commit "larger" "" >/dev/null
+script "$first"
+expect "more memory: status 1" [ "$code" -eq 1 ]
+mkdir -p results/baselines
+sed 's/^{/{"label": "intended memory.formula: a reason", /' row.jsonl >results/baselines/this.jsonl
+commit "renewed" "" >/dev/null
+script "$first"
+expect "more memory that a renewed baseline means: status 0" [ "$code" -eq 0 ]
 git checkout -q -b after-broken main~1
 commit "mended" "" >/dev/null
 script HEAD~1

@@ -265,7 +265,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
         const ls_array *array = array_at(source->split, i);
         void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
-        if (!array->data || !out || array->type == LS_ARRAY_IMAGE) /* another place takes it */
+        if (!array->data || !out || array->type == LS_ARRAY_IMAGE) /* images: below */
             continue;
         batch.gather[batch.count++] = (ls_gather_args){.rows = ls_net_rows(net),
                                                        .width = array->width,

@@ -18,12 +18,11 @@ struct timespec ls_clock_timespec(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
-bool ls_clock_yield(void)
+uint64_t ls_clock_yield(void)
 {
-    enum { LONG_NS = 200000 };
     const uint64_t begin_ns = ls_clock_ns();
     sched_yield();
-    return ls_clock_ns() - begin_ns < LONG_NS;
+    return ls_clock_ns() - begin_ns;
 }
 
 void ls_clock_sleep(uint64_t ns)

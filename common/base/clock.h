@@ -2,7 +2,6 @@
 /* The monotonic clock that every duration in the suite is taken from. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -12,9 +11,12 @@ uint64_t ls_clock_ns(void);
 /** That time as the system's calls take it, which wait by CLOCK_MONOTONIC. */
 struct timespec ls_clock_timespec(uint64_t ns);
 
-/** Yields the core. False: something else had it for 0.2 ms or more; sleep, and what is waited for
- *  wakes the thread at once, where another yield would wait for that program's next slice, too. */
-bool ls_clock_yield(void);
+/** Yields the core; the nanoseconds until this thread has it again: some 500 where nothing else
+ * wants it, over LS_CLOCK_SWITCH_NS where something else ran, whole slices of what computes there.
+ * Who waits does so for a time in all, then sleeps: what it waits for wakes it at once. */
+uint64_t ls_clock_yield(void);
+
+enum { LS_CLOCK_SWITCH_NS = 2000 };
 
 /** Sleeps, through signals, for `ns` nanoseconds. */
 void ls_clock_sleep(uint64_t ns);

@@ -105,8 +105,7 @@ struct ls_comm_backend {
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
     ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes);
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
-                             size_t *bytes);                    /**< may be NULL */
-    ls_status (*test_any)(ls_comm *comm, int tag, bool *ready); /**< may be NULL */
+                             size_t *bytes); /**< may be NULL */
     bool alone; /**< its ranks are in one process: `processes` is then NULL */
     /** May be NULL. See ls_comm_open. */
     ls_status (*open)(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);

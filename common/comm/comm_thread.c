@@ -26,8 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A core of its own: some 5 us of looking, then some 50 us of yielding to what else runs there. */
-enum { OWN_SPINS = 200, OWN_YIELDS = 200, SHARED_YIELDS = 16 };
+/* On a core of its own some 5 us of looking; then yielding to what else runs there. */
+enum { OWN_SPINS = 200 };
+
+static const uint64_t yield_ns = 50000;
 
 /* ---- Waiting and giving up ----------------------------------------------------------------- */
 
@@ -87,11 +89,9 @@ bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target)
         ls_cpu_relax();
         there = ls_signal_value(signal) >= target;
     }
-    for (int i = 0; !there && i < comm->yields; i++) {
-        const bool quick = ls_clock_yield();
+    for (uint64_t yielded_ns = 0; !there && yielded_ns < yield_ns;) {
+        yielded_ns += ls_clock_yield();
         there = ls_signal_value(signal) >= target;
-        if (!quick)
-            break;
     }
     if (!there)
         ls_signal_wait(signal, target, 0);
@@ -116,6 +116,7 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
     if (!ls_comm_thread_await(comm, &in->ready, in->received + 1))
         return ls_comm_thread_abandoned(comm);
     ls_queue_wait_end(queue, begin);
+    in->came_ns = begin; /* the sender reads it before it is ready again */
     if (in->count != count)
         return ls_comm_mismatch(&comm->base, count, in->count, in->from, false);
     /* When both were at it, not when this thread woke up and saw that they are. */
@@ -152,8 +153,12 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     }
     if (x->in)
         LS_TRY(receive(x, queue));
-    if (out && !ls_comm_thread_await(x->comm, &out->taken, out->sent))
+    if (!out)
+        return LS_OK;
+    const uint64_t begin_ns = ls_queue_wait_begin(queue);
+    if (!ls_comm_thread_await(x->comm, &out->taken, out->sent))
         return ls_comm_thread_abandoned(x->comm);
+    ls_queue_waited(queue, begin_ns, out->came_ns); /* then it is taken, over a link for a while */
     return LS_OK;
 }
 
@@ -311,7 +316,6 @@ static ls_status open_comm(thread_group *group, int rank, ls_comm **out)
                            .shared = !group->linked};
     comm->group = group;
     comm->spins = group->crowded ? 0 : OWN_SPINS;
-    comm->yields = group->crowded ? SHARED_YIELDS : OWN_YIELDS;
     group->members++;
     *out = &comm->base;
     return LS_OK;
@@ -361,7 +365,6 @@ const ls_comm_backend ls_comm_thread = {
     .send = ls_comm_thread_send,
     .receive = ls_comm_thread_receive,
     .receive_any = ls_comm_thread_receive_any,
-    .test_any = ls_comm_thread_test_any,
     .alone = true,
     .open = open_ends,
     .abandon = ls_comm_thread_abandon,

@@ -20,6 +20,7 @@ typedef struct thread_channel {
     uint64_t ready_ns; /* over links: when it was published */
     uint64_t sent;
     _Alignas(64) uint64_t received; /* the receiver's */
+    uint64_t came_ns;               /* when it came for the message taken last; 0: not profiled */
 } thread_channel;
 
 /* A message of the host calls; its bytes follow. */
@@ -69,7 +70,7 @@ typedef struct thread_comm {
     ls_comm base;
     thread_group *group;
     uint64_t meetings, directs; /* that this rank's queue has been through */
-    int spins, yields;
+    int spins;
     _Alignas(64) _Atomic uint64_t bytes_sent;
     _Atomic uint64_t messages_sent;
     _Atomic uint64_t received, copied; /* bytes, as in ls_received */
@@ -95,4 +96,3 @@ ls_status ls_comm_thread_send(ls_comm *comm, int to, int tag, const void *data, 
 ls_status ls_comm_thread_receive(ls_comm *comm, int from, int tag, void *data, size_t bytes);
 ls_status ls_comm_thread_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                      size_t *bytes);
-ls_status ls_comm_thread_test_any(ls_comm *comm, int tag, bool *ready);

@@ -105,15 +105,3 @@ ls_status ls_comm_thread_receive(ls_comm *base, int from, int tag, void *data, s
     LS_TRY(receive((thread_comm *)base, tag, data, bytes, &from, &came));
     return ls_comm_check_bytes(from, came, bytes);
 }
-
-ls_status ls_comm_thread_test_any(ls_comm *base, int tag, bool *ready)
-{
-    thread_comm *comm = (thread_comm *)base;
-    pthread_mutex_lock(&comm->group->mutex);
-    thread_message **at = find_message(comm, -1, tag);
-    *ready = at && (*at)->arrival_ns <= ls_clock_ns();
-    pthread_mutex_unlock(&comm->group->mutex);
-    if (!*ready && ls_comm_thread_is_abandoned(comm))
-        return ls_comm_thread_abandoned(comm);
-    return LS_OK;
-}

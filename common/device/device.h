@@ -296,6 +296,8 @@ ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_lo
 uint64_t ls_queue_wait_begin(const ls_queue *queue);
 /** What has passed since then counts as waiting. */
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
+/** The same up to `end_ns`, which may lie before the beginning: nothing then. */
+void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns);
 
 /* ---- Events ------------------------------------------------------------------------------- */
 

@@ -258,12 +258,17 @@ uint64_t ls_queue_wait_begin(const ls_queue *queue)
 
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns)
 {
-    if (!begin_ns)
+    if (begin_ns)
+        ls_queue_waited(queue, begin_ns, ls_clock_ns());
+}
+
+void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (!begin_ns || end_ns <= begin_ns)
         return;
-    const uint64_t now_ns = ls_clock_ns();
-    queue->waited_ns += now_ns - begin_ns;
+    queue->waited_ns += end_ns - begin_ns;
     if (queue->log)
-        ls_time_log_add(queue->log, &(ls_stretch){begin_ns, now_ns, NULL, LS_STRETCH_PEER});
+        ls_time_log_add(queue->log, &(ls_stretch){begin_ns, end_ns, NULL, LS_STRETCH_PEER});
 }
 
 ls_status ls_event_open(ls_device *device, ls_event **out)

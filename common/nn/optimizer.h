@@ -2,7 +2,8 @@
 /*
  * Optimizers: one pass over the flat buffers (formulas: kernel.h, ls_optimizer_args). An optimizer
  * with its values is text, "adam:beta1=0.9,eps=1e-8" or "momentum:0.9"; what is not given is the
- * default. Adding one is an entry of the table in optimizer.c and a case of the kernel.
+ * default. Adding one is an entry of the table in optimizer.c, a kind in kernel.h, and that kind's
+ * case wherever LS_OPTIMIZER_ADAM has one: reference, cpu and cuda tables, their checks.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All-reduces of gradients in one thread: the order in which fast mode adds up; see ls_strategy. */
+/* The order in which fast mode adds gradients up, as a list of sums for one thread: what a gate's
+ * oracle follows; see ls_strategy. */
 #include "impl/step/step_private.h"
 
 /* ---- Members of one group -------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
     const ls_group_options options = {job, part->graph, part->owned, place};
     bool all[LS_JOB_REPLICAS];
     for (int d = 0; d < n; d++)
-        all[d] = true; /* zeros are found out here */
+        all[d] = true; /* add_replica leaves those out that have no gradient */
     ls_sum_order group = {0};
     ls_status status = sum_group(&options, all, n, &group);
     const place_sum p = {part, &parts->whole->variables, has, ls_job_parts(job) / n, group.sums,

@@ -207,14 +207,17 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
 {
     flow *in = &x->in, *out = &x->out;
     mpi_wait wait = {.comm = x->comm, .turns = &x->turns, .since_ns = ls_clock_ns()};
-    uint64_t begin_ns = in->count ? ls_queue_wait_begin(queue) : 0;
+    const flow *awaited = in->count ? in : out; /* until its first piece the peer is waited for */
+    uint64_t begin_ns = ls_queue_wait_begin(queue);
     while (!is_through(in) || !is_through(out)) {
         const size_t before = in->done;
-        bool moved = false, first = before == 0;
+        bool moved = false;
         LS_TRY(post_pieces(x));
         LS_TRY(test_pieces(x, &moved));
-        if (first && in->done) /* what comes before that is waiting for the peer */
+        if (begin_ns && awaited->done) {
             ls_queue_wait_end(queue, begin_ns);
+            begin_ns = 0;
+        }
         if (moved) {
             wait.since_ns = ls_clock_ns();
             wait.looks = 0;
@@ -444,7 +447,6 @@ const ls_comm_backend ls_comm_mpi = {
     .send = ls_comm_mpi_send,
     .receive = ls_comm_mpi_receive,
     .receive_any = ls_comm_mpi_receive_any,
-    .test_any = ls_comm_mpi_test_any,
     .open = ls_comm_mpi_open,
     .abandon = ls_comm_mpi_abandon,
     .traffic = get_traffic,

@@ -268,7 +268,6 @@ ls_status ls_comm_mpi_send(ls_comm *comm, int to, int tag, const void *data, siz
 ls_status ls_comm_mpi_receive(ls_comm *comm, int from, int tag, void *data, size_t bytes);
 ls_status ls_comm_mpi_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                   size_t *bytes);
-ls_status ls_comm_mpi_test_any(ls_comm *comm, int tag, bool *ready);
 
 /* comm_mpi_open.c: a device-level communicator of what each process brings. */
 ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,

@@ -309,16 +309,3 @@ ls_status ls_comm_mpi_receive(ls_comm *base, int from, int tag, void *data, size
     LS_TRY(receive((mpi_comm *)base, tag, data, bytes, &from, &came));
     return ls_comm_check_bytes(from, came, bytes);
 }
-
-ls_status ls_comm_mpi_test_any(ls_comm *base, int tag, bool *ready)
-{
-    mpi_comm *comm = (mpi_comm *)base;
-    LS_TRY(pull(comm));
-    pthread_mutex_lock(&comm->group->mutex);
-    mpi_message **at = find_message(comm->group, base->rank, -1, tag);
-    *ready = at && (*at)->header.arrival_ns <= ls_clock_ns();
-    pthread_mutex_unlock(&comm->group->mutex);
-    if (!*ready && ls_comm_mpi_is_abandoned(comm->group))
-        return ls_comm_mpi_abandoned(comm);
-    return LS_OK;
-}

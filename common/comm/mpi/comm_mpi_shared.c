@@ -7,10 +7,10 @@
  * buffers   An all-reduce registers the data that it is made for (ls_device_register); in its first
  *           run each member maps the others', and keeps that as long as the operation lives.
  * direct    As between threads (comm_thread_direct.c): all show their buffers and meet; each sums
- * its slice from all buffers in rank order and writes it to all; all meet again. A few elements are
- * shown themselves: one meeting. meeting   A member raises its own counter and looks at the
- * others', in the loop in which messages are waited for (comm_mpi_wait.c): with its timeout, and
- * its words.
+ *           its slice from all buffers in rank order and writes it to all; all meet again. A few
+ *           elements are shown themselves, in one meeting.
+ * meeting   A member raises its own counter and looks at the others', in the loop in which messages
+ *           are waited for (comm_mpi_wait.c): with its timeout, and its words.
  *
  * Leaves out: sleeping until another process wakes this one.
  */

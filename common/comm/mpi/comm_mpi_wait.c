@@ -17,7 +17,7 @@ enum {
     LOOKS = 256,    /* between looks at what is rare */
     SLEEPS = 16,    /* likewise: on a busy machine a sleep takes milliseconds, and a launcher that
                        ended this process gives it a second to say its part */
-    YIELDS = 20000, /* looks before sleeping between them */
+    YIELDS = 20000, /* looks before sleeping between them; LOOKS for every 2 us that a yield took */
     VAIN_LOOKS = 8  /* a timeout is so many looks at least */
 };
 
@@ -321,8 +321,8 @@ ls_status ls_comm_mpi_pause(mpi_wait *wait)
         ls_comm_mpi_end_wait(wait->comm->group);
     else if (!awake)
         ls_clock_sleep(nap_ns);
-    else if (!ls_clock_yield())
-        wait->looks = YIELDS;
+    else
+        wait->looks += ls_clock_yield() / LS_CLOCK_SWITCH_NS * LOOKS;
     return status;
 }
 

@@ -222,7 +222,6 @@ static void messages_take_the_links_time(void **state)
     plug_all(f, &link);
     ls_comm *comms[3];
     char out[BYTES] = "out", in[BYTES] = "";
-    bool ready;
     int from;
     size_t bytes;
     must(ls_comm_open(NULL, NULL, f->device, 3, comms));
@@ -230,8 +229,6 @@ static void messages_take_the_links_time(void **state)
     uint64_t sent_ns = ls_clock_ns();
     for (int i = 0; i < MESSAGES; i++)
         must(b->send(comms[i % 2], 2, TAG, out, BYTES));
-    must(b->test_any(comms[2], TAG, &ready));
-    assert_true(!ready || ls_clock_ns() >= sent_ns + link.latency_ns + BYTES * 1000);
     for (uint64_t i = 1; i <= MESSAGES; i++) { /* they share rank 2's port in */
         must(b->receive_any(comms[2], TAG, in, BYTES, &from, &bytes));
         assert_true(ls_clock_ns() >= sent_ns + link.latency_ns + i * BYTES * 1000);
@@ -241,9 +238,6 @@ static void messages_take_the_links_time(void **state)
     must(b->send(comms[2], 0, TAG, NULL, 0));
     must(b->receive(comms[0], 2, TAG, NULL, 0));
     assert_true(ls_clock_ns() >= sent_ns + link.latency_ns);
-    must(b->send(comms[1], 1, TAG, out, BYTES)); /* within a rank: there at once */
-    must(b->test_any(comms[1], TAG, &ready));
-    assert_true(ready);
     close_all(comms, (ls_op_list[3]){{0}}, 3);
     unplug_all(f);
 }

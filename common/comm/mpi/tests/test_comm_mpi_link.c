@@ -120,9 +120,6 @@ static void messages_take_the_links_time(void **state)
     must(ls_comm_agree(f->processes.comm, LS_OK));
     for (int i = 0; i < 2 * EACH && f->processes.rank + 1 == f->processes.size; i++)
         must(b->send(comms[i % 2], 0, TAG, message, BYTES));
-    bool ready;
-    must(b->test_any(comms[0], TAG, &ready));
-    assert_true(!ready || ls_clock_ns() >= begin_ns + link.latency_ns + BYTES * 1000);
     for (uint64_t i = 1; i <= 2 * EACH && f->processes.rank == 0; i++) {
         int from;
         size_t bytes;
@@ -140,9 +137,6 @@ static void messages_take_the_links_time(void **state)
     must(b->receive(comms[1], (comms[0]->rank + comms[0]->size - 2) % comms[0]->size, TAG, message,
                     BYTES));
     assert_true(ls_clock_ns() >= sent_ns + link.latency_ns + 2 * BYTES * 1000);
-    must(b->send(comms[0], comms[0]->rank, TAG, message, BYTES)); /* to itself: there at once */
-    must(b->test_any(comms[0], TAG, &ready));
-    assert_true(ready);
     for (int i = 0; i < 2; i++)
         ls_comm_close(comms[i]);
     unplug_all(f->devices);

@@ -6,9 +6,9 @@
  * Forward y = windows weight^T, with bias and ReLU in the product; backward dweight = dy^T windows
  * and dwindows = dy weight, added back into the images. Windows have their channels last, as images
  * do; the weights, [O,C,height,width] as files have them, are put into that order once a run, where
- * they are not given so. The
- * images of a batch are taken in parts, so many that their windows fit `window_bytes`; the parts of
- * a gradient are added in their order. A 1 x 1 convolution of stride 1 multiplies the image itself.
+ * they are not given so. The images of a batch are taken in parts, so many that their windows fit
+ * `window_bytes`; the parts of a gradient are added in their order. A 1 x 1 convolution of stride 1
+ * multiplies the image itself.
  *
  * What it costs: the windows are written and read once, for the second layer of cifar10 at batch
  * 128 118 MB each way beside 3.8 GFLOP. cuDNN, where it is here and takes the shape, needs none

@@ -171,7 +171,7 @@ static ls_status sweep(const ls_request_parsing *parsing, const ls_plan_part *pa
     return status;
 }
 
-/* An option of a set that none of the cases has. */
+/* Refuses an option that none of the cases has. */
 static ls_status check_concerned(const ls_request_parsing *parsing, const ls_option_set *set,
                                  const ls_case *cases, size_t case_count)
 {

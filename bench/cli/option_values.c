@@ -312,7 +312,7 @@ static const char *const convolutions[] = {
     NULL,
 };
 
-/* Of a word that only GPUs know, and `works`, which all do. */
+/* Refuses `word`, a value for GPUs, in a build without them; `works` says what can be given. */
 static ls_status need_gpus(const ls_setting *setting, const char *word, const char *works)
 {
     if (ls_kernel_table_default(LS_DEVICE_GPU))

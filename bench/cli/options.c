@@ -190,7 +190,7 @@ static void write_quoted(FILE *stream, const char *text)
     fputc('\'', stream);
 }
 
-static ls_status join_command(int argc, char **argv, char **out)
+ls_status ls_command_line(int argc, char **argv, char **out)
 {
     char *text = NULL;
     size_t size = 0;
@@ -230,7 +230,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, 
     if (!status)
         status = ls_option_set_read(parsing.set, argc, argv, 0);
     if (!status)
-        status = join_command(argc, argv, &parsing.request->command);
+        status = ls_command_line(argc, argv, &parsing.request->command);
     if (!status)
         status = build_request(&parsing);
     if (status) {

@@ -22,5 +22,8 @@ const ls_option_names *ls_option_names_registered(void);
 ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
                            ls_request **out);
 
+/** The command line as a row has it, quoted for a shell: owned by the caller (free). */
+ls_status ls_command_line(int argc, char **argv, char **out);
+
 /** Takes NULL. */
 void ls_request_free(ls_request *request);

@@ -3,8 +3,10 @@
 #include "bench/commands/manual.h"
 
 #include "bench/cli/option_table.h"
+#include "bench/cli/options.h"
 #include "build_info.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Text as troff has it. */
@@ -74,12 +76,64 @@ static void print_man(FILE *stream, const ls_manual_command *commands, size_t co
           stream);
 }
 
+enum { VALUES = 512 };
+
+static void add_word(char text[VALUES], const char *word, size_t length)
+{
+    size_t used = strlen(text);
+    if (used + length + 2 > VALUES)
+        abort();
+    if (used)
+        text[used++] = ' ';
+    memcpy(text + used, word, length);
+    text[used + length] = 0;
+}
+
+/* The values of the option that are names: its registry's, and the words in "N|all". None of one
+ * that takes files, which shells complete by themselves. */
+static const char *values_of(const ls_option *option, char text[VALUES])
+{
+    const ls_option_names *names = ls_option_names_registered();
+    const struct {
+        const char *option;
+        const ls_option_registry *entries;
+    } registered[] = {{"model", &names->models},
+                      {"data", &names->data},
+                      {"strategy", &names->strategies},
+                      {"optimizer", &names->optimizers},
+                      {"allreduce", &names->allreduces}};
+    *text = 0;
+    if (strncmp(option->placeholder, "FILE", 4) == 0)
+        return text;
+    for (size_t i = 0; i < sizeof registered / sizeof *registered; i++) {
+        const ls_registry *registry = registered[i].entries->section->registry;
+        const size_t count =
+            strcmp(option->name, registered[i].option) ? 0 : ls_registry_count(registry);
+        for (size_t k = 0; k < count; k++) {
+            const char *name = ls_registry_name(registry, k);
+            add_word(text, name, strlen(name));
+        }
+    }
+    for (const char *word = option->placeholder; *word; word += *word == '|') {
+        const size_t length = strcspn(word, "|");
+        if (length && strspn(word, "abcdefghijklmnopqrstuvwxyz-0123456789") == length)
+            add_word(text, word, length);
+        word += length;
+    }
+    return text;
+}
+
+/* A value comes after "--name", or after "--name" and "="; of a list of values the last is it. */
 static void print_bash(FILE *stream, const ls_manual_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
+    char values[VALUES];
     fputs("# bash completion for lockstep\n_lockstep() {\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} names=\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} at=$((COMP_CWORD - 1)) names= before=\n"
+          "    if [ \"$word\" = = ]; then word=; elif [ \"${COMP_WORDS[at]}\" = = ]; then at=$((at "
+          "- 1)); "
+          "fi\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        names='",
           stream);
     for (size_t i = 0; i < count; i++)
@@ -92,9 +146,16 @@ static void print_bash(FILE *stream, const ls_manual_command *commands, size_t c
                 fprintf(stream, " --%s", table[k].name);
         fputs("' ;;\n", stream);
     }
-    fputs("        esac\n    fi\n    mapfile -t COMPREPLY < <(compgen -W \"$names\" -- \"$word\")\n"
-          "}\ncomplete -o default -F _lockstep lockstep\n",
-          stream);
+    fputs("        esac\n    else\n        case ${COMP_WORDS[at]} in\n", stream);
+    for (size_t k = 0; k < options; k++)
+        if (*values_of(&table[k], values))
+            fprintf(stream, "        --%s) names='%s' ;;\n", table[k].name, values);
+    fputs(
+        "        esac\n        [[ $names && $word == *,* ]] && before=${word%,*}, "
+        "word=${word##*,}\n"
+        "    fi\n    mapfile -t COMPREPLY < <(compgen -P \"$before\" -W \"$names\" -- \"$word\")\n"
+        "}\ncomplete -o default -F _lockstep lockstep\n",
+        stream);
 }
 
 /* Text inside single quotes and the brackets of _arguments. */
@@ -112,6 +173,7 @@ static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t co
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
+    char values[VALUES];
     fputs("#compdef lockstep\nlocal -a commands\ncommands=(\n", stream);
     for (size_t i = 0; i < count; i++) {
         fprintf(stream, "  '%s:", commands[i].name);
@@ -130,7 +192,10 @@ static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t co
             put_zsh(stream, table[k].help);
             fputs("]:", stream);
             put_zsh(stream, table[k].placeholder);
-            fputs(":_files'", stream);
+            if (*values_of(&table[k], values))
+                fprintf(stream, table[k].sweeps ? ":_sequence compadd - %s'" : ":(%s)'", values);
+            else
+                fputs(":_files'", stream);
         }
         fputs(" \\\n  '*:file:_files' ;;\n", stream);
     }

@@ -9,14 +9,17 @@
 #include "bench/case/workplace.h"
 #include "bench/cli/option_names.h"
 #include "bench/cli/option_set.h"
+#include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/micro/micro.h"
 #include "bench/output/format_parts.h"
 #include "bench/progress/progress.h"
+#include "bench/row/provenance.h"
 #include "bench/row/roof.h"
-#include "bench/row/row_id.h"
+#include "bench/row/row.h"
 #include "bench/train/world.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +85,9 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     }
     LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
     m->ranks = (int)count;
+    m->known = calloc(count, sizeof *m->known);
+    if (!m->known)
+        return ls_fail_memory("micro", count * sizeof *m->known);
     if (count != 1 && !op->redop && (count != 2 || !op->pairs))
         return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
                        "micro %s runs on one device%s; use --devices 1 or a name", op->name,
@@ -107,11 +113,11 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
 {
     static const struct {
         const char *name, *fallback;
-    } taken[] = {{"cpu-devices", NULL},  {"cores-per-device", NULL},
-                 {"logical-gpus", NULL}, {"progress", NULL},
-                 {"batch", NULL},        {"ranks", NULL},
-                 {"link", NULL},         {"comm", "auto"},
-                 {"convolution", "auto"}};
+    } taken[] = {{"cpu-devices", NULL},   {"cores-per-device", NULL},
+                 {"logical-gpus", NULL},  {"progress", NULL},
+                 {"batch", NULL},         {"ranks", NULL},
+                 {"link", NULL},          {"comm", "auto"},
+                 {"convolution", "auto"}, {"results", LS_RESULTS_DEFAULT}};
     const ls_option_names names = {.processes = m->processes};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(set, taken[i].name, taken[i].fallback, &names, one, request));
@@ -122,20 +128,21 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
     m->link = one->link;
     m->link_text = *one->link_text ? ls_option_set_text(set, "link", NULL) : NULL;
     m->data = ls_option_set_text(set, "data", NULL);
+    m->label = ls_option_set_text(set, "label", NULL);
     m->sizes = ls_option_set_find(set, "sizes");
     m->allreduce = ls_option_set_find(set, "allreduce");
     return LS_OK;
 }
 
-static ls_status open_micro(const ls_option_set *set, ls_micro *m)
+/* `request`: what it has of options is the caller's to free. */
+static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *request)
 {
     const ls_format *format;
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     ls_case one = {.ranks = 1};
-    ls_request request = {.progress = -1, .processes = m->processes};
     LS_TRY(ls_format_find(ls_option_set_text(set, "format", "table"), &format));
-    LS_TRY(read_options(set, m, &one, &request));
-    const ls_machine_options options = ls_request_machine(&request);
+    LS_TRY(read_options(set, m, &one, request));
+    const ls_machine_options options = ls_request_machine(request);
     LS_TRY(ls_machine_open(&options, &m->machine));
     LS_TRY(resolve_devices(set, one.ranks, m));
     LS_TRY(find_comm(&one, m));
@@ -144,9 +151,12 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m)
                        ls_option_set_text(set, "convolution", NULL),
                        "concerns GPUs, and this is none; auto works");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
+    m->known[0] = ls_device_describe(m->device);
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
     m->bench.kernels->convolution = one.convolution;
-    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request.progress);
+    if (request->results && m->processes->rank == 0)
+        LS_TRY(ls_results_open(request->results, true, &m->results));
+    m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request->progress);
     return ls_writer_open(format, stdout, &m->writer);
 }
 
@@ -157,6 +167,8 @@ static void close_micro(ls_micro *m)
     ls_device_close(m->device);
     ls_network_close(m->network);
     ls_machine_close(m->machine);
+    ls_results_close(m->results);
+    free(m->known);
     free(m->names);
     ls_model_close(m->model);
 }
@@ -190,7 +202,7 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
 }
 
 static ls_status run_micro(const ls_option_set *set, const ls_processes *processes,
-                           int *exit_status)
+                           const char *command, int *exit_status)
 {
     const ls_processes alone = ls_processes_alone();
     const ls_micro_op *op = NULL;
@@ -199,8 +211,10 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     LS_TRY(refuse_strangers(set, op));
     if (processes->rank > 0 && !op->redop)
         return LS_OK;
-    ls_micro m = {.op = op, .processes = op->redop ? processes : &alone};
-    ls_status status = ls_world_agree(m.processes->comm, open_micro(set, &m));
+    ls_micro m = {.op = op, .processes = op->redop ? processes : &alone, .command = command};
+    ls_request request = {.progress = -1, .processes = m.processes};
+    ls_status status = ls_world_agree(m.processes->comm, open_micro(set, &m, &request));
+    free(request.results);
     if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)
@@ -209,17 +223,21 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     if (m.writer)
         status = ls_status_first(status, ls_writer_close(m.writer));
     close_micro(&m);
-    *exit_status = m.wrong || m.failed ? LS_CODE_CHECK : LS_CODE_OK;
+    *exit_status = m.failed ? LS_CODE_CHECK : LS_CODE_OK;
     return status;
 }
 
 ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
+    char *command = NULL;
     LS_TRY(ls_option_set_open(LS_FOR_MICRO, &set));
     ls_status status = ls_option_set_read(&set, argc, argv, 1);
     if (!status)
-        status = run_micro(&set, processes, exit_status);
+        status = ls_command_line(argc, argv, &command);
+    if (!status)
+        status = run_micro(&set, processes, command, exit_status);
+    free(command);
     ls_option_set_close(&set);
     return status;
 }
@@ -326,10 +344,8 @@ static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f
     ls_put_text(micro, "roof", own_roof ? f->roof : NULL);
 }
 
-ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
+static json_t *micro_group(const ls_micro *m, const ls_micro_figure *f)
 {
-    ls_row_id id;
-    LS_TRY(ls_row_id_make(&id));
     json_t *micro = json_object();
     ls_put_text(micro, "op", f->op);
     ls_put_text(micro, "shape", f->shape);
@@ -348,22 +364,46 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     put_rates(micro, m, f);
     ls_put_real(micro, "host_us", f->host_ns > 0 ? f->host_ns * 1e-3 : NAN);
     ls_put_real(micro, "build_us", f->build_ns > 0 ? f->build_ns * 1e-3 : NAN);
-    if (f->checked) {
+    if (f->checked)
         ls_put_integer(micro, "wrong", f->wrong);
-        m->wrong += f->wrong;
-    }
     ls_put_text(micro, "kernel", f->kernel);
     ls_put_text(micro, "link", m->network ? m->link_text : NULL);
-    json_t *row = json_pack("{s:i,s:s,s:s,s:o}", "schema", 1, "id", id.id, "timestamp",
-                            id.timestamp, "micro", micro);
-    if (f->reason) {
-        m->failed = true;
-        json_object_set_new(row, "result",
-                            json_pack("{s:s,s:s}", "status", "failed", "reason", f->reason));
-    }
+    return micro;
+}
+
+/* Where it ran: as rows of `run` say it. */
+static json_t *provenance_group(const ls_micro *m)
+{
+    const ls_provenance facts = {
+        .machine = ls_machine_describe(m->machine),
+        .devices = m->known,
+        .device_count = (size_t)m->ranks,
+        .oversubscribed = ls_machine_oversubscribed(m->machine, m->names, (size_t)m->ranks),
+        .mpi = m->processes->comm ? m->processes->version : NULL};
+    json_t *group = ls_provenance_build(&facts);
+    json_object_del(group, "ci95"); /* of steps, which are none here */
+    return group;
+}
+
+ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
+{
+    ls_row_id id;
+    char reason[64];
+    LS_TRY(ls_row_id_make(&id));
+    snprintf(reason, sizeof reason, "%" PRIu64 " wrong elements", f->wrong);
+    const char *why = f->reason ? f->reason : f->checked && f->wrong ? reason : NULL;
+    json_t *row =
+        json_pack("{s:i,s:s,s:s,s:s,s:s*,s:o,s:{s:s,s:s*},s:o}", "schema", LS_ROW_SCHEMA, "id",
+                  id.id, "timestamp", id.timestamp, "command", m->command, "label", m->label,
+                  "micro", micro_group(m, f), "result", "status", why ? "failed" : "ok", "reason",
+                  why, "provenance", provenance_group(m));
+    m->failed |= why != NULL;
+    ls_status status = m->processes->comm ? ls_row_join(m->processes, row) : LS_OK;
+    if (!status && m->results)
+        status = ls_results_append(m->results, row);
     ls_progress_pause(m->progress);
-    ls_status status = ls_writer_row(m->writer, row);
-    ls_progress_update(m->progress, 0.5, NAN, NAN); /* it goes on below the row */
+    status = ls_status_first(status, ls_writer_row(m->writer, row)); /* also where it is not kept */
+    ls_progress_update(m->progress, 0.5, NAN, NAN);                  /* it goes on below the row */
     json_decref(row);
-    return status;
+    return ls_world_agree(m->processes->comm, status);
 }

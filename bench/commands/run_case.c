@@ -251,7 +251,7 @@ void ls_run_note_median(case_run *c)
     ls_status_free(status);
 }
 
-/* The same of what the step's time went to. */
+/* The waterfall's parts, a sample each; see above. */
 static void note_parts(case_run *c)
 {
     double sum = 0;

@@ -4,6 +4,7 @@
 
 #include "bench/cli/option_set.h"
 #include "bench/output/format.h"
+#include "bench/output/results_db.h"
 #include "bench/train/timing.h"
 #include "common/base/numbers.h"
 #include "common/comm/processes.h"
@@ -22,6 +23,7 @@ typedef struct ls_micro {
     const ls_processes *processes; /**< each with as many of the ranks; all run a collective */
     int ranks;                     /**< of this process; 1 but for collectives */
     ls_device *device;             /**< the first rank's */
+    const ls_device_info **known;  /**< [ranks] of names' devices, by who opens them */
     ls_bench bench;
     ls_model *model;
     int64_t batch;
@@ -35,8 +37,10 @@ typedef struct ls_micro {
     ls_network *network; /**< between the ranks' devices, opened by a collective; NULL: none */
     double roof;         /**< floating-point operations per second; 0: not asked for */
     ls_writer *writer;
-    uint64_t wrong;               /**< elements, so far */
-    bool failed;                  /**< another check */
+    ls_results *results;          /**< that rows are kept in; NULL: none, or another rank's */
+    const char *command;          /**< the command line */
+    const char *label;            /**< of --label; NULL: none */
+    bool failed;                  /**< a check, so far */
     struct ls_progress *progress; /**< of the parts below; NULL: none is shown */
 } ls_micro;
 
@@ -92,7 +96,8 @@ void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count);
 /** The same, of a part for each node of the model, by what its products take, and `more` parts. */
 void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
 
-/** Prints a row and counts its wrong elements. */
+/** Keeps and prints a row, which fails where elements are wrong; of a collective all processes call
+ * it. */
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
 
 /** Times and prints the products of one of the model's layers: sum_ns[0] becomes the medians of the

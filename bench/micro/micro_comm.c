@@ -318,6 +318,7 @@ static ls_status open_members(ls_micro *m, ls_collective *c)
     c->members[0].queue = m->bench.queue;
     for (int r = 1; r < m->ranks; r++) {
         LS_TRY(ls_device_open(m->machine, &m->names[r], &policy, &c->members[r].device));
+        m->known[r] = ls_device_describe(c->members[r].device);
         LS_TRY(ls_queue_open(c->members[r].device, "bench", &c->members[r].queue));
     }
     return m->link_text ? link_members(m, c) : LS_OK;

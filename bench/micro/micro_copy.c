@@ -192,8 +192,10 @@ ls_status ls_micro_copy(ls_micro *m)
     size_t sizes[LS_MICRO_SIZES], count;
     ls_device *other = NULL;
     LS_TRY(ls_micro_sizes(m, 4096, sizes, &count));
-    if (m->ranks > 1)
+    if (m->ranks > 1) {
         LS_TRY(ls_device_open(m->machine, &m->names[1], &policy, &other));
+        m->known[1] = ls_device_describe(other);
+    }
     ls_status status = LS_OK;
     ls_micro_expect_sizes(m, sizes, count);
     for (size_t i = 0; i < count && !status; i++) {

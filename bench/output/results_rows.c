@@ -23,7 +23,8 @@ enum { COMMAND = 3, HOST, CASE, STATUS, REASON, WARNINGS, MEDIAN, LOW, HIGH, RAT
 
 /* What a list shows, and what rows are put in order by: the columns of `briefs` after the number.
  * As columns, and not as JSON, which takes five times as long to read; but for the case, a text
- * that is read once for all rows that have the same. */
+ * that is read once for all rows that have the same; rows of micro, which have none, keep that
+ * group there. */
 static const char *const brief_path[BRIEF] = {"id",
                                               "timestamp",
                                               "label",
@@ -82,6 +83,8 @@ static ls_status insert_brief(ls_results *results, sqlite3_int64 number, const j
     sqlite3_bind_int64(statement, 1, number);
     for (int i = 0; i < BRIEF; i++) {
         json_t *value = ls_row_find(row, brief_path[i]);
+        if (i == CASE && !value)
+            value = json_incref(json_object_get(row, "micro"));
         bind_value(statement, i,
                    i == LOW || i == HIGH ? json_array_get(value, (size_t)(i - LOW)) : value);
         json_decref(value);
@@ -187,6 +190,11 @@ static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
     put_shared(row, "command", results, statement, COMMAND, COMMAND);
     put_shared(row, "provenance", results, statement, HOST, HOST);
     put_shared(row, "case", results, statement, CASE, CASE);
+    json_t *micro = json_object_get(row, "case");
+    if (json_object_get(micro, "op")) {
+        json_object_set(row, "micro", micro);
+        json_object_del(row, "case");
+    }
     put_shared(row, "result", results, statement, STATUS, WARNINGS);
     if (sqlite3_column_type(statement, MEDIAN + 1) == SQLITE_FLOAT)
         json_object_set_new_nocheck(row, "time", build_time(statement));

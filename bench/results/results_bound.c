@@ -32,6 +32,7 @@ typedef struct seen {
     double bubble;        /* of a pipeline: share of the step */
     double state;         /* bytes of parameters, gradients, optimizer of the fullest device */
     double least_wait;    /* of the device that waits least; of the waterfall's where not known */
+    bool nobody_waits;    /* for another: what is waited is a delay that was asked for */
     bool crowded, linked;
     bool held, divided; /* one device has the variables; a model's parts lie apart */
     const char *link;
@@ -87,6 +88,7 @@ static void look_at_devices(seen *s)
     put(s, "rank", json_number_value(json_object_get(slowest, "rank")));
     const char *device = json_string_value(json_object_get(slowest, "device"));
     put_text(s, "device", device ? device : "");
+    s->nobody_waits = count > 0 && all < 0.01 * s->wait;
     put(s, "least_wait", s->least_wait);
     put(s, "others_wait", (all - s->least_wait) / fmax(count - 1, 1));
 }
@@ -150,6 +152,9 @@ static void put_figures(const seen *s)
              : s->divided ? "--strategy mirrored: gradients travel once a step, whatever the "
                             "batch"
                           : text);
+    put_text(s, "exchanges",
+             s->servers > 0 ? "--ps-servers 2: each sends and receives half"
+                            : "--allreduce all: which exchange suits these sizes");
     put_text(s, "threads", ls_row_number(s->row, "case.ranks") > 1 ? "" : " --ranks 4");
     put_text(s, "fetch",
              json_is_true(json_object_get(c, "towers_staged"))
@@ -288,7 +293,7 @@ static double by_loader(const seen *s)
  * other rules. */
 static double by_rank(const seen *s)
 {
-    if (s->replicas < 2 || s->bubble > 0)
+    if (s->replicas < 2 || s->bubble > 0 || s->nobody_waits)
         return 0;
     const double more = s->wait - s->least_wait;
     return s->held ? fmin(more, s->wait - waited_for_holder(s, s->copy + s->optimizer)) : more;
@@ -322,7 +327,12 @@ static double by_batch(const seen *s)
 static double by_wait(const seen *s)
 {
     const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;
-    return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
+    return s->bubble > 0 || s->nobody_waits ? 0 : s->wait - known - by_rank(s);
+}
+
+static double by_delay(const seen *s)
+{
+    return s->nobody_waits ? s->wait : 0;
 }
 
 static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
@@ -360,6 +370,8 @@ static const rule rules[] = {
      "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
      "ms in the mean{planted}",
      "--strategy ps --ps-backup-workers 1: nobody waits for the slowest", 0},
+    {"a delay", by_delay, "a device sleeps, and no other waits for it{planted}",
+     "--strategy mirrored: devices meet in each step, and its wait shows which one is slow", 0},
     {"memory bandwidth", by_bandwidth,
      "a step goes over {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s at "
      "least) for {#samples} samples; products reach {%time.mfu} of the roof",
@@ -370,8 +382,7 @@ static const rule rules[] = {
      larger, 0},
     {"computation", NULL, "{waterfall.compute_ms} ms of a step's {step} ms{reached}",
      "{more_cores}", offsetof(seen, compute)},
-    {"communication", NULL, sent, "--allreduce all: which exchange suits these sizes",
-     offsetof(seen, exposed)},
+    {"communication", NULL, sent, "{exchanges}", offsetof(seen, exposed)},
     {"waiting for other devices", by_wait,
      "devices wait {waterfall.wait_ms} ms of a step for each other, and work {work} ms", larger, 0},
     {"copies between devices", NULL, sent, larger, offsetof(seen, copy)},

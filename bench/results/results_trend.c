@@ -16,15 +16,16 @@ typedef struct trend {
     ls_row_key key;
     json_t *commits; /* {commit, dirty, timestamp, values: [..]}, in order of time */
     json_t *by_name; /* the same, by name */
-    json_t *first;   /* the first row's case; NULL: none yet */
+    json_t *first;   /* the first row's case, or micro; NULL: none yet */
     bool mixed;      /* rows are of several cases */
 } trend;
 
 /* Whether two cases do the same work in the same way. */
 static bool same_case(const json_t *a, const json_t *b)
 {
-    static const char *const fields[] = {"model",  "data",  "strategy", "devices", "batch_global",
-                                         "reduce", "ranks", "comm",     "math"};
+    static const char *const fields[] = {
+        "model", "data", "strategy", "devices",    "batch_global", "reduce", "ranks", "comm",
+        "math",  "op",   "shape",    "size_bytes", "count",        "kernel", "link"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const json_t *mine = json_object_get(a, fields[i]), *other = json_object_get(b, fields[i]);
         if ((mine || other) && !json_equal(mine, other))
@@ -58,7 +59,7 @@ static ls_status add_row(void *context, int64_t number, const json_t *row)
             json_object_set_new(t->by_name, name, one);
         }
         json_array_append(json_object_get(one, "values"), value);
-        json_t *its_case = json_object_get(row, "case");
+        json_t *its_case = json_object_get(row, json_object_get(row, "case") ? "case" : "micro");
         if (!t->first)
             t->first = json_incref(its_case);
         t->mixed = t->mixed || !same_case(t->first, its_case);
@@ -134,8 +135,11 @@ static ls_status print(ls_results_task *task, const json_t *commits)
 /* A line a level, named by the commit that it begins with and how much it moved. */
 static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
 {
-    char y[LS_ROW_PATH_SIZE + 32], *name = ls_value_text(json_object_get(t->first, "model"));
-    const char *strategy = json_string_value(json_object_get(t->first, "strategy"));
+    char y[LS_ROW_PATH_SIZE + 32];
+    const bool micro = json_object_get(t->first, "op");
+    char *name = ls_value_text(json_object_get(t->first, micro ? "op" : "model"));
+    const char *strategy =
+        json_string_value(json_object_get(t->first, micro ? "shape" : "strategy"));
     const size_t n = json_array_size(t->commits);
     json_t *all = json_array(), *points = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -187,7 +191,8 @@ static ls_status analyse(ls_results_task *task, trend *t)
                 t->key.path);
     if (!status && t->mixed)
         fprintf(stderr, "lockstep: results: trend: rows of several cases are mixed; --where, as in "
-                        "--where case.model=NAME,case.strategy=NAME, leaves those of one\n");
+                        "--where case.model=NAME,case.strategy=NAME or micro.op=NAME, leaves those "
+                        "of one\n");
     const char *path = ls_option_set_text(task->set, "out", NULL);
     if (!status && path && n > 0)
         status = draw(task, t, path);

@@ -8,8 +8,7 @@ library=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 work=$(mktemp -d)
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache} # CTest's is one for all tests of a build
-python=/usr/bin/python3 # Debian's: it has jsonschema, and starts in 20 ms
-[ -x $python ] || python=python3
+PATH=/usr/bin:$PATH # Debian's python3 has jsonschema, and starts in 20 ms
 trap 'cleanup_more || true; rm -rf "$work"' EXIT
 cd "$work"
 
@@ -67,7 +66,7 @@ one_line() { [ "$(grep -c "^lockstep: .*${1:-}" "$work/err")/$(wc -l <"$work/err
 rows() {
     local what=$1 why
     checks=$((checks + 1))
-    why=$($python - "$work" "$2" 2>&1 <<'P'
+    why=$(python3 - "$work" "$2" 2>&1 <<'P'
 import json, math, os, re, sys
 work, expression = sys.argv[1:]
 def read(path):
@@ -99,7 +98,7 @@ finish() {
     if [ -s "$work/every.rows" ]; then
         local why
         checks=$((checks + 1))
-        why=$($python -B "$library/check_rows.py" "$work/every.rows" 2>&1) ||
+        why=$(python3 -B "$library/check_rows.py" "$work/every.rows" 2>&1) ||
             { wrong "rows against their schema"; printf '%s\n' "$why" | sed 's/^/  /'; }
     fi
     if [ "$failures" -gt 0 ]; then

@@ -18,6 +18,7 @@ found() {
     export LOCKSTEP_SLOW=$1
     local shares=$2
     shift 2
+    echo "${LOCKSTEP_SLOW#none:1ms} $*"
     # shellcheck disable=SC2086
     lockstep_ok run $small --steps 3 --gate-steps 0 --results none --format jsonl "$@"
     # shellcheck disable=SC2086
@@ -29,6 +30,7 @@ rows = [json.loads(line) for line in open(sys.argv[1] + "/every.rows")]
 trace = json.load(open("trace.json"))["otherData"]
 for what, parts in ("the row", rows[-1]["waterfall"]), ("the trace", trace["waterfall"]):
     whole = sum(parts.values())
+    print(f"  {what}:", ", ".join(f"{name[:-3]} {part:.2f} ms" for name, part in parts.items() if part > 0.01 * whole))
     for name, share in wanted.items():
         share /= sum(wanted.values())
         is_share = parts.get(name + "_ms", 0) / whole
@@ -46,6 +48,7 @@ two="--strategy mirrored --devices 2 --allreduce ring --bucket-bytes 1MiB"
     found gather:10ms '{"copy": 1}' $two
     found exchange:20ms '{"comm_exposed": 1}' $two
     found none:1ms '{"wait": 1}' $two --inject delay=1:40ms
+    found none:1ms '{"wait": 1}' --strategy ps --devices 3 --inject delay=1:40ms
     found none:1ms '{"comm_exposed": 1}' $two $link
     found none:1ms '{"wait": 80, "comm_exposed": 40}' $two $link --inject delay=1:80ms # 2 rounds of 20 ms
     found none:1ms '{"copy": 1}' --strategy towers --devices 2 $link

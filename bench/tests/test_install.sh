@@ -18,20 +18,36 @@ for name in man/man1/lockstep.1.gz bash-completion/completions/lockstep zsh/vend
   zgrep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
 done
 bash -n "$dir/prefix/share/bash-completion/completions/lockstep"
-COMP_WORDS=(lockstep report --ag) COMP_CWORD=2
 # shellcheck source=/dev/null
-source "$dir/prefix/share/bash-completion/completions/lockstep" && _lockstep
-[ "${COMPREPLY[*]}" = --against ] || { echo "bash completes --ag to '${COMPREPLY[*]}'"; exit 1; }
-if command -v zsh >/dev/null; then # in a terminal, as a person does: --ag and Tab, then a name of a command
+source "$dir/prefix/share/bash-completion/completions/lockstep"
+completes() { # completes TO WORD...: what bash makes of the last word
+  local to=$1
+  shift
+  COMP_WORDS=(lockstep "$@") COMP_CWORD=$#
+  _lockstep
+  [ "${COMPREPLY[*]}" = "$to" ] || { echo "bash completes '$*' to '${COMPREPLY[*]}', not '$to'"; exit 1; }
+}
+completes --against report --ag
+completes 'model-parallel' run --strategy mo
+completes single,towers verify --strategy single,to
+completes 'fast exact' run --reduce = # as bash splits --reduce=
+completes 'jsonl json' micro --format = js
+completes auto micro --allreduce au
+completes '' run --results '' # a file
+if command -v zsh >/dev/null; then # in a terminal, as a person does: names of a command, an option, values, each with Tab
   cat >"$dir/type.zsh" <<Z
 zmodload zsh/zpty
 zpty z zsh -f -i
 zpty -w z 'PS1=; fpath=($dir/prefix/share/zsh/vendor-completions \$fpath); autoload -Uz compinit; compinit -u -D'
+zpty -w z 'lockstep() { print -r -- ran "\$*" }'
 zpty -w -n z \$'lockstep reg\t --fail\t'; sleep 2; zpty -w -n z \$'\n'; sleep 1
+zpty -w -n z \$'lockstep run --strategy single,mirr\t --format m\t'; sleep 1; zpty -w -n z \$'\n'; sleep 1
 while zpty -r -t z line; do print -r -- "\$line"; done
 Z
   zsh -f "$dir/type.zsh" >"$dir/log" 2>&1
-  sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' "$dir/log" | grep -q 'lockstep regress.*--fail-on' || { cat "$dir/log"; exit 1; }
+  for line in 'ran regress --fail-on' 'ran run --strategy single,mirrored --format md'; do
+    grep -q "^$line" "$dir/log" || { echo "zsh has not '$line'"; cat "$dir/log"; exit 1; }
+  done
 fi
 if command -v dpkg-shlibdeps >/dev/null; then
   (cd "$build" && cpack -B "$dir/package") >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }

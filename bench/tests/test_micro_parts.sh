@@ -22,6 +22,23 @@ rows "each with the host's time; a program with that to build it" "all(m['time_u
     ('build_us' in m) == (m['shape'] == 'program') for m in (x['micro'] for x in rows))"
 rows "more operations take a replay longer" "rows[6]['micro']['time_us'] > rows[0]['micro']['time_us']"
 
+# ---- Where it ran, and where rows are kept ----------------------------------------------------
+
+keep launch
+expect "kept where run keeps its rows" [ -s results/lockstep.db ]
+lockstep_ok results list --where op=launch --format jsonl
+rows "as they were printed" "rows == old('launch')"
+lockstep_ok run --model poly --steps 2 --format jsonl
+rows "of which source, program and machine, as a row of run says" "all({k: v for k, v in
+    r['provenance'].items() if k not in ('kernels', 'ci95')} == x['provenance'] for x in old('launch'))"
+lockstep_ok micro launch --label "it's" --results none --format jsonl
+rows "command and label" "r['label'] == 'it\'s' and r['command'] ==
+    'lockstep micro launch --label \'it\'\\\\\'\'s\' --results none --format jsonl'"
+lockstep_ok micro copy --cpu-devices 2 --devices cpu:1+cpu:0 --sizes 4KiB --results none --format jsonl
+rows "all devices" "[len(x) for x in r['provenance']['cores']] == [1, 1]"
+lockstep_ok results list --where op=launch --format jsonl
+rows "none: kept nowhere" "rows == old('launch')"
+
 refused() { # refused STATUS WORD ARGUMENT...
     local status=$1 word=$2
     shift 2
@@ -32,5 +49,6 @@ refused() { # refused STATUS WORD ARGUMENT...
 }
 refused 2 'runs on one device or between two' micro copy --devices 3
 refused 2 'runs on one device; ' micro launch --devices 2
+refused 3 'nowhere' micro launch --results nowhere/a.db
 refused 2 'does not concern micro launch' micro launch --sizes 4KiB
 finish

@@ -142,7 +142,7 @@ rows "have single's bits, too" "r['equivalence']['digest'] == digest('single')"
 ranks_ok 2 micro allreduce --devices 2 --sizes 4,40000 --format jsonl \
     --allreduce ring,hierarchical,canonical,direct,auto
 rows "right in every element, on all ranks, by the formula" "len(rows) == 5 * 2 * 2 and
-    all(m['wrong'] == 0 and m['ranks'] == 4 and m['time_us'] > 0 and 'result' not in x and
+    all(m['wrong'] == 0 and m['ranks'] == 4 and m['time_us'] > 0 and x['result'] == {'status': 'ok'} and
         (m['kernel'] == 'canonical' or m['bytes_sent'] == 2 * 3 * m['size_bytes'] or
          m['kernel'] == 'direct' and m['size_bytes'] == 4)
         for x in rows for m in [x['micro']])"
@@ -154,6 +154,12 @@ done
 ranks_ok 2 micro allreduce --allreduce library --sizes 400KiB --format jsonl
 rows "the library's, which alone knows what it sends" "all(x['micro']['wrong'] == 0 and
     x['micro']['busbw_gbs'] > 0 and 'bytes_sent' not in x['micro'] for x in rows)"
+ranks_ok 2 micro broadcast --sizes 4KiB --results both.db --format jsonl
+rows "a row of both ranks: where each is" "[len(x['provenance']['ranks']) for x in rows] == [2, 2] and
+    len(r['provenance']['cores']) == 2 and r['provenance']['mpi'].startswith('Open MPI')"
+keep printed
+lockstep_ok results list --results both.db --format jsonl
+rows "which rank 0 keeps, once" "rows == old('printed')"
 ranks_ok 2 micro copy --sizes 4KiB --format jsonl
 rows "what is of one device is rank 0's" "[x['micro']['shape'] for x in rows] ==
     ['within', 'from host', 'to host']"

@@ -171,6 +171,31 @@ expect "cases that are mixed are said" one_line "several cases are mixed"
 lockstep results trend strategy --results made.db
 expect "the trend of a text: status 2" [ "$code" -eq 2 ]
 
+# ---- Rows of micro ----------------------------------------------------------------------------
+
+lockstep_ok micro allreduce --devices 2 --sizes 4KiB,8KiB --results mixed.db
+lockstep regress mixed.db mixed.db
+expect "regress has nothing to compare in them: status 3" [ "$code" -eq 3 ]
+expect "which it says" one_line "has no row of a case"
+lockstep_ok results list --results mixed.db
+expect "the list says what they are" grep -qE '^id .* op +shape +size +time us +status' out
+expect "each of them" [ "$(grep -cE 'allreduce +(out of|in) place +(4096|8192) +[0-9.]+ ok$' out)" -eq 4 ]
+lockstep results trend micro.time_us --results mixed.db
+expect "a trend of several sizes is said to be mixed" one_line "several cases are mixed"
+one_of='op=allreduce,size_bytes=4096,shape~out'
+lockstep_ok results trend micro.time_us --where "$one_of" --results mixed.db --format jsonl
+rows "of one it is none" "len(rows) == 1 and r['n'] == 1"
+lockstep_ok results show last --results mixed.db
+expect "show has its groups" [ "$(grep -cE '^(micro|result|provenance)$' out)" -eq 3 ]
+lockstep_ok results export --to csv --results mixed.db
+expect "csv has them" [ "$(python3 -c 'import csv; print(*{r["micro.op"] + r["provenance.host"]
+    for r in csv.DictReader(open("out"))})')" = "allreduce$(uname -n)" ]
+lockstep_ok results import real.jsonl --results mixed.db
+lockstep_ok regress mixed.db real.db
+expect "beside cases they are passed over" grep -q '^same: 1 case: 1 pass' out
+lockstep_ok results export --to google-benchmark --results mixed.db
+expect "as in the formats of steps" [ "$(grep -c '"run_name"' out)" -eq 1 ]
+
 # ---- Export -----------------------------------------------------------------------------------
 
 for form in jsonl csv md google-benchmark benchmark-action mlperf; do

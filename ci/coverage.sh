@@ -24,7 +24,7 @@ if ! { cmake -G Ninja -S . -B $build -DCMAKE_BUILD_TYPE=Debug -DLOCKSTEP_TESTS=O
 fi
 find $build -name '*.gcda' -delete
 status=0
-ctest --test-dir $build -j$((2 * $(nproc) + 1)) --no-tests=error -R "$tests" -LE 'slow|peers|sanitizer' >"$log" 2>&1 || status=1
+ctest --test-dir $build -j$((3 * $(nproc) + 1)) --no-tests=error -R "$tests" -LE 'slow|peers|sanitizer' >"$log" 2>&1 || status=1
 grep -E 'tests passed|Failed|Timeout' "$log" || true
 python3 - $build <<'P'
 import collections, json, os, pathlib, subprocess, sys

@@ -3,7 +3,8 @@
 # Installs Debian packages that are missing: ci/install.sh build | test | all
 #   build    what building needs, and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     that, and what the tests need (clang, sanitizers, clang-format, cmocka, tools)
-#   all      that, and what the slow tests need (debootstrap; chromium; Slurm, whose daemons have nothing to serve)
+#   all      that, and what the slow tests need (debootstrap; chromium; Slurm, whose daemons have nothing to serve; zsh and
+#            lintian, which test_install asks where they are)
 # As root, or with sudo. Does nothing, and asks nobody, where all of them are there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
@@ -14,7 +15,8 @@ test_packages=(libcmocka-dev pkgconf clang clang-format libclang-rt-14-dev pytho
 case "${1:-build}" in
 build) ;;
 test) packages+=("${test_packages[@]}") ;;
-all) packages+=("${test_packages[@]}" chromium munge slurmctld slurmd slurm-client libpmix2 debootstrap) ;;
+all) packages+=("${test_packages[@]}" chromium munge slurmctld slurmd slurm-client libpmix2 debootstrap
+  zsh lintian) ;;
 *) echo "usage: ci/install.sh build|test|all" >&2; exit 2 ;;
 esac
 missing=()

@@ -10,4 +10,4 @@ dir=$1
 export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$(cd "$(dirname "$0")" && pwd)/tsan.supp
 export TSAN_OPTIONS
-ctest --test-dir "$dir" -j$((2 * $(nproc) + 1)) --output-on-failure --no-tests=error
+ctest --test-dir "$dir" -j$((2 * $(nproc))) --output-on-failure --no-tests=error

@@ -31,4 +31,4 @@ for preset in release clang asan tsan hooks; do
   rm -f "$log"
   echo "built: $preset, $((SECONDS - started)) s"
 done
-ctest --test-dir build -j$((2 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"
+ctest --test-dir build -j$((3 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"

@@ -57,15 +57,31 @@ static step_back let_go(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
     return back;
 }
 
+/* An exchange waits for what comes, and then to be taken. */
+static bool is_to_be_taken(const ls_whole_trace *whole, int64_t wait)
+{
+    const ls_trace_slice *w = at(whole, wait);
+    const int64_t end = (int64_t)whole->first[w->lane + 1];
+    for (int64_t i = first_of_run(whole, wait); i < end && same_run(at(whole, i), w); i++) {
+        if (i < wait && at(whole, i)->kind == LS_STRETCH_PEER)
+            return true;
+        for (int64_t m = whole->message_of[i]; m >= 0; m = whole->next[m])
+            if (!whole->trace.messages[m].sends)
+                return false;
+    }
+    return true;
+}
+
 /* Of a wait for peers: the last of those that came, or worked, while it waited. */
 static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
 {
     const ls_trace_slice *w = at(whole, wait);
+    const bool sends = is_to_be_taken(whole, wait);
     step_back latest = {-1, w->begin_ns};
     const int64_t end = (int64_t)whole->first[w->lane + 1];
     for (int64_t i = first_of_run(whole, wait); i < end && same_run(at(whole, i), w); i++)
         for (int64_t m = whole->message_of[i]; m >= 0; m = whole->next[m]) {
-            if (whole->other[m] < 0 || whole->trace.messages[m].sends)
+            if (whole->other[m] < 0 || whole->trace.messages[m].sends != sends)
                 continue;
             const ls_trace_message *peer = &whole->trace.messages[whole->other[m]];
             const step_back back = let_go(whole, peer->slice, w->end_ns);

@@ -233,8 +233,8 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 
-# ctest -jN with N twice the cores and 1: a test counts for one core (2), or for two where it computes on both
-# (4: other builds' tests, builds, MPI ranks that spin). Those that mostly wait run beside them (1), one
+# ctest -jN with N three times the cores and 1: a test counts for 2, and three of them keep two cores busy, for each
+# waits now and then; other builds' tests, several at a time, for 4. Those that mostly wait run beside them (1), one
 # at a time. What takes longest starts first, so that short ones fill the end. Alone run those that count
 # what the system does.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
@@ -243,8 +243,10 @@ foreach(name ${all_tests})
   set(cost 0)
   if(name MATCHES "^mpi.test_comm_mpi(_link|_shared|_waits)|test_(mpi_start|print_step)")
     set(cost 10)
-  elseif(name MATCHES "^mpi|^sanitizer|^fuzz")
+  elseif(name MATCHES "^sanitizer")
     set(processors 4)
+    set(cost 200)
+  elseif(name MATCHES "^mpi|^fuzz")
     set(cost 60)
   elseif(name MATCHES "integration.test_(faults|faults_devices|netns|interrupt|links|links_mpi|slurm)$")
     set(processors 1)

@@ -181,9 +181,10 @@ if python3 -c 'import yaml' 2>/dev/null; then
 else
     echo "note: python3-yaml is not here; the workflow files are not read"
 fi
-if command -v actionlint >/dev/null; then
-    expect "actionlint" actionlint "$SOURCE_DIR/.github/workflows/ci.yml"
+if command -v check-jsonschema >/dev/null; then # from PyPI
+    expect "GitHub's schema" check-jsonschema --builtin-schema vendor.github-workflows "$SOURCE_DIR/.github/workflows/ci.yml"
+    expect "GitLab's schema" check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci "$SOURCE_DIR/.gitlab-ci.yml"
 else
-    echo "note: actionlint is not here"
+    echo "note: check-jsonschema is not here; the workflow files are not held against their schemas"
 fi
 finish

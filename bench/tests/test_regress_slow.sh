@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # `lockstep regress` on programs that were really built, slower by a fifth on purpose
-# (ci/plant-slowdowns.sh); and instructions of a step of `mlp`, counted by callgrind. On a busy machine
-# "cannot tell" is allowed of equal programs. Leaves out: how often it errs (ci/calibrate-regress.sh).
+# (ci/plant-slowdowns.sh); 60 comparisons of a program with itself, and 20 beside a busy core, none of
+# which may be wrong; instructions of a step of `mlp`, counted by callgrind. On a busy machine "cannot
+# tell" is allowed of equal programs. Leaves out: how often it finds what (ci/calibrate-regress.sh).
 set -euo pipefail
 ! command -v ccache >/dev/null || export CCACHE_DIR=${CCACHE_DIR:-$(ccache --get-config cache_dir)}
 . "$(dirname "$0")/lib.sh"
@@ -10,6 +11,23 @@ set -euo pipefail
 
 said() { python3 -c 'import json; print(json.load(open("out"))["cases"][0]["verdict"])'; }
 compare() { lockstep regress "$1" "$2" --format json --results none --quiet --model mlp "${@:3}"; }
+
+# none_wrong N: of N comparisons with itself none is called slower or faster
+none_wrong() {
+    lockstep regress --calibrate "$1" "$LOCKSTEP" "$LOCKSTEP" --format json --results none --quiet --model mlp \
+        --data synthetic:6000 --threshold 3% --max-time 8s
+    expect "$1 comparisons, none of them wrong" python3 -c 'import json, sys
+equal = json.load(open("out"))[0]
+assert equal["comparisons"] == int(sys.argv[1]) and equal["slower"] == equal["faster"] == 0, equal' "$1"
+}
+none_wrong 60
+python3 -c 'import time
+while True:
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end: pass
+    time.sleep(0.05)' &
+none_wrong 20
+kill $!
 
 if command -v valgrind >/dev/null; then
     compare "$LOCKSTEP" "$LOCKSTEP" --data synthetic:512 --threshold 50% --max-time 2s --instructions

@@ -5,8 +5,9 @@
 # CLASS (made of processor and cores, else) names results/baselines/CLASS.jsonl, which is to be committed.
 # REASON goes into each row's label. One that begins "intended KEY", as in "intended
 # traffic.bytes_sent: larger buckets", lets that key become worse than this baseline.
+# Each case is measured three times, so that what runs differ by is seen (bench/regress/README.md).
 #   LOCKSTEP_PLAN    bench/plans/ci.yaml
-# Compare with it: lockstep run --plan bench/plans/ci.yaml --format jsonl >new.jsonl
+# Compare with it: for i in 1 2 3; do lockstep run --plan bench/plans/ci.yaml --format jsonl; done >new.jsonl
 #                  lockstep regress results/baselines/CLASS.jsonl new.jsonl
 set -euo pipefail
 [ $# -ge 1 ] && [ -n "$1" ] || { echo "usage: ci/renew-baseline.sh REASON [CLASS]" >&2; exit 2; }
@@ -15,7 +16,9 @@ program=${LOCKSTEP:-build/lockstep}
 mkdir -p results/baselines
 new=$(mktemp results/baselines/new.XXXXXX)
 trap 'rm -f "$new"' EXIT
-"$program" run --plan "${LOCKSTEP_PLAN:-bench/plans/ci.yaml}" --label "$1" --format jsonl --results none >"$new"
+for _ in 1 2 3; do
+  "$program" run --plan "${LOCKSTEP_PLAN:-bench/plans/ci.yaml}" --label "$1" --format jsonl --results none
+done >"$new"
 class=${2:-$(python3 - "$new" <<'P'
 import json, re, sys
 made = json.loads(open(sys.argv[1]).readline())["provenance"]

@@ -7,43 +7,11 @@
  * shared. Where the communicator's queues are ordered by events (GPUs), one call puts those of all
  * members; else each waits for its peers on its own queue.
  */
-#include "common/base/hooks.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
 
 /* ---- Buckets --------------------------------------------------------------------------------- */
-
-/* The node whose backward pass makes the range final: the first of those that have its variables.
- */
-static int final_node(const ls_graph *graph, ls_range range)
-{
-    for (int n = 0; n < graph->count; n++) {
-        for (int v = 0; v < graph->nodes[n].variable_count; v++) {
-            const ls_variable *variable = &graph->variables.items[graph->nodes[n].variables[v]];
-            if (ls_range_common((ls_range){variable->offset, variable->count}, range).count)
-                return n;
-        }
-    }
-    return 0;
-}
-
-/* The last node's first; of one node's as they are. */
-static ls_status order_buckets(const ls_graph *graph, ls_group *g)
-{
-    g->order = calloc(g->buckets.count + 1, sizeof *g->order);
-    if (!g->order)
-        return ls_fail_memory("step", g->buckets.count * sizeof *g->order);
-    for (size_t b = 0; b < g->buckets.count; b++) {
-        const ls_range bucket = {g->buckets.items[b].first, g->buckets.items[b].count};
-        const int node = final_node(graph, bucket);
-        size_t at = b;
-        for (; at > 0 && final_node(graph, g->order[at - 1]) < node; at--)
-            g->order[at] = g->order[at - 1];
-        g->order[at] = bucket;
-    }
-    return LS_OK;
-}
 
 /* What a strategy that asked for none (ls_strategy.reduces) finds. */
 static const ls_group *group_at(const ls_step *s, int place)
@@ -59,7 +27,7 @@ int ls_buckets_of(const ls_step *s, int place)
 
 ls_range ls_bucket(const ls_step *s, int place, int b)
 {
-    return group_at(s, place)->order[b];
+    return group_at(s, place)->buckets.items[b];
 }
 
 /* ---- Where the members are ------------------------------------------------------------------- */
@@ -131,7 +99,6 @@ static ls_status prepare(const ls_stepped *run, const ls_group_options *o, ls_gr
     const ls_job *job = run->shared.base.job;
     const size_t most = job->device_count + 1;
     LS_TRY(ls_group_buckets(o, &g->buckets));
-    LS_TRY(order_buckets(o->graph, g));
     *devices = calloc(most, sizeof **devices);
     g->ends = calloc(most, sizeof *g->ends);
     g->comms = calloc(most, sizeof *g->comms);
@@ -173,7 +140,6 @@ void ls_group_close(ls_stepped *run, ls_group *g)
     free(g->comms);
     free(g->ends);
     free(g->hosts);
-    free(g->order);
     ls_buckets_close(&g->buckets);
 }
 

@@ -99,7 +99,6 @@ typedef struct ls_group_end {
 /** The same place of all replicas, which add up their gradients bucket by bucket. */
 typedef struct ls_group {
     ls_buckets buckets;
-    ls_range *order;    /**< [buckets.count] in the order in which backward makes them final */
     ls_group_end *ends; /**< [member_count] of this process */
     int member_count;
     ls_comm **comms; /**< [count] of the communicator, where there are variables */

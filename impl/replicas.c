@@ -2,8 +2,6 @@
 /* Replicas of this process; see replicas.h. */
 #include "impl/replicas.h"
 
-#include "common/base/hooks.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,19 +30,15 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
                                         .slots = m->slots,
                                         .synced = ls_replicated_syncs(job),
                                         .comm = m->meeting};
-        if (options[b].batch && number >= 0)
+        if (options[b].batch)
             rows[b] = ls_slice_rows(job, &options[b]);
     }
     int first = rows[LS_TAIL] > rows[LS_FULL] ? LS_TAIL : LS_FULL;
     for (int i = 0; i < LS_BATCHES; i++) {
         int b = i ? LS_FULL + LS_TAIL - first : first;
         options[b].memory_of = i ? m->slice[first] : NULL;
-        if (options[b].batch && number >= 0)
-            LS_TRY(ls_slice_open(&options[b], &m->slice[b]));
         if (options[b].batch)
-            LS_TRY(ls_replica_finish(m->replica,
-                                     LS_PLANTED(tail_position) ? job->batch : options[b].batch,
-                                     &m->finish[b]));
+            LS_TRY(ls_slice_open(&options[b], &m->slice[b]));
     }
     return LS_OK;
 }
@@ -117,7 +111,7 @@ static ls_status open_member(const ls_replicated *run, int number, ls_member *m)
     m->slots = divided && job->microbatches > 0 ? slots_of(job, d, place) : 0;
     m->meeting = replica && run->meetings ? run->meetings[number] : NULL;
     LS_TRY(ls_replica_open(&options, &m->replica));
-    return ls_replicated_open_slices(job, replica ? d : -1, m);
+    return replica ? ls_replicated_open_slices(job, d, m) : LS_OK;
 }
 
 static ls_status open_shadow(const ls_replicated *run, int number)
@@ -185,10 +179,8 @@ static ls_replicated *replicated(ls_run *run)
 
 static void close_member(ls_member *m)
 {
-    for (int b = LS_BATCHES; b-- > 0;) {
-        ls_op_list_clear(&m->finish[b]);
+    for (int b = LS_BATCHES; b-- > 0;)
         ls_slice_close(m->slice[b]);
-    }
     ls_replica_close(m->replica);
 }
 

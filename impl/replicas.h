@@ -17,8 +17,7 @@ typedef struct ls_member {
     ls_replica *replica;
     ls_comm *meeting; /**< on which batch statistics are added up; NULL: nowhere else. Borrowed */
     int slots;        /**< pieces of a slice that are at work at once (slice.h); 0: one */
-    ls_slice *slice[LS_BATCHES];   /**< LS_TAIL: NULL where every batch is full */
-    ls_op_list finish[LS_BATCHES]; /**< the end of the step */
+    ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL where every batch is full */
 } ls_member;
 
 /** Embedded first in the run of steps. */
@@ -59,8 +58,7 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which);
  * also on failure. */
 ls_status ls_replicated_open(ls_replicated *run, const ls_job *job);
 
-/** Opens the two slices of replica `number`, counted over all processes, on `member`'s replica, and
- *  the ends of its steps; -1: these alone. */
+/** Opens the two slices of replica `number`, counted over all processes, on `member`'s replica. */
 ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *member);
 
 /** The most parts that the gradient and the loss of replica `number` of all processes come in. */

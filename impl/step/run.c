@@ -264,8 +264,6 @@ static void close_run(ls_run *run)
     ls_step_close(&me->before);
     ls_step_close(&me->after);
     ls_places_close(me);
-    for (size_t i = 0; i < me->update_count; i++)
-        ls_op_list_clear(&me->updates[i].ops);
     for (int l = 0; l < me->lane_count; l++) {
         if (me->lanes[l].own)
             ls_queue_close(me->lanes[l].queue);
@@ -275,7 +273,6 @@ static void close_run(ls_run *run)
         ls_group_close(me, &me->groups[g]);
     free(me->groups);
     ls_served_close_ends(me);
-    free(me->updates);
     free(me->lanes);
     free(me->component);
     free(me->place);

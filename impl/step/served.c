@@ -40,7 +40,7 @@ static ls_status open_server(ls_served *served, const ls_job *job, int k, ls_dev
     ls_ps_shard *shard = &served->servers[k].shard;
     const ls_status status = ls_ps_shard_open(job, &served->layout, k, device, shard);
     member->replica = shard->replica;
-    return status ? status : ls_replicated_open_slices(job, -1, member);
+    return status;
 }
 
 static ls_status open_member(ls_stepped *me, const ls_job *job, int m)

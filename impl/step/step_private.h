@@ -108,12 +108,6 @@ typedef struct ls_group {
     int *hosts;
 } ls_group;
 
-typedef struct ls_update_made {
-    int member;
-    ls_range range;
-    ls_op_list ops;
-} ls_update_made;
-
 /** What a model over several places needs beside its members. */
 typedef struct ls_divided {
     void **arrived; /**< [replicas, copies] gradients of copies, with their owners here */
@@ -141,8 +135,6 @@ struct ls_stepped {
     int component_count;
     ls_group *groups; /**< [group_count] by place, of those that reduce */
     int group_count;
-    ls_update_made *updates;
-    size_t update_count;
 };
 
 /** What ends of communicators have counted so far, of runs that this one goes on from, too. */

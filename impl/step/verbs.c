@@ -145,42 +145,26 @@ bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out
 
 /* ---- Updates --------------------------------------------------------------------------------- */
 
-/* The operations are made once for both steps. */
-static const ls_op_list *find_update(ls_step *s, int member, ls_range range)
-{
-    ls_stepped *run = s->run;
-    for (size_t i = 0; i < run->update_count; i++)
-        if (run->updates[i].member == member && run->updates[i].range.first == range.first &&
-            run->updates[i].range.count == range.count)
-            return &run->updates[i].ops;
-    run->updates = ls_step_grow(&s->status, run->updates, run->update_count, sizeof *run->updates);
-    if (s->status)
-        return NULL;
-    ls_update_made *made = &run->updates[run->update_count++];
-    *made = (ls_update_made){.member = member, .range = range};
-    ls_step_fail(s, ls_replica_update(ls_step_replica(s, member), ls_step_place(s, member, range),
-                                      range.count, &made->ops));
-    return &made->ops;
-}
-
 void ls_update(ls_step *s, int member, ls_range range)
 {
-    const bool here = ls_step_replica(s, member) != NULL && range.count;
-    const ls_op_list *ops = s->status || !here ? NULL : find_update(s, member, range);
-    if (!ops)
+    ls_replica *r = ls_step_replica(s, member);
+    ls_op_list ops = {0};
+    if (s->status || !r || !range.count)
         return;
-    ls_task_begin(s, "update", member, range);
-    ls_task_add_ops(s, ops);
-    ls_task_end(s);
+    const ls_status status =
+        ls_replica_update(r, ls_step_place(s, member, range), range.count, &ops);
+    ls_task_of(s, "update", member, range, &ops, status);
 }
 
 void ls_end(ls_step *s, int member)
 {
-    if (!ls_step_replica(s, member))
+    ls_replica *r = ls_step_replica(s, member);
+    const int which = LS_PLANTED(tail_position) ? LS_FULL : s->which;
+    ls_op_list ops = {0};
+    if (s->status || !r)
         return;
-    ls_task_begin(s, "end", member, nothing);
-    ls_task_add_ops(s, &ls_step_member(s, member)->finish[s->which]);
-    ls_task_end(s);
+    const ls_status status = ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), which), &ops);
+    ls_task_of(s, "end", member, nothing, &ops, status);
 }
 
 /* ---- Copies ---------------------------------------------------------------------------------- */

@@ -37,8 +37,7 @@ typedef struct ls_replicated {
     int all;      /**< these, and behind them where backward is held there, a shadow of each
                        replica: with its slice, on the holder's device, by its variables */
     ls_member *members;         /**< [all] */
-    ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
-    uint64_t steps[LS_BATCHES]; /**< put so far */
+    ls_comm **meetings; /**< [count] ends of a communicator for batch statistics; or NULL */
 } ls_replicated;
 
 /** Whether pieces of a batch go together and add up its statistics. */

@@ -16,8 +16,8 @@ enum { TAG = 0x706c };
 
 static uint64_t steps_of(const ls_run *run)
 {
-    const uint64_t *steps = ((const ls_replicated *)run)->steps;
-    return steps[LS_FULL] + steps[LS_TAIL];
+    const uint64_t *put = ((const ls_stepped *)run)->put;
+    return put[LS_FULL] + put[LS_TAIL];
 }
 
 /* Synchronous: each gradient of each shard is applied with the others of its step. */

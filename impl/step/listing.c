@@ -87,9 +87,9 @@ static ls_status say_step(const ls_names *n, const ls_step *s, FILE *out)
 static void say_title(const ls_step *s, FILE *out)
 {
     const ls_stepped *run = s->run;
-    if (s == &run->before)
+    if (s->kind == LS_BEFORE)
         fputs("\nOnce, before steps that are put together", out);
-    else if (s == &run->after)
+    else if (s->kind == LS_AFTER)
         fputs("\nOnce, after these", out);
     else
         fprintf(out, "\nA step of %lld samples%s%s",
@@ -125,11 +125,11 @@ ls_status ls_stepped_list(const ls_run *run, FILE *out)
     const ls_stepped *me = (const ls_stepped *)run;
     ls_names *names = NULL;
     LS_TRY(ls_names_open(me, &names));
-    ls_status status = list_step(names, &me->before, out);
+    ls_status status = list_step(names, &me->step[LS_BEFORE], out);
     for (int b = 0; b < LS_KINDS && !status; b++)
         status = list_step(names, &me->step[b], out);
     if (!status)
-        status = list_step(names, &me->after, out);
+        status = list_step(names, &me->step[LS_AFTER], out);
     ls_names_close(names);
     return status;
 }

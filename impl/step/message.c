@@ -177,7 +177,7 @@ void ls_serve(ls_step *s, int server)
     if (s->status || !ls_step_replica(s, server) || s->which != LS_FULL)
         return;
     const ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
-    ls_task_of_op(&s->run->before, "serve", server, nothing, op, status);
+    ls_task_of_op(&s->run->step[LS_BEFORE], "serve", server, nothing, op, status);
 }
 
 static bool speaks(const ls_step *s, int worker)
@@ -214,7 +214,7 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
         return;
     const ls_status status =
         ls_ps_say(&s->run->served->speakers[worker], ls_ps_rank(layout_of(s), server), kind, &ops);
-    ls_step *in = kind == LS_PS_BYE ? &s->run->after : s;
+    ls_step *in = kind == LS_PS_BYE ? &s->run->step[LS_AFTER] : s;
     ls_step_fail(in, status);
     ls_task *task = ls_task_begin(in, "say", s->run->served->ends[worker].lane, nothing);
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)

@@ -93,21 +93,13 @@ static void find_driver(ls_stepped *run, const ls_step *s)
     for (size_t t = 0; t < s->task_count; t++) {
         ls_component *c = &run->components[run->component[s->tasks[t].lane]];
         c->driver = s->tasks[t].lane;
-        if (s == &run->step[s->kind])
-            c->has[s->kind] = true;
+        c->has[s->kind] = true;
     }
 }
 
 static ls_status find_components(ls_stepped *run, int *parent)
 {
     const int lanes = run->lane_count;
-    const ls_step *const steps[] = {&run->before,
-                                    &run->after,
-                                    &run->step[LS_TAIL + LS_LAST],
-                                    &run->step[LS_FULL + LS_LAST],
-                                    &run->step[LS_TAIL],
-                                    &run->step[LS_FULL]};
-    const size_t count = sizeof steps / sizeof *steps;
     run->component = calloc((size_t)lanes + 1, sizeof *run->component);
     run->place = calloc((size_t)lanes + 1, sizeof *run->place);
     run->components = calloc((size_t)lanes + 1, sizeof *run->components);
@@ -115,9 +107,9 @@ static ls_status find_components(ls_stepped *run, int *parent)
         return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
     for (int l = 0; l < lanes; l++)
         run->component[l] = -1;
-    for (size_t i = 0; i < count; i++) {
-        join_lanes(steps[i], parent);
-        count_lanes(steps[i], run->component);
+    for (int kind = 0; kind < LS_STEPS; kind++) {
+        join_lanes(&run->step[kind], parent);
+        count_lanes(&run->step[kind], run->component);
     }
     for (int l = 0; l < lanes; l++)
         if (run->component[l] >= 0 && root(parent, l) == l)
@@ -127,8 +119,8 @@ static ls_status find_components(ls_stepped *run, int *parent)
             run->component[l] = run->component[root(parent, l)];
             run->place[l] = run->components[run->component[l]].lanes++;
         }
-    for (size_t i = 0; i < count; i++)
-        find_driver(run, steps[i]);
+    for (int kind = LS_STEPS; kind-- > 0;)
+        find_driver(run, &run->step[kind]);
     return LS_OK;
 }
 

@@ -73,19 +73,15 @@ static ls_status open_members(ls_stepped *me)
 
 static ls_status build_steps(ls_stepped *me)
 {
-    LS_TRY(ls_step_open(me, LS_FULL, &me->before));
-    LS_TRY(ls_step_open(me, LS_FULL, &me->after));
-    for (int kind = 0; kind < LS_KINDS; kind++) {
-        ls_step *s = &me->step[kind];
-        LS_TRY(ls_step_open(me, kind % LS_BATCHES, s));
-        s->kind = kind;
-        if (ls_replicated_batch(me->shared.base.job, s->which) &&
+    for (int kind = 0; kind < LS_STEPS; kind++)
+        LS_TRY(ls_step_open(me, kind, &me->step[kind]));
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        if (ls_replicated_batch(me->shared.base.job, kind % LS_BATCHES) &&
             (kind < LS_LAST || me->shared.base.job->period))
-            me->shared.base.strategy->build(s);
-        LS_TRY(s->status);
-    }
-    LS_TRY(me->before.status);
-    return me->after.status;
+            me->shared.base.strategy->build(&me->step[kind]);
+    for (int kind = 0; kind < LS_STEPS; kind++)
+        LS_TRY(me->step[kind].status);
+    return LS_OK;
 }
 
 /* Those of a place's own variables, of each. */
@@ -138,10 +134,9 @@ enum { REPLAYS_AHEAD = 128 };
  */
 static ls_status put(ls_stepped *me, int kind, uint64_t times)
 {
-    const bool turns = !me->before.task_count && !me->after.task_count;
+    const bool turns = !me->step[LS_BEFORE].task_count && !me->step[LS_AFTER].task_count;
     me->put[kind] += times;
     me->at += times;
-    me->shared.steps[kind % LS_BATCHES] += times;
     for (int c = 0; c < me->component_count && me->shared.base.job->capture; c++)
         if (me->components[c].program[kind])
             LS_TRY(ls_program_launch(me->components[c].program[kind], times));
@@ -203,9 +198,9 @@ static ls_status put_all(ls_stepped *me, int which, uint64_t times)
 static ls_status put_steps(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
-    LS_TRY(ls_step_put_apart(&me->before));
+    LS_TRY(ls_step_put_apart(&me->step[LS_BEFORE]));
     LS_TRY(put_all(me, tail ? LS_TAIL : LS_FULL, times));
-    return ls_step_put_apart(&me->after);
+    return ls_step_put_apart(&me->step[LS_AFTER]);
 }
 
 /* The members first: other lanes have nothing to wait for that these have not put. */
@@ -259,10 +254,8 @@ static void close_run(ls_run *run)
         for (int kind = LS_KINDS; kind-- > 0;)
             ls_program_close(me->components[c].program[kind]);
     ls_steps_close_events(me);
-    for (int kind = 0; kind < LS_KINDS; kind++)
+    for (int kind = 0; kind < LS_STEPS; kind++)
         ls_step_close(&me->step[kind]);
-    ls_step_close(&me->before);
-    ls_step_close(&me->after);
     ls_places_close(me);
     for (int l = 0; l < me->lane_count; l++) {
         if (me->lanes[l].own)

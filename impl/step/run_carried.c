@@ -62,7 +62,6 @@ ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
         if (me->shared.members[m].replica)
             LS_TRY(ls_replica_keep(me->shared.members[m].replica, carried));
     LS_TRY(ls_carry_value(carried, me->put, sizeof me->put));
-    LS_TRY(ls_carry_value(carried, me->shared.steps, sizeof me->shared.steps));
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
     if (carried->gives)
         me->counted = counted;

@@ -131,11 +131,12 @@ ls_task *ls_task_of_op(ls_step *s, const char *verb, int lane, ls_range range, l
     return ls_task_of(s, verb, lane, range, &ops, status);
 }
 
-ls_status ls_step_open(ls_stepped *run, int which, ls_step *s)
+ls_status ls_step_open(ls_stepped *run, int kind, ls_step *s)
 {
     const size_t members = (size_t)run->lane_count;
     s->run = run;
-    s->which = which;
+    s->kind = kind;
+    s->which = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL;
     s->said = calloc(members, sizeof *s->said);
     s->pass = calloc(members, sizeof(bool *));
     return s->said && s->pass ? LS_OK : ls_fail_memory("step", members * sizeof *s->said);

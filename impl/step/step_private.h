@@ -10,8 +10,10 @@
 typedef struct ls_stepped ls_stepped;
 
 /** Kinds of steps: of a full batch or an epoch's last one; where steps have a period, plus
- *  LS_LAST: the last one of it. */
+ *  LS_LAST: the last one of it. Then what is put once before, or after, steps that are put
+ *  together. */
 enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
+enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
 typedef struct ls_served ls_served;
 
 /** A queue, and what is put on it. */
@@ -50,7 +52,7 @@ typedef struct ls_task {
 struct ls_step {
     ls_stepped *run;
     int which; /**< LS_FULL or LS_TAIL */
-    int kind;  /**< that, and LS_LAST */
+    int kind;  /**< its number in the run */
     ls_status status;
     ls_task *tasks;
     size_t task_count;
@@ -75,7 +77,7 @@ struct ls_step {
 typedef struct ls_component {
     int driver; /**< the lane of its last task, which begins and ends its step */
     int lanes;
-    bool has[LS_KINDS]; /**< tasks in that step */
+    bool has[LS_STEPS]; /**< tasks in that step */
     ls_event *begun;
     ls_program *program[LS_KINDS];
 } ls_component;
@@ -120,13 +122,12 @@ struct ls_stepped {
     ls_replicated shared; /**< members and their slices */
     ls_divided places;
     ls_served *served; /**< NULL: members have variables of their own */
-    ls_step step[LS_KINDS];
+    ls_step step[LS_STEPS];
     uint64_t at;            /**< number of the step that is put next */
     uint64_t put[LS_KINDS]; /**< steps so far */
     uint64_t profiled;      /**< steps that the lanes' logs have room for; 0: none are kept */
     uint64_t profiled_from; /**< `at` when that began */
     ls_traffic counted;     /**< by ends of communicators of the runs that this one goes on from */
-    ls_step before, after;  /**< what is put once before, or after, steps that are put together */
     ls_lane *lanes;         /**< [lane_count] the members' first, in order */
     int lane_count;
     int *component; /**< [lane_count]; -1: it has no tasks */
@@ -185,7 +186,7 @@ void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts
 /** A copy by a lane, counted where devices differ. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
 /** An empty step; to be closed also on failure. */
-ls_status ls_step_open(ls_stepped *run, int which, ls_step *step);
+ls_status ls_step_open(ls_stepped *run, int kind, ls_step *step);
 /** Frees what a step holds. */
 void ls_step_close(ls_step *step);
 

@@ -10,15 +10,6 @@
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-enum { KINDS = 4 }; /* before, full, a period's last, after */
-
-static const ls_step *step_of(const ls_stepped *run, int kind)
-{
-    const ls_step *const steps[KINDS] = {&run->before, &run->step[LS_FULL],
-                                         &run->step[LS_FULL + LS_LAST], &run->after};
-    return steps[kind];
-}
-
 static void give(ls_tracing *w, const ls_given *one)
 {
     ls_given_list *list = &w->given[one->task->lane];
@@ -61,7 +52,7 @@ static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, in
 
 static void give_step(ls_tracing *w, int kind, int32_t number)
 {
-    const ls_step *s = step_of(w->run, kind);
+    const ls_step *s = &w->run->step[kind];
     for (size_t t = 0; t < s->task_count; t++)
         give_task(w, s, t, w->tasks, number);
     for (size_t t = 0; t < s->task_count; t++) {
@@ -77,12 +68,12 @@ static void list_steps(ls_tracing *w)
     const uint64_t period = (uint64_t)run->shared.base.job->period;
     for (int l = 0; l < run->lane_count; l++)
         w->given[l] = (ls_given_list){.ended = -1, .verb = "a queue"};
-    give_step(w, 0, -1);
+    give_step(w, LS_BEFORE, -1);
     for (uint64_t i = 0; i < run->profiled; i++) {
         const bool last = period && (run->profiled_from + i) % period == period - 1;
-        give_step(w, last ? 2 : 1, (int32_t)i);
+        give_step(w, last ? LS_FULL + LS_LAST : LS_FULL, (int32_t)i);
     }
-    give_step(w, 3, -1);
+    give_step(w, LS_AFTER, -1);
     w->last = malloc((w->tasks + 1) * sizeof *w->last);
     if (!w->last)
         w->status = ls_fail_memory("trace", w->tasks * sizeof *w->last);
@@ -255,8 +246,8 @@ void ls_tracing_close(ls_tracing *w)
 static size_t count_stretches(const ls_stepped *run, int lane)
 {
     size_t most = 0;
-    for (int k = 0; k < KINDS; k++) {
-        const ls_step *s = step_of(run, k);
+    for (int k = 0; k < LS_STEPS; k++) {
+        const ls_step *s = &run->step[k];
         size_t count = 0;
         for (size_t t = 0; t < s->task_count; t++)
             if (s->tasks[t].lane == lane)

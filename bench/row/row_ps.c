@@ -26,7 +26,7 @@ static json_t *server_loads(const ls_trial *trial)
 {
     json_t *loads = json_array();
     for (size_t i = 0; i < trial->server_count; i++) {
-        const ls_server_load *s = &trial->servers[i];
+        const ls_ps_server *s = &trial->servers[i];
         json_t *load = json_pack("{s:s,s:I,s:f}", "device", s->device, "bytes",
                                  (json_int_t)s->bytes, "busy", s->busy);
         if (s->steps) {

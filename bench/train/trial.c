@@ -372,16 +372,15 @@ static ls_status check_traffic(ls_trial *trial)
 static ls_status list_servers(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
-    trial->server_count = ls_ps_report_servers(run);
+    ls_ps_server server;
+    trial->server_count = 0;
+    while (ls_ps_report_server(run, trial->server_count, &server))
+        trial->server_count++;
     trial->servers = calloc(trial->server_count + 1, sizeof *trial->servers);
     if (!trial->servers)
         return ls_fail_memory("trial", trial->server_count * sizeof *trial->servers);
-    for (size_t s = 0; s < trial->server_count; s++) {
-        const ls_device *device;
-        trial->servers[s].bytes = ls_ps_report_bytes(run, s, &device);
-        trial->servers[s].device = ls_device_describe(device)->text;
-        trial->servers[s].received = ls_ps_report_received(run, s, &trial->servers[s].steps);
-    }
+    for (size_t s = 0; s < trial->server_count; s++)
+        ls_ps_report_server(run, s, &trial->servers[s]);
     return LS_OK;
 }
 

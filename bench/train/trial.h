@@ -18,15 +18,6 @@
 
 #include <stdbool.h>
 
-/** What a parameter server holds, and how busy it is. */
-typedef struct ls_server_load {
-    const char *device;   /**< its name */
-    size_t bytes;         /**< of variables */
-    double busy;          /**< share of its time that it did not wait */
-    ls_received received; /**< of gradients, in `steps` steps */
-    uint64_t steps;       /**< 0: not counted */
-} ls_server_load;
-
 /** What a device that trains does with the mean step, in ms. */
 typedef struct ls_device_load {
     double busy_ms, wait_ms; /**< all but waiting for others (a delay on purpose is none); that.
@@ -85,7 +76,7 @@ typedef struct ls_trial {
     const char *record;            /**< file for what servers did; NULL: none */
     ls_ps_report report;           /**< of parameter servers, when the last step was done */
     ls_ps_report warm_report;      /**< the same, when the warm-up was */
-    ls_server_load *servers;       /**< [server_count] of this process */
+    ls_ps_server *servers;         /**< [server_count] of this process */
     size_t server_count;
     ls_growth growth;              /**< of memory, in the timed steps */
     ls_progress *progress;         /**< the command's */

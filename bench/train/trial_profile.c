@@ -161,8 +161,10 @@ ls_status ls_trial_profile(ls_trial *trial)
     status = take_rounds(&p, rounds, p.steps / rounds);
     if (!status)
         measure_parts(&p);
+    ls_ps_server server;
     for (size_t s = 0; s < trial->server_count && !status; s++)
-        trial->servers[s].busy = ls_ps_report_busy(session->run, s);
+        if (ls_ps_report_server(session->run, s, &server))
+            trial->servers[s].busy = server.busy;
     free(memory);
     free(sums);
     return status;

@@ -19,12 +19,6 @@ int ls_ps_worker_on(const ls_job *job, int index)
     return rank < job->ps.servers ? -1 : rank - job->ps.servers;
 }
 
-ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member)
-{
-    return (size_t)member->device == job->device_count ? job->variable_device
-                                                       : job->devices[member->device];
-}
-
 ls_status ls_ps_refuse_arrival(const char *comm)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--comm",
@@ -35,43 +29,40 @@ ls_status ls_ps_refuse_arrival(const char *comm)
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
-static void add_member(ls_ps_layout *l, bool server, int process, int device)
+/* The rank that it is on; in one process, the device. */
+static int host_of(const ls_job *job, const ls_ps_layout *l, int member)
 {
-    int *number = server ? &l->servers : &l->workers;
-    (server ? l->server_rank : l->worker_rank)[*number] = l->member_count;
-    l->members[l->member_count++] = (ls_ps_member){server, (*number)++, process, device};
+    if (member >= l->workers)
+        return member - l->workers;
+    return member + (job->ps.ranks == 1 || job->ps.colocate ? 0 : l->servers);
 }
 
-/* Ranks in order; of a rank that serves and works, the server first. */
-static void list_members(const ls_job *job, ls_ps_layout *l)
+int ls_ps_rank(const ls_job *job, const ls_ps_layout *l, int member)
 {
-    const ls_ps_options *o = &job->ps;
-    const int devices = (int)job->device_count;
-    if (o->ranks == 1)
-        add_member(l, true, 0, devices);
-    for (int r = 0; r < (o->ranks == 1 ? devices : o->ranks); r++) {
-        const int process = job->comm ? r : 0, device = job->comm ? 0 : r;
-        const bool serves = o->ranks > 1 && r < o->servers;
-        if (serves)
-            add_member(l, true, process, device);
-        if (!serves || o->colocate)
-            add_member(l, false, process, device);
-    }
+    const int host = host_of(job, l, member);
+    if (member >= l->workers) /* behind the workers of ranks before */
+        return job->ps.colocate ? 2 * host : host;
+    return member + (host < l->servers ? host + 1 : l->servers);
+}
+
+int ls_ps_process(const ls_job *job, const ls_ps_layout *l, int member)
+{
+    return job->comm ? host_of(job, l, member) : 0;
 }
 
 /* The variable device may be that of a worker. */
-static const ls_device *device_of(const ls_job *job, const ls_ps_member *m)
+ls_device *ls_ps_device(const ls_job *job, const ls_ps_layout *l, int member)
 {
-    return m->process == ls_job_process(job) ? ls_ps_device(job, m) : NULL;
+    if (member >= l->workers && job->ps.ranks == 1)
+        return job->variable_device;
+    return job->devices[job->comm ? 0 : host_of(job, l, member)];
 }
 
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *l, int server, int worker)
 {
-    const ls_ps_member *s = &l->members[l->server_rank[server]];
-    const ls_ps_member *w = &l->members[l->worker_rank[worker]];
-    if (s->process != w->process)
-        return false;
-    return job->comm ? s->device == w->device : device_of(job, s) == device_of(job, w);
+    const int member = l->workers + server;
+    return ls_ps_process(job, l, member) == ls_ps_process(job, l, worker) &&
+           (job->comm || ls_ps_device(job, l, member) == ls_ps_device(job, l, worker));
 }
 
 /* ---- Shards --------------------------------------------------------------------------------- */
@@ -147,18 +138,16 @@ static void cut_by_buckets(const ls_buckets *buckets, ls_ps_layout *l)
 ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *l)
 {
     const ls_variables *variables = &job->model->graph->variables;
-    const size_t ranks = (size_t)job->ps.ranks + job->device_count;
-    const size_t ranges = variables->count + (size_t)job->ps.servers;
-    *l = (ls_ps_layout){.members = calloc(2 * ranks, sizeof *l->members),
-                        .server_rank = calloc(ranks, sizeof *l->server_rank),
-                        .worker_rank = calloc(ranks, sizeof *l->worker_rank),
-                        .elements = calloc(ranks, sizeof *l->elements),
+    const int devices = (int)job->device_count, servers = job->ps.ranks == 1 ? 1 : job->ps.servers;
+    const size_t ranges = variables->count + (size_t)servers;
+    *l = (ls_ps_layout){.servers = servers,
+                        .workers =
+                            ls_ps_workers(&job->ps, job->ps.ranks == 1 ? devices : job->ps.ranks),
+                        .elements = calloc((size_t)servers, sizeof *l->elements),
                         .ranges = calloc(ranges, sizeof *l->ranges),
                         .pushed = calloc(ranges * buckets->count, sizeof *l->pushed)};
-    if (!l->members || !l->server_rank || !l->worker_rank || !l->elements || !l->ranges ||
-        !l->pushed)
+    if (!l->elements || !l->ranges || !l->pushed)
         return ls_fail_memory("ps", ranges * buckets->count * sizeof *l->pushed);
-    list_members(job, l);
     if (job->ps.by_variable)
         LS_TRY(shard_by_variable(variables, l));
     else
@@ -169,9 +158,6 @@ ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_
 
 void ls_ps_layout_close(ls_ps_layout *l)
 {
-    free(l->members);
-    free(l->server_rank);
-    free(l->worker_rank);
     free(l->elements);
     free(l->ranges);
     free(l->pushed);

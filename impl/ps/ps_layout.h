@@ -14,14 +14,6 @@
 #include "impl/buckets.h"
 #include "impl/job.h"
 
-/** An end of the communicator, in the order of its ranks. */
-typedef struct ls_ps_member {
-    bool server;
-    int number;  /**< among servers, or among workers */
-    int process; /**< whose device it is on */
-    int device;  /**< of that process; its device_count: the variable device */
-} ls_ps_member;
-
 /** A range of a server's shard; a shard's ranges lie one after the other. */
 typedef struct ls_ps_range {
     int server;
@@ -30,23 +22,13 @@ typedef struct ls_ps_range {
 } ls_ps_range;
 
 typedef struct ls_ps_layout {
-    int servers, workers;
-    ls_ps_member *members; /**< [member_count] */
-    int member_count;
-    int *server_rank, *worker_rank; /**< [servers], [workers] in the communicator */
-    ls_ps_range *ranges;            /**< of all servers, by place in the flat buffer: pulled */
+    int servers, workers; /**< members of a run: worker w is number w, server k workers + k */
+    ls_ps_range *ranges;  /**< of all servers, by place in the flat buffer: pulled */
     size_t range_count;
     ls_ps_range *pushed; /**< the same, cut by buckets, in the order of these */
     size_t pushed_count;
     size_t *elements; /**< [servers] of each shard */
 } ls_ps_layout;
-
-/** Rank of a run's member: worker w is number w, server k number workers + k. */
-static inline int ls_ps_rank(const ls_ps_layout *layout, int member)
-{
-    return member < layout->workers ? layout->worker_rank[member]
-                                    : layout->server_rank[member - layout->workers];
-}
 
 /** Workers of a job on so many devices of all ranks together. */
 int ls_ps_workers(const ls_ps_options *options, int all_devices);
@@ -58,11 +40,16 @@ void ls_ps_layout_close(ls_ps_layout *layout);
 /** Why servers that do not wait for all workers cannot use a communicator. */
 ls_status ls_ps_refuse_arrival(const char *comm);
 
+/** A member's rank in the communicator: as devices are, and the server first where one serves and
+ *  works. */
+int ls_ps_rank(const ls_job *job, const ls_ps_layout *layout, int member);
+
+/** The process that it is on; in that one, its device. */
+int ls_ps_process(const ls_job *job, const ls_ps_layout *layout, int member);
+ls_device *ls_ps_device(const ls_job *job, const ls_ps_layout *layout, int member);
+
 /** Whether the two are on one device, so that what they tell each other crosses no border. */
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
 
 /** Number of the worker on device `index` of this process; -1: none works there. */
 int ls_ps_worker_on(const ls_job *job, int index);
-
-/** Device number `device` of a member of this process. */
-ls_device *ls_ps_device(const ls_job *job, const ls_ps_member *member);

@@ -32,72 +32,63 @@ static void all_together(const ls_run *run, ls_ps_report *out)
     out->staleness = out->lead;
 }
 
+static void join(ls_ps_report *sum, const ls_ps_histogram *lead, const ls_ps_histogram *staleness,
+                 uint64_t dropped)
+{
+    ls_ps_histogram_join(&sum->lead, lead);
+    ls_ps_histogram_join(&sum->staleness, staleness);
+    sum->dropped += dropped;
+}
+
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
 {
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
-    const size_t processes = comm ? (size_t)comm->size : 1;
+    const size_t processes = (size_t)ls_job_processes(run->job);
     ls_ps_report mine = {0}, *all = calloc(processes, sizeof *all);
     ls_status status = all ? LS_OK : ls_fail_memory("ps", processes * sizeof *all);
-    for (int s = 0; s < me->layout.servers; s++) {
-        ls_ps_histogram_join(&mine.lead, &me->servers[s].serving.lead);
-        ls_ps_histogram_join(&mine.staleness, &me->servers[s].serving.staleness);
-        mine.dropped += me->servers[s].serving.dropped;
-    }
+    for (int k = 0; k < me->server_count; k++)
+        join(&mine, &me->servers[k].serving.lead, &me->servers[k].serving.staleness,
+             me->servers[k].serving.dropped);
     status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
-    for (size_t p = 0; p < processes && !status; p++) {
-        ls_ps_histogram_join(&out->lead, &all[p].lead);
-        ls_ps_histogram_join(&out->staleness, &all[p].staleness);
-        out->dropped += all[p].dropped;
-    }
+    for (size_t p = 0; p < processes && !status; p++)
+        join(out, &all[p].lead, &all[p].staleness, all[p].dropped);
     free(all);
     if (!ls_ps_by_arrival(&run->job->ps)) /* all of a step at once: nobody is ahead */
         all_together(run, out);
     return status;
 }
 
-size_t ls_ps_report_servers(const ls_run *run)
+static double busy_share(const ls_time_profile *times)
 {
-    size_t count = 0;
-    while (ls_served_here(ls_served_of(run), count))
-        count++;
-    return count;
-}
-
-static int member_of(const ls_run *run, size_t index)
-{
-    const ls_served *me = ls_served_of(run);
-    return me->layout.workers + ls_served_here(me, index)->shard.server;
-}
-
-size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **device)
-{
-    const ls_replica *shard = ls_served_here(ls_served_of(run), index)->shard.replica;
-    *device = shard->device;
-    return shard->elements * sizeof(float);
-}
-
-ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps)
-{
-    const ls_comm *comm = ls_served_of(run)->ends[member_of(run, index)].comm;
-    const bool counted = comm->backend->received != NULL;
-    *steps = counted ? steps_of(run) : 0;
-    ls_received all = ls_served_here(ls_served_of(run), index)->received;
-    const ls_received now = counted ? comm->backend->received(comm) : (ls_received){0};
-    all.bytes += now.bytes;
-    all.copied += now.copied;
-    return all;
-}
-
-double ls_ps_report_busy(const ls_run *run, size_t index)
-{
-    const ls_time_profile *times = &((const ls_stepped *)run)->lanes[member_of(run, index)].times;
     double all = 0;
     for (int use = 0; use < LS_TIME_USES; use++)
         all += (double)times->ns[use];
     const double rest = (double)(times->ns[LS_TIME_WAIT] + times->ns[LS_TIME_IDLE]);
     return all > 0 ? 1 - rest / all : 0;
+}
+
+bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
+{
+    const ls_served *me = ls_served_of(run);
+    if (index >= (size_t)me->server_count)
+        return false;
+    const ls_served_server *server = &me->servers[index];
+    const ls_replica *shard = server->shard.replica;
+    const int member = me->layout.workers + server->shard.server;
+    const ls_comm *comm = me->ends[member].comm;
+    *out = (ls_ps_server){.device = ls_device_describe(shard->device)->text,
+                          .bytes = shard->elements * sizeof(float),
+                          .received = server->received,
+                          .busy = busy_share(&((const ls_stepped *)run)->lanes[member].times)};
+    if (comm->backend->received) {
+        const ls_received now = comm->backend->received(comm);
+        out->received.bytes += now.bytes;
+        out->received.copied += now.copied;
+        out->steps = steps_of(run);
+    }
+    return true;
 }
 
 /* ---- The record -------------------------------------------------------------------------------
@@ -138,33 +129,29 @@ static void write_log(FILE *file, int server, const ls_ps_event *events, log_siz
         fprintf(file, "%d lost %llu\n", server, (unsigned long long)size.lost);
 }
 
-static int process_of(const ls_served *me, int server)
+/* Server k is in process k, or all are in one. Process 0 has the file and room before any sends:
+ * what nobody takes would be taken for another's. */
+static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
+                            ls_ps_event *room)
 {
-    return me->layout.members[me->layout.server_rank[server]].process;
-}
-
-/* One server's log, from its process to process 0, which has room for it, and writes it. */
-static ls_status bring_log(const ls_served *me, ls_comm *comm, int number, log_size size,
-                           ls_ps_event *room, FILE *file)
-{
-    const ls_served_server *server = &me->servers[number];
-    const ls_ps_event *events = server->shard.replica ? server->serving.log.events : NULL;
-    const size_t bytes = size.count * sizeof *room;
-    if (comm && comm->rank > 0)
-        return events ? comm->backend->send(comm, 0, TAG, events, bytes) : LS_OK;
-    if (!events) {
-        LS_TRY(comm->backend->receive(comm, process_of(me, number), TAG, room, bytes));
+    for (int s = 0; s < me->layout.servers; s++) {
+        const bool here = me->server_count && (!comm || comm->rank == s);
+        const ls_ps_event *events = here ? me->servers[s - me->first].serving.log.events : room;
+        const size_t bytes = sizes[s].count * sizeof *room;
+        if (here && comm && s)
+            LS_TRY(comm->backend->send(comm, 0, TAG, events, bytes));
+        if (!file)
+            continue;
+        if (!here)
+            LS_TRY(comm->backend->receive(comm, s, TAG, room, bytes));
+        write_log(file, s, events, sizes[s]);
     }
-    write_log(file, number, events ? events : room, size);
     return LS_OK;
 }
 
-/* Process 0 has the file and room before any sends: what nobody takes would be taken for
- * another's. */
 static ls_status write_record(const ls_served *me, ls_comm *comm, const char *path,
                               const log_size *sizes)
 {
-    const bool writes = !comm || comm->rank == 0;
     const int servers = me->layout.servers;
     FILE *file = NULL;
     ls_ps_event *room = NULL;
@@ -172,13 +159,13 @@ static ls_status write_record(const ls_served *me, ls_comm *comm, const char *pa
     for (int s = 0; s < servers; s++)
         most = sizes[s].count > most ? sizes[s].count : most;
     ls_status status = LS_OK;
-    if (writes && !(room = calloc(most + 1, sizeof *room)))
-        status = ls_fail_memory("ps", most * sizeof *room);
-    else if (writes)
-        status = open_record(path, &file);
+    if (!comm || comm->rank == 0) {
+        room = calloc(most + 1, sizeof *room);
+        status = room ? open_record(path, &file) : ls_fail_memory("ps", most * sizeof *room);
+    }
     status = ls_comm_agree(comm, status);
-    for (int s = 0; s < servers && !status; s++)
-        status = bring_log(me, comm, s, sizes[s], room, file);
+    if (!status)
+        status = write_logs(me, file, comm, sizes, room);
     free(room);
     if (file)
         status = ls_status_first(status, close_record(path, file));
@@ -189,14 +176,15 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
 {
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
-    const size_t n = (size_t)me->layout.servers, processes = comm ? (size_t)comm->size : 1;
+    const size_t n = (size_t)me->layout.servers, processes = (size_t)ls_job_processes(run->job);
     log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
     ls_status status = mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
-    for (size_t s = 0; s < n && !status; s++)
-        mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
+    for (int k = 0; k < me->server_count && !status; k++)
+        mine[me->first + k] =
+            (log_size){me->servers[k].serving.log.count, me->servers[k].serving.log.lost};
     status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
     for (size_t s = 0; s < n && !status; s++)
-        mine[s] = all[(size_t)process_of(me, (int)s) * n + s];
+        mine[s] = all[(comm ? s : 0) * n + s];
     if (!status)
         status = ls_comm_agree(comm, write_record(me, comm, path, mine));
     free(mine);

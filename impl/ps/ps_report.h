@@ -18,19 +18,18 @@ typedef struct ls_ps_report {
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out);
 
-/** Servers of this process. */
-size_t ls_ps_report_servers(const ls_run *run);
+/** A server of this process. */
+typedef struct ls_ps_server {
+    const char *device;   /**< its name */
+    size_t bytes;         /**< of variables that it holds */
+    ls_received received; /**< gradients from other devices, and those that it only moved from one
+                               place of its own to another, for the worker on it; ... */
+    uint64_t steps;       /**< ... in so many steps, all that were put; 0: not counted */
+    double busy;          /**< share of its time that it did not wait, while profiled last */
+} ls_ps_server;
 
-/** Bytes of variables that server `index` of this process holds, and where. */
-size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **device);
-
-/** Bytes of gradients that it received from other devices, and that it only moved from one place of
- *  its own to another, for the worker on it; in `steps` steps, all that were put. 0: not counted.
- */
-ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps);
-
-/** Share of its time that it did not wait, while the run was profiled last. */
-double ls_ps_report_busy(const ls_run *run, size_t index);
+/** Number `index` of them. False: there are no more. */
+bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 
 /** Writes what each server did since the load, in its order, a line each thing: server, what,
  *  worker. Process 0 writes; all have the same success. LS_CODE_MISSING where it cannot. */

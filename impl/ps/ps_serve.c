@@ -175,7 +175,7 @@ static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange
 static ls_status open_worker(ls_ps_serving *s, int w)
 {
     const ls_replica *r = s->shard->replica;
-    const int rank = s->shard->layout->worker_rank[w];
+    const int rank = ls_ps_rank(s->job, s->shard->layout, w);
     ls_exchange from = {.to = -1, .from = rank, .receive = r->gradients};
     LS_TRY(build_exchanges(s, w, (ls_exchange){.to = rank, .send = r->parameters, .from = -1},
                            &s->send[w]));

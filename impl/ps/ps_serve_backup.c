@@ -59,8 +59,9 @@ static ls_status answer(ls_ps_serving *s, ls_queue *queue)
         if (!clock->waits || clock->asked > s->version)
             continue;
         clock->waits = false;
-        LS_TRY(s->control->backend->send(s->control, s->shard->layout->worker_rank[w], LS_PS_ANSWER,
-                                         &s->version, sizeof s->version));
+        const int rank = ls_ps_rank(s->job, s->shard->layout, w);
+        LS_TRY(s->control->backend->send(s->control, rank, LS_PS_ANSWER, &s->version,
+                                         sizeof s->version));
         if (clock->asked < s->version)
             continue;
         ls_ps_log_note(&s->log, w, LS_PS_PULL);

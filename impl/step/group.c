@@ -60,7 +60,6 @@ static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
     const ls_job *job = run->shared.base.job;
     const ls_comm *comm = g->comms[i];
     size_t most = 0;
-    void *memory;
     for (int which = 0; which < LS_BATCHES && job->allreduce->scratch; which++) {
         const int64_t batch = ls_replicated_batch(job, which);
         for (size_t b = 0; b < g->buckets.count && batch; b++) {
@@ -70,13 +69,9 @@ static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
             most = need > most ? need : most;
         }
     }
-    g->ends[i].scratch_elements = most;
-    if (!most)
-        return LS_OK;
-    LS_TRY(ls_device_allocate(run->shared.members[g->ends[i].member].replica->device,
-                              LS_MEMORY_COMMUNICATION, most * sizeof(float), &memory));
-    g->ends[i].scratch = memory;
-    return LS_OK;
+    return most ? ls_held_take(run, g->members[i], "scratch", most * sizeof(float),
+                               &g->ends[i].scratch)
+                : LS_OK;
 }
 
 static ls_status open_members(ls_stepped *run, ls_group *g)
@@ -85,58 +80,43 @@ static ls_status open_members(ls_stepped *run, ls_group *g)
     if (algorithm->check && g->count)
         LS_TRY(algorithm->check(g->comms[0]));
     for (int i = 0; i < g->count; i++) {
-        LS_TRY(ls_lane_open(run, g->ends[i].member, "communication", run->shared.base.job->overlap,
+        g->comms[i]->layout = g->layout;
+        LS_TRY(ls_lane_open(run, g->members[i], "communication", run->shared.base.job->overlap,
                             &g->ends[i].lane));
         LS_TRY(take_scratch(run, g, i));
     }
     return LS_OK;
 }
 
-/* With the devices of the members, for the caller to free. */
-static ls_status prepare(const ls_stepped *run, const ls_group_options *o, ls_group *g,
-                         ls_device ***devices)
+static ls_status prepare(const ls_group_options *o, ls_group *g)
 {
-    const ls_job *job = run->shared.base.job;
-    const size_t most = job->device_count + 1;
+    const size_t most = o->job->device_count + 1;
     LS_TRY(ls_group_buckets(o, &g->buckets));
-    *devices = calloc(most, sizeof **devices);
+    g->members = calloc(most, sizeof *g->members);
     g->ends = calloc(most, sizeof *g->ends);
     g->comms = calloc(most, sizeof *g->comms);
     g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
-    if (!*devices || !g->ends || !g->comms || !g->hosts)
+    if (!g->members || !g->ends || !g->comms || !g->hosts)
         return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
-    for (size_t i = 0; i < job->device_count; i++) {
-        if (ls_job_place_of(job, i) != o->place)
-            continue;
-        (*devices)[g->member_count] = job->devices[i];
-        g->ends[g->member_count++].member = (int)i;
-    }
+    for (size_t i = 0; i < o->job->device_count && g->buckets.count; i++)
+        if (ls_job_place_of(o->job, i) == o->place)
+            g->members[g->count++] = (int)i;
     g->layout = ls_group_layout(o, g->hosts, &g->spread);
     return LS_OK;
 }
 
 ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
 {
-    ls_device **devices = NULL;
-    ls_status status = ls_job_agree(o->job, prepare(run, o, g, &devices));
-    const bool any = !status && g->buckets.count;
-    if (any)
-        status = ls_comm_open(o->job->transport, o->job->comm, devices, g->member_count, g->comms);
-    for (; any && !status && g->count < g->member_count; g->count++)
-        g->comms[g->count]->layout = g->layout;
-    free(devices);
-    LS_TRY(status);
-    return any ? ls_job_agree(o->job, open_members(run, g)) : LS_OK;
+    LS_TRY(ls_job_agree(o->job, prepare(o, g)));
+    if (!g->buckets.count)
+        return LS_OK;
+    LS_TRY(ls_held_connect(run, g->members, g->count, true, g->comms));
+    return ls_job_agree(o->job, open_members(run, g));
 }
 
-void ls_group_close(ls_stepped *run, ls_group *g)
+void ls_group_close(ls_group *g)
 {
-    for (int i = 0; i < g->count; i++) {
-        if (g->ends[i].scratch)
-            ls_device_release(run->shared.members[g->ends[i].member].replica->device,
-                              g->ends[i].scratch);
-        ls_comm_close(g->comms[i]);
-    }
+    free(g->members);
     free(g->comms);
     free(g->ends);
     free(g->hosts);
@@ -150,7 +130,7 @@ static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_rang
                        ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_slice *slice = ls_step_member(s, g->ends[i].member)->slice[s->which];
+    const ls_slice *slice = ls_step_member(s, g->members[i])->slice[s->which];
     float *sums[LS_REPLICA_LOSSES];
     ls_allreduce_args args = {
         .data = (float *)flat + range.first, .count = range.count, .scratch = g->ends[i].scratch};
@@ -191,7 +171,7 @@ static void say_parts(ls_step *s, const ls_group *g, ls_range range, bool parame
 {
     const int call = g->count && ls_comm_is_joint(g->comms[0]) ? s->calls++ : -1;
     for (int i = 0; i < g->count && !s->status; i++) {
-        const ls_replica *r = ls_step_replica(s, g->ends[i].member);
+        const ls_replica *r = ls_step_replica(s, g->members[i]);
         say_part(s, g, i, parameters ? r->parameters : r->gradients, range, call);
     }
 }
@@ -202,8 +182,8 @@ void ls_all_reduce(ls_step *s, int place, int b)
     const ls_range range = ls_bucket(s, place, b);
     for (int i = 0; i < g->count && !s->status; i++)
         if (!ls_step_job(s)->exact &&
-            !ls_slice_sums(ls_step_member(s, g->ends[i].member)->slice[s->which]))
-            say_zeros(s, g->ends[i].member, range);
+            !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->which]))
+            say_zeros(s, g->members[i], range);
     say_parts(s, g, range, false);
 }
 
@@ -227,7 +207,7 @@ void ls_average(ls_step *s, int place, int b)
     const ls_range range = ls_bucket(s, place, b);
     say_parts(s, g, range, true);
     for (int i = 0; i < g->count && !s->status; i++)
-        say_quotient(s, g->ends[i].member, range, ls_job_replicas(ls_step_job(s)));
+        say_quotient(s, g->members[i], range, ls_job_replicas(ls_step_job(s)));
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)

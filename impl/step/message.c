@@ -30,7 +30,8 @@ static int number_of(const ls_step *s, int server)
 
 static ls_served_server *server_at(const ls_step *s, int server)
 {
-    return &s->run->served->servers[number_of(s, server)];
+    const ls_served *served = s->run->served;
+    return &served->servers[number_of(s, server) - served->first];
 }
 
 bool ls_shard_range(const ls_step *s, int server, size_t i, ls_range *out)
@@ -86,9 +87,8 @@ static void *arrival(ls_step *s, int server, size_t sum)
         at->arrivals =
             ls_step_grow(&s->status, at->arrivals, at->arrival_count, sizeof *at->arrivals);
         if (!s->status)
-            ls_step_fail(s, ls_device_allocate(r->device, LS_MEMORY_COMMUNICATION,
-                                               r->elements * sizeof(float),
-                                               &at->arrivals[at->arrival_count]));
+            ls_step_fail(s, ls_held_take(s->run, server, "arrivals", r->elements * sizeof(float),
+                                         &at->arrivals[at->arrival_count]));
         at->arrival_count += !s->status;
     }
     return s->status ? NULL : sum ? at->arrivals[sum - 1] : r->gradients;
@@ -153,13 +153,13 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
     const size_t count = to.bytes / sizeof(float);
     const bool inside = !ls_apart(s, to.member, from.member);
     const int call = served->comms[0] && ls_comm_is_joint(served->comms[0]) ? s->calls++ : -1;
-    const ls_exchange send = {.to = ls_ps_rank(layout_of(s), to.member),
+    const ls_exchange send = {.to = ls_ps_rank(ls_step_job(s), layout_of(s), to.member),
                               .send = from.memory,
                               .send_count = count,
                               .from = -1,
                               .inside = inside};
     const ls_exchange receive = {.to = -1,
-                                 .from = ls_ps_rank(layout_of(s), from.member),
+                                 .from = ls_ps_rank(ls_step_job(s), layout_of(s), from.member),
                                  .receive = to.memory,
                                  .receive_count = count,
                                  .add = add,
@@ -213,7 +213,8 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (!speaks(s, worker) || (kind == LS_PS_BYE && s->which != LS_FULL))
         return;
     const ls_status status =
-        ls_ps_say(&s->run->served->speakers[worker], ls_ps_rank(layout_of(s), server), kind, &ops);
+        ls_ps_say(&s->run->served->speakers[worker],
+                  ls_ps_rank(ls_step_job(s), layout_of(s), server), kind, &ops);
     ls_step *in = kind == LS_PS_BYE ? &s->run->step[LS_AFTER] : s;
     ls_step_fail(in, status);
     ls_task *task = ls_task_begin(in, "say", s->run->served->ends[worker].lane, nothing);
@@ -230,8 +231,8 @@ void ls_ask(ls_step *s, int worker, int server)
     ls_op_list ops = {0};
     if (!speaks(s, worker))
         return;
-    const ls_status status =
-        ls_ps_ask(&s->run->served->speakers[worker], ls_ps_rank(layout_of(s), server), &ops);
+    const ls_status status = ls_ps_ask(&s->run->served->speakers[worker],
+                                       ls_ps_rank(ls_step_job(s), layout_of(s), server), &ops);
     announce(s, ls_task_of(s, "ask", s->run->served->ends[worker].lane, nothing, &ops, status),
              server, false);
 }

@@ -93,36 +93,20 @@ static void add_slices(ls_names *n, int member, const ls_member *m)
     }
 }
 
-static void add_group(ls_names *n, const ls_group *g)
+static void add_held(ls_names *n, const ls_held *h)
 {
-    for (int i = 0; i < g->count; i++) {
-        add(n, g->ends[i].member, "communicator", g->comms[i], sizeof *g->comms[i], 0);
-        add(n, g->ends[i].member, "scratch", g->ends[i].scratch,
-            g->ends[i].scratch_elements * sizeof(float), 0);
-    }
+    for (size_t i = 0; i < h->end_count; i++)
+        add(n, h->ends[i].member, "communicator", h->ends[i].comm, sizeof(ls_comm), 0);
+    for (size_t i = 0; i < h->room_count; i++)
+        if (h->rooms[i].what)
+            add(n, h->rooms[i].member, h->rooms[i].what, h->rooms[i].memory, h->rooms[i].bytes, 0);
 }
 
-/* Arrivals are of the whole shard. */
-static void add_served(ls_names *n)
+static void add_speaker(ls_names *n, int m, const ls_ps_speaker *speaker)
 {
-    const ls_served *served = n->run->served;
-    const int workers = served->layout.workers;
-    for (int m = 0; m < n->run->shared.total; m++) {
-        add(n, m, "communicator", served->ends[m].comm, sizeof(ls_comm), 0);
-        add(n, m, "communicator", served->ends[m].control, sizeof(ls_comm), 0);
-        if (m < workers) {
-            const ls_ps_speaker *speaker = &served->speakers[m];
-            add(n, m, "lateness", speaker, sizeof *speaker, 0);
-            if (speaker->took)
-                add(n, m, "lateness", speaker->took,
-                    n->run->shared.base.job->records * sizeof *speaker->took, 0);
-            continue;
-        }
-        const ls_served_server *server = &served->servers[m - workers];
-        for (size_t i = 0; i < server->arrival_count; i++)
-            add(n, m, "arrivals", server->arrivals[i],
-                server->shard.replica->elements * sizeof(float), 0);
-    }
+    add(n, m, "lateness", speaker, sizeof *speaker, 0);
+    add(n, m, "lateness", speaker->took, n->run->shared.base.job->records * sizeof *speaker->took,
+        0);
 }
 
 static int compare(const void *a, const void *b)
@@ -155,18 +139,9 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
         add_replica(n, m, member->replica);
         add_slices(n, m, member);
     }
-    for (int g = 0; g < run->group_count; g++)
-        add_group(n, &run->groups[g]);
-    if (run->served)
-        add_served(n);
-    for (size_t i = 0; run->places.ends && i < run->shared.base.job->device_count; i++)
-        add(n, (int)i, "communicator", run->places.ends[i], sizeof(ls_comm), 0);
-    for (int b = 0; b < LS_KINDS; b++)
-        for (size_t i = 0; i < run->step[b].staging_count; i++)
-            add(n, run->shared.holder, "staging", run->step[b].staging[i],
-                ls_step_replica(run->step, run->shared.holder)->elements *
-                    ls_step_replica(run->step, run->shared.holder)->kernels->table->real_bytes,
-                0);
+    add_held(n, &run->held);
+    for (int m = 0; run->served && m < run->served->layout.workers; m++)
+        add_speaker(n, m, &run->served->speakers[m]);
     put_in_order(n);
     ls_status status = n->status;
     if (status)

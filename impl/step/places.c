@@ -33,12 +33,6 @@ static size_t real_bytes(const ls_replicated *r)
     return r->members[0].replica->kernels->table->real_bytes;
 }
 
-size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *c, int owner)
-{
-    const int slots = run->shared.members[owner].slots;
-    return (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(&run->shared);
-}
-
 /* The owners' memory for gradients of copies, of as many pieces as are at work at once. */
 static ls_status take_memory(ls_stepped *run)
 {
@@ -53,9 +47,11 @@ static ls_status take_memory(ls_stepped *run)
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &r->parts.copies[i % copies];
         const int owner = member_at(r, (int)(i / copies), c->owner);
+        const int slots = owner >= 0 ? r->members[owner].slots : 0;
         if (owner >= 0)
-            LS_TRY(ls_device_allocate(r->members[owner].replica->device, LS_MEMORY_COMMUNICATION,
-                                      ls_places_arrived(run, c, owner), &run->places.arrived[i]));
+            LS_TRY(ls_held_take(run, owner, NULL,
+                                (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(r),
+                                &run->places.arrived[i]));
     }
     return LS_OK;
 }
@@ -80,24 +76,17 @@ ls_status ls_places_open(ls_stepped *run)
     LS_TRY(ls_job_agree(job, take_memory(run)));
     if (!run->places.ends)
         return LS_OK;
-    LS_TRY(ls_comm_open(job->transport, job->comm, job->devices, (int)job->device_count,
-                        run->places.ends));
+    int members[LS_JOB_REPLICAS];
+    for (int m = 0; m < (int)job->device_count; m++)
+        members[m] = m;
+    LS_TRY(ls_held_connect(run, members, (int)job->device_count, false, run->places.ends));
     return ls_job_agree(job, open_transfers(run));
 }
 
 void ls_places_close(ls_stepped *run)
 {
-    const ls_replicated *r = &run->shared;
-    const size_t copies = r->parts.copy_count;
     ls_step_close(&run->places.test);
-    for (size_t i = 0; run->places.arrived && i < (size_t)r->count * copies; i++) {
-        const int owner = member_at(r, (int)(i / copies), r->parts.copies[i % copies].owner);
-        if (run->places.arrived[i])
-            ls_device_release(r->members[owner].replica->device, run->places.arrived[i]);
-    }
     free(run->places.arrived);
-    for (int m = 0; run->places.ends && m < r->total; m++)
-        ls_comm_close(run->places.ends[m]);
     free(run->places.ends);
 }
 

@@ -92,19 +92,7 @@ ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
     return ends ? ls_stepped_tell(run->shared.base.job, status, out) : status;
 }
 
-/* ---- Memory and traffic ---------------------------------------------------------------------- */
-
-void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *formula)
-{
-    const ls_replicated *r = &run->shared;
-    const ls_comm *end = run->places.ends ? run->places.ends[member] : NULL;
-    for (size_t i = 0; i < r->parts.copy_count; i++)
-        if (r->parts.copies[i].owner == r->first + member % r->places)
-            formula->bytes[LS_MEMORY_COMMUNICATION] +=
-                ls_places_arrived(run, &r->parts.copies[i], member);
-    if (end && end->backend->memory)
-        formula->bytes[LS_MEMORY_COMMUNICATION] += end->backend->memory(end);
-}
+/* ---- Traffic ---------------------------------------------------------------------- */
 
 /* Every output over a border, its gradient back, of all rows once; gradients of copies once a
  * piece, their values once. */

@@ -158,7 +158,7 @@ static ls_status wait_for_library(ls_stepped *me, bool *waits)
         for (int i = 0; i < g->count && g->comms[i]->backend->wait; i++) {
             *waits = true;
             status = ls_status_first(
-                status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->ends[i].member].queue,
+                status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->members[i]].queue,
                                                    me->lanes[g->ends[i].lane].queue,
                                                    me->shared.base.job->timeout_ns));
         }
@@ -263,9 +263,10 @@ static void close_run(ls_run *run)
         free(me->lanes[l].log.items);
     }
     for (int g = 0; g < me->group_count; g++)
-        ls_group_close(me, &me->groups[g]);
+        ls_group_close(&me->groups[g]);
     free(me->groups);
     ls_served_close_ends(me);
+    ls_held_close(me);
     free(me->lanes);
     free(me->component);
     free(me->place);

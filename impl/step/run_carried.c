@@ -24,11 +24,12 @@ static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
 }
 
 /* What the server's end has received so far goes on with it. */
-static ls_status keep_received(ls_stepped *me, int server, ls_carried *carried)
+static ls_status keep_received(const ls_served *served, ls_served_server *server,
+                               ls_carried *carried)
 {
-    const ls_comm *end = me->served->ends[me->served->layout.workers + server].comm;
-    ls_received *before = &me->served->servers[server].received, all = *before;
-    if (!carried->gives && end && end->backend->received) {
+    const ls_comm *end = served->ends[served->layout.workers + server->shard.server].comm;
+    ls_received *before = &server->received, all = *before;
+    if (!carried->gives && end->backend->received) {
         const ls_received now = end->backend->received(end);
         all.bytes += now.bytes;
         all.copied += now.copied;
@@ -39,14 +40,11 @@ static ls_status keep_received(ls_stepped *me, int server, ls_carried *carried)
     return LS_OK;
 }
 
-static ls_status keep_served(ls_stepped *me, ls_carried *carried)
+static ls_status keep_served(ls_served *served, ls_carried *carried)
 {
-    ls_served *served = me->served;
-    for (int k = 0; k < served->layout.servers; k++) {
-        if (!served->servers[k].shard.replica)
-            continue;
+    for (int k = 0; k < served->server_count; k++) {
         LS_TRY(keep_serving(&served->servers[k].serving, carried));
-        LS_TRY(keep_received(me, k, carried));
+        LS_TRY(keep_received(served, &served->servers[k], carried));
     }
     for (int w = 0; w < served->layout.workers; w++)
         LS_TRY(ls_carry_value(carried, &served->speakers[w].newest,
@@ -65,5 +63,5 @@ ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
     if (carried->gives)
         me->counted = counted;
-    return me->served ? keep_served(me, carried) : LS_OK;
+    return me->served ? keep_served(me->served, carried) : LS_OK;
 }

@@ -189,39 +189,6 @@ static void add_member(const ls_member *member, ls_memory_formula *formula)
             ls_slice_memory(member->slice[b], formula);
 }
 
-static void add_end(const ls_comm *comm, ls_memory_formula *formula)
-{
-    if (comm->backend->memory)
-        formula->bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
-}
-
-static void add_group(const ls_group *g, int member, ls_memory_formula *formula)
-{
-    for (int i = 0; i < g->count; i++) {
-        if (g->ends[i].member != member)
-            continue;
-        formula->bytes[LS_MEMORY_COMMUNICATION] += g->ends[i].scratch_elements * sizeof(float);
-        add_end(g->comms[i], formula);
-    }
-}
-
-/* What it holds to talk to others. */
-static void add_ends(const ls_stepped *me, int m, ls_memory_formula *formula)
-{
-    const ls_replica *r = me->shared.members[m].replica;
-    size_t buffers = 0;
-    for (int g = 0; g < me->group_count; g++)
-        add_group(&me->groups[g], m, formula);
-    for (int b = 0; b < LS_KINDS && m == me->shared.holder; b++)
-        buffers += me->step[b].staging_count;
-    if (me->served)
-        add_end(me->served->ends[m].comm, formula);
-    if (me->served && m >= me->shared.count)
-        buffers += me->served->servers[m - me->shared.count].arrival_count;
-    formula->bytes[LS_MEMORY_COMMUNICATION] +=
-        buffers * r->elements * r->kernels->table->real_bytes;
-}
-
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
@@ -230,8 +197,7 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
         if (!is_on(run, &me->shared.members[m], index))
             continue;
         add_member(&me->shared.members[m], &formula);
-        add_ends(me, m, &formula);
-        ls_places_memory(me, m, &formula);
+        ls_held_memory(&me->held, m, &formula);
     }
     return formula;
 }
@@ -254,18 +220,16 @@ static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
  * replays (ls_step.called). */
 static void add_counted(const ls_comm *end, ls_traffic *sum)
 {
-    if (end && !ls_comm_is_joint(end))
+    if (!ls_comm_is_joint(end))
         ls_traffic_add(sum, end->backend->traffic(end), 1);
 }
 
 ls_traffic ls_stepped_counted(const ls_stepped *me)
 {
     ls_traffic sum = me->counted;
-    for (int k = 0; k < me->group_count; k++)
-        for (int i = 0; i < me->groups[k].count; i++)
-            add_counted(me->groups[k].comms[i], &sum);
-    for (int m = 0; me->served && m < me->shared.total; m++)
-        add_counted(me->served->ends[m].comm, &sum);
+    for (size_t i = 0; i < me->held.end_count; i++)
+        if (me->held.ends[i].counts)
+            add_counted(me->held.ends[i].comm, &sum);
     for (int i = 0; me->shared.meetings && i < me->shared.count; i++)
         add_counted(me->shared.meetings[i], &sum);
     return sum;
@@ -305,7 +269,7 @@ static ls_status find_due(const ls_stepped *me, ls_traffic *due)
             ls_traffic_add(due, formula_of(me, kind), me->put[kind]);
     if (!me->shared.base.job->ps.backups)
         return LS_OK;
-    for (int k = 0; k < me->served->layout.servers; k++)
+    for (int k = 0; k < me->served->server_count; k++)
         ls_traffic_add(&mine, me->served->servers[k].serving.served, 1);
     return collect(me->shared.base.job, mine, due);
 }

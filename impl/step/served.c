@@ -9,14 +9,6 @@ ls_served *ls_served_of(const ls_run *run)
     return ((const ls_stepped *)run)->served;
 }
 
-const ls_served_server *ls_served_here(const ls_served *served, size_t index)
-{
-    for (int k = 0; k < served->layout.servers; k++)
-        if (served->servers[k].shard.replica && index-- == 0)
-            return &served->servers[k];
-    return NULL;
-}
-
 /* ---- Members --------------------------------------------------------------------------------- */
 
 static ls_status open_worker(const ls_job *job, int number, ls_device *device, ls_member *member)
@@ -37,7 +29,8 @@ static ls_status open_worker(const ls_job *job, int number, ls_device *device, l
 static ls_status open_server(ls_served *served, const ls_job *job, int k, ls_device *device,
                              ls_member *member)
 {
-    ls_ps_shard *shard = &served->servers[k].shard;
+    served->first = served->server_count ? served->first : k;
+    ls_ps_shard *shard = &served->servers[served->server_count++].shard;
     const ls_status status = ls_ps_shard_open(job, &served->layout, k, device, shard);
     member->replica = shard->replica;
     return status;
@@ -46,14 +39,15 @@ static ls_status open_server(ls_served *served, const ls_job *job, int k, ls_dev
 static ls_status open_member(ls_stepped *me, const ls_job *job, int m)
 {
     ls_served *served = me->served;
-    const ls_ps_member *place = &served->layout.members[ls_ps_rank(&served->layout, m)];
+    const int workers = served->layout.workers;
     ls_member *member = &me->shared.members[m];
-    me->shared.process[m] = place->process;
-    if (place->process != ls_job_process(job))
+    me->shared.process[m] = ls_ps_process(job, &served->layout, m);
+    if (me->shared.process[m] != ls_job_process(job))
         return LS_OK;
-    ls_device *device = ls_ps_device(job, place);
-    return place->server ? open_server(served, job, place->number, device, member)
-                         : open_worker(job, place->number, device, member);
+    served->here[served->here_count++] = m;
+    ls_device *device = ls_ps_device(job, &served->layout, m);
+    return m < workers ? open_worker(job, m, device, member)
+                       : open_server(served, job, m - workers, device, member);
 }
 
 ls_status ls_served_open(ls_stepped *me, const ls_job *job)
@@ -65,21 +59,25 @@ ls_status ls_served_open(ls_stepped *me, const ls_job *job)
         return ls_fail_memory("step", sizeof *served);
     LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &served->buckets));
     LS_TRY(ls_ps_layout_open(job, &served->buckets, &served->layout));
-    const size_t total = (size_t)served->layout.member_count;
+    const size_t total = (size_t)(served->layout.workers + served->layout.servers);
     r->members = calloc(total, sizeof *r->members);
     r->process = calloc(total, sizeof *r->process);
     served->ends = calloc(total, sizeof *served->ends);
-    served->comms = calloc(total, sizeof(ls_comm *));
+    served->here = calloc(total, sizeof *served->here);
+    served->comms = calloc(2 * total, sizeof(ls_comm *));
     served->speakers = calloc(total, sizeof *served->speakers);
-    served->servers = calloc(total, sizeof *served->servers);
-    if (!r->members || !r->process || !served->ends || !served->comms || !served->speakers ||
-        !served->servers)
-        return ls_fail_memory("step", total * sizeof *served->servers);
+    served->servers = calloc((size_t)served->layout.servers, sizeof *served->servers);
+    if (!r->members || !r->process || !served->ends || !served->here || !served->comms ||
+        !served->speakers || !served->servers)
+        return ls_fail_memory("step", total * sizeof *served->speakers);
+    served->controls = served->comms + total;
     r->count = served->layout.workers;
     r->total = r->all = (int)total;
     r->places = 1;
-    for (int m = 0; m < r->total; m++) /* the servers first, as their ranks are */
-        LS_TRY(open_member(me, job, (m + r->count) % r->total));
+    for (int m = 0; m < r->total; m++)
+        served->here[ls_ps_rank(job, &served->layout, m)] = m;
+    for (int rank = 0; rank < r->total; rank++)
+        LS_TRY(open_member(me, job, served->here[rank]));
     return LS_OK;
 }
 
@@ -100,103 +98,63 @@ static ls_status open_talk(ls_stepped *me, int m)
                                    .took = calloc(job->records, sizeof *speaker->took)};
         return speaker->took ? LS_OK : ls_fail_memory("step", job->records);
     }
-    ls_served_server *server = &served->servers[m - workers];
+    ls_served_server *server = &served->servers[m - workers - served->first];
     const ls_replica *r = server->shard.replica;
-    server->arrivals = calloc(1, sizeof *server->arrivals);
-    if (!server->arrivals)
-        return ls_fail_memory("step", sizeof *server->arrivals);
-    if (job->ps.backups) {
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_COMMUNICATION, r->elements * sizeof(float),
-                                  &server->arrivals[0]));
-        server->arrival_count = 1;
-    }
+    void *spare = NULL;
+    if (job->ps.backups)
+        LS_TRY(ls_held_take(me, m, "arrivals", r->elements * sizeof(float), &spare));
     server->serving = (ls_ps_serving){.job = job,
                                       .shard = &server->shard,
                                       .comm = served->ends[m].comm,
                                       .control = served->ends[m].control,
-                                      .spare = server->arrivals[0]};
+                                      .spare = spare};
     return ls_ps_serving_open(&server->serving);
-}
-
-/* Of this process's members in the order of their ranks. */
-static ls_status open_comms(ls_stepped *me, ls_device **devices, ls_comm **controls)
-{
-    const ls_job *job = me->shared.base.job;
-    ls_served *served = me->served;
-    const ls_ps_layout *l = &served->layout;
-    int here = 0;
-    for (int rank = 0; rank < l->member_count; rank++)
-        if (l->members[rank].process == ls_job_process(job))
-            devices[here++] = ls_ps_device(job, &l->members[rank]);
-    LS_TRY(ls_comm_open(job->transport, job->comm, devices, here, served->comms));
-    ls_status status = LS_OK;
-    if (ls_ps_by_arrival(&job->ps))
-        status = served->comms[0]->backend->receive_any
-                     ? ls_comm_open(job->transport, job->comm, devices, here, controls)
-                     : ls_ps_refuse_arrival(served->comms[0]->backend->name);
-    here = 0;
-    for (int rank = 0; rank < l->member_count; rank++) {
-        const ls_ps_member *at = &l->members[rank];
-        ls_served_end *end = &served->ends[at->server ? l->workers + at->number : at->number];
-        if (at->process != ls_job_process(job))
-            continue;
-        end->comm = served->comms[here];
-        end->control = status ? NULL : controls[here];
-        here++;
-    }
-    return status;
 }
 
 ls_status ls_served_open_ends(ls_stepped *me)
 {
+    const ls_job *job = me->shared.base.job;
     ls_served *served = me->served;
-    const size_t total = (size_t)me->shared.total;
-    ls_device **devices = calloc(total, sizeof *devices);
-    ls_comm **controls = calloc(total, sizeof(ls_comm *));
-    ls_status status =
-        devices && controls ? LS_OK : ls_fail_memory("step", total * sizeof *devices);
-    status = ls_job_agree(me->shared.base.job, status);
-    if (!status)
-        status = open_comms(me, devices, controls);
-    free(devices);
-    free(controls);
-    for (int m = 0; m < me->shared.total && !status; m++) {
-        if (served->ends[m].comm)
-            status = ls_lane_open(me, m, "communication",
-                                  me->shared.base.job->overlap && m < served->layout.workers,
-                                  &served->ends[m].lane);
-        if (served->ends[m].control && !status)
-            status = open_talk(me, m);
+    LS_TRY(ls_held_connect(me, served->here, served->here_count, true, served->comms));
+    if (ls_ps_by_arrival(&job->ps)) {
+        if (!served->comms[0]->backend->receive_any)
+            return ls_ps_refuse_arrival(served->comms[0]->backend->name);
+        LS_TRY(ls_held_connect(me, served->here, served->here_count, false, served->controls));
     }
-    return status;
+    for (int i = 0; i < served->here_count; i++) {
+        const int m = served->here[i];
+        ls_served_end *end = &served->ends[m];
+        end->comm = served->comms[i];
+        end->control = served->controls[i];
+        LS_TRY(ls_lane_open(me, m, "communication", job->overlap && m < served->layout.workers,
+                            &end->lane));
+        if (end->control)
+            LS_TRY(open_talk(me, m));
+    }
+    return LS_OK;
 }
 
 void ls_served_close_ends(ls_stepped *me)
 {
-    ls_served *served = me->served;
-    for (int m = 0; served && served->ends && m < me->shared.total; m++) {
-        ls_served_server *server = &served->servers[m];
-        ls_ps_serving_close(&server->serving);
-        for (size_t i = 0; i < server->arrival_count; i++)
-            ls_device_release(server->shard.replica->device, server->arrivals[i]);
-        free(server->arrivals);
-        ls_comm_close(served->ends[m].control);
-        ls_comm_close(served->ends[m].comm);
-    }
+    for (int k = 0; me->served && k < me->served->server_count; k++)
+        ls_ps_serving_close(&me->served->servers[k].serving);
 }
 
 void ls_served_close(ls_served *served)
 {
     if (!served)
         return;
-    for (int m = 0; m < served->layout.member_count && served->servers && served->speakers; m++) {
-        ls_graph_close(served->servers[m].shard.part.graph);
-        free(served->speakers[m].took);
+    for (int w = 0; w < served->layout.workers && served->speakers; w++)
+        free(served->speakers[w].took);
+    for (int k = 0; k < served->server_count; k++) {
+        ls_graph_close(served->servers[k].shard.part.graph);
+        free(served->servers[k].arrivals);
     }
+    free(served->servers);
     free(served->ends);
+    free(served->here);
     free(served->comms);
     free(served->speakers);
-    free(served->servers);
     ls_ps_layout_close(&served->layout);
     ls_buckets_close(&served->buckets);
     free(served);
@@ -207,12 +165,9 @@ void ls_served_close(ls_served *served)
 ls_status ls_served_load(ls_stepped *me, const float *parameters)
 {
     ls_served *served = me->served;
-    for (int k = 0; k < served->layout.servers; k++) {
-        ls_served_server *server = &served->servers[k];
-        if (!server->shard.replica)
-            continue;
-        LS_TRY(ls_ps_shard_load(&server->shard, parameters));
-        ls_ps_serving_load(&server->serving);
+    for (int k = 0; k < served->server_count; k++) {
+        LS_TRY(ls_ps_shard_load(&served->servers[k].shard, parameters));
+        ls_ps_serving_load(&served->servers[k].serving);
     }
     for (int w = 0; w < served->layout.workers; w++) {
         served->speakers[w].newest = 0;
@@ -230,7 +185,7 @@ static ls_status spread_ranges(const ls_stepped *me, float *parameters)
     ls_comm *comm = me->shared.base.job->comm;
     for (size_t i = 0; i < l->range_count && comm; i++) {
         const ls_ps_range *range = &l->ranges[i];
-        const int from = l->members[l->server_rank[range->server]].process;
+        const int from = ls_ps_process(me->shared.base.job, l, l->workers + range->server);
         float *data = parameters + range->first;
         const size_t bytes = range->count * sizeof *data;
         if (comm->rank != from)
@@ -247,9 +202,8 @@ static ls_status bring(ls_stepped *me, ls_status (*take)(const ls_ps_shard *shar
                        float *values)
 {
     ls_status status = LS_OK;
-    for (int k = 0; k < me->served->layout.servers && !status; k++)
-        if (me->served->servers[k].shard.replica)
-            status = take(&me->served->servers[k].shard, values);
+    for (int k = 0; k < me->served->server_count && !status; k++)
+        status = take(&me->served->servers[k].shard, values);
     LS_TRY(ls_comm_agree(me->shared.base.job->comm, status));
     return spread_ranges(me, values);
 }

@@ -28,10 +28,14 @@ typedef struct ls_served_end {
 struct ls_served {
     ls_buckets buckets;
     ls_ps_layout layout;
-    ls_served_end *ends;       /**< [members] */
-    ls_comm **comms;           /**< [here] of this process, by rank */
+    ls_served_end *ends; /**< [members] */
+    int *here;           /**< [here_count] members of this process, by rank */
+    int here_count;
+    ls_comm **comms;           /**< [here_count] their ends, ... */
+    ls_comm **controls;        /**< ... and those of small messages */
     ls_ps_speaker *speakers;   /**< [workers] */
-    ls_served_server *servers; /**< [servers] */
+    ls_served_server *servers; /**< [server_count] of this process: from number `first` */
+    int server_count, first;
 };
 
 /** NULL: each member has its own variables. */
@@ -47,6 +51,3 @@ void ls_served_close(ls_served *served);
 ls_status ls_served_load(ls_stepped *run, const float *parameters);
 ls_status ls_served_gather(ls_stepped *run, float *parameters);
 ls_status ls_served_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
-
-/** The server of this process with that number among these. */
-const ls_served_server *ls_served_here(const ls_served *served, size_t index);

@@ -145,9 +145,6 @@ ls_status ls_step_open(ls_stepped *run, int kind, ls_step *s)
 void ls_step_close(ls_step *s)
 {
     ls_op_list_clear(&s->own);
-    for (size_t i = 0; i < s->staging_count; i++)
-        ls_device_release(ls_step_replica(s, ls_holder(s))->device, s->staging[i]);
-    free(s->staging);
     free(s->tasks);
     free(s->ops);
     free(s->accesses);

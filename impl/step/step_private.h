@@ -66,9 +66,7 @@ struct ls_step {
                        have been gathered */
     const bool **pass; /**< [members] what tasks are passed over by that are said now */
     int calls;
-    ls_op_list own; /**< operations that were made for this step alone */
-    void **staging; /**< memory of the holder's device, each of a whole gradient */
-    size_t staging_count;
+    ls_op_list own;    /**< operations that were made for this step alone */
     ls_traffic copied; /**< between devices, by one step */
     ls_traffic called; /**< by communicators that count where they are put, by one step */
 };
@@ -90,25 +88,48 @@ typedef struct ls_group_options {
     int place;             /**< of each replica, that the members are */
 } ls_group_options;
 
-/** A member of a group, and what it has to reduce with the others. */
+/** What a member has to reduce with the others of its group. */
 typedef struct ls_group_end {
-    int member;
-    int lane; /**< of its all-reduces */
-    float *scratch;
-    size_t scratch_elements;
+    int lane;      /**< of its all-reduces */
+    void *scratch; /**< for one of them at a time */
 } ls_group_end;
 
 /** The same place of all replicas, which add up their gradients bucket by bucket. */
 typedef struct ls_group {
     ls_buckets buckets;
-    ls_group_end *ends; /**< [member_count] of this process */
-    int member_count;
-    ls_comm **comms; /**< [count] of the communicator, where there are variables */
-    int count;
+    int count;               /**< members of this process; 0: there is nothing to reduce */
+    int *members;            /**< [count] */
+    ls_group_end *ends;      /**< [count] */
+    ls_comm **comms;         /**< [count] ends of their communicator */
     const ls_layout *layout; /**< where the members are; NULL: in this process */
     ls_layout spread;        /**< that, where a replica is on several processes */
     int *hosts;
 } ls_group;
+
+/** Memory of a member's device, for what it exchanges. */
+typedef struct ls_room {
+    void *memory;
+    size_t bytes;
+    int member;
+    const char *what; /**< for people; NULL: as activations */
+} ls_room;
+
+/** A member's end of a communicator. */
+typedef struct ls_held_end {
+    ls_comm *comm;
+    int member;
+    int channel; /**< number of the communicator, the same in all processes */
+    bool counts; /**< what goes through it is traffic, which it counts */
+} ls_held_end;
+
+/** What members hold to exchange with others, until the run is closed. */
+typedef struct ls_held {
+    ls_room *rooms; /**< [room_count] */
+    size_t room_count;
+    ls_held_end *ends; /**< [end_count] */
+    size_t end_count;
+    int channels; /**< communicators */
+} ls_held;
 
 /** What a model over several places needs beside its members. */
 typedef struct ls_divided {
@@ -122,6 +143,7 @@ struct ls_stepped {
     ls_replicated shared; /**< members and their slices */
     ls_divided places;
     ls_served *served; /**< NULL: members have variables of their own */
+    ls_held held;
     ls_step step[LS_STEPS];
     uint64_t at;            /**< number of the step that is put next */
     uint64_t put[LS_KINDS]; /**< steps so far */
@@ -199,15 +221,25 @@ ls_status ls_step_check_meetings(const ls_step *step);
  *  computes. */
 ls_status ls_lane_open(ls_stepped *run, int member, const char *name, bool own, int *out);
 
+/* held.c */
+ls_status ls_held_take(ls_stepped *run, int member, const char *what, size_t bytes, void **out);
+/** Opens a communicator of these members' devices [count] and those of the other processes, which
+ *  all call it; comms[i] is the end of members[i]. */
+ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool counts,
+                          ls_comm **comms);
+/** The number of its communicator; of one that is not held: one more than there are. */
+int ls_held_channel(const ls_held *held, const ls_comm *comm);
+/** Adds what a member holds. */
+void ls_held_memory(const ls_held *held, int member, ls_memory_formula *formula);
+/** While the members are open, and none of their operations is left. */
+void ls_held_close(ls_stepped *run);
+
 /* places.c: models over several places. They do nothing where there is one. */
 ls_status ls_places_open(ls_stepped *run);
 void ls_places_close(ls_stepped *run);
 /** Between processes: the whole parameters of the replica that has a part here; all call it. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters);
 ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
-/** Bytes that an owner has for the gradients of a copy. */
-size_t ls_places_arrived(const ls_stepped *run, const ls_variable_copy *copy, int owner);
-void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *formula);
 /* served.c: */
 
 /** The first element of a range of the model's flat buffers in the member's own. */
@@ -244,7 +276,7 @@ ls_status ls_steps_edit_waits(ls_stepped *run);
 
 /* group.c */
 ls_status ls_group_open(ls_stepped *run, const ls_group_options *options, ls_group *group);
-void ls_group_close(ls_stepped *run, ls_group *group);
+void ls_group_close(ls_group *group);
 ls_status ls_group_buckets(const ls_group_options *options, ls_buckets *out);
 /** Where the members are; hosts [LS_JOB_REPLICAS] and `spread` hold what is returned. */
 const ls_layout *ls_group_layout(const ls_group_options *options, int *hosts, ls_layout *spread);

@@ -115,7 +115,7 @@ static void tell_messages(lane_walk *l, const ls_op *op, int64_t slice)
         const ls_comm *end = one->channel;
         const ls_trace_message message = {.slice = slice,
                                           .bytes = one->bytes,
-                                          .channel = ls_tracing_channel(l->w->run, end),
+                                          .channel = ls_held_channel(&l->w->run->held, end),
                                           .from = one->from,
                                           .to = one->to,
                                           .sends = one->from == end->rank,

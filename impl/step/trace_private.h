@@ -54,9 +54,6 @@ void ls_tracing_close(ls_tracing *w);
 void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
                       char out[LS_TRACE_TEXT]);
 
-/** The number of a communicator, the same in all processes. */
-int ls_tracing_channel(const ls_stepped *run, const ls_comm *end);
-
 /** blame.c: parts of the waits for other lanes. */
 void ls_tracing_blame(ls_tracing *w);
 

@@ -160,27 +160,6 @@ void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *o
         name_range(model->graph, given->task->range, out);
 }
 
-/* ---- Communicators --------------------------------------------------------------------------- */
-
-int ls_tracing_channel(const ls_stepped *run, const ls_comm *end)
-{
-    enum { PLACES = 1 << 20, SERVED, CONTROL, MEETINGS, OTHER };
-    for (int g = 0; g < run->group_count; g++)
-        for (int i = 0; i < run->groups[g].count; i++)
-            if (run->groups[g].comms[i] == end)
-                return g;
-    for (size_t i = 0; run->places.ends && i < run->shared.base.job->device_count; i++)
-        if (run->places.ends[i] == end)
-            return PLACES;
-    for (int m = 0; run->served && m < run->shared.total; m++)
-        if (run->served->ends[m].comm == end || run->served->ends[m].control == end)
-            return run->served->ends[m].comm == end ? SERVED : CONTROL;
-    for (int i = 0; run->shared.meetings && i < run->shared.count; i++)
-        if (run->shared.meetings[i] == end)
-            return MEETINGS;
-    return OTHER;
-}
-
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
 static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
@@ -197,7 +176,7 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
     if (run->served && run->served->ends[lane->member].lane == l) {
-        out->served = ls_tracing_channel(run, run->served->ends[lane->member].comm);
+        out->served = ls_held_channel(&run->held, run->served->ends[lane->member].comm);
         out->rank = run->served->ends[lane->member].comm->rank;
     }
     const char *device = ls_device_describe(replica->device)->text;

@@ -197,21 +197,6 @@ void ls_send(ls_step *s, ls_span to, ls_span from)
 
 /* ---- Sums at the holder ---------------------------------------------------------------------- */
 
-/* Memory for a whole gradient there, until the step is closed. */
-static void *take_staging(ls_step *s)
-{
-    ls_replica *holder = ls_step_replica(s, ls_holder(s));
-    s->staging = ls_step_grow(&s->status, s->staging, s->staging_count, sizeof *s->staging);
-    if (s->status)
-        return NULL;
-    void **memory = &s->staging[s->staging_count];
-    ls_step_fail(s,
-                 ls_device_allocate(holder->device, LS_MEMORY_COMMUNICATION,
-                                    holder->elements * holder->kernels->table->real_bytes, memory));
-    s->staging_count += !s->status;
-    return s->status ? NULL : *memory;
-}
-
 /* Sum number `index` of a member where the holder can add it; `only`: there is no other. */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
@@ -224,8 +209,8 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     if (from->device == holder->device && !only)
         return sum;
     if (!only)
-        here.memory = take_staging(s);
-    if (here.memory && here.memory != sum.memory)
+        ls_step_fail(s, ls_held_take(s->run, to, "staging", sum.bytes, &here.memory));
+    if (!s->status && here.memory != sum.memory)
         ls_step_copy(s, "send", member, here, sum);
     return here;
 }

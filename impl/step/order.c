@@ -2,64 +2,24 @@
 /*
  * Who waits for whom: every conflict between lanes is a wait, less those that others imply.
  *
- * Lanes between which there is a wait, or a call, are a component: one program. Each task has a
- * clock: of every lane of its component, how many of the step's tasks have ended when it begins. A
- * wait for what the clock knows is left out. Two kinds are added: a lane that nothing else ties to
+ * Lanes between which there is a wait, or a call, are a component: one program. A wait for what a
+ * task's clock knows (sweep.h) is left out. Two kinds are added: a lane that nothing else ties to
  * the step's beginning waits for that, and the last task waits for what is last on every lane. So a
  * step ends before the next one begins, and one capture holds all lanes.
  */
-#include "impl/step/conflicts.h"
+#include "common/base/grow.h"
+#include "impl/step/sweep.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* ---- Conflicts ------------------------------------------------------------------------------- */
-
-/* The latest task of each lane that one task waits for. */
-typedef struct latest {
-    ls_step *step;
-    size_t *task; /* [lanes] from 1; 0: none */
-    int *lanes;   /* of those that are there */
-    int count;
-} latest;
-
-static void note(void *context, size_t earlier)
-{
-    latest *l = context;
-    const int lane = l->step->tasks[earlier].lane;
-    if (!l->task[lane])
-        l->lanes[l->count++] = lane;
-    if (earlier + 1 > l->task[lane])
-        l->task[lane] = earlier + 1;
-}
-
-static void add_wait(ls_step *s, size_t earlier)
-{
-    s->waits = ls_step_grow(&s->status, s->waits, s->wait_count, sizeof *s->waits);
-    if (!s->status)
-        s->waits[s->wait_count++] = earlier;
-}
-
-static ls_status find_waits(ls_step *s, latest *l)
-{
-    ls_conflicts *conflicts = NULL;
-    const ls_step *const steps[] = {s};
-    LS_TRY(ls_conflicts_open(steps, 1, &conflicts));
-    for (size_t t = 0; t < s->task_count && !s->status; t++) {
-        s->tasks[t].wait = s->wait_count;
-        ls_step_fail(s, ls_conflicts_next(conflicts, note, l));
-        for (int i = 0; i < l->count; i++) {
-            add_wait(s, l->task[l->lanes[i]] - 1);
-            l->task[l->lanes[i]] = 0;
-        }
-        s->tasks[t].wait_count = s->wait_count - s->tasks[t].wait;
-        l->count = 0;
-    }
-    ls_conflicts_close(conflicts);
-    return s->status;
-}
 
 /* ---- Components ------------------------------------------------------------------------------ */
+
+/* Lanes of one component have one root. */
+typedef struct union_of_lanes {
+    const ls_step *step;
+    int *parent; /* [lanes] */
+    int lane;    /* of the task at hand */
+} union_of_lanes;
 
 static int root(int *parent, int lane)
 {
@@ -68,16 +28,26 @@ static int root(int *parent, int lane)
     return lane;
 }
 
-static void join_lanes(const ls_step *s, int *parent)
+static void join(void *context, size_t earlier)
 {
-    for (size_t t = 0; t < s->task_count; t++) {
-        const ls_task *task = &s->tasks[t];
-        for (size_t w = 0; w < task->wait_count; w++)
-            parent[root(parent, s->tasks[s->waits[task->wait + w]].lane)] =
-                root(parent, task->lane);
+    const union_of_lanes *u = context;
+    u->parent[root(u->parent, u->step->tasks[earlier].lane)] = root(u->parent, u->lane);
+}
+
+static ls_status join_lanes(const ls_step *s, int *parent)
+{
+    ls_sweep w;
+    union_of_lanes u = {.step = s, .parent = parent};
+    ls_status status = ls_sweep_open(s->run, &s, 1, &w);
+    for (size_t t = 0; t < s->task_count && !status; t++) {
+        const ls_task *task = ls_sweep_next(&w);
+        u.lane = task->lane;
+        status = ls_sweep_meet(&w, join, &u);
         if (t && task->call >= 0 && task[-1].call == task->call)
-            parent[root(parent, task[-1].lane)] = root(parent, task->lane);
+            join(&u, t - 1);
     }
+    ls_sweep_close(&w);
+    return status;
 }
 
 /* Lanes with tasks, each in a set of its own that is not numbered yet. */
@@ -100,6 +70,10 @@ static void find_driver(ls_stepped *run, const ls_step *s)
 static ls_status find_components(ls_stepped *run, int *parent)
 {
     const int lanes = run->lane_count;
+    for (int l = 0; l < lanes; l++)
+        parent[l] = l;
+    for (int kind = 0; kind < LS_STEPS; kind++)
+        LS_TRY(join_lanes(&run->step[kind], parent));
     run->component = calloc((size_t)lanes + 1, sizeof *run->component);
     run->place = calloc((size_t)lanes + 1, sizeof *run->place);
     run->components = calloc((size_t)lanes + 1, sizeof *run->components);
@@ -107,10 +81,8 @@ static ls_status find_components(ls_stepped *run, int *parent)
         return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
     for (int l = 0; l < lanes; l++)
         run->component[l] = -1;
-    for (int kind = 0; kind < LS_STEPS; kind++) {
-        join_lanes(&run->step[kind], parent);
+    for (int kind = 0; kind < LS_STEPS; kind++)
         count_lanes(&run->step[kind], run->component);
-    }
     for (int l = 0; l < lanes; l++)
         if (run->component[l] >= 0 && root(parent, l) == l)
             run->component[l] = run->component_count++;
@@ -124,158 +96,101 @@ static ls_status find_components(ls_stepped *run, int *parent)
     return LS_OK;
 }
 
-/* ---- Clocks ---------------------------------------------------------------------------------- */
+/* ---- Waits ----------------------------------------------------------------------------------- */
 
-/* A clock has, for each lane of its component, the last task that has ended, from 1; 0: none. */
-typedef struct sweep {
-    const ls_stepped *run;
+typedef struct ordering {
+    ls_sweep sweep;
     ls_step *step;
-    size_t *last;   /* [components] its last task, from 1 */
-    size_t *latest; /* [lanes] its task at hand, from 1 */
-    size_t *first;  /* [tasks] where its clock begins in `clocks`: when it has ended */
-    size_t *clocks;
-    size_t *wanted; /* [lanes + 1] what the task at hand waits for */
-} sweep;
+    size_t *last;   /* [components] its last task, from 1; 0: it has none */
+    size_t *wanted; /* [lanes] the latest task that the one at hand is to wait for, likewise */
+} ordering;
 
-static int compare_later_first(const void *a, const void *b)
+static void want(void *context, size_t earlier)
 {
-    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x < y) - (x > y);
+    ordering *o = context;
+    size_t *wanted = &o->wanted[o->step->tasks[earlier].lane];
+    *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;
 }
 
-/* Appends those waits that tell the clock something, the latest first. */
-static void keep_waits(sweep *w, size_t *clock, size_t size, size_t count)
+/* The latest of those that are wanted, no more after this; 0: none is left. */
+static size_t take_wanted(ordering *o)
 {
-    qsort(w->wanted, count, sizeof *w->wanted, compare_later_first);
-    for (size_t i = 0; i < count; i++) {
-        const size_t earlier = w->wanted[i];
-        const size_t *its = w->clocks + w->first[earlier];
-        if (clock[w->run->place[w->step->tasks[earlier].lane]] > earlier)
+    int latest = 0;
+    for (int l = 1; l < o->sweep.run->lane_count; l++)
+        latest = o->wanted[l] > o->wanted[latest] ? l : latest;
+    const size_t taken = o->wanted[latest];
+    o->wanted[latest] = 0;
+    return taken;
+}
+
+static ls_status order_task(ordering *o)
+{
+    const ls_stepped *run = o->sweep.run;
+    ls_step *s = o->step;
+    ls_task *task = &s->tasks[o->sweep.task];
+    const int component = run->component[task->lane];
+    LS_TRY(ls_sweep_meet(&o->sweep, want, o));
+    for (int l = 0; l < run->lane_count && o->last[component] == o->sweep.next; l++)
+        if (run->component[l] == component)
+            o->wanted[l] = o->sweep.latest[l];
+    o->wanted[task->lane] = 0;
+    task->wait = s->wait_count;
+    for (size_t wanted = take_wanted(o); wanted; wanted = take_wanted(o)) {
+        if (ls_sweep_knows(&o->sweep, wanted - 1))
             continue;
-        for (size_t l = 0; l < size; l++)
-            clock[l] = its[l] > clock[l] ? its[l] : clock[l];
-        add_wait(w->step, earlier);
+        ls_sweep_hear(&o->sweep, wanted - 1);
+        LS_TRY(ls_grow("step", &s->waits, s->wait_count, sizeof *s->waits));
+        s->waits[s->wait_count++] = wanted - 1;
     }
-}
-
-/* Its waits in `raw`, and of a component's last task all lanes' last ones. */
-static size_t want(sweep *w, const size_t *raw, size_t t)
-{
-    const ls_task *task = &w->step->tasks[t];
-    const int component = w->run->component[task->lane];
-    if (task->wait_count)
-        memcpy(w->wanted, raw + task->wait, task->wait_count * sizeof *raw);
-    if (w->last[component] != t + 1)
-        return task->wait_count;
-    size_t count = 0;
-    for (int l = 0; l < w->run->lane_count; l++)
-        if (w->run->component[l] == component && l != task->lane && w->latest[l])
-            w->wanted[count++] = w->latest[l] - 1;
-    return count;
-}
-
-static void sweep_task(sweep *w, const size_t *raw, size_t t)
-{
-    ls_task *task = &w->step->tasks[t];
-    const int component = w->run->component[task->lane];
-    const size_t size = (size_t)w->run->components[component].lanes, count = want(w, raw, t);
-    size_t *clock = w->clocks + w->first[t];
-    if (w->latest[task->lane])
-        memcpy(clock, w->clocks + w->first[w->latest[task->lane] - 1], size * sizeof *clock);
-    task->wait = w->step->wait_count;
-    keep_waits(w, clock, size, count);
-    task->wait_count = w->step->wait_count - task->wait;
-    task->begins = !w->latest[task->lane] && !task->wait_count &&
-                   task->lane != w->run->components[component].driver;
-    clock[w->run->place[task->lane]] = w->latest[task->lane] = t + 1;
-}
-
-static ls_status check_driver(const sweep *w, int component)
-{
-    const size_t last = w->last[component];
-    if (!last || w->step->tasks[last - 1].lane == w->run->components[component].driver)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "step", w->step->tasks[last - 1].verb,
-                   "ends the smaller batch on another queue than the full one; end both on one");
-}
-
-static ls_status open_sweep(sweep *w)
-{
-    const ls_step *s = w->step;
-    size_t words = 1;
-    for (size_t t = 0; t < s->task_count; t++)
-        words += (size_t)w->run->components[w->run->component[s->tasks[t].lane]].lanes;
-    w->clocks = calloc(words, sizeof *w->clocks);
-    w->first = calloc(s->task_count + 1, sizeof *w->first);
-    if (!w->clocks || !w->first)
-        return ls_fail_memory("step", words * sizeof *w->clocks);
-    size_t at = 0;
-    for (size_t t = 0; t < s->task_count; t++) {
-        const int component = w->run->component[s->tasks[t].lane];
-        w->first[t] = at;
-        at += (size_t)w->run->components[component].lanes;
-        w->last[component] = t + 1;
-    }
-    for (int c = 0; c < w->run->component_count; c++)
-        LS_TRY(check_driver(w, c));
+    task->wait_count = s->wait_count - task->wait;
+    task->begins =
+        !o->sweep.before && !task->wait_count && task->lane != run->components[component].driver;
     return LS_OK;
 }
 
-/* The step's waits again, without those that others imply. */
-static ls_status prune(sweep *w)
+static ls_status check_driver(const ordering *o, int component)
 {
-    ls_step *s = w->step;
-    size_t *raw = s->waits;
-    s->waits = NULL;
-    s->wait_count = 0;
-    ls_step_fail(s, open_sweep(w));
-    for (size_t t = 0; t < s->task_count && !s->status; t++)
-        sweep_task(w, raw, t);
-    free(raw);
-    free(w->clocks);
-    free(w->first);
-    return s->status;
+    const size_t last = o->last[component];
+    if (!last || o->step->tasks[last - 1].lane == o->sweep.run->components[component].driver)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "step", o->step->tasks[last - 1].verb,
+                   "ends the smaller batch on another queue than the full one; end both on one");
 }
 
-static ls_status prune_step(const ls_stepped *run, ls_step *s)
+static ls_status order_step(ordering *o)
 {
-    const size_t lanes = (size_t)run->lane_count + 1;
-    sweep w = {.run = run,
-               .step = s,
-               .last = calloc(lanes, sizeof *w.last),
-               .latest = calloc(lanes, sizeof *w.latest),
-               .wanted = calloc(2 * lanes, sizeof *w.wanted)};
-    ls_status status =
-        w.last && w.latest && w.wanted ? LS_OK : ls_fail_memory("step", lanes * sizeof *w.wanted);
-    if (!status)
-        status = prune(&w);
-    free(w.last);
-    free(w.latest);
-    free(w.wanted);
-    return status;
+    const ls_stepped *run = o->sweep.run;
+    ls_step *s = o->step;
+    for (size_t t = 0; t < s->task_count; t++)
+        o->last[run->component[s->tasks[t].lane]] = t + 1;
+    for (int c = 0; c < run->component_count; c++)
+        LS_TRY(check_driver(o, c));
+    for (size_t t = 0; t < s->task_count; t++) {
+        ls_sweep_next(&o->sweep);
+        LS_TRY(order_task(o));
+    }
+    return LS_OK;
 }
 
 ls_status ls_steps_order(ls_stepped *run)
 {
     const size_t lanes = (size_t)run->lane_count + 1;
-    size_t *latest_task = calloc(lanes, sizeof *latest_task);
-    int *latest_lanes = calloc(lanes, sizeof *latest_lanes),
-        *parent = calloc(lanes, sizeof *parent);
-    ls_status status = latest_task && latest_lanes && parent
-                           ? LS_OK
-                           : ls_fail_memory("step", lanes * sizeof *latest_task);
-    for (int b = 0; b < LS_KINDS && !status; b++) {
-        latest l = {&run->step[b], latest_task, latest_lanes, 0};
-        status = find_waits(&run->step[b], &l);
-    }
-    for (int l = 0; l < run->lane_count && !status; l++)
-        parent[l] = l;
-    if (!status)
-        status = find_components(run, parent);
-    for (int b = 0; b < LS_KINDS && !status; b++)
-        status = prune_step(run, &run->step[b]);
-    free(latest_task);
-    free(latest_lanes);
+    int *parent = calloc(lanes, sizeof *parent);
+    ls_status status =
+        parent ? find_components(run, parent) : ls_fail_memory("step", lanes * sizeof *parent);
     free(parent);
+    for (int kind = 0; kind < LS_KINDS && !status; kind++) {
+        const ls_step *s = &run->step[kind];
+        ordering o = {.step = &run->step[kind],
+                      .last = calloc(lanes, sizeof *o.last),
+                      .wanted = calloc(lanes, sizeof *o.wanted)};
+        status = o.last && o.wanted ? ls_sweep_open(run, &s, 1, &o.sweep)
+                                    : ls_fail_memory("step", lanes * sizeof *o.last);
+        if (!status)
+            status = order_step(&o);
+        ls_sweep_close(&o.sweep);
+        free(o.last);
+        free(o.wanted);
+    }
     return status;
 }

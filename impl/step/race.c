@@ -4,18 +4,16 @@
  *
  * Any two tasks that touch the same bytes, one of them writing, are ordered: by their lane, by the
  * waits that will be put, by what begins a step behind its driver. Looked at are two steps one
- * after the other, of each size. Communicators order nothing. Each task has a clock: of every lane
- * of its component, which task is known to have ended.
+ * after the other, of each size. Communicators order nothing.
  *
  * Besides, no step has an operation more often than it is to be done, and all ends that wait for
  * each other meet (meetings.c).
  */
-#include "impl/step/conflicts.h"
 #include "impl/step/names.h"
 #include "impl/step/run.h"
+#include "impl/step/sweep.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
@@ -86,193 +84,126 @@ static ls_status fail_race(const pair *p)
 
 /* ---- Races ----------------------------------------------------------------------------------- */
 
-/* Tasks are counted through both steps; what is a task's number is so from 1, 0 being none. */
-typedef struct sweep {
-    const ls_stepped *run;
-    const ls_step *steps[2];
-    size_t *latest; /* [lanes] the lane's latest task */
-    size_t *begun;  /* [components] the driver's latest when the step at hand begins */
-    size_t *first;  /* [tasks] where its clock is: what has ended when it has */
-    size_t *clocks;
-    size_t *clock;    /* of the task at hand */
-    size_t task, met; /* the task at hand, from 0; the one that it races with, or 0 */
-} sweep;
-
-static const ls_task *task_of(const sweep *w, size_t number, const ls_step **step)
-{
-    const size_t first = w->steps[0]->task_count;
-    *step = w->steps[number >= first];
-    return &(*step)->tasks[number - (number >= first ? first : 0)];
-}
+typedef struct race_check {
+    ls_sweep sweep; /* of two steps */
+    size_t *begun;  /* [components] the driver's latest when the step at hand begins, from 1 */
+    size_t met;     /* what the task at hand races with, from 1; 0: nothing */
+} race_check;
 
 static void meet(void *context, size_t earlier)
 {
-    sweep *w = context;
-    const ls_step *step;
-    const int lane = task_of(w, earlier, &step)->lane;
-    const int own = task_of(w, w->task, &step)->lane;
-    const bool tied = w->run->component[lane] == w->run->component[own];
-    if (!w->met && (!tied || w->clock[w->run->place[lane]] <= earlier))
-        w->met = earlier + 1;
+    race_check *r = context;
+    if (!r->met && !ls_sweep_knows(&r->sweep, earlier))
+        r->met = earlier + 1;
 }
 
-static void hear(sweep *w, size_t size, size_t earlier)
+/* The next task, of the step whose tasks count from `first`. */
+static ls_status take(race_check *r, size_t first)
 {
-    for (size_t l = 0; earlier && l < size; l++) {
-        const size_t its = w->clocks[w->first[earlier - 1] + l];
-        w->clock[l] = its > w->clock[l] ? its : w->clock[l];
-    }
-}
-
-static void begin_step(sweep *w)
-{
-    for (int c = 0; c < w->run->component_count; c++)
-        w->begun[c] = w->latest[w->run->components[c].driver];
-}
-
-static ls_status take(sweep *w, ls_conflicts *conflicts)
-{
-    const ls_step *s;
-    const ls_task *task = task_of(w, w->task, &s);
-    const int component = w->run->component[task->lane];
-    const size_t size = (size_t)w->run->components[component].lanes,
-                 before = w->task - (size_t)(task - s->tasks);
-    if (task == s->tasks)
-        begin_step(w);
-    w->clock = w->clocks + w->first[w->task];
-    hear(w, size, w->latest[task->lane]);
-    hear(w, size, task->begins ? w->begun[component] : 0);
-    for (size_t i = 0; i < task->wait_count; i++)
-        hear(w, size, before + s->waits[task->wait + i] + 1);
-    LS_TRY(ls_conflicts_next(conflicts, meet, w));
-    w->clock[w->run->place[task->lane]] = w->latest[task->lane] = w->task + 1;
-    if (!w->met)
+    ls_sweep *w = &r->sweep;
+    pair p = {.y = ls_sweep_next(w)};
+    const size_t begun = r->begun[w->run->component[p.y->lane]];
+    ls_sweep_task(w, w->task, &p.b);
+    if (p.y->begins && begun)
+        ls_sweep_hear(w, begun - 1);
+    for (size_t i = 0; i < p.y->wait_count; i++)
+        ls_sweep_hear(w, first + p.b->waits[p.y->wait + i]);
+    LS_TRY(ls_sweep_meet(w, meet, r));
+    if (!r->met)
         return LS_OK;
-    pair p = {.b = s, .y = task, .next = w->met <= before};
-    p.x = task_of(w, w->met - 1, &p.a);
+    p.x = ls_sweep_task(w, r->met - 1, &p.a);
+    p.next = r->met <= first;
     return fail_race(&p);
-}
-
-static ls_status open_clocks(sweep *w, size_t tasks)
-{
-    size_t words = 0;
-    const ls_step *s;
-    for (size_t t = 0; t < tasks; t++) {
-        w->first[t] = words;
-        words += (size_t)w->run->components[w->run->component[task_of(w, t, &s)->lane]].lanes;
-    }
-    w->clocks = calloc(words + 1, sizeof *w->clocks);
-    return w->clocks ? LS_OK : ls_fail_memory("step", words * sizeof *w->clocks);
-}
-
-static ls_status check_races(sweep *w, size_t tasks)
-{
-    ls_conflicts *conflicts = NULL;
-    LS_TRY(open_clocks(w, tasks));
-    LS_TRY(ls_conflicts_open(w->steps, 2, &conflicts));
-    ls_status status = LS_OK;
-    for (w->task = 0; w->task < tasks && !status; w->task++)
-        status = take(w, conflicts);
-    ls_conflicts_close(conflicts);
-    return status;
 }
 
 static ls_status check_pair(const ls_stepped *run, const ls_step *a, const ls_step *b)
 {
-    const size_t lanes = (size_t)run->lane_count + 1, tasks = a->task_count + b->task_count;
-    sweep w = {.run = run,
-               .steps = {a, b},
-               .latest = calloc(lanes, sizeof *w.latest),
-               .begun = calloc(lanes, sizeof *w.begun),
-               .first = calloc(tasks + 1, sizeof *w.first)};
-    ls_status status = w.latest && w.begun && w.first
-                           ? check_races(&w, tasks)
-                           : ls_fail_memory("step", tasks * sizeof *w.first);
-    free(w.latest);
-    free(w.begun);
-    free(w.first);
-    free(w.clocks);
+    const ls_step *const steps[] = {a, b};
+    race_check r = {.begun = calloc((size_t)run->lane_count + 1, sizeof *r.begun)};
+    ls_status status =
+        r.begun ? ls_sweep_open(run, steps, 2, &r.sweep) : ls_fail_memory("step", sizeof *r.begun);
+    for (size_t s = 0, first = 0; s < 2 && !status; first += steps[s++]->task_count) {
+        for (int c = 0; c < run->component_count; c++)
+            r.begun[c] = r.sweep.latest[run->components[c].driver];
+        for (size_t t = 0; t < steps[s]->task_count && !status; t++)
+            status = take(&r, first);
+    }
+    ls_sweep_close(&r.sweep);
+    free(r.begun);
     return status;
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-typedef struct ops {
-    ls_op **items;
+/* An operation where it is said, or of the acts of a slice. */
+typedef struct use {
+    const ls_op *op;
+    bool said;
+} use;
+
+typedef struct uses {
+    use *items;
     size_t count;
     ls_status status;
-} ops;
+} uses;
 
-static int compare_ops(const void *a, const void *b)
+static int compare_uses(const void *a, const void *b)
 {
-    const uintptr_t x = (uintptr_t) * (ls_op *const *)a, y = (uintptr_t) * (ls_op *const *)b;
+    const uintptr_t x = (uintptr_t)((const use *)a)->op, y = (uintptr_t)((const use *)b)->op;
     return (x > y) - (x < y);
 }
 
-static void add_ops(ops *all, ls_op *const *items, size_t count)
+static void add_uses(uses *all, ls_op *const *ops, size_t count, bool said)
 {
-    for (size_t i = 0; i < count && !all->status; i++) {
+    for (size_t i = 0; i < count; i++) {
         all->items = ls_step_grow(&all->status, all->items, all->count, sizeof *all->items);
         if (!all->status)
-            all->items[all->count++] = items[i];
+            all->items[all->count++] = (use){ops[i], said};
     }
 }
 
-/* Those of the slices' acts. */
-static void add_acts(const ls_step *s, ops *all)
+static void add_acts(const ls_step *s, int member, uses *all)
 {
-    const ls_stepped *run = s->run;
-    for (int m = 0; m < run->shared.all; m++) {
-        const ls_slice *slice = ls_step_member(s, m)->slice[s->which];
-        size_t count = 0;
-        const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
-        for (size_t i = 0; i < count * LS_NET_LISTS; i++) {
-            const ls_op_list *list = acts[i / LS_NET_LISTS].lists[i % LS_NET_LISTS];
-            add_ops(all, list ? list->items : NULL, list ? list->count : 0);
-        }
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->which];
+    size_t count = 0;
+    const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
+    for (size_t i = 0; i < count * LS_NET_LISTS; i++) {
+        const ls_op_list *list = acts[i / LS_NET_LISTS].lists[i % LS_NET_LISTS];
+        if (list)
+            add_uses(all, list->items, list->count, false);
     }
 }
 
-/* Both in order: none of `said` is there more often than in `acts`, or once. */
-static ls_status compare_lists(const ops *said, const ops *acts)
+/* A net that goes through several shards in turn has its operations as often; others are there
+ * once. */
+static ls_status judge_uses(uses *all)
 {
-    size_t its = 0;
-    for (size_t i = 0, times = 1; i < said->count; i++) {
-        times = i && said->items[i] == said->items[i - 1] ? times + 1 : 1;
-        while (its < acts->count && compare_ops(&acts->items[its], &said->items[i]) < 0)
-            its++;
-        const bool there = its < acts->count && acts->items[its] == said->items[i];
-        its += there;
-        if (!there && times > 1)
-            return ls_fail(LS_CODE_CHECK, "step", said->items[i]->name,
+    LS_TRY(all->status);
+    if (all->count)
+        qsort(all->items, all->count, sizeof *all->items, compare_uses);
+    size_t said = 0, acts = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        if (i && all->items[i].op != all->items[i - 1].op)
+            said = acts = 0;
+        *(all->items[i].said ? &said : &acts) += 1;
+        const bool ends = i + 1 == all->count || all->items[i].op != all->items[i + 1].op;
+        if (ends && said > 1 && said > acts)
+            return ls_fail(LS_CODE_CHECK, "step", all->items[i].op->name,
                            "is once too often in it; what is to be done is said once");
     }
     return LS_OK;
 }
 
-/* A net that goes through several shards in turn has its operations as often. */
-static ls_status check_once(const ls_step *s)
-{
-    ops said = {0}, acts = {0};
-    for (size_t t = 0; t < s->task_count; t++)
-        add_ops(&said, s->ops + s->tasks[t].op, s->tasks[t].op_count);
-    add_acts(s, &acts);
-    ls_status status = ls_status_first(said.status, acts.status);
-    if (said.count)
-        qsort(said.items, said.count, sizeof(ls_op *), compare_ops);
-    if (acts.count)
-        qsort(acts.items, acts.count, sizeof(ls_op *), compare_ops);
-    if (!status)
-        status = compare_lists(&said, &acts);
-    free(said.items);
-    free(acts.items);
-    return status;
-}
-
 static ls_status check_step(const ls_step *s)
 {
-    LS_TRY(check_once(s));
-    return ls_step_check_meetings(s);
+    uses all = {0};
+    for (size_t t = 0; t < s->task_count; t++)
+        add_uses(&all, s->ops + s->tasks[t].op, s->tasks[t].op_count, true);
+    for (int m = 0; m < s->run->shared.all; m++)
+        add_acts(s, m, &all);
+    ls_status status = judge_uses(&all);
+    free(all.items);
+    return status ? status : ls_step_check_meetings(s);
 }
 
 /* Two steps in a row, of all kinds, but for two smaller batches. */

@@ -15,40 +15,64 @@ static size_t real_bytes(const ls_replica *replica)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-static ls_status take_workspace(ls_replica *r, size_t bytes, void *out)
+size_t ls_replica_buffers(const ls_replica *r, ls_replica_buffer out[LS_REPLICA_BUFFERS])
 {
-    void *memory;
-    LS_TRY(ls_device_allocate(r->device, LS_MEMORY_WORKSPACE, bytes, &memory));
-    memcpy(out, &memory, sizeof memory); /* out points to a pointer of some type */
-    r->workspace += bytes;
-    return LS_OK;
+#define AT(field) offsetof(ls_replica, field)
+    const size_t real = real_bytes(r), flat = r->elements * real, owned = r->owned * real;
+    const size_t records = r->job->records, slots = (size_t)r->slots;
+    const bool average = r->job->average != 0 && r->updates;
+    const struct {
+        bool has;
+        ls_replica_buffer buffer;
+    } all[] = {
+        {r->own_variables, {flat, real, LS_MEMORY_PARAMETERS, true, "parameters", AT(parameters)}},
+        {true, {flat, real, LS_MEMORY_GRADIENTS, false, "gradients", AT(gradients)}},
+        {slots > 0, {owned, real, LS_MEMORY_OPTIMIZER, true, "optimizer state", AT(slot[0])}},
+        {slots > 1, {owned, real, LS_MEMORY_OPTIMIZER, true, "optimizer state", AT(slot[1])}},
+        {average, {owned, real, LS_MEMORY_OPTIMIZER, true, "moving averages", AT(average)}},
+        {r->own_variables,
+         {sizeof *r->state, 0, LS_MEMORY_WORKSPACE, true, "argument block", AT(state)}},
+        {true,
+         {LS_REPLICA_LOSSES * sizeof *r->loss, 0, LS_MEMORY_WORKSPACE, false, "loss", AT(loss)}},
+        {r->more > r->sums - 1,
+         {2 * sizeof *r->decay, 0, LS_MEMORY_WORKSPACE, true, "loss", AT(decay)}},
+        {r->more > 0,
+         {records * r->more * sizeof(double), 0, LS_MEMORY_WORKSPACE, false, "records",
+          AT(more_losses)}},
+        {true,
+         {records * sizeof *r->records, 0, LS_MEMORY_WORKSPACE, false, "records", AT(records)}},
+        {true, {sizeof *r->mark_ns, 0, LS_MEMORY_WORKSPACE, false, NULL, AT(mark_ns)}},
+        {true,
+         {(size_t)r->rows * sizeof *r->indices, 0, LS_MEMORY_WORKSPACE, false, "batch",
+          AT(indices)}},
+        {true, {sizeof *r->test_state, 0, LS_MEMORY_WORKSPACE, false, NULL, AT(test_state)}},
+        {true, {sizeof *r->correct, 0, LS_MEMORY_WORKSPACE, false, NULL, AT(correct)}},
+    };
+#undef AT
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].has)
+            out[count++] = all[i].buffer;
+    return count;
 }
 
-static ls_status take_buffers(ls_replica *r, int64_t rows)
+void *ls_replica_buffer_at(const ls_replica *r, const ls_replica_buffer *buffer)
 {
-    size_t flat = r->elements * real_bytes(r);
-    if (r->own_variables)
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_PARAMETERS, flat, &r->parameters));
-    LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS, flat, &r->gradients));
-    for (int i = 0; i < r->slots; i++)
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, r->owned * real_bytes(r),
-                                  &r->slot[i]));
-    if (r->job->average != 0 && r->updates)
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_OPTIMIZER, r->owned * real_bytes(r),
-                                  &r->average));
-    if (r->own_variables)
-        LS_TRY(take_workspace(r, sizeof *r->state, &r->state));
-    LS_TRY(take_workspace(r, LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
-    if (r->more > r->sums - 1)
-        LS_TRY(take_workspace(r, 2 * sizeof *r->decay, &r->decay));
-    if (r->more)
-        LS_TRY(
-            take_workspace(r, r->job->records * r->more * sizeof *r->more_losses, &r->more_losses));
-    LS_TRY(take_workspace(r, sizeof *r->mark_ns, &r->mark_ns));
-    LS_TRY(take_workspace(r, r->job->records * sizeof *r->records, &r->records));
-    LS_TRY(take_workspace(r, (size_t)rows * sizeof *r->indices, &r->indices));
-    LS_TRY(take_workspace(r, sizeof *r->test_state, &r->test_state));
-    return take_workspace(r, sizeof *r->correct, &r->correct);
+    void *memory; /* pointers to several types */
+    memcpy(&memory, (const char *)r + buffer->pointer, sizeof memory);
+    return memory;
+}
+
+static ls_status take_buffers(ls_replica *r)
+{
+    ls_replica_buffer all[LS_REPLICA_BUFFERS];
+    const size_t count = ls_replica_buffers(r, all);
+    for (size_t i = 0; i < count; i++) {
+        void *memory;
+        LS_TRY(ls_device_allocate(r->device, all[i].use, all[i].bytes, &memory));
+        memcpy((char *)r + all[i].pointer, &memory, sizeof memory);
+    }
+    return LS_OK;
 }
 
 static const ls_array *array_at(const ls_split *split, int i)
@@ -93,12 +117,12 @@ static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
     return ls_op_list_add(ops, op);
 }
 
-static ls_status open_parts(ls_replica *r, int64_t rows)
+static ls_status open_parts(ls_replica *r)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
     LS_TRY(ls_kernels_open_table(r->job->table, r->device, r->job->math, &r->kernels));
     r->kernels->convolution = r->job->convolution;
-    LS_TRY(take_buffers(r, rows));
+    LS_TRY(take_buffers(r));
     LS_TRY(share_split(r, &r->job->data->train, r->train));
     LS_TRY(share_split(r, &r->job->data->test, r->test));
     if (r->decay)
@@ -124,6 +148,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->job = job;
     replica->device = options->device;
     replica->number = options->number;
+    replica->rows = options->rows;
     replica->sums = options->sums;
     replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
     replica->own_variables = !options->variables_of;
@@ -140,7 +165,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     if (decays(replica) &&
         (replica->decays == LS_DECAY_UPDATES ? replica->updates : replica->decays == LS_DECAY_HERE))
         replica->more++;
-    ls_status status = open_parts(replica, options->rows);
+    ls_status status = open_parts(replica);
     if (status) {
         ls_replica_close(replica);
         return status;
@@ -163,22 +188,10 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    void *const memory[] = {r->own_variables ? r->parameters : NULL,
-                            r->gradients,
-                            r->slot[0],
-                            r->slot[1],
-                            r->average,
-                            r->own_variables ? r->state : NULL,
-                            r->loss,
-                            r->mark_ns,
-                            r->records,
-                            r->indices,
-                            r->correct,
-                            r->test_state,
-                            r->more_losses,
-                            r->decay};
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        ls_device_release(r->device, memory[i]);
+    ls_replica_buffer all[LS_REPLICA_BUFFERS];
+    const size_t count = r->kernels ? ls_replica_buffers(r, all) : 0;
+    for (size_t i = 0; i < count; i++)
+        ls_device_release(r->device, ls_replica_buffer_at(r, &all[i]));
     if (r->kernels)
         r->kernels->table->close(r->kernels);
     free(r);
@@ -483,16 +496,4 @@ ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_eval
     }
     LS_TRY(ls_replica_test_end(r, out));
     return ls_replica_average_out(r);
-}
-
-ls_memory_formula ls_replica_memory(const ls_replica *r)
-{
-    size_t flat = r->elements * real_bytes(r);
-    ls_memory_formula formula = {0};
-    formula.bytes[LS_MEMORY_PARAMETERS] = r->own_variables ? flat : 0;
-    formula.bytes[LS_MEMORY_GRADIENTS] = flat;
-    formula.bytes[LS_MEMORY_OPTIMIZER] =
-        r->owned * real_bytes(r) * ((size_t)r->slots + (r->average != NULL));
-    formula.bytes[LS_MEMORY_WORKSPACE] = r->workspace;
-    return formula;
 }

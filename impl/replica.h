@@ -55,7 +55,8 @@ typedef struct ls_replica {
     double *decay;           /**< [2]: weight decay's part of the loss, and 0; NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
-    uint32_t *indices;       /**< [batch] */
+    uint32_t *indices;       /**< [rows] */
+    int64_t rows;            /**< of its largest slice */
     const void *train[LS_REPLICA_ARRAYS];
     const void *test[LS_REPLICA_ARRAYS];
     ls_op *mark;
@@ -65,7 +66,6 @@ typedef struct ls_replica {
     ls_op_list test_count;
     struct ls_test_outputs *test_outputs; /**< likewise; NULL: they are on another place */
     int slots;                            /**< of the optimizer that are kept here */
-    size_t workspace;                     /**< bytes of the small buffers above */
 } ls_replica;
 
 typedef struct ls_replica_options {
@@ -140,5 +140,19 @@ ls_status ls_replica_average_out(ls_replica *replica);
 /** See ls_run_kind.evaluate: by `net`, with this replica's parameters, or their averages. */
 ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, ls_evaluation *out);
 
-/** Ledger formula but for activations: flat buffers, and workspace of buffers and operations. */
-ls_memory_formula ls_replica_memory(const ls_replica *replica);
+/** One of its buffers: a block of device memory. */
+typedef struct ls_replica_buffer {
+    size_t bytes;
+    size_t element;    /**< of an array whose parts are told apart; else 0 */
+    ls_memory_use use; /**< by which it is counted */
+    bool carried;      /**< the next step goes by what it holds */
+    const char *what;  /**< for people; NULL: no step touches it */
+    size_t pointer;    /**< where in the replica its address is */
+} ls_replica_buffer;
+
+enum { LS_REPLICA_BUFFERS = 16 };
+
+/** What it has of its own, in a fixed order; returns how many. */
+size_t ls_replica_buffers(const ls_replica *replica, ls_replica_buffer out[LS_REPLICA_BUFFERS]);
+/** The address of one of them; NULL: it was not taken. */
+void *ls_replica_buffer_at(const ls_replica *replica, const ls_replica_buffer *buffer);

@@ -142,11 +142,11 @@ ls_status ls_replica_average_out(ls_replica *r)
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
 {
-    const size_t real = r->kernels->table->real_bytes, owned = r->owned * real;
-    LS_TRY(ls_carry_memory(carried, r->queue, r->parameters, r->elements * real));
-    for (int i = 0; i < r->slots; i++)
-        LS_TRY(ls_carry_memory(carried, r->queue, r->slot[i], owned));
-    LS_TRY(ls_carry_memory(carried, r->queue, r->average, owned));
-    LS_TRY(ls_carry_memory(carried, r->queue, r->decay, 2 * sizeof *r->decay));
-    return ls_carry_memory(carried, r->queue, r->state, sizeof *r->state);
+    ls_replica_buffer all[LS_REPLICA_BUFFERS];
+    const size_t count = ls_replica_buffers(r, all);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].carried)
+            LS_TRY(
+                ls_carry_memory(carried, r->queue, ls_replica_buffer_at(r, &all[i]), all[i].bytes));
+    return LS_OK;
 }

@@ -25,7 +25,7 @@ typedef enum ls_ps_kind {
     LS_PS_PULL,  /**< the shard's variables */
     LS_PS_PUSH,  /**< takes a gradient of it */
     LS_PS_EMPTY, /**< has no sample, so no gradient, in this step */
-    LS_PS_DROP,  /**< noted of a gradient that came too late (ps_serve_backup.c) */
+    LS_PS_DROP,  /**< noted of a gradient that came too late (backup workers) */
     LS_PS_BYE    /**< all steps that were put are done */
 } ls_ps_kind;
 

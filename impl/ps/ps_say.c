@@ -57,12 +57,6 @@ static ls_status run_say(ls_op *op, ls_queue *queue)
     return tell(say, message);
 }
 
-ls_status ls_ps_say(ls_ps_speaker *w, int server, ls_ps_kind kind, ls_op_list *ops)
-{
-    const ls_op op = {.name = "ps.say", .run = run_say, .abandon = abandon_say};
-    return add_say((say_op){op, w, server, kind}, false, ops);
-}
-
 /* ---- Backup workers -------------------------------------------------------------------------- */
 
 static void set_late(ls_ps_speaker *w, bool late)
@@ -102,8 +96,11 @@ ls_status ls_ps_begin(ls_ps_speaker *w, ls_op_list *ops)
     return add_say((say_op){{.name = "ps.begin", .run = run_begin}, w, -1, LS_PS_PULL}, true, ops);
 }
 
-ls_status ls_ps_ask(ls_ps_speaker *w, int server, ls_op_list *ops)
+ls_status ls_ps_say(ls_ps_speaker *w, int server, ls_ps_kind kind, ls_op_list *ops)
 {
-    const ls_op op = {.name = "ps.ask", .run = run_ask, .abandon = abandon_say};
-    return add_say((say_op){op, w, server, LS_PS_PULL}, true, ops);
+    const bool asks = kind == LS_PS_PULL && w->job->ps.backups;
+    const ls_op op = {.name = asks ? "ps.ask" : "ps.say",
+                      .run = asks ? run_ask : run_say,
+                      .abandon = abandon_say};
+    return add_say((say_op){op, w, server, kind}, asks, ops);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that serve whoever comes first: async, ssp; how synchronous steps with backup workers do,
- * is in ps_serve_backup.c. A worker says what it wants in a small message; its server takes these
- * from any worker, in the order in which they come, and serves one at a time:
+ * Servers that serve whoever comes first. A worker says what it wants in a small message; its
+ * server takes these from any worker, in the order in which they come, and serves one at a time.
+ *
+ * Async and ssp:
  *
  *     pull      sends its shard to that worker
  *     push      receives that worker's gradient of the shard, straight into the shard's own, and
@@ -11,14 +12,33 @@
  * ssp: a pull is held back while its worker has done more than K steps above the slowest one's;
  * so no gradient is ever applied that is more than K steps ahead. Each server sees to that alone.
  *
+ * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
+ * "Revisiting Distributed Synchronous SGD"):
+ *
+ *     pull k    a worker wants the variables of step k. A server whose update k - 1 is not done
+ *               answers when it is; one that has done update k says that it is too late
+ *     push k    one of the first n - B gradients of step k is added up as it comes; a later one is
+ *               received and dropped
+ *     update k  by n - B gradients, or as many as there are in an epoch's last batch: their sum,
+ *               scaled to the mean over the samples that it is of
+ *
+ * A worker that is too late for one server passes over the whole step, and all steps up to the
+ * newest: it works for step k from variables k of all shards, and their batch k, or not at all. So
+ * no gradient is stale, and training ends after as many updates as there are steps. Each server
+ * decides for its own shard who is first. None waits in vain: one that is past step k has had n - B
+ * gradients of it, and those workers push theirs to every server, waiting for nothing between.
+ *
  * All of it is one operation of the server's queue, which ends when every worker has said that it
  * is through. A worker asks one server at a time, right before their exchange, so that a server
  * never waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient
- * is applied whole, so that the optimizer's state counts applied gradients.
+ * is applied whole, so that the optimizer's state counts applied gradients. With backup workers:
+ * one decision for all shards; a worker asked before it pushes, which would save the bytes of what
+ * is dropped and cost the others a message.
  */
 #include "impl/ps/ps_serve.h"
 
 #include "common/base/hooks.h"
+#include "impl/slice.h"
 
 #include <stdlib.h>
 
@@ -34,7 +54,8 @@ static uint64_t slowest(const ls_ps_serving *s)
     return least;
 }
 
-ls_status ls_ps_run(const ls_op_list *ops, ls_queue *queue)
+/* Here and now, on the queue's own thread. */
+static ls_status run_list(const ls_op_list *ops, ls_queue *queue)
 {
     for (size_t i = 0; i < ops->count; i++)
         LS_TRY(ops->items[i]->run(ops->items[i], queue));
@@ -46,49 +67,128 @@ static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
     ls_ps_clock *clock = &s->clocks[worker];
     ls_ps_histogram_note(&s->lead, clock->steps - slowest(s));
     ls_ps_histogram_note(&s->staleness, s->version - clock->pulled);
-    LS_TRY(ls_ps_run(&s->receive[worker], queue));
-    LS_TRY(ls_ps_run(&s->apply, queue));
+    LS_TRY(run_list(&s->receive[worker], queue));
+    LS_TRY(run_list(&s->apply, queue));
     if (LS_PLANTED(applied_twice))
-        LS_TRY(ls_ps_run(&s->apply, queue));
+        LS_TRY(run_list(&s->apply, queue));
     s->version++;
     return LS_OK;
 }
 
-/* Sends the variables to every worker that asked and may have them. */
-static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
+/* A shard, or a gradient of one, has gone between the two. */
+static void note_served(ls_ps_serving *s, int worker)
+{
+    const ls_ps_layout *l = s->shard->layout;
+    if (ls_ps_same_device(s->job, l, s->shard->server, worker))
+        return;
+    for (size_t i = 0; i < l->range_count; i++) {
+        if (l->ranges[i].server != s->shard->server)
+            continue;
+        s->served.messages_sent++;
+        s->served.bytes_sent += l->ranges[i].count * sizeof(float);
+    }
+}
+
+static bool may_have(const ls_ps_serving *s, const ls_ps_clock *clock)
 {
     const ls_ps_options *ps = &s->job->ps;
+    if (ps->backups)
+        return clock->asked <= s->version;
+    return ps->mode != LS_PS_SSP || LS_PLANTED(bound_left_out) ||
+           clock->steps - slowest(s) <= (uint64_t)ps->staleness;
+}
+
+/* Sends the variables to every worker that asked and may have them; with backup workers the version
+ * before, by which it is told when its step has gone. */
+static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
+{
     for (int w = 0; w < s->workers; w++) {
         ls_ps_clock *clock = &s->clocks[w];
-        const bool bound = ps->mode == LS_PS_SSP && !LS_PLANTED(bound_left_out);
-        if (!clock->waits || (bound && clock->steps - slowest(s) > (uint64_t)ps->staleness))
+        const int rank = ls_ps_rank(s->job, s->shard->layout, w);
+        if (!clock->waits || !may_have(s, clock))
             continue;
         clock->waits = false;
         clock->pulled = s->version;
+        if (s->job->ps.backups)
+            LS_TRY(s->control->backend->send(s->control, rank, LS_PS_ANSWER, &s->version,
+                                             sizeof s->version));
+        if (s->job->ps.backups && clock->asked < s->version)
+            continue;
         ls_ps_log_note(&s->log, w, LS_PS_PULL);
-        LS_TRY(ls_ps_run(&s->send[w], queue));
+        note_served(s, w);
+        LS_TRY(run_list(&s->send[w], queue));
     }
     return LS_OK;
 }
 
+/* ---- Backup workers -------------------------------------------------------------------------- */
+
+static int64_t batch_of(const ls_job *job, uint64_t step)
+{
+    return ls_job_is_tail(job, step) ? ls_job_tail(job) : job->batch;
+}
+
+int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch)
+{
+    const int first = workers - job->ps.backups;
+    return batch < first ? (int)batch : first;
+}
+
+static ls_status update(ls_ps_serving *s, int64_t batch, ls_queue *queue)
+{
+    float *gradient = s->shard->replica->gradients;
+    const float factor = (float)((double)batch / (double)s->samples);
+    for (size_t i = 0; i < s->shard->replica->elements && !LS_PLANTED(mean_over_all); i++)
+        gradient[i] *= factor; /* slices are scaled by the whole batch (slice.h) */
+    LS_TRY(run_list(&s->apply, queue));
+    s->version++;
+    s->accepted = 0;
+    s->samples = 0;
+    return let_go(s, queue);
+}
+
+static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue *queue)
+{
+    const ls_job *job = s->job;
+    note_served(s, worker);
+    if (step < s->version && !LS_PLANTED(late_added)) {
+        s->dropped++;
+        ls_ps_log_note(&s->log, worker, LS_PS_DROP);
+        return run_list(&s->drop[worker], queue);
+    }
+    const int64_t batch = batch_of(job, s->version), n = s->workers;
+    ls_ps_log_note(&s->log, worker, LS_PS_PUSH);
+    ls_ps_histogram_note(&s->lead, 0);
+    ls_ps_histogram_note(&s->staleness, s->version - step);
+    LS_TRY(run_list(s->accepted ? &s->add[worker] : &s->receive[worker], queue));
+    s->samples += ls_slice_share(batch, worker, n);
+    if (++s->accepted < ls_ps_backup_needed(job, s->workers, batch))
+        return LS_OK;
+    return update(s, batch, queue);
+}
+
+/* ---- Whoever comes first --------------------------------------------------------------------- */
+
 static ls_status serve_one(ls_ps_serving *s, const ls_ps_message *message, ls_queue *queue)
 {
     const ls_ps_event *event = &message->what;
+    ls_ps_clock *clock = &s->clocks[event->worker];
     const int worker = (int)event->worker;
     if (event->kind == LS_PS_BYE) {
         s->byes++;
         return LS_OK;
     }
-    if (s->job->ps.backups)
-        return ls_ps_backup_serve(s, message, queue);
     if (event->kind == LS_PS_PULL) {
-        s->clocks[worker].waits = true;
+        clock->waits = true;
+        clock->asked = message->step;
         return let_go(s, queue);
     }
+    if (s->job->ps.backups)
+        return take_push(s, worker, message->step, queue);
     if (event->kind == LS_PS_PUSH)
         LS_TRY(apply(s, worker, queue));
     ls_ps_log_note(&s->log, worker, LS_PLANTED(order_noted) ? LS_PS_EMPTY : event->kind);
-    s->clocks[worker].steps++;
+    clock->steps++;
     return let_go(s, queue);
 }
 

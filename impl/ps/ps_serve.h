@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Servers that serve whoever comes first (ls_ps_by_arrival): one operation each, which takes what
- * workers say, from any of them, in the order in which it comes. Async and ssp: ps_serve.c; backup
- * workers: ps_serve_backup.c; what workers say: ps_say.c.
+ * workers say, from any of them, in the order in which it comes: ps_serve.c; what workers say:
+ * ps_say.c.
  */
 #pragma once
 
@@ -69,19 +69,12 @@ void ls_ps_serving_load(ls_ps_serving *serving);
 /** Makes the operation that serves until all workers are through. */
 ls_status ls_ps_serving_op(ls_ps_serving *serving, ls_op **out);
 
-/** Appends the message of a worker to the server of that rank. */
+/** Appends the message of a worker to the server of that rank; with backup workers a pull ends with
+ *  the answer: the worker is `late`, or the variables follow. */
 ls_status ls_ps_say(ls_ps_speaker *speaker, int server, ls_ps_kind kind, ls_op_list *ops);
 
-/* Backup workers. */
-/** Appends the beginning of a worker's step: is it late already? */
+/** Appends the beginning of a step where there are backup workers: is it late already? */
 ls_status ls_ps_begin(ls_ps_speaker *speaker, ls_op_list *ops);
-/** Appends its question for the variables of its step, and the answer: it is `late`, or they
- *  follow. */
-ls_status ls_ps_ask(ls_ps_speaker *speaker, int server, ls_op_list *ops);
-/** Serves what a worker said. */
-ls_status ls_ps_backup_serve(ls_ps_serving *serving, const ls_ps_message *message, ls_queue *queue);
-/** How many gradients make an update of a batch of so many samples. */
-int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch);
 
-/** Runs operations here and now, on the queue's own thread. */
-ls_status ls_ps_run(const ls_op_list *ops, ls_queue *queue);
+/** How many gradients make an update of a batch of so many samples, with backup workers. */
+int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch);

@@ -217,24 +217,15 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
                   ls_ps_rank(ls_step_job(s), layout_of(s), server), kind, &ops);
     ls_step *in = kind == LS_PS_BYE ? &s->run->step[LS_AFTER] : s;
     ls_step_fail(in, status);
-    ls_task *task = ls_task_begin(in, "say", s->run->served->ends[worker].lane, nothing);
+    const bool asks = kind == LS_PS_PULL && ls_step_job(s)->ps.backups;
+    ls_task *task =
+        ls_task_begin(in, asks ? "ask" : "say", s->run->served->ends[worker].lane, nothing);
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
     if (kind == LS_PS_PUSH) /* what is announced is there */
         touch_gradients(in, worker, server);
     ls_task_end(in);
-}
-
-void ls_ask(ls_step *s, int worker, int server)
-{
-    ls_op_list ops = {0};
-    if (!speaks(s, worker))
-        return;
-    const ls_status status = ls_ps_ask(&s->run->served->speakers[worker],
-                                       ls_ps_rank(ls_step_job(s), layout_of(s), server), &ops);
-    announce(s, ls_task_of(s, "ask", s->run->served->ends[worker].lane, nothing, &ops, status),
-             server, false);
 }
 
 void ls_begin_if_in_time(ls_step *s, int worker)

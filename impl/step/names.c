@@ -47,20 +47,12 @@ static void add_data(ls_names *n, const ls_replica *r)
 
 static void add_replica(ls_names *n, int member, const ls_replica *r)
 {
-    const size_t real = r->kernels->table->real_bytes, flat = r->elements * real;
-    const size_t owned = r->owned * real, records = r->job->records;
-    if (r->own_variables) {
-        add(n, member, "parameters", r->parameters, flat, real);
-        add(n, member, "argument block", r->state, sizeof *r->state, 0);
-    }
-    add(n, member, "gradients", r->gradients, flat, real);
-    for (int i = 0; i < 2; i++)
-        add(n, member, "optimizer state", r->slot[i], owned, real);
-    add(n, member, "moving averages", r->average, owned, real);
-    add(n, member, "loss", r->loss, LS_REPLICA_LOSSES * sizeof *r->loss, 0);
-    add(n, member, "loss", r->decay, 2 * sizeof *r->decay, 0);
-    add(n, member, "records", r->records, records * sizeof *r->records, 0);
-    add(n, member, "records", r->more_losses, records * r->more * sizeof *r->more_losses, 0);
+    ls_replica_buffer all[LS_REPLICA_BUFFERS];
+    const size_t count = ls_replica_buffers(r, all);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].what)
+            add(n, member, all[i].what, ls_replica_buffer_at(r, &all[i]), all[i].bytes,
+                all[i].element);
     add_data(n, r);
 }
 
@@ -69,7 +61,6 @@ static void add_net(ls_names *n, int member, const ls_replica *r, const ls_net *
 {
     const ls_split *train = &r->job->data->train;
     const size_t rows = (size_t)ls_net_rows(net), real = r->kernels->table->real_bytes;
-    add(n, member, "batch", r->indices, rows * sizeof *r->indices, 0);
     for (int i = 0; i < LS_DATA_INPUTS; i++)
         add(n, member, "batch", ls_net_input(net, i), rows * (size_t)train->input[i].width * real,
             0);

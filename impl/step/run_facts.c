@@ -181,9 +181,10 @@ ls_time_profile ls_stepped_parts(const ls_run *run, size_t index)
 
 static void add_member(const ls_member *member, ls_memory_formula *formula)
 {
-    const ls_memory_formula own = ls_replica_memory(member->replica);
-    for (int use = 0; use < LS_MEMORY_USES; use++)
-        formula->bytes[use] += own.bytes[use];
+    ls_replica_buffer all[LS_REPLICA_BUFFERS];
+    const size_t count = ls_replica_buffers(member->replica, all);
+    for (size_t i = 0; i < count; i++)
+        formula->bytes[all[i].use] += all[i].bytes;
     for (int b = 0; b < LS_BATCHES; b++)
         if (member->slice[b])
             ls_slice_memory(member->slice[b], formula);

@@ -193,16 +193,14 @@ void ls_average(ls_step *step, int place, int b);
 void ls_serve(ls_step *step, int server);
 
 /** What a worker says before it takes or sends the shard's ranges; after the last of the steps that
- *  are put together (LS_PS_BYE), and nothing then. */
+ *  are put together (LS_PS_BYE), and nothing then. With backup workers it hears, before it takes
+ *  them, whether it is late. */
 void ls_say(ls_step *step, int worker, int server, ls_ps_kind kind);
 
 /** A worker's step begins: what is said of it from here on is passed over where it is late; until
  *  the end of that. */
 void ls_begin_if_in_time(ls_step *step, int worker);
 void ls_end_if_in_time(ls_step *step, int worker);
-
-/** Asks for the variables of the step: they follow, or it is late. */
-void ls_ask(ls_step *step, int worker, int server);
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 

@@ -23,9 +23,7 @@ static void pull(ls_step *s, int worker, int server)
 {
     ls_range range;
     for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
-        if (i == 0 && ls_step_job(s)->ps.backups)
-            ls_ask(s, worker, server);
-        else if (i == 0)
+        if (i == 0)
             ls_say(s, worker, server, LS_PS_PULL);
         ls_message(s, ls_parameters(s, worker, range), ls_parameters(s, server, range), false);
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replicas: those of this process, each with its slices of the full batch and of an epoch's last
- * one. A replica is one member, on one of the job's devices; where the model is divided over places
- * (graph_parts.h) it is a member a place, of which other processes may have some. What does not
- * depend on the step is done here: opening, values, records, memory.
+ * Replicas, each with its slices of the full batch and of an epoch's last one: what follows of them
+ * from the job alone. A replica is one member, on one of the job's devices; where the model is
+ * divided over places (graph_parts.h) it is a member a place.
  */
 #pragma once
 
@@ -20,26 +19,6 @@ typedef struct ls_member {
     ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL where every batch is full */
 } ls_member;
 
-/** Embedded first in the run of steps. */
-typedef struct ls_replicated {
-    ls_run base;
-    ls_graph_parts parts; /**< of the model, over places; count 0: it is whole */
-    int holder;   /**< in-graph: the member that alone keeps optimizer state; n: one more member, on
-                       the job's variable device, without slices; -1: each its own. Set before opening
-                   */
-    int *process; /**< [total] of each member, where those of all processes are numbered and the
-                       ones elsewhere have no replica; NULL: all are here */
-    int count;    /**< replicas of this process */
-    int places;   /**< members of each that are here, one after the other */
-    int first;    /**< place of the first of these */
-    int losses;   /**< place that has the loss */
-    int total;    /**< members: count x places, or count + 1 */
-    int all;      /**< these, and behind them where backward is held there, a shadow of each
-                       replica: with its slice, on the holder's device, by its variables */
-    ls_member *members;         /**< [all] */
-    ls_comm **meetings; /**< [count] ends of a communicator for batch statistics; or NULL */
-} ls_replicated;
-
 /** Whether pieces of a batch go together and add up its statistics. */
 bool ls_replicated_syncs(const ls_job *job);
 
@@ -53,25 +32,8 @@ int ls_replicated_pieces(const ls_job *job, int d, int which);
  * for, or as there are pieces. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which);
 
-/** Opens a member on each device; `run` is zero-filled but for `holder`, and ls_replicated_close's
- * also on failure. */
-ls_status ls_replicated_open(ls_replicated *run, const ls_job *job);
-
 /** Opens the two slices of replica `number`, counted over all processes, on `member`'s replica. */
 ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *member);
 
 /** The most parts that the gradient and the loss of replica `number` of all processes come in. */
 size_t ls_replicated_sums(const ls_job *job, int number);
-
-/** The whole parameters of the replica whose first member is `first`: what of it is here. */
-ls_status ls_replicated_gather(const ls_replicated *run, int first, float *parameters);
-
-/** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
-void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, float *here,
-                        bool out);
-
-/** Sets all members. */
-ls_status ls_replicated_load(ls_run *run, const float *parameters);
-
-/** Frees the members and the run itself. */
-void ls_replicated_close(ls_run *run);

@@ -57,7 +57,7 @@ const ls_layout *ls_group_layout(const ls_group_options *o, int *hosts, ls_layou
 /* The most that an all-reduce of this end needs; they run one after the other. */
 static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 {
-    const ls_job *job = run->shared.base.job;
+    const ls_job *job = run->base.job;
     const ls_comm *comm = g->comms[i];
     size_t most = 0;
     for (int which = 0; which < LS_BATCHES && job->allreduce->scratch; which++) {
@@ -76,12 +76,12 @@ static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 
 static ls_status open_members(ls_stepped *run, ls_group *g)
 {
-    const ls_allreduce *algorithm = run->shared.base.job->allreduce;
+    const ls_allreduce *algorithm = run->base.job->allreduce;
     if (algorithm->check && g->count)
         LS_TRY(algorithm->check(g->comms[0]));
     for (int i = 0; i < g->count; i++) {
         g->comms[i]->layout = g->layout;
-        LS_TRY(ls_lane_open(run, g->members[i], "communication", run->shared.base.job->overlap,
+        LS_TRY(ls_lane_open(run, g->members[i], "communication", run->base.job->overlap,
                             &g->ends[i].lane));
         LS_TRY(take_scratch(run, g, i));
     }
@@ -201,7 +201,7 @@ static void say_quotient(ls_step *s, int member, ls_range range, int count)
 void ls_average(ls_step *s, int place, int b)
 {
     if (!ls_step_job(s)->period)
-        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", s->run->shared.base.strategy->name,
+        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", s->run->base.strategy->name,
                                 "averages once a period of steps; give one of 1 or more"));
     const ls_group *g = group_at(s, place);
     const ls_range range = ls_bucket(s, place, b);

@@ -11,8 +11,8 @@ ls_status ls_held_take(ls_stepped *run, int member, const char *what, size_t byt
     ls_held *h = &run->held;
     ls_room room = {.member = member, .what = what, .bytes = bytes};
     LS_TRY(ls_grow("step", &h->rooms, h->room_count, sizeof room));
-    LS_TRY(ls_device_allocate(run->shared.members[member].replica->device, LS_MEMORY_COMMUNICATION,
-                              bytes, &room.memory));
+    LS_TRY(ls_device_allocate(run->members[member].replica->device, LS_MEMORY_COMMUNICATION, bytes,
+                              &room.memory));
     h->rooms[h->room_count++] = room;
     *out = room.memory;
     return LS_OK;
@@ -22,11 +22,11 @@ ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool c
                           ls_comm **comms)
 {
     ls_held *h = &run->held;
-    const ls_job *job = run->shared.base.job;
+    const ls_job *job = run->base.job;
     ls_device **devices = calloc((size_t)count + 1, sizeof *devices);
     ls_status status = devices ? LS_OK : ls_fail_memory("step", (size_t)count * sizeof *devices);
     for (int i = 0; i < count && !status; i++) {
-        devices[i] = run->shared.members[members[i]].replica->device;
+        devices[i] = run->members[members[i]].replica->device;
         status = ls_grow("step", &h->ends, h->end_count + (size_t)i, sizeof *h->ends);
     }
     status = ls_job_agree(job, status);
@@ -63,7 +63,7 @@ void ls_held_close(ls_stepped *run)
     while (h->end_count)
         ls_comm_close(h->ends[--h->end_count].comm);
     while (h->room_count--)
-        ls_device_release(run->shared.members[h->rooms[h->room_count].member].replica->device,
+        ls_device_release(run->members[h->rooms[h->room_count].member].replica->device,
                           h->rooms[h->room_count].memory);
     free(h->ends);
     free(h->rooms);

@@ -93,7 +93,7 @@ static void say_title(const ls_step *s, FILE *out)
         fputs("\nOnce, after these", out);
     else
         fprintf(out, "\nA step of %lld samples%s%s",
-                (long long)ls_replicated_batch(run->shared.base.job, s->which),
+                (long long)ls_replicated_batch(run->base.job, s->which),
                 s->which == LS_TAIL ? ", the last of an epoch" : "",
                 s->kind >= LS_LAST ? ", the last of a period" : "");
     fprintf(out, ": %zu tasks, %zu operations\n\n", s->task_count, s->op_count);

@@ -51,7 +51,7 @@ static told *told_of(const play *p, const ls_task *task)
 {
     const ls_stepped *run = p->step->run;
     const int member = run->lanes[task->lane].member;
-    return &p->told[(size_t)member * (size_t)run->shared.total + (size_t)task->peer];
+    return &p->told[(size_t)member * (size_t)run->total + (size_t)task->peer];
 }
 
 /* Of a worker and a server that serves by itself. */
@@ -144,7 +144,7 @@ static ls_status fail_task(const ls_task *task, size_t number, const char *why)
 static ls_status check_end(const play *p, const ls_task *task)
 {
     const ls_step *s = p->step;
-    const int members = s->run->served ? s->run->shared.total : ls_members(s);
+    const int members = s->run->served ? s->run->total : ls_members(s);
     const size_t t = (size_t)(task - s->tasks);
     if (ls_holder(s) >= 0 || p->then[t] || task->lane >= members || strcmp(task->verb, "end") == 0)
         return LS_OK;
@@ -184,10 +184,9 @@ static void put_in_lanes(play *p)
 ls_status ls_step_check_meetings(const ls_step *s)
 {
     const ls_stepped *run = s->run;
-    const size_t members = (size_t)run->shared.total,
-                 pairs = run->served && ls_ps_by_arrival(&run->shared.base.job->ps)
-                             ? members * members
-                             : 0;
+    const size_t members = (size_t)run->total,
+                 pairs =
+                     run->served && ls_ps_by_arrival(&run->base.job->ps) ? members * members : 0;
     play p = {.step = s,
               .next = calloc((size_t)run->lane_count + 1, sizeof *p.next),
               .then = calloc(s->task_count + 1, sizeof *p.then),

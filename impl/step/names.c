@@ -96,8 +96,7 @@ static void add_held(ls_names *n, const ls_held *h)
 static void add_speaker(ls_names *n, int m, const ls_ps_speaker *speaker)
 {
     add(n, m, "lateness", speaker, sizeof *speaker, 0);
-    add(n, m, "lateness", speaker->took, n->run->shared.base.job->records * sizeof *speaker->took,
-        0);
+    add(n, m, "lateness", speaker->took, n->run->base.job->records * sizeof *speaker->took, 0);
 }
 
 static int compare(const void *a, const void *b)
@@ -123,7 +122,7 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
     if (!n)
         return ls_fail_memory("names", sizeof *n);
     n->run = run;
-    for (int m = 0; m < run->shared.all; m++) {
+    for (int m = 0; m < run->all; m++) {
         const ls_member *member = ls_step_member(&run->step[LS_FULL], m);
         if (!member->replica)
             continue;
@@ -160,8 +159,8 @@ static const char *device_of(const ls_stepped *run, int member)
 static void say_member(const ls_stepped *run, int member, FILE *out)
 {
     fputs(device_of(run, member), out);
-    if (member >= run->shared.total)
-        fprintf(out, " for %s", device_of(run, member - run->shared.total));
+    if (member >= run->total)
+        fprintf(out, " for %s", device_of(run, member - run->total));
 }
 
 void ls_names_lane(const ls_stepped *run, int lane, FILE *out)
@@ -180,7 +179,7 @@ static void say_range(ls_range range, FILE *out)
 
 const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME])
 {
-    const ls_graph_parts *parts = &run->shared.parts;
+    const ls_graph_parts *parts = &run->parts;
     for (int n = 0; n < parts->whole->count; n++)
         if (parts->place[n] == place && parts->parts[place].local[n] == node)
             return ls_graph_node_name(parts->whole, n, text);

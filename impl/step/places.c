@@ -16,11 +16,11 @@ static const ls_range nothing = {0, 0};
 
 static const ls_graph_parts *parts_of(const ls_step *s)
 {
-    return &s->run->shared.parts;
+    return &s->run->parts;
 }
 
 /* The replica's member at a place; -1: it is of another process. */
-static int member_at(const ls_replicated *r, int replica, int place)
+static int member_at(const ls_stepped *r, int replica, int place)
 {
     const int here = place - r->first;
     return here >= 0 && here < r->places ? replica * r->places + here : -1;
@@ -28,7 +28,7 @@ static int member_at(const ls_replicated *r, int replica, int place)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static size_t real_bytes(const ls_replicated *r)
+static size_t real_bytes(const ls_stepped *r)
 {
     return r->members[0].replica->kernels->table->real_bytes;
 }
@@ -36,30 +36,29 @@ static size_t real_bytes(const ls_replicated *r)
 /* The owners' memory for gradients of copies, of as many pieces as are at work at once. */
 static ls_status take_memory(ls_stepped *run)
 {
-    const ls_replicated *r = &run->shared;
-    const size_t copies = r->parts.copy_count, all = (size_t)r->count * copies;
-    const size_t devices = r->base.job->device_count;
-    run->places.arrived = calloc(all + 1, sizeof *run->places.arrived);
-    if (r->places < r->parts.count)
-        run->places.ends = calloc(devices, sizeof *run->places.ends);
-    if (!run->places.arrived || (r->places < r->parts.count && !run->places.ends))
-        return ls_fail_memory("placement", (all + devices) * sizeof *run->places.arrived);
+    const size_t copies = run->parts.copy_count, all = (size_t)run->count * copies;
+    const size_t devices = run->base.job->device_count;
+    run->divided.arrived = calloc(all + 1, sizeof *run->divided.arrived);
+    if (run->places < run->parts.count)
+        run->divided.ends = calloc(devices, sizeof *run->divided.ends);
+    if (!run->divided.arrived || (run->places < run->parts.count && !run->divided.ends))
+        return ls_fail_memory("placement", (all + devices) * sizeof *run->divided.arrived);
     for (size_t i = 0; i < all; i++) {
-        const ls_variable_copy *c = &r->parts.copies[i % copies];
-        const int owner = member_at(r, (int)(i / copies), c->owner);
-        const int slots = owner >= 0 ? r->members[owner].slots : 0;
+        const ls_variable_copy *c = &run->parts.copies[i % copies];
+        const int owner = member_at(run, (int)(i / copies), c->owner);
+        const int slots = owner >= 0 ? run->members[owner].slots : 0;
         if (owner >= 0)
             LS_TRY(ls_held_take(run, owner, NULL,
-                                (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(r),
-                                &run->places.arrived[i]));
+                                (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(run),
+                                &run->divided.arrived[i]));
     }
     return LS_OK;
 }
 
 static ls_status open_transfers(ls_stepped *run)
 {
-    const ls_job *job = run->shared.base.job;
-    run->places.transfers = run->lane_count;
+    const ls_job *job = run->base.job;
+    run->divided.transfers = run->lane_count;
     for (int m = 0; m < (int)job->device_count; m++) {
         int lane;
         LS_TRY(ls_lane_open(run, m, "transfer", true, &lane));
@@ -69,25 +68,24 @@ static ls_status open_transfers(ls_stepped *run)
 
 ls_status ls_places_open(ls_stepped *run)
 {
-    const ls_replicated *r = &run->shared;
-    if (!r->parts.count)
+    if (!run->parts.count)
         return LS_OK;
-    const ls_job *job = r->base.job;
+    const ls_job *job = run->base.job;
     LS_TRY(ls_job_agree(job, take_memory(run)));
-    if (!run->places.ends)
+    if (!run->divided.ends)
         return LS_OK;
     int members[LS_JOB_REPLICAS];
     for (int m = 0; m < (int)job->device_count; m++)
         members[m] = m;
-    LS_TRY(ls_held_connect(run, members, (int)job->device_count, false, run->places.ends));
+    LS_TRY(ls_held_connect(run, members, (int)job->device_count, false, run->divided.ends));
     return ls_job_agree(job, open_transfers(run));
 }
 
 void ls_places_close(ls_stepped *run)
 {
-    ls_step_close(&run->places.test);
-    free(run->places.arrived);
-    free(run->places.ends);
+    ls_step_close(&run->divided.test);
+    free(run->divided.arrived);
+    free(run->divided.ends);
 }
 
 /* ---- Questions ------------------------------------------------------------------------------- */
@@ -105,7 +103,7 @@ int ls_nodes(const ls_step *s)
 ls_schedule ls_schedule_of(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
-    const size_t device = (size_t)(replica * s->run->shared.places);
+    const size_t device = (size_t)(replica * s->run->places);
     return ls_replicated_schedule(job, ls_job_replica_on(job, device), s->which);
 }
 
@@ -129,7 +127,7 @@ static ls_net *net_of(const ls_step *s, int member, int piece)
 /* A process that has one end of the two. */
 static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool sends)
 {
-    ls_comm *end = s->run->places.ends[member];
+    ls_comm *end = s->run->divided.ends[member];
     const int device = end->rank - ls_place_of(s, member) + peer; /* ranks are devices, in order */
     const size_t count = memory.bytes / sizeof(float);
     const ls_exchange exchange = {.to = sends ? device : -1,
@@ -142,7 +140,7 @@ static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool 
     ls_status status = ls_comm_exchange(end, &exchange, &op);
     if (!status)
         op->use = LS_TIME_COMMUNICATION;
-    ls_task_of_op(s, sends ? "send" : "receive", s->run->places.transfers + member, nothing, op,
+    ls_task_of_op(s, sends ? "send" : "receive", s->run->divided.transfers + member, nothing, op,
                   status);
     s->copied.bytes_sent += sends ? memory.bytes : 0;
     s->copied.messages_sent += sends;
@@ -170,24 +168,23 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int member, int p
     const ls_net *net = net_of(s, member, piece);
     const int node = local(s, ls_place_of(s, member), b->node);
     span.memory = gradient ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
-    span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(&s->run->shared);
+    span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(s->run);
     return span;
 }
 
 static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool gradient)
 {
-    const ls_replicated *r = &s->run->shared;
     const int places[] = {gradient ? b->to : b->from, gradient ? b->from : b->to};
     ls_span ends[2];
     for (int i = 0; i < 2; i++)
-        ends[i] = border_at(s, b, member_at(r, replica, places[i]), piece, gradient);
+        ends[i] = border_at(s, b, member_at(s->run, replica, places[i]), piece, gradient);
     carry(s, places, ends);
 }
 
 /* A part of a flat buffer. */
 static ls_span elements(const ls_step *s, int member, void *flat, size_t first, size_t count)
 {
-    const size_t real = real_bytes(&s->run->shared);
+    const size_t real = real_bytes(s->run);
     return (ls_span){member, (char *)flat + first * real, count * real};
 }
 
@@ -197,11 +194,11 @@ static ls_span elements(const ls_step *s, int member, void *flat, size_t first, 
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int owner = member_at(&s->run->shared, replica, c->owner);
+    const int owner = member_at(s->run, replica, c->owner);
     if (owner < 0)
         return (ls_span){.member = -1};
     const int slots = ls_step_member(s, owner)->slots;
-    void *memory = s->run->places.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    void *memory = s->run->divided.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
     return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
 }
 
@@ -210,7 +207,7 @@ static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
     const int places[] = {c->holder, c->owner};
-    const int holder = member_at(&s->run->shared, replica, c->holder);
+    const int holder = member_at(s->run, replica, c->holder);
     ls_span ends[] = {{.member = -1}, arrived(s, replica, piece, copy)};
     if (holder >= 0)
         ends[0] =
@@ -243,7 +240,7 @@ void ls_share_values(ls_step *s, int replica)
         const size_t at[] = {c->at_owner, c->at_holder};
         ls_span ends[2];
         for (int k = 0; k < 2; k++) {
-            ends[k].member = member_at(&s->run->shared, replica, places[k]);
+            ends[k].member = member_at(s->run, replica, places[k]);
             if (ends[k].member >= 0)
                 ends[k] = elements(s, ends[k].member,
                                    ls_step_replica(s, ends[k].member)->parameters, at[k], c->count);
@@ -276,10 +273,10 @@ static void predict(ls_step *s, int member, int piece, int node)
 
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
-    const int place = parts_of(s)->place[n], member = member_at(&s->run->shared, replica, place);
+    const int place = parts_of(s)->place[n], member = member_at(s->run, replica, place);
     if (is_input(s, n))
         return;
-    if (member >= 0 && s == &s->run->places.test) {
+    if (member >= 0 && s == &s->run->divided.test) {
         predict(s, member, piece, local(s, place, n));
     } else if (member >= 0) {
         gather(s, member, piece);
@@ -303,7 +300,7 @@ static bool is_first(const ls_step *s, int n)
 void ls_backward_node(ls_step *s, int replica, int piece, int n)
 {
     const ls_graph_parts *parts = parts_of(s);
-    const int place = parts->place[n], member = member_at(&s->run->shared, replica, place);
+    const int place = parts->place[n], member = member_at(s->run, replica, place);
     if (is_input(s, n))
         return;
     if (member >= 0)

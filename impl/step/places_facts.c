@@ -9,24 +9,23 @@
 /* Every process tells all what its place number i owns, one i after the other. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters)
 {
-    const ls_replicated *r = &run->shared;
-    const ls_job *job = r->base.job;
-    const int places = r->parts.count, mine = ls_job_replica_on(job, 0);
+    const ls_job *job = run->base.job;
+    const int places = run->parts.count, mine = ls_job_replica_on(job, 0);
     size_t most = 1;
     for (int p = 0; p < places; p++)
-        most = r->parts.parts[p].elements > most ? r->parts.parts[p].elements : most;
+        most = run->parts.parts[p].elements > most ? run->parts.parts[p].elements : most;
     float *here = calloc(most, sizeof *here);
     float *all = calloc(most * (size_t)job->comm->size, sizeof *all);
     ls_status status = here && all ? LS_OK : ls_fail_memory("parameters", most * sizeof *all);
     status = ls_comm_agree(job->comm, status);
-    for (int i = 0; i < r->places && !status; i++) {
-        status = ls_comm_bring(job->comm, ls_replica_gather(r->members[i].replica, here), here,
+    for (int i = 0; i < run->places && !status; i++) {
+        status = ls_comm_bring(job->comm, ls_replica_gather(run->members[i].replica, here), here,
                                most * sizeof *here, all);
         for (int k = 0; k < job->comm->size && !status; k++) {
-            const int device = k * r->places + i;
+            const int device = k * run->places + i;
             if (device / places == mine)
-                ls_replicated_move(&r->parts, device % places, parameters, all + (size_t)k * most,
-                                   true);
+                ls_members_move(&run->parts, device % places, parameters, all + (size_t)k * most,
+                                true);
         }
     }
     free(here);
@@ -39,7 +38,7 @@ ls_status ls_places_gather(ls_stepped *run, float *parameters)
 /* The first replica's, of the first piece of a full batch. */
 static ls_status build_test(ls_stepped *run)
 {
-    ls_step *s = &run->places.test;
+    ls_step *s = &run->divided.test;
     if (s->task_count)
         return LS_OK;
     ls_status status = ls_step_open(run, LS_FULL, s);
@@ -57,39 +56,38 @@ static ls_status build_test(ls_stepped *run)
 /* One batch after the other; the host waits at every border, for nothing is timed here. */
 static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *out)
 {
-    const ls_replicated *r = &run->shared;
-    ls_member *members = r->members;
-    const int judge = r->losses - r->first;
-    const bool judges = judge >= 0 && judge < r->places;
-    const uint64_t samples = ls_replica_test_samples(r->base.job, most);
+    ls_member *members = run->members;
+    const int judge = run->losses - run->first;
+    const bool judges = judge >= 0 && judge < run->places;
+    const uint64_t samples = ls_replica_test_samples(run->base.job, most);
     const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_net(members[0].slice[LS_FULL]));
     LS_TRY(build_test(run));
-    for (int m = 0; m < r->places; m++) {
+    for (int m = 0; m < run->places; m++) {
         LS_TRY(ls_replica_average_in(members[m].replica));
         LS_TRY(ls_replica_test_begin(members[m].replica, ls_slice_net(members[m].slice[LS_FULL])));
     }
     for (uint64_t at = 0; at < samples; at += rows) {
-        for (int m = 0; m < r->places; m++)
+        for (int m = 0; m < run->places; m++)
             LS_TRY(ls_replica_test_feed(members[m].replica, at));
-        LS_TRY(ls_step_put_serially(&run->places.test));
+        LS_TRY(ls_step_put_serially(&run->divided.test));
         if (judges)
             LS_TRY(ls_replica_test_count(members[judge].replica));
     }
     *out = (ls_evaluation){.accuracy = -1};
     if (judges)
         LS_TRY(ls_replica_test_end(members[judge].replica, out));
-    for (int m = 0; m < r->places; m++)
+    for (int m = 0; m < run->places; m++)
         LS_TRY(ls_replica_average_out(members[m].replica));
     return LS_OK;
 }
 
 ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 {
-    ls_comm **ends = run->places.ends;
+    ls_comm **ends = run->divided.ends;
     ls_status status = evaluate_here(run, most, out);
-    for (int m = 0; status && ends && m < run->shared.places; m++)
+    for (int m = 0; status && ends && m < run->places; m++)
         ends[m]->backend->abandon(ends[m]); /* for who waits at a border for this one */
-    return ends ? ls_stepped_tell(run->shared.base.job, status, out) : status;
+    return ends ? ls_stepped_tell(run->base.job, status, out) : status;
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */
@@ -99,7 +97,7 @@ ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 ls_traffic ls_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_graph_parts *parts = &s->run->shared.parts;
+    const ls_graph_parts *parts = &s->run->parts;
     const uint64_t batch = (uint64_t)ls_replicated_batch(job, s->which);
     const int n = ls_job_replicas(job);
     uint64_t pieces = 0;

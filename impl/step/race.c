@@ -199,7 +199,7 @@ static ls_status check_step(const ls_step *s)
     uses all = {0};
     for (size_t t = 0; t < s->task_count; t++)
         add_uses(&all, s->ops + s->tasks[t].op, s->tasks[t].op_count, true);
-    for (int m = 0; m < s->run->shared.all; m++)
+    for (int m = 0; m < s->run->all; m++)
         add_acts(s, m, &all);
     ls_status status = judge_uses(&all);
     free(all.items);

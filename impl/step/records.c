@@ -28,7 +28,7 @@ enum {
 
 typedef struct reading {
     const ls_stepped *me;
-    const ls_replicated *run;
+    const ls_stepped *run;
     const ls_job *job;
     uint64_t first, count;   /* records */
     size_t width;            /* most numbers that a process tells of a record */
@@ -46,7 +46,7 @@ typedef struct gradient {
 
 /* The replica whose loss member `index` of process p has: it is where the last node is. -1: none.
  */
-static int loss_of(const ls_replicated *run, int p, int index)
+static int loss_of(const ls_stepped *run, int p, int index)
 {
     const int here = run->count * run->places, places = ls_job_places(run->base.job);
     const int device = p * here + index;
@@ -55,7 +55,7 @@ static int loss_of(const ls_replicated *run, int p, int index)
     return index < here && device % places == run->losses ? device / places : -1;
 }
 
-static size_t width_of(const ls_replicated *run)
+static size_t width_of(const ls_stepped *run)
 {
     size_t most = 0;
     for (int p = 0; p < ls_job_processes(run->base.job); p++) {
@@ -144,7 +144,7 @@ static ls_status read_here(reading *r)
  * decay's part of the loss. */
 static double find_told(const reading *r, uint64_t k, double *decay)
 {
-    const ls_replicated *run = r->run;
+    const ls_stepped *run = r->run;
     double end_ns = 0;
     *decay = 0;
     for (int p = 0; p < ls_job_processes(r->job); p++) {
@@ -260,9 +260,9 @@ ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
 {
     const ls_stepped *me = (const ls_stepped *)run;
     const ls_job *job = run->job;
-    const size_t width = width_of(&me->shared), numbers = count * width + 1;
+    const size_t width = width_of(me), numbers = count * width + 1;
     reading r = {.me = me,
-                 .run = &me->shared,
+                 .run = me,
                  .job = job,
                  .first = first,
                  .count = count,

@@ -29,17 +29,16 @@ static int find_holder(const ls_strategy *strategy, const ls_job *job)
 /* Each member's compute queue is the lane of its number. */
 static ls_status open_lanes(ls_stepped *me)
 {
-    const ls_replicated *r = &me->shared;
-    const size_t most = 3 * (size_t)r->all; /* communication, transfers */
+    const size_t most = 3 * (size_t)me->all; /* communication, transfers */
     me->lanes = calloc(most, sizeof *me->lanes);
     if (!me->lanes)
         return ls_fail_memory("step", most * sizeof *me->lanes);
-    for (int m = 0; m < r->all; m++) {
+    for (int m = 0; m < me->all; m++) {
         me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
-        if (r->members[m].replica)
-            me->lanes[m].queue = r->members[m].replica->queue;
+        if (me->members[m].replica)
+            me->lanes[m].queue = me->members[m].replica->queue;
     }
-    me->lane_count = r->all;
+    me->lane_count = me->all;
     return LS_OK;
 }
 
@@ -49,7 +48,7 @@ ls_status ls_lane_open(ls_stepped *me, int member, const char *name, bool own, i
     *out = member;
     if (!own)
         return LS_OK;
-    LS_TRY(ls_queue_open(me->shared.members[member].replica->device, name, &lane.queue));
+    LS_TRY(ls_queue_open(me->members[member].replica->device, name, &lane.queue));
     *out = me->lane_count;
     me->lanes[me->lane_count++] = lane;
     return LS_OK;
@@ -57,12 +56,11 @@ ls_status ls_lane_open(ls_stepped *me, int member, const char *name, bool own, i
 
 static ls_status open_members(ls_stepped *me)
 {
-    const ls_strategy *strategy = me->shared.base.strategy;
-    const ls_job *job = me->shared.base.job;
-    me->shared.holder = find_holder(strategy, job);
-    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job)
-                                        : ls_replicated_open(&me->shared, job));
-    const size_t places = me->shared.parts.count ? (size_t)me->shared.parts.count : 1;
+    const ls_strategy *strategy = me->base.strategy;
+    const ls_job *job = me->base.job;
+    me->holder = find_holder(strategy, job);
+    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job) : ls_members_open(me));
+    const size_t places = me->parts.count ? (size_t)me->parts.count : 1;
     me->groups = strategy->reduces ? calloc(places, sizeof *me->groups) : NULL;
     if (strategy->reduces && !me->groups)
         return ls_fail_memory("step", places * sizeof *me->groups);
@@ -76,9 +74,9 @@ static ls_status build_steps(ls_stepped *me)
     for (int kind = 0; kind < LS_STEPS; kind++)
         LS_TRY(ls_step_open(me, kind, &me->step[kind]));
     for (int kind = 0; kind < LS_KINDS; kind++)
-        if (ls_replicated_batch(me->shared.base.job, kind % LS_BATCHES) &&
-            (kind < LS_LAST || me->shared.base.job->period))
-            me->shared.base.strategy->build(&me->step[kind]);
+        if (ls_replicated_batch(me->base.job, kind % LS_BATCHES) &&
+            (kind < LS_LAST || me->base.job->period))
+            me->base.strategy->build(&me->step[kind]);
     for (int kind = 0; kind < LS_STEPS; kind++)
         LS_TRY(me->step[kind].status);
     return LS_OK;
@@ -88,7 +86,7 @@ static ls_status build_steps(ls_stepped *me)
 static ls_status open_groups(ls_stepped *me, const ls_job *job)
 {
     const ls_graph *graph = job->model->graph;
-    const ls_graph_parts *parts = &me->shared.parts;
+    const ls_graph_parts *parts = &me->parts;
     const int places = parts->count ? parts->count : 1;
     while (me->group_count < places) {
         const int p = me->group_count++;
@@ -104,7 +102,7 @@ static ls_status open_groups(ls_stepped *me, const ls_job *job)
 
 static ls_status build(ls_stepped *me)
 {
-    const ls_job *job = me->shared.base.job;
+    const ls_job *job = me->base.job;
     LS_TRY(ls_job_agree(job, open_members(me)));
     LS_TRY(ls_places_open(me));
     if (me->groups)
@@ -137,12 +135,12 @@ static ls_status put(ls_stepped *me, int kind, uint64_t times)
     const bool turns = !me->step[LS_BEFORE].task_count && !me->step[LS_AFTER].task_count;
     me->put[kind] += times;
     me->at += times;
-    for (int c = 0; c < me->component_count && me->shared.base.job->capture; c++)
+    for (int c = 0; c < me->component_count && me->base.job->capture; c++)
         if (me->components[c].program[kind])
             LS_TRY(ls_program_launch(me->components[c].program[kind], times));
-    for (; times && !me->shared.base.job->capture; times--) {
+    for (; times && !me->base.job->capture; times--) {
         if (turns)
-            ls_job_turn(me->shared.base.job);
+            ls_job_turn(me->base.job);
         me->step[kind].called = (ls_traffic){0};
         LS_TRY(ls_step_put(&me->step[kind], -1));
     }
@@ -160,7 +158,7 @@ static ls_status wait_for_library(ls_stepped *me, bool *waits)
             status = ls_status_first(
                 status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->members[i]].queue,
                                                    me->lanes[g->ends[i].lane].queue,
-                                                   me->shared.base.job->timeout_ns));
+                                                   me->base.job->timeout_ns));
         }
     }
     return status;
@@ -181,7 +179,7 @@ static ls_status put_alike(ls_stepped *me, int kind, uint64_t times)
 /* The last step of a period is of another kind than those before it. */
 static ls_status put_all(ls_stepped *me, int which, uint64_t times)
 {
-    const uint64_t period = (uint64_t)me->shared.base.job->period;
+    const uint64_t period = (uint64_t)me->base.job->period;
     if (!period)
         return put_alike(me, which, times);
     while (times) {
@@ -271,7 +269,7 @@ static void close_run(ls_run *run)
     free(me->component);
     free(me->place);
     free(me->components);
-    ls_replicated_close(run);
+    ls_members_close(me);
     ls_served_close(served);
 }
 
@@ -303,11 +301,11 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
     ls_stepped *me = calloc(1, sizeof *me);
     if (!me)
         return ls_fail_memory("strategy", sizeof *me);
-    me->shared.base = (ls_run){&run_of_steps, strategy, job};
+    me->base = (ls_run){&run_of_steps, strategy, job};
     ls_status status = build(me);
     if (status)
-        close_run(&me->shared.base);
+        close_run(&me->base);
     else
-        *out = &me->shared.base;
+        *out = &me->base;
     return status;
 }

@@ -56,9 +56,9 @@ ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
 {
     ls_stepped *me = (ls_stepped *)run;
     ls_traffic counted = ls_stepped_counted(me);
-    for (int m = 0; m < me->shared.all; m++)
-        if (me->shared.members[m].replica)
-            LS_TRY(ls_replica_keep(me->shared.members[m].replica, carried));
+    for (int m = 0; m < me->all; m++)
+        if (me->members[m].replica)
+            LS_TRY(ls_replica_keep(me->members[m].replica, carried));
     LS_TRY(ls_carry_value(carried, me->put, sizeof me->put));
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
     if (carried->gives)

@@ -13,14 +13,14 @@ static ls_stepped *stepped(const ls_run *run)
 /* NULL: the member is elsewhere. */
 static ls_replica *replica_of(const ls_run *run, int member)
 {
-    return stepped(run)->shared.members[member].replica;
+    return stepped(run)->members[member].replica;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
 static int owner_of(const ls_run *run)
 {
-    const int holder = stepped(run)->shared.holder;
+    const int holder = stepped(run)->holder;
     return holder >= 0 ? holder : 0;
 }
 
@@ -28,29 +28,27 @@ ls_status ls_stepped_load(ls_run *run, const float *parameters)
 {
     stepped(run)->at = run->job->start;
     return stepped(run)->served ? ls_served_load(stepped(run), parameters)
-                                : ls_replicated_load(run, parameters);
+                                : ls_members_load(stepped(run), parameters);
 }
 
 ls_status ls_stepped_gather(ls_run *run, float *parameters)
 {
     if (stepped(run)->served)
         return ls_served_gather(stepped(run), parameters);
-    return stepped(run)->places.ends
-               ? ls_places_gather(stepped(run), parameters)
-               : ls_replicated_gather(&stepped(run)->shared, owner_of(run), parameters);
+    return stepped(run)->divided.ends ? ls_places_gather(stepped(run), parameters)
+                                      : ls_members_gather(stepped(run), owner_of(run), parameters);
 }
 
 ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
 {
-    const ls_replicated *r = &stepped(run)->shared;
-    return ls_replicated_gather(r, index * r->places, parameters);
+    return ls_members_gather(stepped(run), index * stepped(run)->places, parameters);
 }
 
 ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
                                      ls_step_record *out)
 {
-    const ls_replicated *r = &stepped(run)->shared;
-    ls_replica *replica = replica_of(run, index * r->places + r->losses - r->first);
+    ls_replica *replica =
+        replica_of(run, index * stepped(run)->places + stepped(run)->losses - stepped(run)->first);
     uint64_t mark_ns;
     if (replica->sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
@@ -61,7 +59,7 @@ ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uin
 ls_program_info ls_stepped_describe_replica(const ls_run *run, int index)
 {
     const ls_stepped *me = stepped(run);
-    const int lane = index * me->shared.places; /* of its first member */
+    const int lane = index * me->places; /* of its first member */
     const ls_program *program = me->components[me->component[lane]].program[LS_FULL];
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
@@ -98,9 +96,9 @@ ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     if (stepped(run)->served)
         return ls_served_evaluate(stepped(run), most, out);
-    if (stepped(run)->shared.parts.count)
+    if (stepped(run)->parts.count)
         return ls_places_evaluate(stepped(run), most, out);
-    const ls_member *first = &stepped(run)->shared.members[0];
+    const ls_member *first = &stepped(run)->members[0];
     ls_replica *owner = replica_of(run, owner_of(run));
     ls_net *net = ls_slice_net(first->slice[LS_FULL]);
     if (first->replica == owner)
@@ -155,10 +153,10 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
 static ls_time_profile add_times(const ls_run *run, size_t index, bool blamed)
 {
     const ls_stepped *me = stepped(run);
-    const int members = me->served ? me->shared.count : me->shared.total;
+    const int members = me->served ? me->count : me->total;
     ls_time_profile sum = {0};
     for (int m = 0; m < members; m++) {
-        if (!is_on(run, &me->shared.members[m], index))
+        if (!is_on(run, &me->members[m], index))
             continue;
         const ls_time_profile *one = blamed ? &me->lanes[m].blamed : &me->lanes[m].times;
         for (int use = 0; use < LS_TIME_USES; use++)
@@ -194,10 +192,10 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
     ls_memory_formula formula = {0};
-    for (int m = 0; m < me->shared.all; m++) {
-        if (!is_on(run, &me->shared.members[m], index))
+    for (int m = 0; m < me->all; m++) {
+        if (!is_on(run, &me->members[m], index))
             continue;
-        add_member(&me->shared.members[m], &formula);
+        add_member(&me->members[m], &formula);
         ls_held_memory(&me->held, m, &formula);
     }
     return formula;
@@ -231,8 +229,8 @@ ls_traffic ls_stepped_counted(const ls_stepped *me)
     for (size_t i = 0; i < me->held.end_count; i++)
         if (me->held.ends[i].counts)
             add_counted(me->held.ends[i].comm, &sum);
-    for (int i = 0; me->shared.meetings && i < me->shared.count; i++)
-        add_counted(me->shared.meetings[i], &sum);
+    for (int i = 0; me->meetings && i < me->count; i++)
+        add_counted(me->meetings[i], &sum);
     return sum;
 }
 
@@ -249,9 +247,9 @@ static ls_traffic count_sent(const ls_stepped *me)
 
 static ls_traffic formula_of(const ls_stepped *me, int kind)
 {
-    const ls_job *job = me->shared.base.job;
-    ls_traffic sum = me->shared.base.strategy->formula(&me->step[kind]);
-    if (me->shared.meetings)
+    const ls_job *job = me->base.job;
+    ls_traffic sum = me->base.strategy->formula(&me->step[kind]);
+    if (me->meetings)
         ls_traffic_add(&sum,
                        ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),
                                                    ls_job_replicas(job)),
@@ -268,11 +266,11 @@ static ls_status find_due(const ls_stepped *me, ls_traffic *due)
     for (int kind = 0; kind < LS_KINDS; kind++)
         if (me->put[kind])
             ls_traffic_add(due, formula_of(me, kind), me->put[kind]);
-    if (!me->shared.base.job->ps.backups)
+    if (!me->base.job->ps.backups)
         return LS_OK;
     for (int k = 0; k < me->served->server_count; k++)
         ls_traffic_add(&mine, me->served->servers[k].serving.served, 1);
-    return collect(me->shared.base.job, mine, due);
+    return collect(me->base.job, mine, due);
 }
 
 /* A share of what all steps have: rounded away from 0, so that one step's alone shows, too. */

@@ -40,9 +40,9 @@ static ls_status open_member(ls_stepped *me, const ls_job *job, int m)
 {
     ls_served *served = me->served;
     const int workers = served->layout.workers;
-    ls_member *member = &me->shared.members[m];
-    me->shared.process[m] = ls_ps_process(job, &served->layout, m);
-    if (me->shared.process[m] != ls_job_process(job))
+    ls_member *member = &me->members[m];
+    me->process[m] = ls_ps_process(job, &served->layout, m);
+    if (me->process[m] != ls_job_process(job))
         return LS_OK;
     served->here[served->here_count++] = m;
     ls_device *device = ls_ps_device(job, &served->layout, m);
@@ -54,29 +54,28 @@ ls_status ls_served_open(ls_stepped *me, const ls_job *job)
 {
     const ls_graph *graph = job->model->graph;
     ls_served *served = me->served = calloc(1, sizeof *served);
-    ls_replicated *r = &me->shared;
     if (!served)
         return ls_fail_memory("step", sizeof *served);
     LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &served->buckets));
     LS_TRY(ls_ps_layout_open(job, &served->buckets, &served->layout));
     const size_t total = (size_t)(served->layout.workers + served->layout.servers);
-    r->members = calloc(total, sizeof *r->members);
-    r->process = calloc(total, sizeof *r->process);
+    me->members = calloc(total, sizeof *me->members);
+    me->process = calloc(total, sizeof *me->process);
     served->ends = calloc(total, sizeof *served->ends);
     served->here = calloc(total, sizeof *served->here);
     served->comms = calloc(2 * total, sizeof(ls_comm *));
     served->speakers = calloc(total, sizeof *served->speakers);
     served->servers = calloc((size_t)served->layout.servers, sizeof *served->servers);
-    if (!r->members || !r->process || !served->ends || !served->here || !served->comms ||
+    if (!me->members || !me->process || !served->ends || !served->here || !served->comms ||
         !served->speakers || !served->servers)
         return ls_fail_memory("step", total * sizeof *served->speakers);
     served->controls = served->comms + total;
-    r->count = served->layout.workers;
-    r->total = r->all = (int)total;
-    r->places = 1;
-    for (int m = 0; m < r->total; m++)
+    me->count = served->layout.workers;
+    me->total = me->all = (int)total;
+    me->places = 1;
+    for (int m = 0; m < me->total; m++)
         served->here[ls_ps_rank(job, &served->layout, m)] = m;
-    for (int rank = 0; rank < r->total; rank++)
+    for (int rank = 0; rank < me->total; rank++)
         LS_TRY(open_member(me, job, served->here[rank]));
     return LS_OK;
 }
@@ -86,14 +85,14 @@ ls_status ls_served_open(ls_stepped *me, const ls_job *job)
 /* Who serves by arrival hears, and who asks speaks, on a communicator apart. */
 static ls_status open_talk(ls_stepped *me, int m)
 {
-    const ls_job *job = me->shared.base.job;
+    const ls_job *job = me->base.job;
     ls_served *served = me->served;
     const int workers = served->layout.workers;
     if (m < workers) {
         ls_ps_speaker *speaker = &served->speakers[m];
         *speaker = (ls_ps_speaker){.control = served->ends[m].control,
                                    .job = job,
-                                   .state = me->shared.members[m].replica->state,
+                                   .state = me->members[m].replica->state,
                                    .number = m,
                                    .took = calloc(job->records, sizeof *speaker->took)};
         return speaker->took ? LS_OK : ls_fail_memory("step", job->records);
@@ -113,7 +112,7 @@ static ls_status open_talk(ls_stepped *me, int m)
 
 ls_status ls_served_open_ends(ls_stepped *me)
 {
-    const ls_job *job = me->shared.base.job;
+    const ls_job *job = me->base.job;
     ls_served *served = me->served;
     LS_TRY(ls_held_connect(me, served->here, served->here_count, true, served->comms));
     if (ls_ps_by_arrival(&job->ps)) {
@@ -171,8 +170,8 @@ ls_status ls_served_load(ls_stepped *me, const float *parameters)
     }
     for (int w = 0; w < served->layout.workers; w++) {
         served->speakers[w].newest = 0;
-        if (me->shared.members[w].replica)
-            LS_TRY(ls_replica_load(me->shared.members[w].replica, parameters));
+        if (me->members[w].replica)
+            LS_TRY(ls_replica_load(me->members[w].replica, parameters));
     }
     return LS_OK;
 }
@@ -182,10 +181,10 @@ static ls_status spread_ranges(const ls_stepped *me, float *parameters)
 {
     enum { TAG = 0x7073 };
     const ls_ps_layout *l = &me->served->layout;
-    ls_comm *comm = me->shared.base.job->comm;
+    ls_comm *comm = me->base.job->comm;
     for (size_t i = 0; i < l->range_count && comm; i++) {
         const ls_ps_range *range = &l->ranges[i];
-        const int from = ls_ps_process(me->shared.base.job, l, l->workers + range->server);
+        const int from = ls_ps_process(me->base.job, l, l->workers + range->server);
         float *data = parameters + range->first;
         const size_t bytes = range->count * sizeof *data;
         if (comm->rank != from)
@@ -204,7 +203,7 @@ static ls_status bring(ls_stepped *me, ls_status (*take)(const ls_ps_shard *shar
     ls_status status = LS_OK;
     for (int k = 0; k < me->served->server_count && !status; k++)
         status = take(&me->served->servers[k].shard, values);
-    LS_TRY(ls_comm_agree(me->shared.base.job->comm, status));
+    LS_TRY(ls_comm_agree(me->base.job->comm, status));
     return spread_ranges(me, values);
 }
 
@@ -225,8 +224,8 @@ static ls_status evaluate_here(const ls_member *chief, const float *values, uint
 /* With the net of the chief, worker 0. */
 ls_status ls_served_evaluate(ls_stepped *me, uint64_t most, ls_evaluation *out)
 {
-    const ls_job *job = me->shared.base.job;
-    const ls_member *chief = &me->shared.members[0];
+    const ls_job *job = me->base.job;
+    const ls_member *chief = &me->members[0];
     const size_t elements = job->model->graph->variables.elements;
     float *values = malloc((elements + 1) * sizeof *values);
     ls_status status = values ? LS_OK : ls_fail_memory("step", elements * sizeof *values);

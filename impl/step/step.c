@@ -157,7 +157,7 @@ void ls_step_close(ls_step *s)
 
 ls_member *ls_step_member(const ls_step *s, int member)
 {
-    return &s->run->shared.members[member];
+    return &s->run->members[member];
 }
 
 ls_replica *ls_step_replica(const ls_step *s, int member)
@@ -167,7 +167,7 @@ ls_replica *ls_step_replica(const ls_step *s, int member)
 
 const ls_job *ls_step_job(const ls_step *s)
 {
-    return s->run->shared.base.job;
+    return s->run->base.job;
 }
 
 bool ls_ends_period(const ls_step *s)
@@ -177,27 +177,27 @@ bool ls_ends_period(const ls_step *s)
 
 int ls_replicas(const ls_step *s)
 {
-    return s->run->shared.count;
+    return s->run->count;
 }
 
 int ls_members(const ls_step *s)
 {
-    return s->run->shared.count * s->run->shared.places;
+    return s->run->count * s->run->places;
 }
 
 int ls_place_of(const ls_step *s, int member)
 {
-    return s->run->shared.first + member % s->run->shared.places;
+    return s->run->first + member % s->run->places;
 }
 
 int ls_holder(const ls_step *s)
 {
-    return s->run->shared.holder;
+    return s->run->holder;
 }
 
 int ls_shadow(const ls_step *s, int replica)
 {
-    return s->run->shared.total + replica;
+    return s->run->total + replica;
 }
 
 int64_t ls_shards(const ls_step *s)

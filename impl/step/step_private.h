@@ -140,8 +140,23 @@ typedef struct ls_divided {
 } ls_divided;
 
 struct ls_stepped {
-    ls_replicated shared; /**< members and their slices */
-    ls_divided places;
+    ls_run base;
+    ls_graph_parts parts; /**< of the model, over places; count 0: it is whole */
+    int holder;   /**< in-graph: the member that alone keeps optimizer state; n: one more member, on
+                       the job's variable device, without slices; -1: each its own. Set before opening
+                   */
+    int *process; /**< [total] of each member, where those of all processes are numbered and the
+                       ones elsewhere have no replica; NULL: all are here */
+    int count;    /**< replicas of this process */
+    int places;   /**< members of each that are here, one after the other */
+    int first;    /**< place of the first of these */
+    int losses;   /**< place that has the loss */
+    int total;    /**< members: count x places, or count + 1 */
+    int all;      /**< these, and behind them where backward is held there, a shadow of each
+                       replica: with its slice, on the holder's device, by its variables */
+    ls_member *members; /**< [all] */
+    ls_comm **meetings; /**< [count] ends of a communicator for batch statistics; or NULL */
+    ls_divided divided;
     ls_served *served; /**< NULL: members have variables of their own */
     ls_held held;
     ls_step step[LS_STEPS];
@@ -220,6 +235,19 @@ ls_status ls_step_check_meetings(const ls_step *step);
 /** Opens a lane of its own for what a member exchanges; else (`own` false) *out is that on which it
  *  computes. */
 ls_status ls_lane_open(ls_stepped *run, int member, const char *name, bool own, int *out);
+
+/* members.c */
+/** Opens a member on each device; `run` is zero-filled but for `holder`, and to be closed also on
+ *  failure. */
+ls_status ls_members_open(ls_stepped *run);
+/** Frees the members and the run itself. */
+void ls_members_close(ls_stepped *run);
+/** Sets all members. */
+ls_status ls_members_load(const ls_stepped *run, const float *parameters);
+/** The whole parameters of the replica whose first member is `first`: what of it is here. */
+ls_status ls_members_gather(const ls_stepped *run, int first, float *parameters);
+/** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
+void ls_members_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out);
 
 /* held.c */
 ls_status ls_held_take(ls_stepped *run, int member, const char *what, size_t bytes, void **out);

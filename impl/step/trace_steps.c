@@ -65,7 +65,7 @@ static void give_step(ls_tracing *w, int kind, int32_t number)
 static void list_steps(ls_tracing *w)
 {
     const ls_stepped *run = w->run;
-    const uint64_t period = (uint64_t)run->shared.base.job->period;
+    const uint64_t period = (uint64_t)run->base.job->period;
     for (int l = 0; l < run->lane_count; l++)
         w->given[l] = (ls_given_list){.ended = -1, .verb = "a queue"};
     give_step(w, LS_BEFORE, -1);
@@ -92,7 +92,7 @@ static int compare_nodes(const void *a, const void *b)
 /* The node of each operation of a member's passes. */
 static void note_nodes(ls_tracing *w, int m)
 {
-    const ls_slice *slice = w->run->shared.members[m].slice[LS_FULL];
+    const ls_slice *slice = w->run->members[m].slice[LS_FULL];
     size_t count = 0;
     const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
     for (size_t a = 0; a < count; a++) {
@@ -111,12 +111,11 @@ static void note_nodes(ls_tracing *w, int m)
 /* Its name in the whole model. */
 static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_TEXT])
 {
-    const int place = run->shared.first + m % run->shared.places;
+    const int place = run->first + m % run->places;
     char text[LS_NODE_NAME];
     snprintf(out, LS_TRACE_TEXT, "%.38s",
-             run->shared.parts.count
-                 ? ls_names_node(run, place, node, text)
-                 : ls_graph_node_name(run->shared.members[m].replica->graph, node, text));
+             run->parts.count ? ls_names_node(run, place, node, text)
+                              : ls_graph_node_name(run->members[m].replica->graph, node, text));
 }
 
 /* "dense0" of "dense0.weight". */
@@ -152,7 +151,7 @@ void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *o
     const ls_op_node key = {.op = op};
     const ls_op_node *at =
         w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
-    const ls_model *model = w->run->shared.base.job->model;
+    const ls_model *model = w->run->base.job->model;
     *out = 0;
     if (at)
         name_node(w->run, at->member, at->node, out);
@@ -165,13 +164,13 @@ void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *o
 static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
 {
     const ls_lane *lane = &run->lanes[l];
-    const ls_replica *replica = run->shared.members[lane->member].replica;
-    const int trains = run->served ? run->shared.count : run->shared.total;
+    const ls_replica *replica = run->members[lane->member].replica;
+    const int trains = run->served ? run->count : run->total;
     out->member = lane->member;
     out->served = out->rank = -1;
     if (!replica)
         return;
-    const ls_job *job = run->shared.base.job;
+    const ls_job *job = run->base.job;
     for (size_t d = 0; d < job->device_count; d++)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
@@ -180,8 +179,8 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
         out->rank = run->served->ends[lane->member].comm->rank;
     }
     const char *device = ls_device_describe(replica->device)->text;
-    const char *what = l < run->shared.total && l >= trains ? "server" : lane->name;
-    const bool shadow = lane->member >= run->shared.total;
+    const char *what = l < run->total && l >= trains ? "server" : lane->name;
+    const bool shadow = lane->member >= run->total;
     out->main = l < trains && run->component[l] >= 0;
     snprintf(out->device, sizeof out->device, "%.39s", device);
     snprintf(out->name, sizeof out->name, "%.32s %.32s%s", device, what,
@@ -202,8 +201,8 @@ void ls_tracing_open(ls_tracing *w)
     for (int l = 0; l < w->run->lane_count; l++)
         name_lane(w->run, l, &w->out->lanes[l]);
     list_steps(w);
-    for (int m = 0; m < w->run->shared.all; m++)
-        if (w->run->shared.members[m].replica)
+    for (int m = 0; m < w->run->all; m++)
+        if (w->run->members[m].replica)
             note_nodes(w, m);
     if (w->node_count)
         qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);

@@ -78,7 +78,7 @@ void ls_backward(ls_step *s, int member, ls_range range)
 int ls_pieces(const ls_step *s, int replica)
 {
     size_t count;
-    const ls_act *acts = acts_of(s, replica * s->run->shared.places, &count);
+    const ls_act *acts = acts_of(s, replica * s->run->places, &count);
     return count ? acts[count - 1].piece + 1 : 0;
 }
 

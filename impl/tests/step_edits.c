@@ -354,7 +354,7 @@ static ls_task *find_begin(ls_stepped *run, size_t number)
 /* What was asked about: without it, is anything unordered? Only fences can be spared. */
 static ls_status judge(const ls_stepped *run)
 {
-    ls_status raced = ls_stepped_check(&run->shared.base);
+    ls_status raced = ls_stepped_check(&run->base);
     const bool spared = !raced;
     ls_status_free(raced);
     return answer(spared ? "is equivalent: a fence that no memory asks for" : "is another step");
@@ -391,6 +391,5 @@ ls_status ls_steps_edit_waits(ls_stepped *run)
 {
     LS_TRY(edit_waits(run));
     const bool edited = ls_hooks_edits() && (ls_hooks_edit() || find_planted());
-    return edited && run->shared.base.strategy->equivalent ? LS_OK
-                                                           : ls_stepped_check(&run->shared.base);
+    return edited && run->base.strategy->equivalent ? LS_OK : ls_stepped_check(&run->base);
 }

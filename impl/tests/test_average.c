@@ -74,7 +74,7 @@ static int teardown(void **state)
 /* The member that updates. */
 static ls_replica *updates(ls_run *run)
 {
-    const ls_replicated *all = (const ls_replicated *)run;
+    const ls_stepped *all = (const ls_stepped *)run;
     for (int i = 0; i < all->total; i++)
         if (all->members[i].replica->average)
             return all->members[i].replica;

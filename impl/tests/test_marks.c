@@ -5,7 +5,7 @@
  * mark there could come after the step has begun. No tolerance.
  */
 #include "common/base/tests/must.h"
-#include "impl/replicas.h"
+#include "impl/step/step_private.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static uint64_t mark_of(ls_run *run, int index, uint64_t *end_ns)
 {
     ls_step_record record;
     uint64_t mark_ns;
-    const ls_replicated *all = (const ls_replicated *)run;
+    const ls_stepped *all = (const ls_stepped *)run;
     must(ls_replica_records(all->members[index].replica, 0, 1, &record, &mark_ns));
     *end_ns = record.end_ns;
     return mark_ns;

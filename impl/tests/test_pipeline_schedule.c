@@ -258,9 +258,9 @@ static const ls_op *end_of(const ls_net *net, int nodes, bool backward)
  * are those of the first of them that has not had one. */
 static order recorded_order(const ls_stepped *run, int stage, int microbatches)
 {
-    const ls_slice *slice = run->shared.members[stage].slice[LS_FULL];
+    const ls_slice *slice = run->members[stage].slice[LS_FULL];
     const cpu_list *list = list_of(run, stage);
-    const int nodes = run->shared.parts.parts[stage].graph->count;
+    const int nodes = run->parts.parts[stage].graph->count;
     order o = {.count = 0};
     bool seen[2][MICROBATCHES] = {{false}};
     for (size_t i = 0; i < list->count; i++) {
@@ -294,7 +294,7 @@ static void test_recorded(void **state)
                 must(ls_strategy_open(&ls_strategy_pipeline, &f.job, &run));
                 for (int stage = 0; stage < p; stage++) {
                     const order got = recorded_order((const ls_stepped *)run, stage, m);
-                    const ls_graph *graph = ((ls_stepped *)run)->shared.parts.parts[stage].graph;
+                    const ls_graph *graph = ((ls_stepped *)run)->parts.parts[stage].graph;
                     const size_t held =
                         ls_device_ledger(f.devices[stage]).in_use[LS_MEMORY_ACTIVATIONS];
                     check_order(&s, stage, &got);

@@ -15,64 +15,62 @@ static size_t real_bytes(const ls_replica *replica)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-size_t ls_replica_buffers(const ls_replica *r, ls_replica_buffer out[LS_REPLICA_BUFFERS])
+/* Takes one, and notes it. `out` points to a pointer of some type. */
+static ls_status take(ls_replica *r, ls_replica_buffer buffer, void *out)
 {
-#define AT(field) offsetof(ls_replica, field)
-    const size_t real = real_bytes(r), flat = r->elements * real, owned = r->owned * real;
-    const size_t records = r->job->records, slots = (size_t)r->slots;
-    const bool average = r->job->average != 0 && r->updates;
-    const struct {
-        bool has;
-        ls_replica_buffer buffer;
-    } all[] = {
-        {r->own_variables, {flat, real, LS_MEMORY_PARAMETERS, true, "parameters", AT(parameters)}},
-        {true, {flat, real, LS_MEMORY_GRADIENTS, false, "gradients", AT(gradients)}},
-        {slots > 0, {owned, real, LS_MEMORY_OPTIMIZER, true, "optimizer state", AT(slot[0])}},
-        {slots > 1, {owned, real, LS_MEMORY_OPTIMIZER, true, "optimizer state", AT(slot[1])}},
-        {average, {owned, real, LS_MEMORY_OPTIMIZER, true, "moving averages", AT(average)}},
-        {r->own_variables,
-         {sizeof *r->state, 0, LS_MEMORY_WORKSPACE, true, "argument block", AT(state)}},
-        {true,
-         {LS_REPLICA_LOSSES * sizeof *r->loss, 0, LS_MEMORY_WORKSPACE, false, "loss", AT(loss)}},
-        {r->more > r->sums - 1,
-         {2 * sizeof *r->decay, 0, LS_MEMORY_WORKSPACE, true, "loss", AT(decay)}},
-        {r->more > 0,
-         {records * r->more * sizeof(double), 0, LS_MEMORY_WORKSPACE, false, "records",
-          AT(more_losses)}},
-        {true,
-         {records * sizeof *r->records, 0, LS_MEMORY_WORKSPACE, false, "records", AT(records)}},
-        {true, {sizeof *r->mark_ns, 0, LS_MEMORY_WORKSPACE, false, NULL, AT(mark_ns)}},
-        {true,
-         {(size_t)r->rows * sizeof *r->indices, 0, LS_MEMORY_WORKSPACE, false, "batch",
-          AT(indices)}},
-        {true, {sizeof *r->test_state, 0, LS_MEMORY_WORKSPACE, false, NULL, AT(test_state)}},
-        {true, {sizeof *r->correct, 0, LS_MEMORY_WORKSPACE, false, NULL, AT(correct)}},
-    };
-#undef AT
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].has)
-            out[count++] = all[i].buffer;
-    return count;
-}
-
-void *ls_replica_buffer_at(const ls_replica *r, const ls_replica_buffer *buffer)
-{
-    void *memory; /* pointers to several types */
-    memcpy(&memory, (const char *)r + buffer->pointer, sizeof memory);
-    return memory;
-}
-
-static ls_status take_buffers(ls_replica *r)
-{
-    ls_replica_buffer all[LS_REPLICA_BUFFERS];
-    const size_t count = ls_replica_buffers(r, all);
-    for (size_t i = 0; i < count; i++) {
-        void *memory;
-        LS_TRY(ls_device_allocate(r->device, all[i].use, all[i].bytes, &memory));
-        memcpy((char *)r + all[i].pointer, &memory, sizeof memory);
-    }
+    LS_TRY(ls_device_allocate(r->device, buffer.use, buffer.bytes, &buffer.memory));
+    memcpy(out, &buffer.memory, sizeof buffer.memory);
+    r->buffers[r->buffer_count++] = buffer;
     return LS_OK;
+}
+
+static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, size_t elements,
+                            void *out)
+{
+    const ls_replica_buffer array = {.what = what,
+                                     .use = use,
+                                     .element = real_bytes(r),
+                                     .bytes = elements * real_bytes(r),
+                                     .carried = use != LS_MEMORY_GRADIENTS};
+    return take(r, array, out);
+}
+
+static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
+{
+    return take(r, (ls_replica_buffer){.what = what, .use = LS_MEMORY_WORKSPACE, .bytes = bytes},
+                out);
+}
+
+static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, void *out)
+{
+    LS_TRY(take_small(r, what, bytes, out));
+    r->buffers[r->buffer_count - 1].carried = true;
+    return LS_OK;
+}
+
+static ls_status take_buffers(ls_replica *r, size_t rows)
+{
+    const size_t records = r->job->records;
+    if (r->own_variables)
+        LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->elements, &r->parameters));
+    LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->elements, &r->gradients));
+    for (int i = 0; i < r->slots; i++)
+        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->owned, &r->slot[i]));
+    if (r->job->average != 0 && r->updates)
+        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->owned, &r->average));
+    if (r->own_variables)
+        LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
+    LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
+    if (r->more > r->sums - 1)
+        LS_TRY(take_carried(r, "loss", 2 * sizeof *r->decay, &r->decay));
+    if (r->more)
+        LS_TRY(
+            take_small(r, "records", records * r->more * sizeof *r->more_losses, &r->more_losses));
+    LS_TRY(take_small(r, NULL, sizeof *r->mark_ns, &r->mark_ns));
+    LS_TRY(take_small(r, "records", records * sizeof *r->records, &r->records));
+    LS_TRY(take_small(r, "batch", rows * sizeof *r->indices, &r->indices));
+    LS_TRY(take_small(r, NULL, sizeof *r->test_state, &r->test_state));
+    return take_small(r, NULL, sizeof *r->correct, &r->correct);
 }
 
 static const ls_array *array_at(const ls_split *split, int i)
@@ -117,12 +115,12 @@ static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
     return ls_op_list_add(ops, op);
 }
 
-static ls_status open_parts(ls_replica *r)
+static ls_status open_parts(ls_replica *r, int64_t rows)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
     LS_TRY(ls_kernels_open_table(r->job->table, r->device, r->job->math, &r->kernels));
     r->kernels->convolution = r->job->convolution;
-    LS_TRY(take_buffers(r));
+    LS_TRY(take_buffers(r, (size_t)rows));
     LS_TRY(share_split(r, &r->job->data->train, r->train));
     LS_TRY(share_split(r, &r->job->data->test, r->test));
     if (r->decay)
@@ -148,7 +146,6 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->job = job;
     replica->device = options->device;
     replica->number = options->number;
-    replica->rows = options->rows;
     replica->sums = options->sums;
     replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
     replica->own_variables = !options->variables_of;
@@ -165,7 +162,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     if (decays(replica) &&
         (replica->decays == LS_DECAY_UPDATES ? replica->updates : replica->decays == LS_DECAY_HERE))
         replica->more++;
-    ls_status status = open_parts(replica);
+    ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
         return status;
@@ -188,10 +185,8 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    ls_replica_buffer all[LS_REPLICA_BUFFERS];
-    const size_t count = r->kernels ? ls_replica_buffers(r, all) : 0;
-    for (size_t i = 0; i < count; i++)
-        ls_device_release(r->device, ls_replica_buffer_at(r, &all[i]));
+    for (int i = 0; i < r->buffer_count; i++)
+        ls_device_release(r->device, r->buffers[i].memory);
     if (r->kernels)
         r->kernels->table->close(r->kernels);
     free(r);

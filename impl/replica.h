@@ -30,6 +30,18 @@ typedef enum ls_decay_loss {
     LS_DECAY_ELSEWHERE /**< another one */
 } ls_decay_loss;
 
+/** A buffer of device memory. */
+typedef struct ls_replica_buffer {
+    const char *what;  /**< for people; NULL: no step touches it */
+    ls_memory_use use; /**< by which it is counted */
+    size_t element;    /**< of an array whose parts are told apart; else 0 */
+    size_t bytes;
+    bool carried; /**< the next step goes by what it holds */
+    void *memory;
+} ls_replica_buffer;
+
+enum { LS_REPLICA_BUFFERS = 14 };
+
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
@@ -56,7 +68,6 @@ typedef struct ls_replica {
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
-    int64_t rows;            /**< of its largest slice */
     const void *train[LS_REPLICA_ARRAYS];
     const void *test[LS_REPLICA_ARRAYS];
     ls_op *mark;
@@ -64,8 +75,10 @@ typedef struct ls_replica {
     uint64_t *correct;         /**< [1] */
     ls_op_list test_feed;      /**< made by the first evaluation */
     ls_op_list test_count;
-    struct ls_test_outputs *test_outputs; /**< likewise; NULL: they are on another place */
-    int slots;                            /**< of the optimizer that are kept here */
+    struct ls_test_outputs *test_outputs;          /**< likewise; NULL: they are on another place */
+    int slots;                                     /**< of the optimizer that are kept here */
+    ls_replica_buffer buffers[LS_REPLICA_BUFFERS]; /**< [buffer_count] all that are its own */
+    int buffer_count;
 } ls_replica;
 
 typedef struct ls_replica_options {
@@ -90,12 +103,9 @@ void ls_replica_close(ls_replica *replica);
 /** Appends the operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
-/** Appends weight decay, the optimizer's pass, and what else each step moves on, over elements
- *  [first, first + count). */
-ls_status ls_replica_update(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
-
-/** The same of a gradient that has weight decay in it. */
-ls_status ls_replica_apply(ls_replica *replica, size_t first, size_t count, ls_op_list *ops);
+/** Appends weight decay, where the gradient has none in it (`decay`), the optimizer's pass, and
+ * what else each step moves on, over a range of the flat buffers. */
+ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
@@ -139,20 +149,3 @@ ls_status ls_replica_average_out(ls_replica *replica);
 
 /** See ls_run_kind.evaluate: by `net`, with this replica's parameters, or their averages. */
 ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, ls_evaluation *out);
-
-/** One of its buffers: a block of device memory. */
-typedef struct ls_replica_buffer {
-    size_t bytes;
-    size_t element;    /**< of an array whose parts are told apart; else 0 */
-    ls_memory_use use; /**< by which it is counted */
-    bool carried;      /**< the next step goes by what it holds */
-    const char *what;  /**< for people; NULL: no step touches it */
-    size_t pointer;    /**< where in the replica its address is */
-} ls_replica_buffer;
-
-enum { LS_REPLICA_BUFFERS = 16 };
-
-/** What it has of its own, in a fixed order; returns how many. */
-size_t ls_replica_buffers(const ls_replica *replica, ls_replica_buffer out[LS_REPLICA_BUFFERS]);
-/** The address of one of them; NULL: it was not taken. */
-void *ls_replica_buffer_at(const ls_replica *replica, const ls_replica_buffer *buffer);

@@ -98,20 +98,10 @@ static ls_status append_average(ls_replica *r, size_t first, size_t count, ls_op
     return ls_op_list_add(ops, op);
 }
 
-static ls_status append(ls_replica *r, size_t first, size_t count, bool decay, ls_op_list *ops)
+ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_list *ops)
 {
-    LS_TRY(append_update(r, first, count, decay, ops));
-    return r->average ? append_average(r, first, count, ops) : LS_OK;
-}
-
-ls_status ls_replica_apply(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
-{
-    return append(r, first, count, false, ops);
-}
-
-ls_status ls_replica_update(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
-{
-    return append(r, first, count, true, ops);
+    LS_TRY(append_update(r, range.first, range.count, decay, ops));
+    return r->average ? append_average(r, range.first, range.count, ops) : LS_OK;
 }
 
 /* ---- Averages in the parameters' place ------------------------------------------------------- */
@@ -142,11 +132,8 @@ ls_status ls_replica_average_out(ls_replica *r)
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
 {
-    ls_replica_buffer all[LS_REPLICA_BUFFERS];
-    const size_t count = ls_replica_buffers(r, all);
-    for (size_t i = 0; i < count; i++)
-        if (all[i].carried)
-            LS_TRY(
-                ls_carry_memory(carried, r->queue, ls_replica_buffer_at(r, &all[i]), all[i].bytes));
+    for (int i = 0; i < r->buffer_count; i++)
+        if (r->buffers[i].carried)
+            LS_TRY(ls_carry_memory(carried, r->queue, r->buffers[i].memory, r->buffers[i].bytes));
     return LS_OK;
 }

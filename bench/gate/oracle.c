@@ -116,8 +116,9 @@ static ls_status open_parts(oracle *me)
     LS_TRY(open_order(me, LS_FULL));
     LS_TRY(open_order(me, LS_TAIL));
     LS_TRY(open_sums(me));
-    LS_TRY(ls_replica_apply(me->replica, 0, me->replica->elements, &me->apply));
-    return ls_replica_update(me->replica, 0, me->replica->elements, &me->update);
+    const ls_range all = {0, me->replica->elements};
+    LS_TRY(ls_replica_update(me->replica, all, false, &me->apply));
+    return ls_replica_update(me->replica, all, true, &me->update);
 }
 
 /* ---- The step ------------------------------------------------------------------------------- */

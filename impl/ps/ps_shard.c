@@ -91,6 +91,6 @@ ls_status ls_ps_shard_averages(const ls_ps_shard *s, float *averages)
 ls_status ls_ps_shard_apply(const ls_ps_shard *s, ls_op_list *ops)
 {
     if (s->replica->elements)
-        LS_TRY(ls_replica_update(s->replica, 0, s->replica->elements, ops));
+        LS_TRY(ls_replica_update(s->replica, (ls_range){0, s->replica->elements}, true, ops));
     return ls_replica_finish(s->replica, s->replica->job->batch, ops);
 }

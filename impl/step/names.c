@@ -47,12 +47,10 @@ static void add_data(ls_names *n, const ls_replica *r)
 
 static void add_replica(ls_names *n, int member, const ls_replica *r)
 {
-    ls_replica_buffer all[LS_REPLICA_BUFFERS];
-    const size_t count = ls_replica_buffers(r, all);
-    for (size_t i = 0; i < count; i++)
-        if (all[i].what)
-            add(n, member, all[i].what, ls_replica_buffer_at(r, &all[i]), all[i].bytes,
-                all[i].element);
+    for (int i = 0; i < r->buffer_count; i++)
+        if (r->buffers[i].what)
+            add(n, member, r->buffers[i].what, r->buffers[i].memory, r->buffers[i].bytes,
+                r->buffers[i].element);
     add_data(n, r);
 }
 

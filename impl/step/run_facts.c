@@ -179,10 +179,9 @@ ls_time_profile ls_stepped_parts(const ls_run *run, size_t index)
 
 static void add_member(const ls_member *member, ls_memory_formula *formula)
 {
-    ls_replica_buffer all[LS_REPLICA_BUFFERS];
-    const size_t count = ls_replica_buffers(member->replica, all);
-    for (size_t i = 0; i < count; i++)
-        formula->bytes[all[i].use] += all[i].bytes;
+    const ls_replica *r = member->replica;
+    for (int i = 0; i < r->buffer_count; i++)
+        formula->bytes[r->buffers[i].use] += r->buffers[i].bytes;
     for (int b = 0; b < LS_BATCHES; b++)
         if (member->slice[b])
             ls_slice_memory(member->slice[b], formula);

@@ -151,8 +151,8 @@ void ls_update(ls_step *s, int member, ls_range range)
     ls_op_list ops = {0};
     if (s->status || !r || !range.count)
         return;
-    const ls_status status =
-        ls_replica_update(r, ls_step_place(s, member, range), range.count, &ops);
+    const ls_range own = {ls_step_place(s, member, range), range.count};
+    const ls_status status = ls_replica_update(r, own, true, &ops);
     ls_task_of(s, "update", member, range, &ops, status);
 }
 

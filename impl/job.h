@@ -123,14 +123,8 @@ int ls_job_parts(const ls_job *job);
 /** Steps of one epoch: ceil(samples / batch); 0 where there are no samples. */
 uint64_t ls_job_steps_per_epoch(const ls_job *job);
 
-/** Before each step that is put operation by operation: a turn of all devices (ls_device_turn). */
-void ls_job_turn(const ls_job *job);
-
 /** Samples that steps [0, steps) take, all together. */
 uint64_t ls_job_samples(const ls_job *job, uint64_t steps);
-
-/** The argument block of step number job->start. */
-ls_step_state ls_job_start(const ls_job *job);
 
 /** S' = min(S, B): shards that exact mode cuts a batch of B samples into. */
 static inline int64_t ls_job_shards(const ls_job *job, int64_t batch)

@@ -4,6 +4,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/hooks.h"
+#include "common/kernel/step_inline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -331,9 +332,20 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 
 /* ---- Values in and out ---------------------------------------------------------------------- */
 
+/* The argument block of step number job->start. */
+static ls_step_state state_at_start(const ls_job *job)
+{
+    const ls_rate_schedule *rate = &job->schedule;
+    const double power = rate->period ? ls_power(rate->factor, job->start / rate->period) : 1;
+    return (ls_step_state){.step = job->start,
+                           .position = ls_job_samples(job, job->start),
+                           .record = job->start,
+                           .learning_rate = rate->initial * power};
+}
+
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
-    const ls_step_state start = ls_job_start(r->job);
+    const ls_step_state start = state_at_start(r->job);
     size_t bytes = r->elements * real_bytes(r);
     LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
     void *zeros = calloc(r->elements + 1, real_bytes(r));

@@ -368,11 +368,6 @@ double *ls_slice_loss(const ls_slice *slice, size_t index)
     return slice->levels[index].loss;
 }
 
-ls_net *ls_slice_net(const ls_slice *slice)
-{
-    return ls_slice_piece_net(slice, 0);
-}
-
 void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
 {
     const ls_replica *r = s->options.replica;

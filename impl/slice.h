@@ -74,7 +74,9 @@ ls_status ls_slice_put(ls_slice *slice);
  * act, or, where it is one piece, node by node. */
 const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
-/** The net of a piece. */
+/** The net of a piece; NULL: there is none. That of the first is for evaluation, too: of the first
+ * replica it has as many rows as that of `single`'s slice in exact mode, so outputs have the same
+ * bits. */
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
 
 /** How many sums come out: 1 in fast mode (0 of an empty slice); the finished subtrees, in order,
@@ -108,11 +110,6 @@ typedef struct ls_tree_sum {
  */
 ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
                         size_t *out_count);
-
-/** The net of the slice's first piece, for evaluation; NULL for an empty slice. Of the first
- * replica it has as many rows as that of `single`'s slice in exact mode, so outputs have the same
- * bits. */
-ls_net *ls_slice_net(const ls_slice *slice);
 
 /** Adds to the formula of the replica's device what this slice holds. */
 void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);

@@ -2,7 +2,6 @@
 /* The table of strategies; see strategy.h. */
 #include "common/comm/comm.h"
 #include "common/device/device_name.h"
-#include "common/kernel/step_inline.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/strategies.h"
 
@@ -212,16 +211,6 @@ uint64_t ls_job_samples(const ls_job *job, uint64_t steps)
     return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;
 }
 
-ls_step_state ls_job_start(const ls_job *job)
-{
-    const ls_rate_schedule *rate = &job->schedule;
-    const double power = rate->period ? ls_power(rate->factor, job->start / rate->period) : 1;
-    return (ls_step_state){.step = job->start,
-                           .position = ls_job_samples(job, job->start),
-                           .record = job->start,
-                           .learning_rate = rate->initial * power};
-}
-
 int64_t ls_job_tail(const ls_job *job)
 {
     return job->epochs ? (int64_t)(job->data->train.samples % (uint64_t)job->batch) : 0;
@@ -231,12 +220,4 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step)
 {
     const uint64_t per_epoch = ls_job_steps_per_epoch(job);
     return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
-}
-
-void ls_job_turn(const ls_job *job)
-{
-    for (size_t i = 0; i < job->device_count; i++)
-        ls_device_turn(job->devices[i]);
-    if (job->variable_device)
-        ls_device_turn(job->variable_device);
 }

@@ -32,22 +32,24 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
 
 /* ---- Where the members are ------------------------------------------------------------------- */
 
-ls_status ls_group_buckets(const ls_group_options *o, ls_buckets *out)
+ls_status ls_group_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
+                           ls_buckets *out)
 {
-    return ls_buckets_open(o->graph, o->elements, o->job->exact ? SIZE_MAX : o->job->bucket_bytes,
-                           out);
+    const ls_graph_part *part = parts->count ? &parts->parts[place] : NULL;
+    const ls_graph *graph = part ? part->graph : job->model->graph;
+    return ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
+                           job->exact ? SIZE_MAX : job->bucket_bytes, out);
 }
 
 /* Of a replica on q processes, place m is on the one after m / (its devices on each) others, so
  * replica d's on process d q + that. */
-const ls_layout *ls_group_layout(const ls_group_options *o, int *hosts, ls_layout *spread)
+const ls_layout *ls_group_layout(const ls_job *job, int place, int *hosts, ls_layout *spread)
 {
-    const ls_job *job = o->job;
     const int here = (int)job->device_count, places = ls_job_places(job);
     if (!job->layout || places <= here)
         return job->layout;
     for (int d = 0; d < ls_job_replicas(job); d++)
-        hosts[d] = job->layout->host[d * (places / here) + o->place / here];
+        hosts[d] = job->layout->host[d * (places / here) + place / here];
     *spread = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
     return spread;
 }
@@ -88,30 +90,31 @@ static ls_status open_members(ls_stepped *run, ls_group *g)
     return LS_OK;
 }
 
-static ls_status prepare(const ls_group_options *o, ls_group *g)
+static ls_status prepare(const ls_stepped *run, int place, ls_group *g)
 {
-    const size_t most = o->job->device_count + 1;
-    LS_TRY(ls_group_buckets(o, &g->buckets));
+    const ls_job *job = run->base.job;
+    const size_t most = job->device_count + 1;
+    LS_TRY(ls_group_buckets(job, &run->parts, place, &g->buckets));
     g->members = calloc(most, sizeof *g->members);
     g->ends = calloc(most, sizeof *g->ends);
     g->comms = calloc(most, sizeof *g->comms);
     g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
     if (!g->members || !g->ends || !g->comms || !g->hosts)
         return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
-    for (size_t i = 0; i < o->job->device_count && g->buckets.count; i++)
-        if (ls_job_place_of(o->job, i) == o->place)
+    for (size_t i = 0; i < job->device_count && g->buckets.count; i++)
+        if (ls_job_place_of(job, i) == place)
             g->members[g->count++] = (int)i;
-    g->layout = ls_group_layout(o, g->hosts, &g->spread);
+    g->layout = ls_group_layout(job, place, g->hosts, &g->spread);
     return LS_OK;
 }
 
-ls_status ls_group_open(ls_stepped *run, const ls_group_options *o, ls_group *g)
+ls_status ls_group_open(ls_stepped *run, int place, ls_group *g)
 {
-    LS_TRY(ls_job_agree(o->job, prepare(o, g)));
+    LS_TRY(ls_job_agree(run->base.job, prepare(run, place, g)));
     if (!g->buckets.count)
         return LS_OK;
     LS_TRY(ls_held_connect(run, g->members, g->count, true, g->comms));
-    return ls_job_agree(o->job, open_members(run, g));
+    return ls_job_agree(run->base.job, open_members(run, g));
 }
 
 void ls_group_close(ls_group *g)

@@ -6,11 +6,11 @@
 /* ---- Members of one group -------------------------------------------------------------------- */
 
 /* The steps of one bucket. */
-static ls_status sum_bucket(const ls_group_options *o, const ls_layout *layout, const bool *has,
-                            int count, const ls_range *bucket, ls_sum_order *out)
+static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bool *has, int count,
+                            const ls_range *bucket, ls_sum_order *out)
 {
     ls_sum_order steps = {0};
-    ls_status status = o->job->allreduce->oracle(count, bucket->count, layout, &steps);
+    ls_status status = job->allreduce->oracle(count, bucket->count, layout, &steps);
     for (size_t i = 0; i < steps.count && !status; i++) {
         ls_order_step step = steps.steps[i];
         step.first += bucket->first;
@@ -24,16 +24,17 @@ static ls_status sum_bucket(const ls_group_options *o, const ls_layout *layout, 
 
 /* The steps of a sum of parts of [elements], `count` of them, zeros where there is none (has[d]),
  * bucket by bucket. */
-static ls_status sum_group(const ls_group_options *o, const bool *has, int count, ls_sum_order *out)
+static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int place,
+                           const bool *has, int count, ls_sum_order *out)
 {
     int hosts[LS_JOB_REPLICAS];
     ls_layout spread;
     ls_buckets buckets;
-    LS_TRY(ls_group_buckets(o, &buckets));
-    const ls_layout *layout = ls_group_layout(o, hosts, &spread);
+    LS_TRY(ls_group_buckets(job, parts, place, &buckets));
+    const ls_layout *layout = ls_group_layout(job, place, hosts, &spread);
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++)
-        status = sum_bucket(o, layout, has, count, &buckets.items[b], out);
+        status = sum_bucket(job, layout, has, count, &buckets.items[b], out);
     ls_buckets_close(&buckets);
     return status;
 }
@@ -90,12 +91,11 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
 {
     const ls_graph_part *part = &parts->parts[place];
     const int n = ls_job_replicas(job);
-    const ls_group_options options = {job, part->graph, part->owned, place};
     bool all[LS_JOB_REPLICAS];
     for (int d = 0; d < n; d++)
         all[d] = true; /* add_replica leaves those out that have no gradient */
     ls_sum_order group = {0};
-    ls_status status = sum_group(&options, all, n, &group);
+    ls_status status = sum_group(job, parts, place, all, n, &group);
     const place_sum p = {part, &parts->whole->variables, has, ls_job_parts(job) / n, group.sums,
                          out};
     for (size_t i = 0; i < group.count && !status; i++) {
@@ -113,12 +113,10 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
 
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    const ls_graph *graph = job->model->graph;
-    const ls_group_options whole = {job, graph, graph->variables.elements, 0};
     ls_graph_parts parts = {0};
     if (!job->place)
-        return sum_group(&whole, has, count, out);
-    LS_TRY(ls_graph_parts_open(graph, job->place, ls_job_places(job), &parts));
+        return sum_group(job, &parts, 0, has, count, out);
+    LS_TRY(ls_graph_parts_open(job->model->graph, job->place, ls_job_places(job), &parts));
     ls_status status = LS_OK;
     for (int p = 0; p < parts.count && !status; p++)
         status = sum_place(job, &parts, p, has, out);

@@ -60,11 +60,12 @@ static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *ou
     const int judge = run->losses - run->first;
     const bool judges = judge >= 0 && judge < run->places;
     const uint64_t samples = ls_replica_test_samples(run->base.job, most);
-    const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_net(members[0].slice[LS_FULL]));
+    const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_piece_net(members[0].slice[LS_FULL], 0));
     LS_TRY(build_test(run));
     for (int m = 0; m < run->places; m++) {
         LS_TRY(ls_replica_average_in(members[m].replica));
-        LS_TRY(ls_replica_test_begin(members[m].replica, ls_slice_net(members[m].slice[LS_FULL])));
+        LS_TRY(ls_replica_test_begin(members[m].replica,
+                                     ls_slice_piece_net(members[m].slice[LS_FULL], 0)));
     }
     for (uint64_t at = 0; at < samples; at += rows) {
         for (int m = 0; m < run->places; m++)

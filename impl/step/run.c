@@ -82,20 +82,11 @@ static ls_status build_steps(ls_stepped *me)
     return LS_OK;
 }
 
-/* Those of a place's own variables, of each. */
-static ls_status open_groups(ls_stepped *me, const ls_job *job)
+static ls_status open_groups(ls_stepped *me)
 {
-    const ls_graph *graph = job->model->graph;
-    const ls_graph_parts *parts = &me->parts;
-    const int places = parts->count ? parts->count : 1;
-    while (me->group_count < places) {
+    for (int places = me->parts.count ? me->parts.count : 1; me->group_count < places;) {
         const int p = me->group_count++;
-        ls_group_options of = {job, graph, graph->variables.elements, p};
-        if (parts->count) {
-            of.graph = parts->parts[p].graph;
-            of.elements = parts->parts[p].owned;
-        }
-        LS_TRY(ls_group_open(me, &of, &me->groups[p]));
+        LS_TRY(ls_group_open(me, p, &me->groups[p]));
     }
     return LS_OK;
 }
@@ -106,7 +97,7 @@ static ls_status build(ls_stepped *me)
     LS_TRY(ls_job_agree(job, open_members(me)));
     LS_TRY(ls_places_open(me));
     if (me->groups)
-        LS_TRY(open_groups(me, job));
+        LS_TRY(open_groups(me));
     if (me->served)
         LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
     LS_TRY(ls_job_agree(job, build_steps(me)));
@@ -126,6 +117,15 @@ static ls_status build(ls_stepped *me)
  */
 enum { REPLAYS_AHEAD = 128 };
 
+/* Before each step that is put operation by operation. */
+static void begin_turn(const ls_job *job)
+{
+    for (size_t i = 0; i < job->device_count; i++)
+        ls_device_turn(job->devices[i]);
+    if (job->variable_device)
+        ls_device_turn(job->variable_device);
+}
+
 /*
  * Where servers serve by themselves, steps are no turns (ls_device_turn): one worker may wait for
  * another's, and none is held up because another's queue is full.
@@ -140,7 +140,7 @@ static ls_status put(ls_stepped *me, int kind, uint64_t times)
             LS_TRY(ls_program_launch(me->components[c].program[kind], times));
     for (; times && !me->base.job->capture; times--) {
         if (turns)
-            ls_job_turn(me->base.job);
+            begin_turn(me->base.job);
         me->step[kind].called = (ls_traffic){0};
         LS_TRY(ls_step_put(&me->step[kind], -1));
     }

@@ -100,7 +100,7 @@ ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
         return ls_places_evaluate(stepped(run), most, out);
     const ls_member *first = &stepped(run)->members[0];
     ls_replica *owner = replica_of(run, owner_of(run));
-    ls_net *net = ls_slice_net(first->slice[LS_FULL]);
+    ls_net *net = ls_slice_piece_net(first->slice[LS_FULL], 0);
     if (first->replica == owner)
         return ls_replica_evaluate(owner, net, most, out);
     LS_TRY(ls_replica_average_in(owner));

@@ -218,7 +218,7 @@ static ls_status evaluate_here(const ls_member *chief, const float *values, uint
 {
     ls_replica *r = chief->replica;
     LS_TRY(ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values));
-    return ls_replica_evaluate(r, ls_slice_net(chief->slice[LS_FULL]), most, out);
+    return ls_replica_evaluate(r, ls_slice_piece_net(chief->slice[LS_FULL], 0), most, out);
 }
 
 /* With the net of the chief, worker 0. */

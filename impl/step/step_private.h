@@ -80,14 +80,6 @@ typedef struct ls_component {
     ls_program *program[LS_KINDS];
 } ls_component;
 
-/** Of which variables a group is. */
-typedef struct ls_group_options {
-    const ls_job *job;
-    const ls_graph *graph; /**< of the members: the model's, or a place's part of it */
-    size_t elements;       /**< of its variables those that the members update, the first ones */
-    int place;             /**< of each replica, that the members are */
-} ls_group_options;
-
 /** What a member has to reduce with the others of its group. */
 typedef struct ls_group_end {
     int lane;      /**< of its all-reduces */
@@ -303,8 +295,11 @@ ls_status ls_steps_edit_waits(ls_stepped *run);
 #endif
 
 /* group.c */
-ls_status ls_group_open(ls_stepped *run, const ls_group_options *options, ls_group *group);
+/** Of this place of all replicas. */
+ls_status ls_group_open(ls_stepped *run, int place, ls_group *group);
 void ls_group_close(ls_group *group);
-ls_status ls_group_buckets(const ls_group_options *options, ls_buckets *out);
+/** Of the variables that a place updates. */
+ls_status ls_group_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
+                           ls_buckets *out);
 /** Where the members are; hosts [LS_JOB_REPLICAS] and `spread` hold what is returned. */
-const ls_layout *ls_group_layout(const ls_group_options *options, int *hosts, ls_layout *spread);
+const ls_layout *ls_group_layout(const ls_job *job, int place, int *hosts, ls_layout *spread);

@@ -83,11 +83,10 @@ struct ls_run_kind {
      *  most so many; 0 ends it. After sync. LS_CODE_MISSING where a device cannot. */
     ls_status (*profile)(ls_run *run, uint64_t steps);
     /** What the time of device `index` went to meanwhile, from its first operation to its last; all
-     * 0 where nothing on it trains, as on a server's. */
-    ls_time_profile (*times)(const ls_run *run, size_t index);
-    /** The same, but the time that it waited for other queues is that of what these did: they
-     *  communicated, they copied, or it was waiting (impl/step/blame.c). */
-    ls_time_profile (*parts)(const ls_run *run, size_t index);
+     *  0 where nothing on it trains, as on a server's. `blamed`: the time that it waited for other
+     *  queues is that of what these did: they communicated, they copied, or it was waiting
+     *  (impl/step/blame.c). */
+    ls_time_profile (*times)(const ls_run *run, size_t index, bool blamed);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must by formula, over all devices of all

@@ -41,8 +41,8 @@ static ls_status profile_here(profile *p, uint64_t steps)
     LS_TRY(session->run->kind->sync(session->run));
     LS_TRY(session->run->kind->profile(session->run, 0));
     for (size_t d = 0; d < p->here; d++)
-        p->mine[d] = (device_time){session->run->kind->times(session->run, d),
-                                   session->run->kind->parts(session->run, d)};
+        p->mine[d] = (device_time){session->run->kind->times(session->run, d, false),
+                                   session->run->kind->times(session->run, d, true)};
     return LS_OK;
 }
 

@@ -27,7 +27,6 @@ enum {
 };
 
 typedef struct reading {
-    const ls_stepped *me;
     const ls_stepped *run;
     const ls_job *job;
     uint64_t first, count;   /* records */
@@ -94,7 +93,7 @@ static ls_status read_mark(reading *r, int index)
 static ls_status read_member(reading *r, int index, size_t at, bool tells)
 {
     ls_replica *replica = r->run->members[index].replica;
-    const bool *took = tells && r->me->served ? r->me->served->speakers[index].took : NULL;
+    const bool *took = tells && r->run->served ? r->run->served->speakers[index].took : NULL;
     const int from = r->run->holder >= 0 ? r->run->holder : 0;
     const bool first = index >= from && index < from + r->run->places;
     const bool more = replica->more && (first || replica->sums > 1 || took);
@@ -261,8 +260,7 @@ ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
     const ls_stepped *me = (const ls_stepped *)run;
     const ls_job *job = run->job;
     const size_t width = width_of(me), numbers = count * width + 1;
-    reading r = {.me = me,
-                 .run = me,
+    reading r = {.run = me,
                  .job = job,
                  .first = first,
                  .count = count,

@@ -61,8 +61,8 @@ static ls_status open_members(ls_stepped *me)
     me->holder = find_holder(strategy, job);
     LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job) : ls_members_open(me));
     const size_t places = me->parts.count ? (size_t)me->parts.count : 1;
-    me->groups = strategy->reduces ? calloc(places, sizeof *me->groups) : NULL;
-    if (strategy->reduces && !me->groups)
+    me->groups = calloc(places, sizeof *me->groups); /* empty where nothing is reduced */
+    if (!me->groups)
         return ls_fail_memory("step", places * sizeof *me->groups);
     return open_lanes(me);
 }
@@ -96,7 +96,7 @@ static ls_status build(ls_stepped *me)
     const ls_job *job = me->base.job;
     LS_TRY(ls_job_agree(job, open_members(me)));
     LS_TRY(ls_places_open(me));
-    if (me->groups)
+    if (me->base.strategy->reduces)
         LS_TRY(open_groups(me));
     if (me->served)
         LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
@@ -288,7 +288,6 @@ static const ls_run_kind run_of_steps = {
     .each_op = ls_stepped_each,
     .profile = profile,
     .times = ls_stepped_times,
-    .parts = ls_stepped_parts,
     .memory = ls_stepped_memory,
     .traffic = ls_stepped_traffic,
     .gradient = ls_stepped_gradient,

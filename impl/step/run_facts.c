@@ -150,7 +150,7 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
 }
 
 /* But for servers': how busy these are, their report says. */
-static ls_time_profile add_times(const ls_run *run, size_t index, bool blamed)
+ls_time_profile ls_stepped_times(const ls_run *run, size_t index, bool blamed)
 {
     const ls_stepped *me = stepped(run);
     const int members = me->served ? me->count : me->total;
@@ -163,16 +163,6 @@ static ls_time_profile add_times(const ls_run *run, size_t index, bool blamed)
             sum.ns[use] += one->ns[use];
     }
     return sum;
-}
-
-ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
-{
-    return add_times(run, index, false);
-}
-
-ls_time_profile ls_stepped_parts(const ls_run *run, size_t index)
-{
-    return add_times(run, index, true);
 }
 
 /* ---- Memory and traffic ---------------------------------------------------------------------- */
@@ -214,8 +204,8 @@ static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
     return status;
 }
 
-/* What an end has counted over all steps, but for those that count when they are put, once for all
- * replays (ls_step.called). */
+/* Over all steps; but for ends that count when they are put, once for all replays
+ * (ls_step.called). */
 static void add_counted(const ls_comm *end, ls_traffic *sum)
 {
     if (!ls_comm_is_joint(end))

@@ -4,7 +4,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/hooks.h"
-#include "common/kernel/step_inline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -331,39 +330,6 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 }
 
 /* ---- Values in and out ---------------------------------------------------------------------- */
-
-/* The argument block of step number job->start. */
-static ls_step_state state_at_start(const ls_job *job)
-{
-    const ls_rate_schedule *rate = &job->schedule;
-    const double power = rate->period ? ls_power(rate->factor, job->start / rate->period) : 1;
-    return (ls_step_state){.step = job->start,
-                           .position = ls_job_samples(job, job->start),
-                           .record = job->start,
-                           .learning_rate = rate->initial * power};
-}
-
-ls_status ls_replica_load(ls_replica *r, const float *parameters)
-{
-    const ls_step_state start = state_at_start(r->job);
-    size_t bytes = r->elements * real_bytes(r);
-    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
-    void *zeros = calloc(r->elements + 1, real_bytes(r));
-    if (!zeros)
-        return ls_fail_memory("replica", bytes);
-    ls_status status = LS_OK;
-    bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
-    for (int i = 0; i < r->slots && !status && !left; i++)
-        status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real_bytes(r));
-    free(zeros);
-    if (!status)
-        status = ls_queue_write(r->queue, r->state, &start, sizeof start);
-    if (!status && r->average)
-        status = ls_queue_write(r->queue, r->average, parameters, r->owned * real_bytes(r));
-    if (!status && r->decay)
-        status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
-    return status ? status : ls_op_list_put(&r->decay_loss, r->queue);
-}
 
 ls_status ls_replica_gather(ls_replica *r, float *parameters)
 {

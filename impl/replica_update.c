@@ -2,7 +2,10 @@
 /*
  * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass over what
  * is trained, and moving statistics moved on, in one operation; then moving averages of all of it.
+ * And what it begins with.
  */
+#include "common/base/hooks.h"
+#include "common/kernel/step_inline.h"
 #include "impl/carried.h"
 #include "impl/replica.h"
 
@@ -128,6 +131,41 @@ ls_status ls_replica_average_out(ls_replica *r)
         return LS_OK;
     LS_TRY(copy_owned(r, r->parameters, r->gradients));
     return ls_queue_sync(r->queue);
+}
+
+/* ---- Values that a run begins with ---------------------------------------------------------- */
+
+/* The argument block of step number job->start. */
+static ls_step_state state_at_start(const ls_job *job)
+{
+    const ls_rate_schedule *rate = &job->schedule;
+    const double power = rate->period ? ls_power(rate->factor, job->start / rate->period) : 1;
+    return (ls_step_state){.step = job->start,
+                           .position = ls_job_samples(job, job->start),
+                           .record = job->start,
+                           .learning_rate = rate->initial * power};
+}
+
+ls_status ls_replica_load(ls_replica *r, const float *parameters)
+{
+    const ls_step_state start = state_at_start(r->job);
+    const size_t real = r->kernels->table->real_bytes, bytes = r->elements * real;
+    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
+    void *zeros = calloc(r->elements + 1, real);
+    if (!zeros)
+        return ls_fail_memory("replica", bytes);
+    ls_status status = LS_OK;
+    bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
+    for (int i = 0; i < r->slots && !status && !left; i++)
+        status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real);
+    free(zeros);
+    if (!status)
+        status = ls_queue_write(r->queue, r->state, &start, sizeof start);
+    if (!status && r->average)
+        status = ls_queue_write(r->queue, r->average, parameters, r->owned * real);
+    if (!status && r->decay)
+        status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
+    return status ? status : ls_op_list_put(&r->decay_loss, r->queue);
 }
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)

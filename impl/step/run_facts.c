@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
+/* Runs of strategies that say their steps: what they hold, move, found and hand on; see run.h. */
+#include "impl/carried.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 
@@ -212,7 +213,7 @@ static void add_counted(const ls_comm *end, ls_traffic *sum)
         ls_traffic_add(sum, end->backend->traffic(end), 1);
 }
 
-ls_traffic ls_stepped_counted(const ls_stepped *me)
+static ls_traffic count_ends(const ls_stepped *me)
 {
     ls_traffic sum = me->counted;
     for (size_t i = 0; i < me->held.end_count; i++)
@@ -226,7 +227,7 @@ ls_traffic ls_stepped_counted(const ls_stepped *me)
 /* All that this process has sent. */
 static ls_traffic count_sent(const ls_stepped *me)
 {
-    ls_traffic sum = ls_stepped_counted(me);
+    ls_traffic sum = count_ends(me);
     for (int kind = 0; kind < LS_KINDS; kind++) {
         ls_traffic_add(&sum, me->step[kind].copied, me->put[kind]);
         ls_traffic_add(&sum, me->step[kind].called, me->put[kind]);
@@ -291,4 +292,66 @@ ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *fo
     sent->messages_sent =
         formula->messages_sent + per_step(all.messages_sent - due.messages_sent, steps);
     return LS_OK;
+}
+
+/* ---- What a run that goes on takes over ------------------------------------------------------ */
+
+/* What each member has in its flat buffers, what servers know of their workers, and what was
+ * counted. Not records, which have been read, nor what every step makes anew. */
+static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
+{
+    LS_TRY(ls_carry_value(carried, s->clocks, (size_t)s->workers * sizeof *s->clocks));
+    LS_TRY(ls_carry_value(carried, &s->version, sizeof s->version));
+    LS_TRY(ls_carry_value(carried, &s->log.count, sizeof s->log.count));
+    LS_TRY(ls_carry_value(carried, &s->log.lost, sizeof s->log.lost));
+    LS_TRY(ls_carry_value(carried, s->log.events, s->log.count * sizeof *s->log.events));
+    LS_TRY(ls_carry_value(carried, &s->lead, sizeof s->lead));
+    LS_TRY(ls_carry_value(carried, &s->staleness, sizeof s->staleness));
+    LS_TRY(ls_carry_value(carried, &s->accepted, sizeof s->accepted));
+    LS_TRY(ls_carry_value(carried, &s->samples, sizeof s->samples));
+    LS_TRY(ls_carry_value(carried, &s->dropped, sizeof s->dropped));
+    return ls_carry_value(carried, &s->served, sizeof s->served);
+}
+
+/* What the server's end has received so far goes on with it. */
+static ls_status keep_received(const ls_served *served, ls_served_server *server,
+                               ls_carried *carried)
+{
+    const ls_comm *end = served->ends[served->layout.workers + server->shard.server].comm;
+    ls_received *before = &server->received, all = *before;
+    if (!carried->gives && end->backend->received) {
+        const ls_received now = end->backend->received(end);
+        all.bytes += now.bytes;
+        all.copied += now.copied;
+    }
+    LS_TRY(ls_carry_value(carried, &all, sizeof all));
+    if (carried->gives)
+        *before = all;
+    return LS_OK;
+}
+
+static ls_status keep_served(ls_served *served, ls_carried *carried)
+{
+    for (int k = 0; k < served->server_count; k++) {
+        LS_TRY(keep_serving(&served->servers[k].serving, carried));
+        LS_TRY(keep_received(served, &served->servers[k], carried));
+    }
+    for (int w = 0; w < served->layout.workers; w++)
+        LS_TRY(ls_carry_value(carried, &served->speakers[w].newest,
+                              sizeof served->speakers[w].newest));
+    return LS_OK;
+}
+
+ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
+{
+    ls_stepped *me = stepped(run);
+    ls_traffic counted = count_ends(me);
+    for (int m = 0; m < me->all; m++)
+        if (me->members[m].replica)
+            LS_TRY(ls_replica_keep(me->members[m].replica, carried));
+    LS_TRY(ls_carry_value(carried, me->put, sizeof me->put));
+    LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
+    if (carried->gives)
+        me->counted = counted;
+    return me->served ? keep_served(me->served, carried) : LS_OK;
 }

@@ -167,9 +167,6 @@ struct ls_stepped {
     int group_count;
 };
 
-/** What ends of communicators have counted so far, of runs that this one goes on from, too. */
-ls_traffic ls_stepped_counted(const ls_stepped *run);
-
 /** *sum += times x more. */
 static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)
 {

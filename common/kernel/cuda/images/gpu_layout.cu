@@ -44,39 +44,6 @@ int ls_gpu_transpose(void *stream, const ls_transpose_args *args)
                          transpose_kernel, *args, down, across);
 }
 
-/* ---- pack_weights: few elements, read from the cache, of all convolutions at once -------------
- */
-
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    pack_kernel(const ls_gpu_packing *at, int64_t count, int64_t blocks)
-{
-    __shared__ int64_t place;
-    ls_gpu_find(at, count, blocks, &place);
-    __syncthreads();
-    const ls_packed_weights w = at[place].weights;
-    const ls_gpu_share s = ls_gpu_share_of(at, count, blocks, place);
-    const int64_t all = w.outputs * w.channels * w.taps;
-    for (int64_t i = s.first; i < all; i += s.stride) {
-        const int64_t pixel = ls_gpu_divide(i, w.channels), channel = i - pixel * w.channels;
-        const int64_t output = ls_gpu_divide(pixel, w.taps), tap = pixel - output * w.taps;
-        ((float *)w.packed)[i] =
-            ((const float *)w.weight)[(output * w.channels + channel) * w.taps + tap];
-    }
-}
-
-unsigned ls_gpu_pack_blocks(const ls_packed_weights *w)
-{
-    const int64_t all = w->outputs * w->channels * w->taps;
-    return all ? ls_gpu_blocks(all, LS_GPU_THREADS) : 0;
-}
-
-int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks)
-{
-    if (!blocks)
-        return 0;
-    return ls_gpu_launch(stream, (unsigned)blocks, LS_GPU_THREADS, pack_kernel, at, count, blocks);
-}
-
 /* ---- copy_columns ---------------------------------------------------------------------------- */
 
 /* Sizes in packs of WIDE. */
@@ -168,6 +135,5 @@ int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_rando
 
 int ls_gpu_load_layout(void)
 {
-    return ls_gpu_load(transpose_kernel, pack_kernel, columns_kernel<4>, columns_kernel<1>,
-                       crops_kernel);
+    return ls_gpu_load(transpose_kernel, columns_kernel<4>, columns_kernel<1>, crops_kernel);
 }

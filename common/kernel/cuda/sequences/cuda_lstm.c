@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
- * launch (gpu_lstm.cu), before which more than a few states have their weights transposed.
- * Backward: the recurrence, a product each for both weights' gradients and the inputs', the bias's
- * column sums in pieces, and one launch for what is left of the gradients. A pair has one launch
- * for both recurrences: one alone may leave most multiprocessors idle. All else is each one's own.
- * Not yet run on a GPU.
+ * launch (gpu_lstm.cu), before which the weights are transposed. Backward: the recurrence, a
+ * product each for both weights' gradients and the inputs', the bias's column sums in pieces, and
+ * one launch for what is left of the gradients. Not yet run on a GPU.
  *
  * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
  * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
@@ -31,27 +29,10 @@ typedef struct lstm_op {
     int64_t sum_count[PRODUCTS];
     float *column_memory;
     int64_t more, column_pieces; /* memory beside the tensors, in lines of 4H floats */
-    struct lstm_op *second;      /* a pair's other one; NULL: none */
 } lstm_op;
 
-static bool are_few(const ls_lstm_shape *shape)
-{
-    return shape->hidden <= LS_GPU_LSTM_FEW;
-}
-
-/* What comes before the recurrence, forward. */
-static ls_status begin_forward(const lstm_op *l, ls_queue *queue)
-{
-    const int64_t hidden = l->loop.shape.hidden;
-    LS_TRY(ls_cuda_product_run(l->product[0], queue));
-    if (are_few(&l->loop.shape))
-        return LS_OK;
-    const ls_transpose_args args = {1, 4 * hidden, hidden, l->loop.weight, l->loop.packed};
-    return ls_cuda_launched(&l->op, queue, ls_gpu_transpose(ls_queue_native(queue), &args));
-}
-
-/* What comes behind it, backward. */
-static ls_status end_backward(const lstm_op *l, ls_queue *queue)
+/* What comes behind the recurrence. */
+static ls_status finish_backward(const lstm_op *l, ls_queue *queue)
 {
     const int64_t rows = l->loop.shape.rows * l->loop.shape.steps, pieces = l->column_pieces;
     void *stream = ls_queue_native(queue);
@@ -81,26 +62,22 @@ static ls_status end_backward(const lstm_op *l, ls_queue *queue)
 
 static ls_status run_forward(ls_op *op, ls_queue *queue)
 {
-    const lstm_op *l = (const lstm_op *)op, *second = l->second;
+    const lstm_op *l = (const lstm_op *)op;
+    const int64_t hidden = l->loop.shape.hidden;
+    const ls_transpose_args columns = {1, 4 * hidden, hidden, l->loop.weight, l->loop.packed};
+    void *stream = ls_queue_native(queue);
     if (!l->loop.shape.rows)
         return LS_OK;
-    LS_TRY(begin_forward(l, queue));
-    if (second)
-        LS_TRY(begin_forward(second, queue));
-    return ls_cuda_launched(
-        op, queue,
-        ls_gpu_lstm_forward(ls_queue_native(queue), &l->loop, second ? &second->loop : NULL));
+    LS_TRY(ls_cuda_product_run(l->product[0], queue));
+    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_transpose(stream, &columns)));
+    return ls_cuda_launched(op, queue, ls_gpu_lstm_forward(stream, &l->loop));
 }
 
 static ls_status run_backward(ls_op *op, ls_queue *queue)
 {
-    const lstm_op *l = (const lstm_op *)op, *second = l->second;
-    LS_TRY(ls_cuda_launched(
-        op, queue,
-        ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop, second ? &second->loop : NULL)));
-    if (second)
-        LS_TRY(end_backward(second, queue));
-    return end_backward(l, queue);
+    const lstm_op *l = (const lstm_op *)op;
+    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop)));
+    return finish_backward(l, queue);
 }
 
 static void destroy(ls_op *op)
@@ -109,8 +86,6 @@ static void destroy(ls_op *op)
     for (int i = 0; i < PRODUCTS; i++)
         ls_cuda_product_close(l->product[i]);
     ls_device_release(l->device, l->loop.packed);
-    if (l->second)
-        destroy(&l->second->op);
     free(l);
 }
 
@@ -174,7 +149,7 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                            .c = a->kept}};
     const lstm_op like = {.op = {.name = "lstm_forward.cublaslt_cuda", .run = run_forward},
                           .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y},
-                          .more = are_few(s) ? 0 : s->hidden};
+                          .more = s->hidden};
     return make(kernels, &like, a->kept, specs, out);
 }
 
@@ -205,44 +180,7 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
                           .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy},
                           .sums = {a->dweight_ih, a->dweight_hh, a->dbias},
                           .sum_count = {4 * H * I, 4 * H * H, 4 * H},
-                          .more = are_few(s) ? 0 : s->rows,
+                          .more = s->rows,
                           .column_pieces = ls_gpu_column_pieces(N)};
     return make(kernels, &like, a->kept, specs, out);
-}
-
-/* ---- Pairs ----------------------------------------------------------------------------------- */
-
-/* Takes both over; the first is the pair from here on. */
-static ls_op *pair_up(ls_op *first, ls_op *second, const char *name)
-{
-    first->name = name;
-    first->workspace += second->workspace;
-    ((lstm_op *)first)->second = (lstm_op *)second;
-    return first;
-}
-
-ls_status ls_cuda_lstm_pair_forward(ls_kernels *kernels, const ls_lstm_pair_forward_args *arguments,
-                                    ls_op **out)
-{
-    ls_op *first, *second;
-    LS_TRY(ls_cuda_lstm_forward(kernels, &arguments->of[0], &first));
-    ls_status status = ls_cuda_lstm_forward(kernels, &arguments->of[1], &second);
-    if (status)
-        destroy(first);
-    else
-        *out = pair_up(first, second, "lstm_pair_forward.cublaslt_cuda");
-    return status;
-}
-
-ls_status ls_cuda_lstm_pair_backward(ls_kernels *kernels,
-                                     const ls_lstm_pair_backward_args *arguments, ls_op **out)
-{
-    ls_op *first, *second;
-    LS_TRY(ls_cuda_lstm_backward(kernels, &arguments->of[0], &first));
-    ls_status status = ls_cuda_lstm_backward(kernels, &arguments->of[1], &second);
-    if (status)
-        destroy(first);
-    else
-        *out = pair_up(first, second, "lstm_pair_backward.cublaslt_cuda");
-    return status;
 }

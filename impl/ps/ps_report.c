@@ -81,10 +81,10 @@ size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **dev
 ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps)
 {
     const ls_comm *comm = ls_served_of(run)->ends[member_of(run, index)].comm;
-    const bool counted = comm->backend->received != NULL;
+    const bool counted = !ls_comm_is_joint(comm);
     *steps = counted ? steps_of(run) : 0;
     ls_received all = ls_served_here(ls_served_of(run), index)->received;
-    const ls_received now = counted ? comm->backend->received(comm) : (ls_received){0};
+    const ls_received now = counted ? ls_comm_received(comm) : (ls_received){0};
     all.bytes += now.bytes;
     all.copied += now.copied;
     return all;

@@ -28,8 +28,8 @@ static ls_status keep_received(ls_stepped *me, int server, ls_carried *carried)
 {
     const ls_comm *end = me->served->ends[me->served->layout.workers + server].comm;
     ls_received *before = &me->served->servers[server].received, all = *before;
-    if (!carried->gives && end && end->backend->received) {
-        const ls_received now = end->backend->received(end);
+    if (!carried->gives && end && !ls_comm_is_joint(end)) {
+        const ls_received now = ls_comm_received(end);
         all.bytes += now.bytes;
         all.copied += now.copied;
     }

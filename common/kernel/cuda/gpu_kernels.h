@@ -177,8 +177,6 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
                 bool relu);
 /** Pieces that many rows are summed in; 1: as a whole. */
 int64_t ls_gpu_column_pieces(int64_t rows);
-/** The sums of each piece: memory [pieces,columns]. */
-int ls_gpu_sum_pieces(void *stream, const float *x, int64_t rows, int64_t columns, float *memory);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);

@@ -127,11 +127,6 @@ static int sum_columns(void *stream, const float *x, int64_t rows, int64_t colum
     return ls_gpu_launch(stream, blocks_of(s, pieces), SUM_THREADS, column_sums_kernel, s);
 }
 
-int ls_gpu_sum_pieces(void *stream, const float *x, int64_t rows, int64_t columns, float *memory)
-{
-    return sum_columns(stream, x, rows, columns, ls_gpu_column_pieces(rows), memory);
-}
-
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums)
 {

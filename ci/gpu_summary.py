@@ -376,7 +376,7 @@ def memory_section(out):
 
 
 def ways_section(out):
-    """Of each shape and direction cuDNN's fastest way, for the table of ways, and the wrong ones."""
+    """Of each shape and direction which way is the fastest, and the wrong ones."""
     lines = log_lines(out / "tests", "test_gpu_conv_kernels", r"^convolution | fastest: | WRONG|OTHER BITS")
     return ["## Convolutions: fastest ways", "", "```", *lines, "```", ""] if lines else []
 

@@ -112,7 +112,6 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .loss = s->levels[index].loss,
         .memory_of = slot_net(s, slot),
         .synced = s->options.synced,
-        .whole = r->graph == r->job->model->graph,
     };
     LS_TRY(ls_net_open(&options, out));
     s->nets[s->net_count++] = (ls_slice_net_at){index, slot, !options.memory_of, *out};

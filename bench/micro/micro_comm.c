@@ -150,7 +150,7 @@ static ls_status add_up(const ls_collective *c, tally *sum)
     if (!all)
         return ls_fail_memory(c->name, processes * sizeof *all);
     for (int r = 0; r < c->here; r++) {
-        ls_traffic t = c->members[r].comm->backend->traffic(c->members[r].comm);
+        ls_traffic t = ls_comm_traffic(c->members[r].comm);
         sum->sent.bytes_sent += t.bytes_sent;
         sum->sent.messages_sent += t.messages_sent;
     }

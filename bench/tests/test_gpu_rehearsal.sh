@@ -140,19 +140,18 @@ expect "a section that cannot be summed up is named, and alone" grep -q '^Could 
 expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
 expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
 
-# What a test says of cuDNN's ways: which is the fastest, which is wrong.
+# What a test says of both ways of convolutions: which is the fastest, which is wrong.
 mkdir -p turns/tests
 cat >turns/tests/test_gpu_conv_kernels.log <<'L'
 [ RUN      ] test_each_way
-convolution 256x28x28x1 to 26x26x32, window 3x3, stride 1: few channels, not measured
-  forward  own                          9.0 us
-  forward  nhwc implicit_gemm           8.0 us  max_rel 1.0e-07  same bits  0 bytes
-  forward  nchw winograd                7.0 us  max_rel 1.0e+00 WRONG  same bits  0 bytes
-  forward  fastest: nchw winograd, 7.0 us
+convolution 256x28x28x1 to 26x26x32, window 3x3, stride 1
+  forward  own         9.0 us
+  forward  cudnn       7.0 us  max_rel 1.0e+00 WRONG  same bits  0 bytes
+  forward  fastest: cudnn, 7.0 us
 L
 python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns tests >out
 expect "of convolutions the fastest and the wrong, by shape" [ "$(sed -n '/^## Convolutions/,/^$/d; /^convolution /,/^```/p' out | cut -c 1-27)" = \
-    $'convolution 256x28x28x1 to \n  forward  nchw winograd   \n  forward  fastest: nchw wi\n```' ]
+    $'convolution 256x28x28x1 to \n  forward  cudnn       7.0 u\n  forward  fastest: cudnn, \n```' ]
 
 # The peers' files of tensors, by the standard library, and the program's are alike.
 "$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 1 --results none --save saved.safetensors >log 2>&1

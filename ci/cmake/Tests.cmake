@@ -32,7 +32,7 @@ endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
      impl/tests/test_*.c impl/examples/tests/test_*.c bench/tests/test_*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts|nets)_emulated\\.c$")
+list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)_emulated\\.c$")
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")
 endif()
@@ -51,8 +51,7 @@ if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the kerne
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_residual_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_launches_emulated.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_parts_emulated.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_nets_emulated.c)
+       ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_parts_emulated.c)
   if(LOCKSTEP_HAS_CUDNN)
     list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_conv_kernels_emulated.c)
   endif()
@@ -84,7 +83,7 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the l
   target_link_libraries(test_launches_emulated PRIVATE sums_emulated)
   target_link_libraries(test_parts_emulated PRIVATE sums_emulated)
   foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated
-          test_launches_emulated test_parts_emulated test_nets_emulated)
+          test_launches_emulated test_parts_emulated)
     target_link_libraries(${name} PRIVATE gpu_emulated)
     target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
       -Wl,--wrap=cudaStreamSynchronize)

@@ -169,6 +169,17 @@ ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine
     return ls_comm_collect(comm, bytes_of_mine, bytes, all);
 }
 
+ls_traffic ls_comm_traffic(const ls_comm *comm)
+{
+    return (ls_traffic){.bytes_sent = atomic_load(&comm->bytes_sent),
+                        .messages_sent = atomic_load(&comm->messages_sent)};
+}
+
+ls_received ls_comm_received(const ls_comm *comm)
+{
+    return (ls_received){atomic_load(&comm->bytes_received), atomic_load(&comm->bytes_copied)};
+}
+
 void ls_comm_close(ls_comm *comm)
 {
     if (comm)

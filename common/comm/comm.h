@@ -23,6 +23,7 @@
 #include "common/device/device.h"
 #include "common/device/op_list.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,8 @@ struct ls_comm {
     bool linked;             /**< messages go over shaped links (link.h) */
     bool shared;          /**< every rank's device reads and writes the others' memory: `direct` */
     const char *unshared; /**< why not, where the system is what refused it; NULL */
+    /* What ls_comm_traffic and ls_comm_received tell. */
+    _Atomic uint64_t bytes_sent, messages_sent, bytes_received, bytes_copied;
 };
 
 /** What a rank puts, on which queue; all borrowed. */
@@ -111,8 +114,6 @@ struct ls_comm_backend {
     ls_status (*open)(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
     /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
     void (*abandon)(ls_comm *comm);
-    ls_traffic (*traffic)(const ls_comm *comm);
-    ls_received (*received)(const ls_comm *comm); /**< by exchanges; may be NULL: not counted */
     void (*close)(ls_comm *comm);
 };
 
@@ -165,6 +166,12 @@ ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst);
 
 /** The agreement alone. */
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
+
+/** What this rank has sent so far; of a library's all-reduce nothing is known. */
+ls_traffic ls_comm_traffic(const ls_comm *comm);
+
+/** What it has received by exchanges; not counted where it is joint. */
+ls_received ls_comm_received(const ls_comm *comm);
 
 /** After the rank's operations are freed. Takes NULL. */
 void ls_comm_close(ls_comm *comm);

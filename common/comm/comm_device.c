@@ -38,7 +38,6 @@ struct device_comm {
     device_group *group;
     float *scratch; /* what is to be added arrives here, and sums of a few elements */
     size_t scratch_elements;
-    ls_traffic sent;
     bool fixed; /* some operation has been put: scratch stays where it is */
     /* While lists are put. */
     size_t next;            /* operation of the rank's list */
@@ -115,12 +114,6 @@ static ls_status take_scratch(device_comm *comm, size_t elements)
     return LS_OK;
 }
 
-static void count(device_comm *comm, uint64_t messages, uint64_t bytes)
-{
-    comm->sent.messages_sent += messages;
-    comm->sent.bytes_sent += bytes;
-}
-
 /* ---- Exchange ------------------------------------------------------------------------------- */
 
 static device_op **message_of(const device_group *group, int from, int to)
@@ -174,7 +167,7 @@ static ls_status put_exchange(device_op *op, ls_queue *queue, bool *done)
         op->taker = NULL;
         *message_of(group, rank, op->what.to) = op;
         if (!op->what.inside)
-            count(comm, 1, ls_comm_bytes(1, op->what.send_count));
+            ls_comm_sent(&comm->base, 1, ls_comm_bytes(1, op->what.send_count));
         LS_TRY(ls_queue_record(queue, op->ready));
     }
     if (comm->stage == SEND)
@@ -292,7 +285,7 @@ static ls_status put_direct(device_op *op, ls_queue *queue, bool *done)
     for (int r = 0; r < n; r++)
         if (r != comm->base.rank)
             LS_TRY(ls_queue_wait(queue, meets(comm, r)->taken));
-    count(comm, op->part.messages, op->part.bytes);
+    ls_comm_sent(&comm->base, op->part.messages, op->part.bytes);
     if (op->write)
         LS_TRY(ls_queue_put(queue, op->write));
     *done = true;
@@ -369,11 +362,6 @@ static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int
 static size_t get_memory(const ls_comm *base)
 {
     return ((const device_comm *)base)->scratch_elements * sizeof(float);
-}
-
-static ls_traffic get_traffic(const ls_comm *base)
-{
-    return ((const device_comm *)base)->sent;
 }
 
 /* Nobody waits in a call, and queues hear of a failure by their events. */
@@ -490,6 +478,5 @@ const ls_comm_backend ls_comm_device = {
     .alone = true,
     .open = open_ends,
     .abandon = abandon,
-    .traffic = get_traffic,
     .close = close_comm,
 };

@@ -64,6 +64,20 @@ static inline uint64_t ls_comm_bytes(uint64_t times, size_t count)
     return times * (uint64_t)count * sizeof(float);
 }
 
+/** This rank has sent messages; by an exchange it has received elements. */
+static inline void ls_comm_sent(ls_comm *comm, uint64_t messages, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&comm->messages_sent, messages, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
+}
+
+static inline void ls_comm_has(ls_comm *comm, const ls_exchange *exchange, size_t count)
+{
+    if (!exchange->inside || !exchange->add) /* else it is added from where it is */
+        atomic_fetch_add_explicit(exchange->inside ? &comm->bytes_copied : &comm->bytes_received,
+                                  ls_comm_bytes(1, count), memory_order_relaxed);
+}
+
 /** What a rank does in a direct all-reduce: sums a slice, and sends. */
 typedef struct ls_direct_part {
     bool few; /**< up to LS_DIRECT_FEW elements: it sums all, for itself */

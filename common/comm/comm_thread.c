@@ -29,15 +29,12 @@
 /* On a core of its own some 5 us of looking; then yielding to what else runs there. */
 enum { OWN_SPINS = 200 };
 
+/* Small messages of a rank that wait at a time, of parameter servers: more are made as needed. */
+enum { SPARES = 4 };
+
 static const uint64_t yield_ns = 50000;
 
 /* ---- Waiting and giving up ----------------------------------------------------------------- */
-
-void ls_comm_thread_count(thread_comm *comm, uint64_t messages, uint64_t bytes)
-{
-    atomic_fetch_add_explicit(&comm->messages_sent, messages, memory_order_relaxed);
-    atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
-}
 
 void ls_comm_thread_abandon(ls_comm *base)
 {
@@ -53,8 +50,8 @@ void ls_comm_thread_abandon(ls_comm *base)
     for (int r = 0; r < group->size; r++)
         ls_signal_post(&group->slots[r].met, UINT64_MAX);
     ls_signal_post(&group->released, UINT64_MAX);
-    pthread_cond_broadcast(&group->changed);
     pthread_mutex_unlock(&group->mutex);
+    ls_mailbox_wake(&group->mail);
 }
 
 ls_status ls_comm_thread_abandoned(const thread_comm *comm)
@@ -130,9 +127,7 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
         ls_clock_sleep_until(arrival_ns);
     if (x->what.add)
         ls_loop_add(x->what.receive, in->data, count);
-    if (!x->what.inside || !x->what.add) /* else it is added from where it is */
-        atomic_fetch_add_explicit(x->what.inside ? &comm->copied : &comm->received,
-                                  ls_comm_bytes(1, count), memory_order_relaxed);
+    ls_comm_has(&comm->base, &x->what, count);
     ls_comm_thread_post(comm, &in->taken, ++in->received);
     return LS_OK;
 }
@@ -149,7 +144,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
         out->ready_ns = x->comm->base.linked ? ls_clock_ns() : 0;
         ls_comm_thread_post(x->comm, &out->ready, ++out->sent);
         if (!x->what.inside)
-            ls_comm_thread_count(x->comm, 1, ls_comm_bytes(1, out->count));
+            ls_comm_sent(&x->comm->base, 1, ls_comm_bytes(1, out->count));
     }
     if (x->in)
         LS_TRY(receive(x, queue));
@@ -224,19 +219,6 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 
 /* ---- Opening and closing ------------------------------------------------------------------- */
 
-static ls_traffic get_traffic(const ls_comm *base)
-{
-    const thread_comm *comm = (const thread_comm *)base;
-    return (ls_traffic){.bytes_sent = atomic_load(&comm->bytes_sent),
-                        .messages_sent = atomic_load(&comm->messages_sent)};
-}
-
-static ls_received get_received(const ls_comm *base)
-{
-    const thread_comm *comm = (const thread_comm *)base;
-    return (ls_received){atomic_load(&comm->received), atomic_load(&comm->copied)};
-}
-
 static void close_group(thread_group *group)
 {
     while (group->channels) {
@@ -244,13 +226,7 @@ static void close_group(thread_group *group)
         free(group->channels);
         group->channels = next;
     }
-    while (group->messages) {
-        thread_message *next = group->messages->next;
-        free(group->messages);
-        group->messages = next;
-    }
-    ls_spares_close(&group->spares);
-    pthread_cond_destroy(&group->changed);
+    ls_mailbox_close(&group->mail);
     pthread_mutex_destroy(&group->mutex);
     free(group->devices);
     free(group->slots);
@@ -276,10 +252,8 @@ static ls_status open_group(int ranks, thread_group **out)
         return ls_fail_memory("communicator", sizeof *group);
     memset(group, 0, sizeof *group);
     group->size = ranks;
-    group->messages_end = &group->messages;
-    ls_spares_stock(&group->spares, LS_THREAD_SPARES * ranks);
+    ls_mailbox_open(&group->mail, SPARES * ranks);
     pthread_mutex_init(&group->mutex, NULL);
-    pthread_cond_init(&group->changed, NULL);
     group->slots = aligned_alloc(64, n * sizeof *group->slots);
     group->devices = calloc(n, sizeof *group->devices);
     if (!group->slots || !group->devices) {
@@ -368,7 +342,5 @@ const ls_comm_backend ls_comm_thread = {
     .alone = true,
     .open = open_ends,
     .abandon = ls_comm_thread_abandon,
-    .traffic = get_traffic,
-    .received = get_received,
     .close = close_comm,
 };

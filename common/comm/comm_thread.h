@@ -4,8 +4,8 @@
 #pragma once
 
 #include "common/base/signal.h"
+#include "common/comm/comm_mail.h"
 #include "common/comm/comm_parts.h"
-#include "common/comm/comm_spares.h"
 
 #include <pthread.h>
 
@@ -23,14 +23,6 @@ typedef struct thread_channel {
     uint64_t came_ns;               /* when it came for the message taken last; 0: not profiled */
 } thread_channel;
 
-/* A message of the host calls; its bytes follow. */
-typedef struct thread_message {
-    struct thread_message *next;
-    int from, to, tag;
-    size_t bytes;
-    uint64_t arrival_ns; /* over a link; else 0 */
-} thread_message;
-
 /* What a rank shows the others in a direct all-reduce: its buffer, or the elements themselves. */
 typedef struct thread_shown {
     _Alignas(64) float *data;
@@ -45,9 +37,6 @@ typedef struct thread_slot {
     thread_shown shown[2];
 } thread_slot;
 
-/* Small messages of a rank that wait at a time, of parameter servers: more are made as needed. */
-enum { LS_THREAD_SPARES = 4 };
-
 typedef struct thread_group {
     int size, members; /* members: ends that are not closed */
     bool crowded;      /* some ranks share a core */
@@ -58,12 +47,9 @@ typedef struct thread_group {
     /* Meetings of a crowded group: the last to come wakes all. */
     _Alignas(64) _Atomic uint64_t arrived;
     ls_signal released;
-    /* Behind the mutex. */
-    _Alignas(64) pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    _Alignas(64) pthread_mutex_t mutex; /* of the list of channels */
     thread_channel *channels;
-    thread_message *messages, **messages_end;
-    ls_spares spares; /* that messages are made of */
+    ls_mailbox mail; /* of all ranks */
 } thread_group;
 
 typedef struct thread_comm {
@@ -71,13 +57,9 @@ typedef struct thread_comm {
     thread_group *group;
     uint64_t meetings, directs; /* that this rank's queue has been through */
     int spins;
-    _Alignas(64) _Atomic uint64_t bytes_sent;
-    _Atomic uint64_t messages_sent;
-    _Atomic uint64_t received, copied; /* bytes, as in ls_received */
 } thread_comm;
 
 /* comm_thread.c */
-void ls_comm_thread_count(thread_comm *comm, uint64_t messages, uint64_t bytes);
 void ls_comm_thread_abandon(ls_comm *comm);
 
 /* The failure of an operation or call that cannot end because a rank gave up. */

@@ -72,7 +72,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
             return ls_comm_mismatch(&comm->base, d->count, group->slots[r].shown[place].count, r,
                                     false);
     }
-    ls_comm_thread_count(comm, d->part.messages, d->part.bytes);
+    ls_comm_sent(&comm->base, d->part.messages, d->part.bytes);
     if (d->part.few) {
         sum_few(group, place, d);
         return LS_OK;

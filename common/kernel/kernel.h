@@ -318,16 +318,13 @@ typedef struct ls_kernels {
 /** Several operations as one. NULL in a table that gains nothing by it: those are put instead. */
 #define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \
     X(dense_backward, ls_dense_backward_args)                                                      \
-    X(gather_batch, ls_gather_batch_args)                                                          \
-    X(lstm_pair_forward, ls_lstm_pair_forward_args)                                                \
-    X(lstm_pair_backward, ls_lstm_pair_backward_args)
+    X(gather_batch, ls_gather_batch_args)
 
 /** All entries. */
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
-    LS_KERNEL_JOINT_ENTRIES(X)                                                                     \
-    LS_KERNEL_PACK_ENTRIES(X)
+    LS_KERNEL_JOINT_ENTRIES(X)
 
 /** The operations of one back end. */
 struct ls_kernel_table {
@@ -343,7 +340,7 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_JOINT_ENTRIES and LS_KERNEL_PACK_ENTRIES may be NULL. */
+     * LS_KERNEL_LAYER_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be NULL. */
     /** Declares an entry, the constructor of an operation. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);

@@ -82,14 +82,6 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *a, ls_work *work)
     return LS_OK;
 }
 
-/* The weights once more, which are no other bytes. */
-static ls_status touch_packed(ls_work *work, const void *packed, const ls_conv_shape *s,
-                              const conv_sizes *size)
-{
-    return ls_work_touch(work, packed, (size_t)(s->outputs * size->weight) * work->real_bytes,
-                         false);
-}
-
 ls_status ls_check_conv_forward(const ls_conv_forward_args *a, ls_work *work)
 {
     const ls_conv_shape *s = &a->shape;
@@ -97,7 +89,6 @@ ls_status ls_check_conv_forward(const ls_conv_forward_args *a, ls_work *work)
     LS_TRY(check_conv(work, s, &size));
     LS_TRY(CHECK_TENSORS(READ(x, s->rows, size.x), READ(weight, s->outputs, size.weight),
                          READ_SOME(bias, s->outputs, 1), WRITE(y, s->rows, size.y)));
-    LS_TRY(touch_packed(work, a->packed, s, &size));
     work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return ls_check_activation(work, a->activation);
 }
@@ -119,7 +110,6 @@ ls_status ls_check_conv_backward_data(const ls_conv_backward_data_args *a, ls_wo
     LS_TRY(check_conv(work, s, &size));
     LS_TRY(CHECK_TENSORS(READ(dy, s->rows, size.y), READ(weight, s->outputs, size.weight),
                          WRITE(dx, s->rows, size.x)));
-    LS_TRY(touch_packed(work, a->packed, s, &size));
     work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return LS_OK;
 }
@@ -184,23 +174,6 @@ ls_status ls_check_transpose(const ls_transpose_args *a, ls_work *work)
     int64_t size = 0;
     LS_TRY(count_elements(work, "x", a->rows, a->columns, 1, &size));
     return CHECK_TENSORS(READ(x, a->batch, size), WRITE(y, a->batch, size));
-}
-
-static ls_status check_packed(ls_work *work, const ls_packed_weights *a)
-{
-    int64_t size = 0;
-    LS_TRY(count_elements(work, "weight", a->channels, a->taps, 1, &size));
-    return CHECK_TENSORS(READ(weight, a->outputs, size), WRITE(packed, a->outputs, size));
-}
-
-ls_status ls_check_pack_weights(const ls_pack_weights_args *a, ls_work *work)
-{
-    if (a->count < 0 || (a->count && !a->items))
-        return ls_fail(LS_CODE_USAGE, work->op, "items",
-                       "%" PRId64 " of them are none; give as many as there are", a->count);
-    for (int64_t i = 0; i < a->count; i++)
-        LS_TRY(check_packed(work, &a->items[i]));
-    return LS_OK;
 }
 
 ls_status ls_check_weight_decay(const ls_weight_decay_args *a, ls_work *work)
@@ -292,29 +265,6 @@ ls_status ls_check_lstm_backward(const ls_lstm_backward_args *a, ls_work *work)
                          WRITE(dweight_ih, 4 * s->hidden, s->inputs),
                          WRITE(dweight_hh, 4 * s->hidden, s->hidden),
                          WRITE(dbias, 4 * s->hidden, 1));
-}
-
-static ls_status check_pair(const ls_work *work, const ls_lstm_shape *a, const ls_lstm_shape *b)
-{
-    if (a->rows == b->rows && a->steps == b->steps && a->inputs == b->inputs &&
-        a->hidden == b->hidden && a->last == b->last)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, work->op, "shape",
-                   "differs between the two; give two of one shape");
-}
-
-ls_status ls_check_lstm_pair_forward(const ls_lstm_pair_forward_args *a, ls_work *work)
-{
-    LS_TRY(ls_check_lstm_forward(&a->of[0], work));
-    LS_TRY(ls_check_lstm_forward(&a->of[1], work));
-    return check_pair(work, &a->of[0].shape, &a->of[1].shape);
-}
-
-ls_status ls_check_lstm_pair_backward(const ls_lstm_pair_backward_args *a, ls_work *work)
-{
-    LS_TRY(ls_check_lstm_backward(&a->of[0], work));
-    LS_TRY(ls_check_lstm_backward(&a->of[1], work));
-    return check_pair(work, &a->of[0].shape, &a->of[1].shape);
 }
 
 ls_status ls_check_logistic_loss(const ls_logistic_loss_args *a, ls_work *work)

@@ -40,7 +40,6 @@ typedef struct ls_conv_forward_args {
     const void *bias;         /**< real [O]; NULL: none */
     void *y;                  /**< real [B, out_height, out_width, O] */
     ls_activation activation; /**< of each element of y */
-    const void *packed;       /**< the weights by pack_weights, before each run; NULL: not there */
 } ls_conv_forward_args;
 
 /** The gradients of the weights and the bias. Overwrites. */
@@ -58,7 +57,6 @@ typedef struct ls_conv_backward_data_args {
     const void *dy;      /**< real [B, out_height, out_width, O] */
     const void *weight;  /**< real [O, C, height, width] */
     void *dx;            /**< real [B, in_height, in_width, C] */
-    const void *packed;  /**< as in forward */
 } ls_conv_backward_data_args;
 
 /** The largest of each window, and where in the image it is (y in_width + x; the first among
@@ -209,17 +207,6 @@ typedef struct ls_lstm_backward_args {
     void *dbias;           /**< real [4H] */
 } ls_lstm_backward_args;
 
-/** Two of the same shape, of which neither needs the other: the bits that each has alone. What both
- *  read, weights too, may be the same. */
-typedef struct ls_lstm_pair_forward_args {
-    ls_lstm_forward_args of[2]; /**< of each */
-} ls_lstm_pair_forward_args;
-
-/** The same of backward. */
-typedef struct ls_lstm_pair_backward_args {
-    ls_lstm_backward_args of[2]; /**< of each */
-} ls_lstm_pair_backward_args;
-
 /**
  * loss = scale * sum over rows of log(1 + e^z) - y z, with y 0 or 1, computed as
  * max(z, 0) - y z + log(1 + e^-|z|); dlogits = scale * (sigmoid(z) - y). Another label fails.
@@ -239,23 +226,6 @@ typedef struct ls_copy_columns_args {
     const void *x;                         /**< real [B, x_pitch] */
     void *y;                               /**< real [B, y_pitch] */
 } ls_copy_columns_args;
-
-/** A convolution's weights: `packed` begins as memory of a device does. */
-typedef struct ls_packed_weights {
-    int64_t outputs, channels, taps; /**< taps: height times width */
-    const void *weight;              /**< real [O, C, taps] */
-    void *packed;                    /**< real [O, taps, C] */
-} ls_packed_weights;
-
-/** The weights of several convolutions, in the order of images: where a table has this, its
- *  convolutions need not do it each for itself. */
-typedef struct ls_pack_weights_args {
-    const ls_packed_weights *items; /**< [count], copied */
-    int64_t count;                  /**< elements */
-} ls_pack_weights_args;
-
-/** Entries that only tables have whose convolutions can do without. */
-#define LS_KERNEL_PACK_ENTRIES(X) X(pack_weights, ls_pack_weights_args)
 
 /** Those of this file, */
 #define LS_KERNEL_IMAGE_ENTRIES(X)                                                                 \

@@ -34,7 +34,6 @@ typedef struct ls_layer_site {
     const void *input_relu; /**< backward: the first input is a ReLU's output, which is this;
                                  its mask is applied to input_gradient[0] (fused) */
     void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
-    const void *packed;     /**< of a layer that packs: the first variable so; NULL: it is not */
     double *loss;           /**< loss layers: [1] or NULL */
     void *target;           /**< loss layers: int32 or real [rows, elements] */
 } ls_layer_site;
@@ -65,9 +64,6 @@ struct ls_layer {
     bool masks_relu;      /**< in backward, too */
     bool fuses_relu_mask; /**< honours input_relu */
     bool integer_target;  /**< loss: the target is int32 [rows] */
-    /** Whether this node's first variable is a convolution's weights that pack_weights may bring
-     *  into the order of images, before forward. NULL: no. */
-    bool (*packs)(const ls_node *node);
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
     /** Bytes for `rows` samples, beside the output, that forward leaves for backward, in reals of
@@ -79,12 +75,6 @@ struct ls_layer {
     /** Appends operations, where a gradient is to reach the output, and so an input that has one,
      * or variables. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
-    /** Whether two nodes, of which neither needs the other, may be one operation on these kernels.
-     *  NULL: no. */
-    bool (*pairs)(const ls_layer_site *first, const ls_layer_site *second);
-    /** Appends it: for forward, or backward of both; the bits are those of each alone. */
-    ls_status (*pair)(const ls_layer_site *first, const ls_layer_site *second, bool backward,
-                      ls_op_list *ops);
     /** Second halves of both, for a layer with statistics of a batch: what comes once `sums` of the
      *  batch's parts may have been added up. NULL: it has none. */
     ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);

@@ -142,28 +142,6 @@ static ls_status take_buffers(ls_net *net)
 
 /* ---- Operations ----------------------------------------------------------------------------- */
 
-static bool takes(const ls_node *node, int before)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] == before)
-            return true;
-    return false;
-}
-
-/* Joins neighbours that one operation can do. Put in the place of the second, it has in both
- * directions all that it reads, and is done before a gradient of either is said to be final. */
-static void join_pairs(ls_net *net)
-{
-    for (int n = 1; n < net->options.graph->count && net->options.whole; n++) {
-        const ls_node *node = graph_node(net, n);
-        if (node->layer != graph_node(net, n - 1)->layer || !node->layer->pairs ||
-            takes(node, n - 1) || (n > 1 && net->nodes[n - 2].joined))
-            continue;
-        const ls_layer_site first = ls_net_site(net, n - 1), second = ls_net_site(net, n);
-        net->nodes[n - 1].joined = node->layer->pairs(&first, &second);
-    }
-}
-
 static void *at_variable(const ls_net *net, void *flat, int variable)
 {
     size_t real = net->options.kernels->table->real_bytes;
@@ -213,7 +191,6 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
         .kept = net->nodes[n].kept,
-        .packed = net->nodes[n].packed,
         .loss = o->loss,
         .target = net->target,
     };
@@ -240,18 +217,6 @@ static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t co
     return ls_op_list_add(ops, op);
 }
 
-/* The node's pass, or its pair's. */
-static ls_status append_pass(ls_net *net, int n, const ls_layer_site *site, bool backward,
-                             ls_op_list *ops)
-{
-    if (net->nodes[n].joined)
-        return LS_OK;
-    if (!n || !net->nodes[n - 1].joined)
-        return backward ? ls_layer_backward(site, ops) : ls_layer_forward(site, ops);
-    const ls_layer_site first = ls_net_site(net, n - 1);
-    return site->node->layer->pair(&first, site, backward, ops);
-}
-
 static ls_status build_forward(ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);
@@ -263,7 +228,7 @@ static ls_status build_forward(ls_net *net, int n)
         LS_TRY(node->layer->forward(&site, &my->forward));
         LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
     } else {
-        LS_TRY(append_pass(net, n, &site, false, &my->forward));
+        LS_TRY(ls_layer_forward(&site, &my->forward));
     }
     return node->layer->predict ? node->layer->predict(&site, &my->predict) : LS_OK;
 }
@@ -295,7 +260,7 @@ static ls_status build_backward(ls_net *net, int n)
         LS_TRY(node->layer->backward(&site, &my->backward));
         LS_TRY(node->layer->backward_rest(&site, last));
     } else if (!my->fused_backward) {
-        LS_TRY(append_pass(net, n, &site, true, last));
+        LS_TRY(ls_layer_backward(&site, last));
     }
     for (int i = 0; i < node->input_count; i++)
         if (my->input_scratch[i])
@@ -334,10 +299,6 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         plan_nodes(graph, net->nodes);
         status = take_buffers(net);
     }
-    if (!status)
-        status = ls_net_build_pack(net);
-    if (!status)
-        join_pairs(net);
     for (int n = 0; n < graph->count && !status; n++)
         status = build_forward(net, n);
     for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--) {
@@ -363,7 +324,6 @@ void ls_net_close(ls_net *net)
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
             ls_op_list_clear(lists[i]);
     }
-    ls_op_list_clear(&net->pack);
     for (size_t i = 0; i < net->memory_count; i++)
         ls_device_release(net->options.kernels->device, net->memory[i]);
     free(net->memory);

@@ -30,8 +30,6 @@ typedef struct ls_net_options {
                                 uses as well: they never run at the same time */
     bool synced; /**< its layers' statistics are of the whole batch, `divisor` rows: who puts
                         the halves of nodes adds sums up in between */
-    bool whole;  /**< passes are put with all nodes in their order, so neighbours may be one
-                      operation, which is the second one's in both directions */
 } ls_net_options;
 
 /** Takes all memory and makes all operations. LS_CODE_MISSING where the kernel table lacks what a

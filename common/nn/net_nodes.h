@@ -47,7 +47,7 @@ typedef enum ls_net_pass {
     LS_NET_PREDICT /**< forward as in evaluation */
 } ls_net_pass;
 
-enum { LS_NET_LISTS = 3 };
+enum { LS_NET_LISTS = 2 };
 
 /** The operations of it, in order; lists that are not there are NULL. */
 void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,

@@ -11,10 +11,8 @@ typedef struct net_node {
     bool fused_forward;  /* a ReLU that lives in its input's buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
     bool masked_before;  /* of these, the latter */
-    bool joined;         /* the next node's operations are this one's, too */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
-    void *packed; /* its weights in the order of images; NULL: they are not */
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */
     ls_op_list forward, forward_rest, backward, backward_rest;
@@ -27,16 +25,10 @@ struct ls_net {
     void *target;
     void **memory; /* what was allocated here */
     size_t memory_count;
-    ls_op_list pack; /* brings weights into the order of images, before node pack_at; or empty */
-    int pack_at;
-    size_t packed_bytes;
 };
 
 /* Memory that is released with the net. */
 ls_status ls_net_allocate(void *net, ls_memory_use use, size_t bytes, void **out);
-
-/* net_pack.c: before other operations are made. */
-ls_status ls_net_build_pack(ls_net *net);
 
 static inline const ls_node *graph_node(const ls_net *net, int n)
 {

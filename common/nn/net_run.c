@@ -89,7 +89,7 @@ int64_t ls_net_rows(const ls_net *net)
 
 size_t ls_net_workspace(const ls_net *net)
 {
-    size_t bytes = net->packed_bytes + ls_op_list_workspace(&net->pack);
+    size_t bytes = 0;
     for (int n = 0; n < net->options.graph->count; n++) {
         const net_node *my = &net->nodes[n];
         bytes += ls_op_list_workspace(&my->forward) + ls_op_list_workspace(&my->forward_rest) +
@@ -112,16 +112,15 @@ void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
     const net_node *my = &net->nodes[node];
     if (pass == LS_NET_PREDICT && graph_node(net, node)->layer->predict) {
         out[0] = &my->predict;
-        out[1] = out[2] = NULL;
+        out[1] = NULL;
         return;
     }
     const bool back =
         pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF || pass == LS_NET_BACKWARD_REST;
     const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;
     const bool rest = pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF;
-    out[0] = !back && half && node == net->pack_at ? &net->pack : NULL;
-    out[1] = half ? (back ? &my->backward : &my->forward) : NULL;
-    out[2] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
+    out[0] = half ? (back ? &my->backward : &my->forward) : NULL;
+    out[1] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
 }
 
 ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue)

@@ -52,8 +52,7 @@ static ls_status open_part(ls_part *part)
                                     .divisor = (uint64_t)part->batch,
                                     .parameters = part->variables,
                                     .gradients = part->gradients,
-                                    .loss = part->loss,
-                                    .whole = true};
+                                    .loss = part->loss};
     ls_net *net = NULL;
     ls_status status = ls_net_open(&options, &net);
     part->own = net;

@@ -82,8 +82,8 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
                           .bytes = shard->elements * sizeof(float),
                           .received = server->received,
                           .busy = busy_share(&((const ls_stepped *)run)->lanes[member].times)};
-    if (comm->backend->received) {
-        const ls_received now = comm->backend->received(comm);
+    if (!ls_comm_is_joint(comm)) {
+        const ls_received now = ls_comm_received(comm);
         out->received.bytes += now.bytes;
         out->received.copied += now.copied;
         out->steps = steps_of(run);

@@ -102,7 +102,7 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
 {
     ls_traffic sum = {0};
     for (int i = 0; i < count; i++)
-        ls_traffic_add(&sum, comms[i]->backend->traffic(comms[i]), 1);
+        ls_traffic_add(&sum, ls_comm_traffic(comms[i]), 1);
     return sum;
 }
 

@@ -210,7 +210,7 @@ static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
 static void add_counted(const ls_comm *end, ls_traffic *sum)
 {
     if (!ls_comm_is_joint(end))
-        ls_traffic_add(sum, end->backend->traffic(end), 1);
+        ls_traffic_add(sum, ls_comm_traffic(end), 1);
 }
 
 static ls_traffic count_ends(const ls_stepped *me)

@@ -141,9 +141,7 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
                                 x->what.from, false);
     if (x->what.add && count)
         ls_loop_add(x->what.receive + f->done * PIECE, arrival(x, f->done), (size_t)count);
-    if (!x->what.inside || !x->what.add) /* else it is added from where it arrived */
-        atomic_fetch_add_explicit(x->what.inside ? &x->comm->copied : &x->comm->received,
-                                  ls_comm_bytes(1, (size_t)count), memory_order_relaxed);
+    ls_comm_has(&x->comm->base, &x->what, (size_t)count);
     f->done++;
     if (f->linked && f->done == f->pieces)
         book_arrival(x);
@@ -257,7 +255,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     ls_comm_mpi_turn(x->comm->group, &x->turns);
     begin_flows(x);
     if (x->out.count && !x->what.inside)
-        ls_comm_mpi_count(x->comm, 1, ls_comm_bytes(1, x->out.count));
+        ls_comm_sent(&x->comm->base, 1, ls_comm_bytes(1, x->out.count));
     ls_status status = move_pieces(x, queue);
     ls_comm_mpi_end_wait(x->comm->group);
     if (status)
@@ -410,19 +408,6 @@ static size_t held_memory(const ls_comm *base)
     return ((const mpi_comm *)base)->scratch_elements * sizeof(float);
 }
 
-static ls_traffic get_traffic(const ls_comm *base)
-{
-    const mpi_comm *comm = (const mpi_comm *)base;
-    return (ls_traffic){.bytes_sent = atomic_load(&comm->bytes_sent),
-                        .messages_sent = atomic_load(&comm->messages_sent)};
-}
-
-static ls_received get_received(const ls_comm *base)
-{
-    const mpi_comm *comm = (const mpi_comm *)base;
-    return (ls_received){atomic_load(&comm->received), atomic_load(&comm->copied)};
-}
-
 static void close_comm(ls_comm *base)
 {
     mpi_comm *comm = (mpi_comm *)base;
@@ -449,7 +434,5 @@ const ls_comm_backend ls_comm_mpi = {
     .receive_any = ls_comm_mpi_receive_any,
     .open = ls_comm_mpi_open,
     .abandon = ls_comm_mpi_abandon,
-    .traffic = get_traffic,
-    .received = get_received,
     .close = close_comm,
 };

@@ -11,8 +11,8 @@
  */
 #pragma once
 
+#include "common/comm/comm_mail.h"
 #include "common/comm/comm_parts.h"
-#include "common/comm/comm_spares.h"
 
 #include <mpi.h>
 #include <pthread.h>
@@ -22,14 +22,6 @@
 typedef struct mpi_place {
     int process, local;
 } mpi_place;
-
-/* What goes before the bytes of a host message. */
-typedef struct mpi_header {
-    int from, to, tag;
-    size_t bytes;
-    uint64_t arrival_ns; /* over a link: by the sender's clock; else 0 */
-    uint64_t after_ns;   /* over a link: that after it was sent */
-} mpi_header;
 
 /* Who a process is, for those that must say what became of it. */
 typedef struct mpi_peer {
@@ -100,12 +92,6 @@ typedef struct mpi_offer {
     uint64_t token; /* what the board begins with */
 } mpi_offer;
 
-/* A host message that has come; its bytes follow. */
-typedef struct mpi_message {
-    struct mpi_message *next;
-    mpi_header header;
-} mpi_message;
-
 typedef struct mpi_group {
     MPI_Comm comm;
     int process, processes;  /* this one, of how many: numbered in every group as in the world */
@@ -118,9 +104,8 @@ typedef struct mpi_group {
     mpi_life *life;          /* the world's */
     _Atomic int abandoned;   /* 1 + member that gave up; 0: none */
     int control;             /* that as it is sent */
-    pthread_mutex_t mutex;   /* of the following */
-    mpi_message *messages, **messages_end;
-    ls_spares spares; /* that messages are made of */
+    pthread_mutex_t mutex;   /* of `open`, and of the life's wait */
+    ls_mailbox mail;         /* of all members of this process */
     /* Of a host, comm_mpi_shared.c; NULL: not opened by ls_comm_mpi_open. */
     mpi_offer *offers;         /* [processes] */
     struct mpi_board **boards; /* [processes]; NULL: not mapped */
@@ -136,8 +121,6 @@ typedef struct mpi_comm {
     float *scratch; /* device memory: what is to be added arrives here */
     size_t scratch_elements;
     uint64_t meetings, directs; /* in shared memory, that its queue has been through */
-    _Atomic uint64_t bytes_sent, messages_sent;
-    _Atomic uint64_t received, copied; /* bytes, as in ls_received */
 } mpi_comm;
 
 /* Tags: exchanges from 0 up by pair of local members, then these. */
@@ -210,7 +193,6 @@ uint64_t ls_comm_mpi_ending_ns(const mpi_group *world);
 void ls_comm_mpi_describe(const mpi_wait *wait, char text[192]);
 
 void ls_comm_mpi_abandon(ls_comm *comm);
-void ls_comm_mpi_count(mpi_comm *comm, uint64_t messages, uint64_t bytes);
 
 /* Takes over `comm` and `places` [size], also on failure; ends are made by ls_comm_mpi_end. */
 ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_group *world,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages of the MPI back end's host calls. A message is a header, then its bytes; whoever waits
- * for one takes what has come to this process from MPI into one list of the group, where its
- * members look. So a sender can take what comes to it while it waits, and senders in a ring end.
+ * for one takes what has come to this process from MPI into the group's mailbox, where its members
+ * look. So a sender can take what comes to it while it waits, and senders in a ring end.
  * For set-up and parameter servers; queues have operations (comm_mpi.c). Over a link (link.h) a
  * message leaves at once and says when it will have arrived: by the clock, which processes of a
  * host share, or as long after it was taken in; the sender does not wait.
@@ -28,7 +28,7 @@ static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t by
 
 /* When a message over a link will have arrived: the port in, too, is booked for it, in the order in
  * which messages are taken in. */
-static void book_arrival(const mpi_group *group, mpi_header *h)
+static void book_arrival(const mpi_group *group, ls_mail_header *h)
 {
     const ls_device *device = group->devices[group->places[h->to].local];
     const int *hosts = group->life->hosts;
@@ -38,48 +38,28 @@ static void book_arrival(const mpi_group *group, mpi_header *h)
         ls_device_receive(device, h->bytes, end_ns - ls_device_transfer_ns(device, h->bytes));
 }
 
-/* Room for a message of so many bytes; NULL: there is no memory. */
-static mpi_message *make_message(mpi_group *group, size_t bytes)
-{
-    pthread_mutex_lock(&group->mutex);
-    mpi_message *message = ls_spares_take(&group->spares, sizeof *message + bytes);
-    pthread_mutex_unlock(&group->mutex);
-    return message;
-}
-
-static void free_message(mpi_group *group, mpi_message *message)
-{
-    pthread_mutex_lock(&group->mutex);
-    ls_spares_give(&group->spares, message, sizeof *message + message->header.bytes);
-    pthread_mutex_unlock(&group->mutex);
-}
-
-static void keep_message(mpi_group *group, mpi_message *message)
+static void keep_message(mpi_group *group, ls_mail *message)
 {
     if (message->header.arrival_ns)
         book_arrival(group, &message->header);
-    message->next = NULL;
-    pthread_mutex_lock(&group->mutex);
-    *group->messages_end = message;
-    group->messages_end = &message->next;
-    pthread_mutex_unlock(&group->mutex);
+    ls_mail_put(&group->mail, message);
 }
 
 /* What has begun to come and is given up: it may still be written, so then its memory stays. */
-static void drop_body(mpi_group *group, mpi_message *message, MPI_Request *request)
+static void drop_body(mpi_group *group, ls_mail *message, MPI_Request *request)
 {
     int flag = *request == MPI_REQUEST_NULL;
     if (!flag)
         MPI_Cancel(request);
     if (flag || (MPI_Test(request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag))
-        free_message(group, message);
+        ls_mail_free(&group->mail, message);
     else
         MPI_Request_free(request);
 }
 
 /* The bytes of a message whose header came from this process: whoever sent that may stop before it
  * sends them, so they are waited for like any other. */
-static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
+static ls_status take_body(mpi_comm *comm, ls_mail *message, int process)
 {
     mpi_group *group = comm->group;
     const size_t bytes = message->header.bytes;
@@ -95,7 +75,7 @@ static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
                       MPI_BYTE, process, ls_comm_mpi_host_tag(group), group->comm, &request),
             "MPI_Irecv");
         if (status)
-            free_message(group, message);
+            ls_mail_free(&group->mail, message);
         while (!status && !flag) {
             status = ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Irecv");
             if (!status && !flag)
@@ -111,14 +91,13 @@ static ls_status take_body(mpi_comm *comm, mpi_message *message, int process)
 static ls_status take_in(mpi_comm *comm, MPI_Message *found, int process)
 {
     mpi_group *group = comm->group;
-    mpi_header header;
+    ls_mail_header header;
     LS_TRY(ls_comm_mpi_check(
         MPI_Mrecv(&header, (int)sizeof header, MPI_BYTE, found, MPI_STATUS_IGNORE), "MPI_Mrecv"));
     ls_comm_mpi_heard(group, process, ls_clock_ns());
-    mpi_message *message = make_message(group, header.bytes);
+    ls_mail *message = ls_mail_make(&group->mail, &header);
     ls_status status = LS_OK;
     if (message) {
-        message->header = header;
         status = take_body(comm, message, process);
     } else {
         status = ls_fail_memory("message", header.bytes);
@@ -152,7 +131,7 @@ static ls_status pull(mpi_comm *comm)
 }
 
 /* Puts header and bytes on their way; `requests` has room for 1 + the parts of the body. */
-static ls_status post_message(mpi_group *group, int process, const mpi_header *header,
+static ls_status post_message(mpi_group *group, int process, const ls_mail_header *header,
                               const void *data, MPI_Request *requests, int *count)
 {
     const int tag = ls_comm_mpi_host_tag(group);
@@ -174,7 +153,7 @@ static ls_status post_message(mpi_group *group, int process, const mpi_header *h
 }
 
 /* To another process; then the memory is free again. */
-static ls_status send_to(mpi_comm *comm, const mpi_header *header, const void *data)
+static ls_status send_to(mpi_comm *comm, const ls_mail_header *header, const void *data)
 {
     mpi_group *group = comm->group;
     const int process = group->places[header->to].process;
@@ -208,7 +187,7 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
 {
     mpi_comm *comm = (mpi_comm *)base;
     mpi_group *group = comm->group;
-    mpi_header header = {.from = base->rank, .to = to, .tag = tag, .bytes = bytes};
+    ls_mail_header header = {.from = base->rank, .to = to, .tag = tag, .bytes = bytes};
     LS_TRY(ls_comm_check_rank(base, "message", to));
     if (ls_comm_mpi_is_abandoned(group))
         return ls_comm_mpi_abandoned(comm);
@@ -217,81 +196,39 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
         header.arrival_ns = ls_device_send(base->device, bytes, now_ns);
         header.after_ns = header.arrival_ns - now_ns;
     }
-    ls_comm_mpi_count(comm, 1, bytes);
+    ls_comm_sent(base, 1, bytes);
     if (group->places[to].process != group->process)
         return send_to(comm, &header, data);
-    mpi_message *message = make_message(group, bytes);
+    ls_mail *message = ls_mail_make(&group->mail, &header);
     if (!message)
         return ls_fail_memory("message", bytes);
-    message->header = header;
     if (bytes)
         memcpy(message + 1, data, bytes);
     keep_message(group, message);
     return LS_OK;
 }
 
-/* With the mutex held: where the first message hangs that is for `to`, of this tag, from `from` or
- * (-1) from any; NULL. */
-static mpi_message **find_message(mpi_group *group, int to, int from, int tag)
+static ls_status await_message(mpi_wait *wait, const ls_mail_header *wanted, ls_mail **out)
 {
-    for (mpi_message **at = &group->messages; *at; at = &(*at)->next) {
-        const mpi_header *h = &(*at)->header;
-        if (h->to == to && h->tag == tag && (from < 0 || h->from == from))
-            return at;
-    }
-    return NULL;
-}
-
-/* Takes such a message out of the list, for the caller to free; NULL: there is none. */
-static mpi_message *take_out(mpi_group *group, int to, int from, int tag)
-{
-    pthread_mutex_lock(&group->mutex);
-    mpi_message **at = find_message(group, to, from, tag), *message = at ? *at : NULL;
-    if (at) {
-        *at = message->next;
-        if (!*at)
-            group->messages_end = at;
-    }
-    pthread_mutex_unlock(&group->mutex);
-    return message;
-}
-
-static ls_status await_message(mpi_wait *wait, const mpi_header *wanted, mpi_message **out)
-{
-    mpi_comm *comm = wait->comm;
-    while (!(*out = take_out(comm->group, wanted->to, wanted->from, wanted->tag))) {
-        LS_TRY(pull(comm));
-        if ((*out = take_out(comm->group, wanted->to, wanted->from, wanted->tag)))
+    ls_mailbox *box = &wait->comm->group->mail;
+    while (!(*out = ls_mail_take(box, wanted))) {
+        LS_TRY(pull(wait->comm));
+        if ((*out = ls_mail_take(box, wanted)))
             break;
         LS_TRY(ls_comm_mpi_pause(wait));
     }
     return LS_OK;
 }
 
-static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_message **out)
-{
-    mpi_wait wait = begin_wait(comm, "a message", wanted->from, wanted->bytes);
-    ls_status status = await_message(&wait, wanted, out);
-    ls_comm_mpi_end_wait(comm->group); /* however it ended: the watcher speaks of waits that last */
-    if (!status && (*out)->header.arrival_ns)
-        ls_clock_sleep_until((*out)->header.arrival_ns);
-    return status;
-}
-
 /* From *from, or (-1) from any, whose it then is; *bytes as they are expected, as they came. */
 static ls_status receive(mpi_comm *comm, int tag, void *data, size_t room, int *from, size_t *bytes)
 {
-    const mpi_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag, .bytes = *bytes};
-    mpi_message *message;
-    LS_TRY(take_message(comm, &wanted, &message));
-    const mpi_header came = message->header;
-    ls_status status = ls_comm_check_room(came.from, came.bytes, room);
-    if (!status && came.bytes)
-        memcpy(data, message + 1, came.bytes);
-    *from = came.from;
-    *bytes = came.bytes;
-    free_message(comm->group, message);
-    return status;
+    const ls_mail_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag};
+    mpi_wait wait = begin_wait(comm, "a message", *from, *bytes);
+    ls_mail *message;
+    ls_status status = await_message(&wait, &wanted, &message);
+    ls_comm_mpi_end_wait(comm->group); /* however it ended: the watcher speaks of waits that last */
+    return status ? status : ls_mail_read(&comm->group->mail, message, data, room, from, bytes);
 }
 
 ls_status ls_comm_mpi_receive_any(ls_comm *base, int tag, void *data, size_t capacity, int *from,

@@ -17,12 +17,7 @@ enum { SPARES = 4 };
 
 static void free_group(mpi_group *group)
 {
-    while (group->messages) {
-        mpi_message *next = group->messages->next;
-        free(group->messages);
-        group->messages = next;
-    }
-    ls_spares_close(&group->spares);
+    ls_mailbox_close(&group->mail);
     pthread_mutex_destroy(&group->mutex);
     pthread_mutex_destroy(&group->pulling);
     pthread_mutex_destroy(&group->sending);
@@ -121,8 +116,7 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
     group->places = places;
     group->size = size;
     group->world = world ? world : group;
-    group->messages_end = &group->messages;
-    ls_spares_stock(&group->spares, SPARES * size);
+    ls_mailbox_open(&group->mail, SPARES * size);
     pthread_mutex_init(&group->mutex, NULL);
     pthread_mutex_init(&group->pulling, NULL);
     pthread_mutex_init(&group->sending, NULL);

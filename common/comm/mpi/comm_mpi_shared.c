@@ -323,7 +323,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     LS_TRY(meet(d));
     ls_queue_wait_end(queue, begin_ns);
     LS_TRY(read_shown(d, place));
-    ls_comm_mpi_count(comm, d->part.messages, d->part.bytes);
+    ls_comm_sent(&comm->base, d->part.messages, d->part.bytes);
     if (d->part.few) {
         sum_few(d, place);
         return LS_OK;

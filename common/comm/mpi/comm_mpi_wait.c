@@ -30,12 +30,6 @@ static const uint64_t long_nap_ns = 5000000;
  * host, which shows that they live, nearly all of it. */
 static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
-void ls_comm_mpi_count(mpi_comm *comm, uint64_t messages, uint64_t bytes)
-{
-    atomic_fetch_add_explicit(&comm->messages_sent, messages, memory_order_relaxed);
-    atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
-}
-
 ls_status ls_comm_mpi_check(int error, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING] = "";

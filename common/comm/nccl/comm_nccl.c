@@ -437,13 +437,6 @@ static ls_status open_loaded(ls_comm *processes, ls_device *const *devices, int 
     return ls_comm_nccl_open(&nccl, status, processes, devices, count, comms);
 }
 
-/* What NCCL sends, only NCCL knows. */
-static ls_traffic get_traffic(const ls_comm *base)
-{
-    (void)base;
-    return (ls_traffic){0};
-}
-
 const ls_comm_backend ls_comm_nccl = {
     .name = "nccl",
     .help = "ranks are GPUs of one process or several; NCCL's own all-reduce",
@@ -453,6 +446,5 @@ const ls_comm_backend ls_comm_nccl = {
     .wait = wait_for,
     .open = open_loaded,
     .abandon = abandon,
-    .traffic = get_traffic,
     .close = close_comm,
 };

@@ -214,7 +214,7 @@ static inline ls_traffic total_traffic(ls_comm *const *comms, int ranks)
 {
     ls_traffic sum = {0};
     for (int r = 0; r < ranks; r++) {
-        ls_traffic t = comms[r]->backend->traffic(comms[r]);
+        ls_traffic t = ls_comm_traffic(comms[r]);
         sum.bytes_sent += t.bytes_sent;
         sum.messages_sent += t.messages_sent;
     }

@@ -24,8 +24,8 @@ static inline void talk_in_order(ls_comm *comm)
     }
     for (int i = 0; i < MESSAGES; i++)
         must(b->receive(comm, before, TAG_ANY, NULL, 0));
-    assert_true(b->traffic(comm).messages_sent == 2 * MESSAGES);
-    assert_true(b->traffic(comm).bytes_sent == MESSAGES * 2 * sizeof(int));
+    assert_true(ls_comm_traffic(comm).messages_sent == 2 * MESSAGES);
+    assert_true(ls_comm_traffic(comm).bytes_sent == MESSAGES * 2 * sizeof(int));
 }
 
 /* Rank 0 serves: takes what comes from anyone, sees nothing of a tag that is never sent. */

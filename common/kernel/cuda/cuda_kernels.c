@@ -75,32 +75,22 @@ ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t part
     return LS_OK;
 }
 
-ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes)
-{
-    op->table = malloc(bytes);
-    if (!op->table)
-        return ls_fail_memory(op->op.name, bytes);
-    memcpy(op->table, table, bytes);
-    return ls_device_share(op->device, op->table, bytes, &op->shared);
-}
-
-/* The table of several ranges. */
+/* The table of several ranges, where kernels of this operation find it. */
 static ls_status share_ranges(cuda_op *op, const ls_update_range *ranges,
                               unsigned (*blocks)(int64_t count))
 {
     const size_t bytes = (size_t)op->ranges.count * sizeof(ls_gpu_range);
     int64_t block = 0;
-    ls_gpu_range *table = malloc(bytes);
+    ls_gpu_range *table = op->table = malloc(bytes);
     if (!table)
         return ls_fail_memory(op->op.name, bytes);
     for (int64_t r = 0; r < op->ranges.count; r++) {
         table[r] = (ls_gpu_range){ranges[r], block};
         block += blocks(ranges[r].count);
     }
-    ls_status status = ls_cuda_op_share(op, table, bytes);
+    LS_TRY(ls_device_share(op->device, table, bytes, &op->shared));
     op->ranges.at = op->shared;
-    free(table);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_update_range *ranges,

@@ -19,7 +19,6 @@ typedef struct cuda_kernels {
     size_t window_bytes; /**< that a convolution makes at a time */
     ls_dnn *dnn;         /**< cuDNN, where a convolution has looked for it and it is here */
     bool dnn_absent;     /**< it is not */
-    const struct ls_dnn_way *dnn_way[3]; /**< by direction, to measure: in place of the table's */
     char library[96];
 } cuda_kernels;
 
@@ -39,7 +38,6 @@ typedef struct cuda_op {
         ls_gpu_parts parts;        /**< losses, sums of bn */
         ls_random random;          /**< gather_crops */
         int radius;                /**< lrn */
-        int64_t blocks;            /**< pack_weights */
     };
     ls_device *device;
     void *workspace;      /**< NULL: none */
@@ -73,9 +71,6 @@ ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, ls_op **out);
 /** The same for one whose blocks leave `parts` to be added up, and have `arrivals` counters. */
 ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t parts, size_t arrivals,
                            ls_op **out);
-
-/** Has a table of `bytes` where kernels of this operation find it: op->shared. */
-ls_status ls_cuda_op_share(cuda_op *op, const void *table, size_t bytes);
 
 /**
  * As ls_cuda_op_open, of an operation over ranges: `blocks` says how many blocks share a range of

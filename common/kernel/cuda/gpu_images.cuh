@@ -20,10 +20,8 @@ __device__ static inline ls_gpu_place ls_gpu_place_of(int64_t at, int64_t height
                         (at - pixel * packs) * WIDE};
 }
 
-/* Whether all of it can be moved four channels at a time; NULL lies everywhere. */
-static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const void *b, const void *c,
-                                      const void *d)
+/* Whether all of it can be moved four channels at a time. */
+static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const void *b)
 {
-    return channels % 4 == 0 &&
-           ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % (4 * sizeof(float)) == 0;
+    return channels % 4 == 0 && ((uintptr_t)a | (uintptr_t)b) % (4 * sizeof(float)) == 0;
 }

@@ -26,7 +26,6 @@ int ls_gpu_load_dense(void);
 int ls_gpu_load_pools(void);
 int ls_gpu_load_layout(void);
 int ls_gpu_load_lstm(void);
-int ls_gpu_load_lstm_few(void);
 int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
 int ls_gpu_load_residual(void);
@@ -178,8 +177,6 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
                 bool relu);
 /** Pieces that many rows are summed in; 1: as a whole. */
 int64_t ls_gpu_column_pieces(int64_t rows);
-/** The sums of each piece: memory [pieces,columns]. */
-int ls_gpu_sum_pieces(void *stream, const float *x, int64_t rows, int64_t columns, float *memory);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
@@ -193,24 +190,12 @@ int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radi
 
 /* ---- gpu_layout.cu: the same bits as the cpu table ------------------------------------------- */
 
-/** Weights to be packed, and the first of the blocks that share them. */
-typedef struct ls_gpu_packing {
-    ls_packed_weights weights;
-    int64_t block;
-} ls_gpu_packing;
-
-unsigned ls_gpu_pack_blocks(const ls_packed_weights *weights);
-/** `at`: [count], device memory, of a launch of `blocks`. */
-int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks);
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
 
-/* ---- gpu_lstm.cu, gpu_lstm_few.cu ------------------------------------------------------------ */
+/* ---- gpu_lstm.cu ----------------------------------------------------------------------------- */
 
-/** So many states have kernels of their own, which take neither `packed` nor `partial`. */
-enum { LS_GPU_LSTM_FEW = 64 };
-
-/** The recurrence of an LSTM, either way. */
+/** The recurrence of an LSTM, either way: one launch. */
 typedef struct ls_gpu_lstm {
     ls_lstm_shape shape;
     const float *weight; /**< [4H,H]: W_hh */
@@ -224,18 +209,8 @@ typedef struct ls_gpu_lstm {
     const float *dy; /**< [B,T,H] or [B,H], backward */
 } ls_gpu_lstm;
 
-/** The recurrences of a launch: one, or two of the same shape; blocks in as many equal parts. */
-typedef struct ls_gpu_lstms {
-    ls_gpu_lstm of[2];
-    unsigned count, blocks; /**< blocks: of each */
-} ls_gpu_lstms;
-
-/** One launch; `second`: of the same shape, whose bits are those it has alone; NULL: none. */
-int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second);
-int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second);
-/** The same of few states; `four` samples a block, or one. */
-int ls_gpu_lstm_few_forward(void *stream, const ls_gpu_lstms *all, bool four);
-int ls_gpu_lstm_few_backward(void *stream, const ls_gpu_lstms *all, bool four);
+int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm);
+int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
 
 /* ---- gpu_conv.cu, gpu_conv_max.cu ------------------------------------------------------------ */
 

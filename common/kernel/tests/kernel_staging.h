@@ -287,17 +287,13 @@ static inline void *array_of(const char *entry, void *arguments, size_t *bytes)
 {
     ls_optimizer_args *o = arguments;
     ls_weight_decay_args *d = arguments;
-    ls_pack_weights_args *p = arguments;
     if (strcmp(entry, "optimizer") == 0) {
         *bytes = (size_t)o->range_count * sizeof *o->ranges;
         return &o->ranges;
     }
-    if (strcmp(entry, "weight_decay") == 0) {
-        *bytes = (size_t)d->range_count * sizeof *d->ranges;
-        return &d->ranges;
-    }
-    *bytes = strcmp(entry, "pack_weights") == 0 ? (size_t)p->count * sizeof *p->items : 0;
-    return strcmp(entry, "pack_weights") == 0 ? (void *)&p->items : NULL;
+    const bool decays = strcmp(entry, "weight_decay") == 0;
+    *bytes = decays ? (size_t)d->range_count * sizeof *d->ranges : 0;
+    return decays ? &d->ranges : NULL;
 }
 
 /* All arguments; *array becomes a copy of the array, to be freed. */

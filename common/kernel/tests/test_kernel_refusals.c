@@ -122,23 +122,21 @@ static void refuses_convolutions(ls_kernels *k)
     const ls_conv_shape good = {1, 1, 1, {3, 3, 2, 2, 2, 2, 1, 1, 0, 0}};
     ls_conv_shape bad = good;
     bad.window.out_height = 5;
-    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0, NULL}, &op),
-            op, "conv_forward: height: a window of 2");
+    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
+            "conv_forward: height: a window of 2");
     bad = good, bad.window.stride_x = 0;
-    refused(
-        t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data, NULL}, &op),
-        op, "conv_backward_data: width");
+    refused(t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data}, &op), op,
+            "conv_backward_data: width");
     bad = good, bad.channels = 0;
     refused(t->conv_backward_weights(
                 k, &(ls_conv_backward_weights_args){bad, data, data, data, NULL}, &op),
             op, "0 channels");
     bad = good, bad.rows = -1;
-    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0, NULL}, &op),
-            op, "-1");
-    refused(
-        t->conv_forward(
-            k, &(ls_conv_forward_args){good, data, data, NULL, data, (ls_activation)7, NULL}, &op),
-        op, "activation");
+    refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
+            "-1");
+    refused(t->conv_forward(
+                k, &(ls_conv_forward_args){good, data, data, NULL, data, (ls_activation)7}, &op),
+            op, "activation");
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){good, data, data, NULL, data, NULL, 0}, &op),
             op, "place");

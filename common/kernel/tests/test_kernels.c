@@ -16,7 +16,6 @@
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_products.h"
 #include "common/kernel/tests/kernel_ranges.h"
-#include "common/kernel/tests/lstm_pairs.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};
 enum { SIZES = sizeof sizes / sizeof *sizes };

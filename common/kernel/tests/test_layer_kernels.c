@@ -148,7 +148,7 @@ static void check_conv_forward(fixture *f, const ls_conv_shape *s, bool with_bia
         const conv_data *from = k == 2 ? &d1 : &d;
         apply_conv_forward(f, tables[k],
                            &(ls_conv_forward_args){*s, from->x, from->weight,
-                                                   with_bias ? from->bias : NULL, y[k], act, NULL});
+                                                   with_bias ? from->bias : NULL, y[k], act});
     }
     compare("conv_forward", y[0], y[1], y[2], (double)(taps + 5) * U, count);
     for (int k = 0; k < 3; k++)
@@ -214,7 +214,7 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
     for (int k = 0; k < 3; k++) {
         apply_conv_backward_data(
             f, tables[k],
-            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k], NULL});
+            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]});
     }
     double terms = (double)(s->outputs * s->window.height * s->window.width);
     compare("dx", dx[0], dx[1], dx[2], (terms + 4) * U, count);

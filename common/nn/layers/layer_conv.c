@@ -88,7 +88,6 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
         .bias = site->node->options.no_bias ? NULL : site->variable[1],
         .y = site->output,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
-        .packed = site->packed,
     };
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
     return ls_layer_put_conv_forward(site, &args, ops);
@@ -126,14 +125,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dy = site->output_gradient,
         .weight = site->variable[0],
         .dx = site->input_gradient[0],
-        .packed = site->packed,
     };
     return ls_layer_put_conv_backward_data(site, &data, ops);
-}
-
-static bool packs(const ls_node *node)
-{
-    return !node->options.global_max;
 }
 
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
@@ -176,7 +169,6 @@ const ls_layer ls_layer_conv = {
     .help = "convolution over an image, any stride, valid or SAME",
     .inputs = 1,
     .fuses_relu = true,
-    .packs = packs,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

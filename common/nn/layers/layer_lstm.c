@@ -51,9 +51,9 @@ static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t row
     return (size_t)(rows * s.steps * LS_LSTM_KEPT * s.hidden) * real_bytes;
 }
 
-static ls_lstm_forward_args forward_args(const ls_layer_site *site)
+static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
-    return (ls_lstm_forward_args){
+    const ls_lstm_forward_args args = {
         .shape = shape_of(site->graph, site->node, site->rows),
         .x = site->input[0],
         .weight_ih = site->variable[0],
@@ -62,11 +62,12 @@ static ls_lstm_forward_args forward_args(const ls_layer_site *site)
         .kept = site->kept,
         .y = site->output,
     };
+    return ls_layer_put_lstm_forward(site, &args, ops);
 }
 
-static ls_lstm_backward_args backward_args(const ls_layer_site *site)
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    return (ls_lstm_backward_args){
+    const ls_lstm_backward_args args = {
         .shape = shape_of(site->graph, site->node, site->rows),
         .x = site->input[0],
         .weight_ih = site->variable[0],
@@ -78,38 +79,7 @@ static ls_lstm_backward_args backward_args(const ls_layer_site *site)
         .dweight_hh = site->variable_gradient[1],
         .dbias = site->variable_gradient[2],
     };
-}
-
-static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
-{
-    const ls_lstm_forward_args args = forward_args(site);
-    return ls_layer_put_lstm_forward(site, &args, ops);
-}
-
-static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
-{
-    const ls_lstm_backward_args args = backward_args(site);
     return ls_layer_put_lstm_backward(site, &args, ops);
-}
-
-static bool pairs(const ls_layer_site *first, const ls_layer_site *second)
-{
-    const ls_lstm_shape a = shape_of(first->graph, first->node, first->rows);
-    const ls_lstm_shape b = shape_of(second->graph, second->node, second->rows);
-    const ls_kernel_table *table = first->kernels->table;
-    return table->lstm_pair_forward && table->lstm_pair_backward && a.steps == b.steps &&
-           a.inputs == b.inputs && a.hidden == b.hidden && a.last == b.last;
-}
-
-static ls_status pair(const ls_layer_site *first, const ls_layer_site *second, bool back,
-                      ls_op_list *ops)
-{
-    if (back) {
-        const ls_lstm_pair_backward_args args = {{backward_args(first), backward_args(second)}};
-        return ls_layer_put_lstm_pair_backward(first, &args, ops);
-    }
-    const ls_lstm_pair_forward_args args = {{forward_args(first), forward_args(second)}};
-    return ls_layer_put_lstm_pair_forward(first, &args, ops);
 }
 
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
@@ -144,8 +114,6 @@ const ls_layer ls_layer_lstm = {
     .kept_bytes = kept_bytes,
     .forward = forward,
     .backward = backward,
-    .pairs = pairs,
-    .pair = pair,
     .flops = flops,
     .products = products,
 };

@@ -147,7 +147,7 @@ static void who_stops_in_a_message_is_lost_in_time(void **state)
     ls_comm *comm = f->processes.comm;
     const mpi_group *group = group_of(comm);
     const int last = comm->size - 1;
-    const mpi_header header = {.from = last, .to = 0, .tag = TAG, .bytes = 8};
+    const ls_mail_header header = {.from = last, .to = 0, .tag = TAG, .bytes = 8};
     char data[8];
     must(ls_comm_agree(comm, LS_OK));
     ls_processes_set_timeout(&f->processes, 500000000);

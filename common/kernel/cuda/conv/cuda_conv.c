@@ -5,10 +5,9 @@
  *
  * Forward y = windows weight^T, with bias and ReLU in the product; backward dweight = dy^T windows
  * and dwindows = dy weight, added back into the images. Windows have their channels last, as images
- * do; the weights, [O,C,height,width] as files have them, are put into that order once a run, where
- * they are not given so. The images of a batch are taken in parts, so many that their windows fit
- * `window_bytes`; the parts of a gradient are added in their order. A 1 x 1 convolution of stride 1
- * multiplies the image itself.
+ * do; the weights, [O,C,height,width] as files have them, are put into that order once a run. The
+ * images of a batch are taken in parts, so many that their windows fit `window_bytes`; the parts of
+ * a gradient are added in their order. A 1 x 1 convolution of stride 1 multiplies the image itself.
  *
  * What it costs: the windows are written and read once, for the second layer of cifar10 at batch
  * 128 118 MB each way beside 3.8 GFLOP. cuDNN, where it is here and takes the shape, needs none
@@ -31,7 +30,7 @@ typedef struct conv_op {
     bool direct;                     /* the windows are the images */
     void *memory;
     float *windows; /* [part_rows, out_height, out_width, height, width, C] */
-    float *packed;  /* [O, height, width, C]; NULL: the weights lie so, or are `given` so */
+    float *packed;  /* [O, height, width, C]; NULL: the weights lie so */
     float *sums;    /* of columns in pieces */
 } conv_op;
 
@@ -55,7 +54,7 @@ static ls_conv_shape part_at(const conv_op *c, int64_t first)
 /* The weights in their order. */
 static const float *weight_of(const conv_op *c)
 {
-    return c->t.given ? c->t.given : c->packed ? c->packed : c->t.weight;
+    return c->packed ? c->packed : c->t.weight;
 }
 
 static const ls_cuda_product *product_of(const conv_op *c, int64_t rows)
@@ -231,7 +230,7 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     c->part_rows = together < ROWS_TOGETHER ? ROWS_TOGETHER : together;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
-    const bool pack = !c->t.given && ls_conv_taps(s) > 1 && s->channels > 1;
+    const bool pack = ls_conv_taps(s) > 1 && s->channels > 1;
     const size_t windows = c->direct ? 0 : padded(c->part_rows * image);
     const size_t weights = pack ? padded(s->outputs * ls_conv_taps(s) * s->channels) : 0;
     const size_t sums =

@@ -11,7 +11,6 @@
 typedef struct ls_conv_task {
     ls_conv_shape shape;
     const float *x, *dy, *weight, *bias;
-    const float *given; /**< the weights by pack_weights, before each run; NULL: not there */
     bool relu;
     float *y, *dx, *dweight, *dbias;
 } ls_conv_task;

@@ -76,7 +76,6 @@ ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *
                                .x = a->x,
                                .weight = a->weight,
                                .bias = a->bias,
-                               .given = a->packed,
                                .relu = a->activation == LS_ACTIVATION_RELU,
                                .y = a->y};
     return choose(kernels, &task, out);
@@ -93,7 +92,6 @@ ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels, const ls_conv_backw
 ls_status ls_cuda_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                      ls_op **out)
 {
-    const ls_conv_task task = {
-        .shape = a->shape, .dy = a->dy, .weight = a->weight, .given = a->packed, .dx = a->dx};
+    const ls_conv_task task = {.shape = a->shape, .dy = a->dy, .weight = a->weight, .dx = a->dx};
     return choose(kernels, &task, out);
 }

@@ -3,16 +3,18 @@
  * Convolutions by cuDNN. Not yet run on a GPU.
  *
  * Its functions of fixed algorithms, which version 9 still has, rather than its graphs, whose
- * engines a heuristic picks: the algorithm and the layout that cuda_dnn_ways.c says for the shape.
- * A shape that the library does not take so is known when the operation is made, which runs it
- * once: what the library loads is not loaded in a capture. Float32 is CUDNN_FMA_MATH, which leaves
- * tensor cores out; TF32 is what the library may use else.
+ * engines a heuristic picks: of those that cudnn_ops.h and its documentation (Reproducibility)
+ * count as deterministic, the implicit products, which take channels last, as images lie here. So
+ * bits depend on neither the day nor the batch. A shape that the library does not take is known
+ * when the operation is made, which runs it once: what the library loads is not loaded in a
+ * capture. Float32 is CUDNN_FMA_MATH, which leaves tensor cores out; TF32 is what the library may
+ * use else.
  *
- * Weights and bias are brought into memory of the operation, in the layout's order, and the
- * weights' gradient from there; so are images for channels first. So what the library does depends
- * on nothing outside, such as where a variable begins. Bias and ReLU are in the library's forward
- * pass where it takes them, else a pass of our own; the bias's gradient is our column sums. Left
- * out: padding that differs between the sides, which it does not know.
+ * Weights and bias are brought into memory of the operation, and the weights' gradient from there,
+ * so what the library does depends on nothing outside, such as where a variable begins. Bias and
+ * ReLU are in the library's forward pass where it takes them, else a pass of our own; the bias's
+ * gradient is our column sums. Left out: padding that differs between the sides, which it does not
+ * know; Winograd's and Fourier's methods, for which images would be transposed.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -23,6 +25,10 @@
 
 static const float one = 1, zero = 0;
 
+static const cudnnConvolutionFwdAlgo_t forward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+static const cudnnConvolutionBwdFilterAlgo_t weights = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+static const cudnnConvolutionBwdDataAlgo_t data = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+
 /* Memory of ours begins as cudaMalloc's does; tensors at least as four channels are read. */
 enum { ROOM_ALIGNMENT = 256, TENSOR_ALIGNMENT = 16 };
 
@@ -30,7 +36,6 @@ typedef struct dnn_conv {
     ls_op op;
     ls_device *device;
     const ls_dnn *dnn;
-    const ls_dnn_way *way;
     ls_conv_task t;
     ls_math math;
     cudnnTensorDescriptor_t image, result, bias_tensor; /* x, dx; y, dy; [O] */
@@ -41,12 +46,11 @@ typedef struct dnn_conv {
     cudnnStatus_t (*call)(const struct dnn_conv *c);
     bool fused; /* bias and ReLU are in the call */
     size_t workspace_bytes;
-    void *memory;                /* of what follows */
-    void *workspace;             /* [workspace_bytes] */
-    float *packed;               /* weights or their gradient, in the layout's order */
-    float *bias_at;              /* [O] */
-    float *sums;                 /* of columns in pieces */
-    float *image_at, *result_at; /* [rows, channels, pixels]; NULL: as they lie */
+    void *memory;    /* of what follows */
+    void *workspace; /* [workspace_bytes] */
+    float *packed;   /* weights or their gradient, [O, height, width, C] */
+    float *bias_at;  /* [O] */
+    float *sums;     /* of columns in pieces */
 } dnn_conv;
 
 /* ---- The library of a table ------------------------------------------------------------------ */
@@ -95,45 +99,34 @@ static bool aligned(const void *tensor)
 
 /* ---- The library's calls --------------------------------------------------------------------- */
 
-static const float *weight_of(const dnn_conv *c)
-{
-    return c->t.given ? c->t.given : c->packed;
-}
-
 static cudnnStatus_t call_forward(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    const cudnnConvolutionFwdAlgo_t way = (cudnnConvolutionFwdAlgo_t)c->way->algorithm;
-    const float *x = c->image_at ? c->image_at : c->t.x;
-    float *y = c->result_at ? c->result_at : c->t.y;
     if (!c->fused)
-        return d->call.cudnnConvolutionForward(d->handle, &one, c->image, x, c->weights,
-                                               weight_of(c), c->window, way, c->workspace,
-                                               c->workspace_bytes, &zero, c->result, y);
+        return d->call.cudnnConvolutionForward(d->handle, &one, c->image, c->t.x, c->weights,
+                                               c->packed, c->window, forward, c->workspace,
+                                               c->workspace_bytes, &zero, c->result, c->t.y);
     /* What would be added, times 0, is to be a tensor all the same. */
     return d->call.cudnnConvolutionBiasActivationForward(
-        d->handle, &one, c->image, x, c->weights, weight_of(c), c->window, way, c->workspace,
-        c->workspace_bytes, &zero, c->result, y, c->bias_tensor, c->bias_at, c->activation,
-        c->result, y);
+        d->handle, &one, c->image, c->t.x, c->weights, c->packed, c->window, forward, c->workspace,
+        c->workspace_bytes, &zero, c->result, c->t.y, c->bias_tensor, c->bias_at, c->activation,
+        c->result, c->t.y);
 }
 
 static cudnnStatus_t call_weights(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    return d->call.cudnnConvolutionBackwardFilter(
-        d->handle, &one, c->image, c->image_at ? c->image_at : c->t.x, c->result,
-        c->result_at ? c->result_at : c->t.dy, c->window,
-        (cudnnConvolutionBwdFilterAlgo_t)c->way->algorithm, c->workspace, c->workspace_bytes, &zero,
-        c->weights, c->packed);
+    return d->call.cudnnConvolutionBackwardFilter(d->handle, &one, c->image, c->t.x, c->result,
+                                                  c->t.dy, c->window, weights, c->workspace,
+                                                  c->workspace_bytes, &zero, c->weights, c->packed);
 }
 
 static cudnnStatus_t call_data(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    return d->call.cudnnConvolutionBackwardData(
-        d->handle, &one, c->weights, weight_of(c), c->result, c->result_at ? c->result_at : c->t.dy,
-        c->window, (cudnnConvolutionBwdDataAlgo_t)c->way->algorithm, c->workspace,
-        c->workspace_bytes, &zero, c->image, c->image_at ? c->image_at : c->t.dx);
+    return d->call.cudnnConvolutionBackwardData(d->handle, &one, c->weights, c->packed, c->result,
+                                                c->t.dy, c->window, data, c->workspace,
+                                                c->workspace_bytes, &zero, c->image, c->t.dx);
 }
 
 /* The handle is the table's, and one table may have several queues. */
@@ -146,67 +139,28 @@ static cudnnStatus_t call_on(const dnn_conv *c, void *stream)
 static cudnnStatus_t find_workspace(const dnn_conv *c, size_t *out)
 {
     const ls_dnn *d = c->dnn;
-    const int way = c->way->algorithm;
     if (c->t.y)
         return d->call.cudnnGetConvolutionForwardWorkspaceSize(d->handle, c->image, c->weights,
-                                                               c->window, c->result,
-                                                               (cudnnConvolutionFwdAlgo_t)way, out);
+                                                               c->window, c->result, forward, out);
     if (c->t.dweight)
         return d->call.cudnnGetConvolutionBackwardFilterWorkspaceSize(
-            d->handle, c->image, c->result, c->window, c->weights,
-            (cudnnConvolutionBwdFilterAlgo_t)way, out);
-    return d->call.cudnnGetConvolutionBackwardDataWorkspaceSize(
-        d->handle, c->weights, c->result, c->window, c->image, (cudnnConvolutionBwdDataAlgo_t)way,
-        out);
+            d->handle, c->image, c->result, c->window, c->weights, weights, out);
+    return d->call.cudnnGetConvolutionBackwardDataWorkspaceSize(d->handle, c->weights, c->result,
+                                                                c->window, c->image, data, out);
 }
 
 /* ---- A run ----------------------------------------------------------------------------------- */
-
-static bool channels_first(const dnn_conv *c)
-{
-    return c->way->layout == CUDNN_TENSOR_NCHW;
-}
-
-static int copy(void *stream, int64_t count, const float *from, float *to)
-{
-    return ls_gpu_add(stream, &(ls_add_args){count, from, NULL, to});
-}
-
-/* Weights of files, [O, C, height, width], into the layout's order; `back`: from there. */
-static int bring_weights(const dnn_conv *c, void *stream, bool back, const float *from, float *to)
-{
-    const ls_conv_shape *s = &c->t.shape;
-    if (channels_first(c))
-        return copy(stream, s->outputs * ls_conv_taps(s) * s->channels, from, to);
-    return ls_conv_swap_taps(stream, s, back, from, to);
-}
-
-/* Images from channels last to channels first; `back`: the other way. Without `from` or `to` there
- * is nothing to bring. */
-static int bring_images(const dnn_conv *c, void *stream, int64_t pixels, int64_t channels,
-                        bool back, const float *from, float *to)
-{
-    const ls_transpose_args args = {.batch = c->t.shape.rows,
-                                    .rows = back ? channels : pixels,
-                                    .columns = back ? pixels : channels,
-                                    .x = from,
-                                    .y = to};
-    return from && to ? ls_gpu_transpose(stream, &args) : 0;
-}
 
 /* What the library reads. */
 static ls_status bring(const dnn_conv *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->t.shape;
+    const ls_add_args bias = {c->fused ? s->outputs : 0, c->t.bias, NULL, c->bias_at};
     void *stream = ls_queue_native(queue);
-    const int errors[] = {
-        c->t.weight && !c->t.given ? bring_weights(c, stream, false, c->t.weight, c->packed) : 0,
-        c->fused ? copy(stream, s->outputs, c->t.bias, c->bias_at) : 0,
-        bring_images(c, stream, ls_conv_pixels(s), s->channels, false, c->t.x, c->image_at),
-        bring_images(c, stream, ls_conv_positions(s), s->outputs, false, c->t.dy, c->result_at)};
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        LS_TRY(ls_cuda_launched(&c->op, queue, errors[i]));
-    return LS_OK;
+    if (c->t.weight)
+        LS_TRY(ls_cuda_launched(&c->op, queue,
+                                ls_conv_swap_taps(stream, s, false, c->t.weight, c->packed)));
+    return ls_cuda_launched(&c->op, queue, ls_gpu_add(stream, &bias));
 }
 
 /* What it has written, and what it leaves out. */
@@ -216,17 +170,15 @@ static ls_status finish(const dnn_conv *c, ls_queue *queue)
     const int64_t positions = s->rows * ls_conv_positions(s);
     void *stream = ls_queue_native(queue);
     const int errors[] = {
-        c->t.dweight ? bring_weights(c, stream, true, c->packed, c->t.dweight) : 0,
-        bring_images(c, stream, ls_conv_pixels(s), s->channels, true, c->image_at, c->t.dx),
-        bring_images(c, stream, ls_conv_positions(s), s->outputs, true, c->result_at, c->t.y),
+        c->t.dweight ? ls_conv_swap_taps(stream, s, true, c->packed, c->t.dweight) : 0,
         c->t.dbias ? ls_gpu_column_sums(stream, c->t.dy, positions, s->outputs, c->sums, c->t.dbias)
-                   : 0};
+                   : 0,
+        c->t.y && !c->fused && (c->t.bias || c->t.relu)
+            ? ls_gpu_bias(stream, c->t.y, c->t.bias, positions, s->outputs, c->t.relu)
+            : 0};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_launched(&c->op, queue, errors[i]));
-    if (!c->t.y || c->fused || !(c->t.bias || c->t.relu))
-        return LS_OK;
-    return ls_cuda_launched(
-        &c->op, queue, ls_gpu_bias(stream, c->t.y, c->t.bias, positions, s->outputs, c->t.relu));
+    return LS_OK;
 }
 
 static ls_status run(ls_op *op, ls_queue *queue)
@@ -265,11 +217,11 @@ static ls_status describe_tensor(const dnn_conv *c, cudnnTensorDescriptor_t *out
 {
     const ls_dnn *d = c->dnn;
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateTensorDescriptor(out), "describe a tensor"));
-    return ls_dnn_check(d,
-                        d->call.cudnnSetTensor4dDescriptor(*out, c->way->layout, CUDNN_DATA_FLOAT,
-                                                           (int)size[0], (int)size[3], (int)size[1],
-                                                           (int)size[2]),
-                        "describe a tensor");
+    return ls_dnn_check(
+        d,
+        d->call.cudnnSetTensor4dDescriptor(*out, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, (int)size[0],
+                                           (int)size[3], (int)size[1], (int)size[2]),
+        "describe a tensor");
 }
 
 static ls_status describe_weights(dnn_conv *c)
@@ -279,7 +231,7 @@ static ls_status describe_weights(dnn_conv *c)
     LS_TRY(ls_dnn_check(d, d->call.cudnnCreateFilterDescriptor(&c->weights), "describe weights"));
     return ls_dnn_check(d,
                         d->call.cudnnSetFilter4dDescriptor(
-                            c->weights, CUDNN_DATA_FLOAT, c->way->layout, (int)s->outputs,
+                            c->weights, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, (int)s->outputs,
                             (int)s->channels, (int)s->window.height, (int)s->window.width),
                         "describe weights");
 }
@@ -336,17 +288,14 @@ static size_t padded(size_t bytes)
 static ls_status take_memory(dnn_conv *c)
 {
     const ls_conv_shape *s = &c->t.shape;
-    const bool turned = channels_first(c);
     const int64_t pieces = ls_gpu_column_pieces(s->rows * ls_conv_positions(s));
     const struct {
         float **at;
         int64_t count;
     } rooms[] = {
-        {&c->packed, c->t.given ? 0 : s->outputs * ls_conv_taps(s) * s->channels},
+        {&c->packed, s->outputs * ls_conv_taps(s) * s->channels},
         {&c->bias_at, c->fused ? s->outputs : 0},
         {&c->sums, c->t.dbias ? pieces * s->outputs : 0},
-        {&c->image_at, turned ? s->rows * ls_conv_pixels(s) * s->channels : 0},
-        {&c->result_at, turned ? s->rows * ls_conv_positions(s) * s->outputs : 0},
     };
     const size_t count = sizeof rooms / sizeof *rooms;
     c->op.workspace = padded(c->workspace_bytes) + ROOM_ALIGNMENT;
@@ -405,24 +354,8 @@ static ls_status prepare(dnn_conv *c, const char **why)
     return LS_OK;
 }
 
-/* Whether bias and ReLU may be the library's. Its call takes a bias alone with one algorithm; with
- * others it need not say so (OpenVINO's plugin for NVIDIA takes its convolutions apart for that).
- */
-static bool may_fuse(const ls_conv_task *task, const ls_dnn_way *way)
-{
-    return task->bias &&
-           (task->relu || way->algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
-}
-
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why)
 {
-    const cuda_kernels *cuda = (const cuda_kernels *)kernels;
-    const ls_dnn_direction to = task->y         ? LS_DNN_FORWARD
-                                : task->dweight ? LS_DNN_WEIGHTS
-                                                : LS_DNN_DATA;
-    const ls_dnn_way *way = cuda->dnn_way[to];
-    if (!way)
-        way = ls_dnn_way_for(to, &task->shape);
     *why = ls_dnn_refuses(&task->shape);
     if (!*why && !(aligned(task->x) && aligned(task->y) && aligned(task->dx) && aligned(task->dy)))
         *why = "its tensors begin on 16 bytes";
@@ -430,23 +363,25 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
         return LS_OK;
     dnn_conv *c = calloc(1, sizeof *c);
     if (!c)
-        return ls_fail_memory(way->op[1], sizeof *c);
-    c->op = (ls_op){.name = way->op[1], .run = run, .destroy = destroy};
+        return ls_fail_memory("convolution", sizeof *c);
+    c->op = (ls_op){.name = "conv_backward_data.cudnn_nhwc_algo1", .run = run, .destroy = destroy};
+    if (task->y)
+        c->op.name = "conv_forward.cudnn_nhwc_precomp_gemm";
+    else if (task->dweight)
+        c->op.name = "conv_backward_weights.cudnn_nhwc_algo1";
     c->device = kernels->device;
-    c->dnn = cuda->dnn;
-    c->way = way;
+    c->dnn = ((const cuda_kernels *)kernels)->dnn;
     c->call = task->y ? call_forward : task->dweight ? call_weights : call_data;
     c->t = *task;
-    if (way->layout != CUDNN_TENSOR_NHWC)
-        c->t.given = NULL; /* which are in the order of images */
     c->math = kernels->math;
-    c->fused = may_fuse(task, way);
+    c->fused = task->bias != NULL;
     ls_status status = prepare(c, why);
     if (status || *why) {
         destroy(&c->op);
         return status;
     }
-    c->op.name = way->op[c->fused ? 0 : 1];
+    if (c->fused)
+        c->op.name = "conv_forward.cudnn_nhwc_precomp_gemm_fused";
     *out = &c->op;
     return LS_OK;
 }

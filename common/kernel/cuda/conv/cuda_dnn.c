@@ -73,3 +73,24 @@ bool ls_dnn_unsupported(cudnnStatus_t status)
 {
     return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
 }
+
+static bool pads_alike(int64_t in, int64_t out, int64_t window, int64_t stride, int64_t before)
+{
+    const int64_t room = in + 2 * before - window;
+    return room >= 0 && room / stride + 1 == out;
+}
+
+const char *ls_dnn_refuses(const ls_conv_shape *s)
+{
+    const ls_window *w = &s->window;
+    const int64_t counts[] = {s->rows * ls_conv_pixels(s) * s->channels,
+                              s->rows * ls_conv_positions(s) * s->outputs,
+                              s->outputs * ls_conv_taps(s) * s->channels};
+    if (!pads_alike(w->in_height, w->out_height, w->height, w->stride_y, w->top) ||
+        !pads_alike(w->in_width, w->out_width, w->width, w->stride_x, w->left))
+        return "it pads both sides alike";
+    for (int i = 0; i < 3; i++)
+        if (counts[i] < 1 || counts[i] > INT32_MAX)
+            return "its tensors have 1 to 2^31 - 1 elements";
+    return NULL;
+}

@@ -52,30 +52,6 @@ struct ls_dnn {
                                time uses it, the one that puts the table's operations */
 };
 
-typedef enum ls_dnn_direction {
-    LS_DNN_FORWARD,
-    LS_DNN_WEIGHTS,
-    LS_DNN_DATA,
-    LS_DNN_DIRECTIONS
-} ls_dnn_direction;
-
-/** A way to compute a direction, of those with one fixed order of sums. */
-typedef struct ls_dnn_way {
-    const char *name;  /**< "nhwc_precomp_gemm" */
-    const char *op[2]; /**< of an operation: with bias and ReLU in the library's call, without */
-    cudnnTensorFormat_t layout;
-    int algorithm; /**< cudnnConvolutionFwdAlgo_t, ...BwdFilterAlgo_t or ...BwdDataAlgo_t */
-} ls_dnn_way;
-
-/** Each way of a direction, from 0 on; NULL: there are no more. */
-const ls_dnn_way *ls_dnn_way_at(ls_dnn_direction direction, size_t index);
-
-/** The one that this shape takes. It depends on the window and the number of channels alone. */
-const ls_dnn_way *ls_dnn_way_for(ls_dnn_direction direction, const ls_conv_shape *shape);
-
-/** What shapes that take the same ways have in common; *measured: where, NULL: not measured. */
-const char *ls_dnn_class_of(const ls_conv_shape *shape, const char **measured);
-
 /** Loads the library; no handle yet. LS_CODE_MISSING where it is not there or of another major
  *  version; *absent where there is no such file at all. */
 ls_status ls_dnn_load(ls_dnn *out, bool *absent);

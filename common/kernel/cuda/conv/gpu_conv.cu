@@ -77,7 +77,7 @@ int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, flo
     const ls_window *w = &shape->window;
     const int64_t count =
         shape->rows * w->out_height * w->out_width * w->height * w->width * shape->channels;
-    if (ls_gpu_moves_fours(shape->channels, x, windows, NULL, NULL))
+    if (ls_gpu_moves_fours(shape->channels, x, windows))
         return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, windows_kernel<4>, *shape, x,
                                   windows, count / 4);
     return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, windows_kernel<1>, *shape, x, windows,
@@ -88,7 +88,7 @@ int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *w
 {
     const ls_window *w = &shape->window;
     const int64_t count = shape->rows * w->in_height * w->in_width * shape->channels;
-    if (ls_gpu_moves_fours(shape->channels, windows, dx, NULL, NULL))
+    if (ls_gpu_moves_fours(shape->channels, windows, dx))
         return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, windows_back_kernel<4>, *shape,
                                   windows, dx, count / 4);
     return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, windows_back_kernel<1>, *shape,

@@ -6,23 +6,21 @@
  * Forward, a block has 32 outputs of one sample, a lane for each, and its warps share the
  * positions, eight neighbours of a line at a time. A sample's image lies in shared memory, a plane
  * for each channel with the padding around it, so that no pixel is checked and all lanes read the
- * same; one that is too large is read where it is. Taps lie in registers where they are 3 x 3 of
- * one channel, which a line's pixels then serve from registers, too; else 64 at a time in shared
- * memory. Backward, a block has one output and eight taps, its threads share the rows: only the
+ * same; one that is too large is read where it is. Taps lie in shared memory, 64 at a time.
+ * Backward, a block has one output and eight taps, its threads share the rows: only the
  * window that was the largest is read, and rows whose gradient is 0 are left out. Sums have the
  * order of the taps, and of rows folded by halves.
  *
- * Instructions for a tap at eight positions, of which 8 are the products, in the code for sm_90: 20
- * with image and taps held so, 30 with the image alone, 103 with neither.
+ * Instructions for a tap at eight positions, of which 8 are the products, in the code for sm_90: 30
+ * with the image held so, 103 without. A convolution and a pool would write and read the image
+ * between, 22 MB a step of `cnn` each way, where x has 0.8 MB.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
-enum { GROUP = 32, GROUP_WARPS = LS_GPU_THREADS / GROUP, AT_ONCE = 8, PACK = 4 };
-enum { TAPS_HELD = 64, PIXELS_HELD = 4096, SMALL_SIDE = 3 };
-
-typedef ls_gpu_pack<float, PACK> pixel_pack;
+enum { GROUP = 32, GROUP_WARPS = LS_GPU_THREADS / GROUP, AT_ONCE = 8 };
+enum { TAPS_HELD = 64, PIXELS_HELD = 4096 };
 
 /* A sample's positions in chunks of AT_ONCE of a line, and its image with the padding that their
  * windows meet, beyond a line's end too: [channels, lines, pitch]. */
@@ -75,27 +73,6 @@ __device__ static inline void hold_image(const ls_conv_shape &s, const image_pla
         }
     }
     __syncthreads();
-}
-
-/* sum[q] = the convolution at q pixels from `window`, of taps in registers. */
-template <int SIDE>
-__device__ static inline void convolve_small(const float *window, int pitch,
-                                             const float taps[SIDE * SIDE], float sum[AT_ONCE])
-{
-    enum { PACKS = (AT_ONCE + SIDE - 1 + PACK - 1) / PACK };
-#pragma unroll
-    for (int y = 0; y < SIDE; y++) {
-        pixel_pack line[PACKS];
-#pragma unroll
-        for (int p = 0; p < PACKS; p++)
-            line[p] = ((const pixel_pack *)(window + y * pitch))[p];
-#pragma unroll
-        for (int x = 0; x < SIDE; x++)
-#pragma unroll
-            for (int q = 0; q < AT_ONCE; q++)
-                sum[q] =
-                    fmaf(line[(q + x) / PACK].element[(q + x) % PACK], taps[y * SIDE + x], sum[q]);
-    }
 }
 
 /* Of a chunk: its line, and its first position there. */
@@ -187,14 +164,13 @@ __device__ static inline void convolve(const ls_conv_max_forward_args &args, con
     }
 }
 
-/* SIDE: of the window, of one channel and stride 1 in a line, whose taps are held in registers; 0:
- * any. HELD: whether the image is in shared memory. */
-template <int SIDE, bool HELD>
+/* HELD: whether the image is in shared memory. */
+template <bool HELD>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     conv_max_kernel(ls_conv_max_forward_args args, image_plan plan, int64_t groups)
 {
     __shared__ largest_place found[GROUP_WARPS][GROUP];
-    __shared__ pixel_pack space[HELD ? PIXELS_HELD / PACK : 1];
+    __shared__ float space[HELD ? PIXELS_HELD : 1];
     const ls_conv_shape &s = args.shape;
     const int width = (int)s.window.out_width, height = (int)s.window.out_height;
     const int64_t pixels = s.window.in_height * s.window.in_width * s.channels;
@@ -205,25 +181,16 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         const bool here = output < s.outputs;
         const float *image = (const float *)args.x + row * pixels;
         const float bias = args.bias && here ? ((const float *)args.bias)[output] : 0;
-        float taps[SIDE ? SIDE * SIDE : 1];
-#pragma unroll
-        for (int t = 0; t < SIDE * SIDE; t++)
-            taps[t] = here ? ((const float *)args.weight)[output * SIDE * SIDE + t] : 0;
         if (HELD) {
-            hold_image(s, plan, image, space[0].element);
-            image = space[0].element;
+            hold_image(s, plan, image, space);
+            image = space;
         }
         largest_place most = {-INFINITY, 0};
         for (int base = 0; base < plan.chunks; base += GROUP_WARPS) {
             const int line = (base + warp) / plan.chunks_of_line;
             const chunk_place chunk = {line, (base + warp - line * plan.chunks_of_line) * AT_ONCE};
             float sum[AT_ONCE] = {};
-            if (!SIDE)
-                convolve<HELD>(args, plan, image, group, chunk, sum);
-            else if (line < height)
-                convolve_small<SIDE ? SIDE : 1>(image + line * (int)s.window.stride_y * plan.pitch +
-                                                    chunk.first,
-                                                plan.pitch, taps, sum);
+            convolve<HELD>(args, plan, image, group, chunk, sum);
             const int last = line < height ? width - chunk.first : 0;
             const int at = line * width + chunk.first;
 #pragma unroll
@@ -253,8 +220,7 @@ static image_plan plan_image(const ls_conv_shape *s)
     const ls_window *w = &s->window;
     const int64_t chunks = (w->out_width + AT_ONCE - 1) / AT_ONCE;
     const int64_t lines = (w->out_height - 1) * w->stride_y + w->height;
-    const int64_t reach = (chunks * AT_ONCE - 1) * w->stride_x + w->width;
-    const int64_t pitch = (reach + PACK - 1) / PACK * PACK;
+    const int64_t pitch = (chunks * AT_ONCE - 1) * w->stride_x + w->width;
     const bool held = lines * pitch <= PIXELS_HELD && lines * pitch * s->channels <= PIXELS_HELD;
     return image_plan{(int)(chunks * w->out_height), (int)chunks, held ? (int)lines : 0,
                       held ? (int)pitch : 0};
@@ -263,19 +229,13 @@ static image_plan plan_image(const ls_conv_shape *s)
 int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args)
 {
     const ls_conv_shape *s = &args->shape;
-    const ls_window *w = &s->window;
     const int64_t groups = (s->outputs + GROUP - 1) / GROUP;
     const unsigned blocks = ls_gpu_blocks(s->rows * groups, 1);
     if (!s->rows)
         return 0;
     const image_plan plan = plan_image(s);
-    if (!plan.lines)
-        return ls_gpu_launch(stream, blocks, LS_GPU_THREADS, conv_max_kernel<0, false>, *args, plan,
-                             groups);
-    if (s->channels == 1 && w->height == SMALL_SIDE && w->width == SMALL_SIDE && w->stride_x == 1)
-        return ls_gpu_launch(stream, blocks, LS_GPU_THREADS, conv_max_kernel<SMALL_SIDE, true>,
-                             *args, plan, groups);
-    return ls_gpu_launch(stream, blocks, LS_GPU_THREADS, conv_max_kernel<0, true>, *args, plan,
+    return ls_gpu_launch(stream, blocks, LS_GPU_THREADS,
+                         plan.lines ? conv_max_kernel<true> : conv_max_kernel<false>, *args, plan,
                          groups);
 }
 
@@ -354,6 +314,5 @@ int ls_gpu_conv_max_backward_weights(void *stream, const ls_conv_max_backward_we
 
 int ls_gpu_load_conv_max(void)
 {
-    return ls_gpu_load(conv_max_kernel<SMALL_SIDE, true>, conv_max_kernel<0, true>,
-                       conv_max_kernel<0, false>, conv_max_back_kernel);
+    return ls_gpu_load(conv_max_kernel<true>, conv_max_kernel<false>, conv_max_back_kernel);
 }

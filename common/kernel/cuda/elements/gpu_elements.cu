@@ -3,20 +3,12 @@
  * Kernels over independent elements: activations, sums of two, the optimizers. Not yet run on a
  * GPU.
  *
- * A range is walked in packs of four elements where all its arrays lie alike to 16 bytes, with
- * single elements before and behind; else in single elements. Each element is computed by the same
- * functions either way (element_inline.h, step_inline.h; compiled without contraction, denormals
- * flushed), so its bits do not depend on where the range starts, and are those of the cpu table.
+ * Each element is a thread's, computed by functions that processors compile, too (element_inline.h,
+ * step_inline.h; compiled without contraction, denormals flushed), so its bits do not depend on
+ * where the range starts, and are those of the cpu table.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
-
-typedef ls_gpu_pack<float, 4> pack4;
-
-/* How a range of `count` elements is cut: `head` single ones, then `packs`, then the rest. */
-struct range {
-    int64_t count, head, packs;
-};
 
 /* An operation on elements: OUT arrays from IN arrays. apply() computes one element. */
 template <int IN, int OUT> struct arrays {
@@ -25,21 +17,7 @@ template <int IN, int OUT> struct arrays {
     float *out[OUT];
 };
 
-template <typename F> static range cut(const F &f, int64_t count)
-{
-    const uintptr_t place = (uintptr_t)f.out[0] % sizeof(pack4);
-    for (int k = 0; k < F::INPUTS; k++)
-        if ((uintptr_t)f.in[k] % sizeof(pack4) != place)
-            return range{count, 0, 0};
-    for (int k = 1; k < F::OUTPUTS; k++)
-        if ((uintptr_t)f.out[k] % sizeof(pack4) != place)
-            return range{count, 0, 0};
-    int64_t head = (int64_t)((sizeof(pack4) - place) % sizeof(pack4) / sizeof(float));
-    head = head < count ? head : count;
-    return range{count, head, (count - head) / 4};
-}
-
-template <typename F> __device__ static inline void do_one(const F &f, int64_t i)
+template <typename F> __device__ static inline void do_element(const F &f, int64_t i)
 {
     float x[F::INPUTS + 1], y[F::OUTPUTS];
 #pragma unroll
@@ -51,48 +29,18 @@ template <typename F> __device__ static inline void do_one(const F &f, int64_t i
         f.out[k][i] = y[k];
 }
 
-template <typename F> __device__ static inline void do_pack(const F &f, int64_t i)
+template <typename F>
+__device__ static inline void walk(const F &f, int64_t count, int64_t first, int64_t stride)
 {
-    pack4 from[F::INPUTS + 1], to[F::OUTPUTS];
-#pragma unroll
-    for (int k = 0; k < F::INPUTS; k++)
-        from[k] = *(const pack4 *)(f.in[k] + i);
-#pragma unroll
-    for (int e = 0; e < 4; e++) {
-        float x[F::INPUTS + 1], y[F::OUTPUTS];
-#pragma unroll
-        for (int k = 0; k < F::INPUTS; k++)
-            x[k] = from[k].element[e];
-        f.apply(x, y);
-#pragma unroll
-        for (int k = 0; k < F::OUTPUTS; k++)
-            to[k].element[e] = y[k];
-    }
-#pragma unroll
-    for (int k = 0; k < F::OUTPUTS; k++)
-        *(pack4 *)(f.out[k] + i) = to[k];
+#pragma unroll 1 /* few turns: counting them first, by a division, would cost more */
+    for (int64_t i = first; i < count; i += stride)
+        do_element(f, i);
 }
 
 template <typename F>
-__device__ static inline void walk(const F &f, range r, int64_t first, int64_t stride)
+__global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, int64_t count)
 {
-    const int64_t inside = 4 * r.packs;
-#pragma unroll 1 /* few turns: counting them first, by a division, would cost more */
-    for (int64_t p = first; p < r.packs; p += stride)
-        do_pack(f, r.head + 4 * p);
-#pragma unroll 1
-    for (int64_t i = first; i < r.count - inside; i += stride)
-        do_one(f, i < r.head ? i : i + inside);
-}
-
-template <typename F> __global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, range r)
-{
-    walk(f, r, ls_gpu_first(), ls_gpu_stride());
-}
-
-static unsigned blocks_of(range r)
-{
-    return ls_gpu_blocks(r.packs ? r.packs : r.count, LS_GPU_THREADS);
+    walk(f, count, ls_gpu_first(), ls_gpu_stride());
 }
 
 /* `f` has one array out, `y`, and as many in as are given here. */
@@ -100,14 +48,11 @@ template <typename F>
 static int launch_elements(void *stream, F f, int64_t count, void *y, const void *x = nullptr,
                            const void *x1 = nullptr)
 {
-    if (!count)
-        return 0;
     const void *in[] = {x, x1};
     for (int k = 0; k < F::INPUTS; k++)
         f.in[k] = (const float *)in[k];
     f.out[0] = (float *)y;
-    const range r = cut(f, count);
-    return ls_gpu_launch(stream, blocks_of(r), LS_GPU_THREADS, element_kernel<F>, f, r);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, element_kernel<F>, f, count);
 }
 
 /* ---- Activations, add, fill, scale ----------------------------------------------------------- */
@@ -282,37 +227,27 @@ __device__ static inline void take_arrays(F &f, const From &from, int64_t first)
         f.out[k] = from.out[k] + first;
 }
 
-/* A range of arrays whose pack begins at element `lead`; -1: they do not lie alike. */
-__device__ static inline range cut_range(const ls_update_range &of, int64_t lead)
-{
-    if (lead < 0)
-        return range{of.count, 0, 0};
-    const int64_t before = (lead - of.first) & 3, head = before < of.count ? before : of.count;
-    return range{of.count, head, (of.count - head) / 4};
-}
-
 template <typename Rule>
 __device__ static inline void update_share(const update<Rule> &all, const ls_update_range &of,
-                                           const ls_gpu_share &s, int64_t lead)
+                                           const ls_gpu_share &s)
 {
-    const range r = cut_range(of, lead);
     if (of.keep != 0) {
         update_statistics f;
         take_arrays(f, all, of.first);
         f.rate = (float)(1 - of.keep);
-        walk(f, r, s.first, s.stride);
+        walk(f, of.count, s.first, s.stride);
     } else if (of.decay != 0) {
         update_decayed<Rule> f;
         take_arrays(f, all, of.first);
         f.out[Rule::OUTPUTS] = (float *)f.in[1];
         f.scalars = all.scalars;
         f.decay = (float)of.decay;
-        walk(f, r, s.first, s.stride);
+        walk(f, of.count, s.first, s.stride);
     } else {
         update<Rule> f;
         take_arrays(f, all, of.first);
         f.scalars = all.scalars;
-        walk(f, r, s.first, s.stride);
+        walk(f, of.count, s.first, s.stride);
     }
 }
 
@@ -320,7 +255,7 @@ __device__ static inline void update_share(const update<Rule> &all, const ls_upd
 template <typename Rule>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
-                  ls_gpu_ranges ranges, int64_t lead)
+                  ls_gpu_ranges ranges)
 {
     __shared__ ls_update_scalars now;
     __shared__ int64_t place;
@@ -332,7 +267,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     ls_gpu_find_range(ranges, &place);
     __syncthreads();
     f.scalars = now;
-    update_share(f, ls_gpu_range_at(ranges, place), ls_gpu_range_share(ranges, place), lead);
+    update_share(f, ls_gpu_range_at(ranges, place), ls_gpu_range_share(ranges, place));
 }
 
 template <typename Rule>
@@ -345,14 +280,13 @@ static int launch_update(void *stream, const ls_optimizer_args *args, const ls_g
     f.in[1] = (const float *)args->gradient;
     for (int k = 0; k + 1 < Rule::OUTPUTS; k++)
         f.in[2 + k] = f.out[1 + k] = (float *)args->slot[k];
-    const range r = cut(f, INT64_MAX);
     return ls_gpu_launch(stream, (unsigned)ranges->blocks, LS_GPU_THREADS, update_kernel<Rule>, f,
-                         args->kind, args->state, *ranges, r.packs ? r.head : -1);
+                         args->kind, args->state, *ranges);
 }
 
 unsigned ls_gpu_optimizer_blocks(int64_t count)
 {
-    return count ? ls_gpu_blocks((count + 3) / 4, LS_GPU_THREADS) : 0;
+    return count ? ls_gpu_blocks(count, LS_GPU_THREADS) : 0;
 }
 
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,

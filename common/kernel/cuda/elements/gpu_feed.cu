@@ -11,15 +11,7 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
-static const int64_t ROW_PIECES_MOST = 64, ROW_PIECE_PACKS = 4 * LS_GPU_THREADS;
-
-/* A thread moves `wide` neighbours of a row, 4 where all rows lie so; `packs` of these are in it.
- */
-struct feed_array {
-    ls_gather_args args;
-    int wide;
-    int64_t packs;
-};
+static const int64_t ROW_PIECES_MOST = 64, ROW_PIECE_ELEMENTS = 4 * LS_GPU_THREADS;
 
 struct feed {
     bool ordered; /* the samples are found here; else they are `given` */
@@ -28,7 +20,8 @@ struct feed {
     const uint32_t *given;
     int64_t rows, pieces;
     int count;
-    feed_array array[LS_GATHERS];
+    ls_gather_args array[LS_GATHERS];
+    int64_t width[LS_GATHERS]; /* elements of a row as it is written */
 };
 
 __device__ static inline uint32_t sample_of(const feed &f, int64_t row)
@@ -45,49 +38,18 @@ __device__ static inline uint32_t sample_of(const feed &f, int64_t row)
     return ls_order_sample(&order, place, f.order.reciprocal);
 }
 
-template <typename From, typename To, int WIDE, typename Convert>
-__device__ static inline void copy_pack(const void *source, void *out, int64_t from, int64_t to,
-                                        Convert convert)
+/* Element `i` of row `row`, which is sample `sample`'s. */
+__device__ static inline void feed_element(const ls_gather_args &g, int64_t width, int64_t row,
+                                           int64_t sample, int64_t i)
 {
-    const ls_gpu_pack<From, WIDE> in = ((const ls_gpu_pack<From, WIDE> *)source)[from];
-    ls_gpu_pack<To, WIDE> result;
-#pragma unroll
-    for (int k = 0; k < WIDE; k++)
-        result.element[k] = convert(in.element[k]);
-    ((ls_gpu_pack<To, WIDE> *)out)[to] = result;
-}
-
-struct unit_of_byte {
-    __device__ float operator()(uint8_t byte) const
-    {
-        return ls_unit_of_byte(byte);
-    }
-};
-
-/* float to float and int32 to int32 are both copies of four bytes. */
-struct same_word {
-    __device__ uint32_t operator()(uint32_t word) const
-    {
-        return word;
-    }
-};
-
-/* Pack `i` of row `row`, which is sample `sample`'s. */
-__device__ static inline void feed_pack(const feed_array &a, int64_t row, int64_t sample, int64_t i)
-{
-    const ls_gather_args &g = a.args;
-    const int64_t from = sample * a.packs + i, to = row * a.packs + i;
+    const uint8_t *bytes = (const uint8_t *)g.source + sample * g.width;
+    const int64_t to = row * width + i;
     if (g.type == LS_GATHER_ONE_HOT)
-        ((float *)g.out)[to] =
-            ((const uint8_t *)g.source)[sample * g.width + i / 256] == i % 256 ? 1 : 0;
-    else if (g.type == LS_GATHER_BYTES_TO_UNIT && a.wide == 4)
-        copy_pack<uint8_t, float, 4>(g.source, g.out, from, to, unit_of_byte());
+        ((float *)g.out)[to] = bytes[i / 256] == i % 256 ? 1 : 0;
     else if (g.type == LS_GATHER_BYTES_TO_UNIT)
-        copy_pack<uint8_t, float, 1>(g.source, g.out, from, to, unit_of_byte());
-    else if (a.wide == 4)
-        copy_pack<uint32_t, uint32_t, 4>(g.source, g.out, from, to, same_word());
-    else
-        copy_pack<uint32_t, uint32_t, 1>(g.source, g.out, from, to, same_word());
+        ((float *)g.out)[to] = ls_unit_of_byte(bytes[i]);
+    else /* float to float, or int32 to int32: four bytes */
+        ((uint32_t *)g.out)[to] = ((const uint32_t *)g.source)[sample * g.width + i];
 }
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) feed_kernel(feed f)
@@ -102,35 +64,25 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) feed_kernel(feed f)
         }
         __syncthreads();
         for (int a = 0; a < f.count; a++)
-            for (int64_t i = piece * LS_GPU_THREADS + threadIdx.x; i < f.array[a].packs;
+            for (int64_t i = piece * LS_GPU_THREADS + threadIdx.x; i < f.width[a];
                  i += f.pieces * LS_GPU_THREADS)
-                feed_pack(f.array[a], row, sample, i);
+                feed_element(f.array[a], f.width[a], row, sample, i);
         __syncthreads(); /* before the next row's sample is written */
     }
 }
 
-static feed_array array_of(const ls_gather_args &g)
-{
-    const bool bytes = g.type == LS_GATHER_BYTES_TO_UNIT;
-    if (g.type == LS_GATHER_ONE_HOT)
-        return {g, 1, g.width * 256};
-    if (g.width % 4 == 0 && (uintptr_t)g.source % (bytes ? 4 : 16) == 0 &&
-        (uintptr_t)g.out % 16 == 0)
-        return {g, 4, g.width / 4};
-    return {g, 1, g.width};
-}
-
 static int launch_feed(void *stream, feed &f, const ls_gather_args *gathers, int count)
 {
-    int64_t packs = 0;
+    int64_t elements = 0;
     f.count = count;
     for (int i = 0; i < count; i++) {
-        f.array[i] = array_of(gathers[i]);
-        packs += f.array[i].packs;
+        f.array[i] = gathers[i];
+        f.width[i] = gathers[i].width * (gathers[i].type == LS_GATHER_ONE_HOT ? 256 : 1);
+        elements += f.width[i];
     }
-    const int64_t pieces = (packs + ROW_PIECE_PACKS - 1) / ROW_PIECE_PACKS;
+    const int64_t pieces = (elements + ROW_PIECE_ELEMENTS - 1) / ROW_PIECE_ELEMENTS;
     f.pieces = pieces < 1 ? 1 : pieces > ROW_PIECES_MOST ? ROW_PIECES_MOST : pieces;
-    if (!f.rows || !(packs || f.ordered))
+    if (!f.rows || !(elements || f.ordered))
         return 0;
     return ls_gpu_launch(stream, ls_gpu_blocks(f.rows * f.pieces, 1), LS_GPU_THREADS, feed_kernel,
                          f);

@@ -25,45 +25,6 @@ ls_status ls_cuda_bn_backward_sums(ls_kernels *kernels, const ls_bn_backward_sum
                             ls_gpu_bn_arrivals(arguments->channels), out);
 }
 
-/* ---- pack_weights ---------------------------------------------------------------------------- */
-
-static int launch_pack_weights(const cuda_op *op, ls_queue *queue)
-{
-    return ls_gpu_pack_weights(ls_queue_native(queue), op->shared, op->args.pack_weights.count,
-                               op->blocks);
-}
-
-static ls_status share_weights(cuda_op *op, const ls_pack_weights_args *a)
-{
-    const size_t bytes = (size_t)a->count * sizeof(ls_gpu_packing);
-    ls_gpu_packing *table = malloc(bytes);
-    if (!table)
-        return ls_fail_memory(op->op.name, bytes);
-    op->blocks = 0;
-    for (int64_t i = 0; i < a->count; i++) {
-        table[i] = (ls_gpu_packing){a->items[i], op->blocks};
-        op->blocks += ls_gpu_pack_blocks(&a->items[i]);
-    }
-    ls_status status = ls_cuda_op_share(op, table, bytes);
-    free(table);
-    return status;
-}
-
-ls_status ls_cuda_pack_weights(ls_kernels *kernels, const ls_pack_weights_args *arguments,
-                               ls_op **out)
-{
-    cuda_op *op;
-    LS_TRY(ls_cuda_op_open(kernels, &LS_CUDA_LIKE(pack_weights), 0, &op));
-    op->args.pack_weights.items = NULL; /* the caller's */
-    ls_status status = arguments->count ? share_weights(op, arguments) : LS_OK;
-    if (status) {
-        ls_op_free(&op->op);
-        return status;
-    }
-    *out = &op->op;
-    return LS_OK;
-}
-
 /* ---- Crops, normalisation -------------------------------------------------------------------- */
 
 LS_CUDA_LAUNCH_WITH(gather_crops, op->random)

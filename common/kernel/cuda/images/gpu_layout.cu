@@ -44,70 +44,22 @@ int ls_gpu_transpose(void *stream, const ls_transpose_args *args)
                          transpose_kernel, *args, down, across);
 }
 
-/* ---- pack_weights: few elements, read from the cache, of all convolutions at once -------------
- */
-
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    pack_kernel(const ls_gpu_packing *at, int64_t count, int64_t blocks)
-{
-    __shared__ int64_t place;
-    ls_gpu_find(at, count, blocks, &place);
-    __syncthreads();
-    const ls_packed_weights w = at[place].weights;
-    const ls_gpu_share s = ls_gpu_share_of(at, count, blocks, place);
-    const int64_t all = w.outputs * w.channels * w.taps;
-    for (int64_t i = s.first; i < all; i += s.stride) {
-        const int64_t pixel = ls_gpu_divide(i, w.channels), channel = i - pixel * w.channels;
-        const int64_t output = ls_gpu_divide(pixel, w.taps), tap = pixel - output * w.taps;
-        ((float *)w.packed)[i] =
-            ((const float *)w.weight)[(output * w.channels + channel) * w.taps + tap];
-    }
-}
-
-unsigned ls_gpu_pack_blocks(const ls_packed_weights *w)
-{
-    const int64_t all = w->outputs * w->channels * w->taps;
-    return all ? ls_gpu_blocks(all, LS_GPU_THREADS) : 0;
-}
-
-int ls_gpu_pack_weights(void *stream, const ls_gpu_packing *at, int64_t count, int64_t blocks)
-{
-    if (!blocks)
-        return 0;
-    return ls_gpu_launch(stream, (unsigned)blocks, LS_GPU_THREADS, pack_kernel, at, count, blocks);
-}
-
 /* ---- copy_columns ---------------------------------------------------------------------------- */
 
-/* Sizes in packs of WIDE. */
-template <int WIDE>
-__global__ void __launch_bounds__(LS_GPU_THREADS)
-    columns_kernel(const float *x, float *y, int64_t all, int64_t width, int64_t x_pitch,
-                   int64_t y_pitch)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) columns_kernel(ls_copy_columns_args args)
 {
-    typedef ls_gpu_pack<float, WIDE> pack;
-    for (int64_t i = ls_gpu_first(); i < all; i += ls_gpu_stride()) {
-        const int64_t row = ls_gpu_divide(i, width), column = i - row * width;
-        ((pack *)y)[row * y_pitch + column] = ((const pack *)x)[row * x_pitch + column];
+    const int64_t count = args.rows * args.width;
+    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
+        const int64_t row = ls_gpu_divide(i, args.width), column = i - row * args.width;
+        ((float *)args.y)[row * args.y_pitch + column] =
+            ((const float *)args.x)[row * args.x_pitch + column];
     }
-}
-
-template <int WIDE> static int copy_columns(void *stream, const ls_copy_columns_args *args)
-{
-    const int64_t width = args->width / WIDE, all = args->rows * width;
-    return ls_gpu_launch(stream, ls_gpu_blocks(all, LS_GPU_THREADS), LS_GPU_THREADS,
-                         columns_kernel<WIDE>, (const float *)args->x, (float *)args->y, all, width,
-                         args->x_pitch / WIDE, args->y_pitch / WIDE);
 }
 
 int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args)
 {
-    if (!args->rows || !args->width)
-        return 0;
-    if ((args->width | args->x_pitch | args->y_pitch) % 4 == 0 &&
-        ((uintptr_t)args->x | (uintptr_t)args->y) % (4 * sizeof(float)) == 0)
-        return copy_columns<4>(stream, args);
-    return copy_columns<1>(stream, args);
+    return ls_gpu_launch_over(stream, args->rows * args->width, LS_GPU_THREADS, columns_kernel,
+                              *args);
 }
 
 /* ---- gather_crops: a block for each image ---------------------------------------------------- */
@@ -168,6 +120,5 @@ int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_rando
 
 int ls_gpu_load_layout(void)
 {
-    return ls_gpu_load(transpose_kernel, pack_kernel, columns_kernel<4>, columns_kernel<1>,
-                       crops_kernel);
+    return ls_gpu_load(transpose_kernel, columns_kernel, crops_kernel);
 }

@@ -3,8 +3,8 @@
  * Kernels of max pools and of local response normalisation, with the bits of the cpu table. Not yet
  * run on a GPU.
  *
- * Images have their channels last, so neighbouring threads read neighbouring channels; a pool's
- * thread has four of them where they lie on 16 bytes. A pool backward gathers: the thread of an
+ * Images have their channels last, so neighbouring threads read neighbouring channels. A pool
+ * backward gathers: the thread of an
  * input element looks at the windows that cover it, in their order, so nothing is added at once
  * by two threads, and every element is written.
  */
@@ -14,36 +14,28 @@
 
 /* ---- Max pool -------------------------------------------------------------------------------- */
 
-template <int WIDE>
-__global__ void __launch_bounds__(LS_GPU_THREADS)
-    pool_kernel(ls_max_pool_forward_args args, int64_t packs)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    pool_kernel(ls_max_pool_forward_args args, int64_t count)
 {
-    typedef ls_gpu_pack<float, WIDE> reals;
-    typedef ls_gpu_pack<int32_t, WIDE> places;
     const ls_window &w = args.window;
-    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        const ls_gpu_place out = ls_gpu_place_of<WIDE>(i, w.out_height, w.out_width, args.channels);
+    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
+        const ls_gpu_place out = ls_gpu_place_of<1>(i, w.out_height, w.out_width, args.channels);
         const float *image =
             (const float *)args.x + out.row * w.in_height * w.in_width * args.channels;
         const int64_t top = out.y * w.stride_y - w.top, left = out.x * w.stride_x - w.left;
-        reals largest = {};
-        places at;
-#pragma unroll
-        for (int k = 0; k < WIDE; k++)
-            at.element[k] = -1;
+        float largest = 0;
+        int32_t at = -1;
         for (int64_t y = top < 0 ? 0 : top; y < top + w.height && y < w.in_height; y++)
             for (int64_t x = left < 0 ? 0 : left; x < left + w.width && x < w.in_width; x++) {
                 const int64_t pixel = y * w.in_width + x;
-                const reals from = *(const reals *)(image + pixel * args.channels + out.channel);
-#pragma unroll
-                for (int k = 0; k < WIDE; k++)
-                    if (at.element[k] < 0 || from.element[k] > largest.element[k]) {
-                        largest.element[k] = from.element[k];
-                        at.element[k] = (int32_t)pixel;
-                    }
+                const float value = image[pixel * args.channels + out.channel];
+                if (at < 0 || value > largest) {
+                    largest = value;
+                    at = (int32_t)pixel;
+                }
             }
-        ((reals *)args.y)[i] = largest;
-        ((places *)args.place)[i] = at;
+        ((float *)args.y)[i] = largest;
+        args.place[i] = at;
     }
 }
 
@@ -56,35 +48,26 @@ __device__ static inline void covering(int64_t at, int64_t size, int64_t stride,
     *last = *last < positions ? *last : positions - 1;
 }
 
-template <int WIDE>
-__global__ void __launch_bounds__(LS_GPU_THREADS)
-    pool_back_kernel(ls_max_pool_backward_args args, int64_t packs)
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    pool_back_kernel(ls_max_pool_backward_args args, int64_t count)
 {
-    typedef ls_gpu_pack<float, WIDE> reals;
-    typedef ls_gpu_pack<int32_t, WIDE> places;
     const ls_window &w = args.window;
-    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        const ls_gpu_place in = ls_gpu_place_of<WIDE>(i, w.in_height, w.in_width, args.channels);
+    const float *output = (const float *)args.relu_output;
+    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
+        const ls_gpu_place in = ls_gpu_place_of<1>(i, w.in_height, w.in_width, args.channels);
         const int32_t pixel = (int32_t)(in.y * w.in_width + in.x);
         int64_t y[2], x[2];
         covering(in.y + w.top, w.height, w.stride_y, w.out_height, &y[0], &y[1]);
         covering(in.x + w.left, w.width, w.stride_x, w.out_width, &x[0], &x[1]);
-        reals sum = {};
+        float sum = 0;
         for (int64_t oy = y[0]; oy <= y[1]; oy++)
             for (int64_t ox = x[0]; ox <= x[1]; ox++) {
                 const int64_t from =
                     ((in.row * w.out_height + oy) * w.out_width + ox) * args.channels + in.channel;
-                const places at = *(const places *)(args.place + from);
-                const reals dy = *(const reals *)((const float *)args.dy + from);
-                reals output = dy;
-                if (args.relu_output)
-                    output = *(const reals *)((const float *)args.relu_output + from);
-#pragma unroll
-                for (int k = 0; k < WIDE; k++)
-                    if (at.element[k] == pixel && (!args.relu_output || output.element[k] > 0))
-                        sum.element[k] += dy.element[k];
+                if (args.place[from] == pixel && (!output || output[from] > 0))
+                    sum += ((const float *)args.dy)[from];
             }
-        ((reals *)args.dx)[i] = sum;
+        ((float *)args.dx)[i] = sum;
     }
 }
 
@@ -92,20 +75,14 @@ int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args)
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->out_height * w->out_width * args->channels;
-    if (ls_gpu_moves_fours(args->channels, args->x, args->y, args->place, NULL))
-        return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, pool_kernel<4>, *args,
-                                  count / 4);
-    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_kernel<1>, *args, count);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_kernel, *args, count);
 }
 
 int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args)
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->in_height * w->in_width * args->channels;
-    if (ls_gpu_moves_fours(args->channels, args->dy, args->place, args->relu_output, args->dx))
-        return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, pool_back_kernel<4>, *args,
-                                  count / 4);
-    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_back_kernel<1>, *args, count);
+    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_back_kernel, *args, count);
 }
 
 /* ---- Local response normalisation ------------------------------------------------------------ */
@@ -200,6 +177,5 @@ int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radi
 
 int ls_gpu_load_pools(void)
 {
-    return ls_gpu_load(pool_kernel<4>, pool_kernel<1>, pool_back_kernel<4>, pool_back_kernel<1>,
-                       lrn_kernel, lrn_back_kernel);
+    return ls_gpu_load(pool_kernel, pool_back_kernel, lrn_kernel, lrn_back_kernel);
 }

@@ -127,11 +127,6 @@ static int sum_columns(void *stream, const float *x, int64_t rows, int64_t colum
     return ls_gpu_launch(stream, blocks_of(s, pieces), SUM_THREADS, column_sums_kernel, s);
 }
 
-int ls_gpu_sum_pieces(void *stream, const float *x, int64_t rows, int64_t columns, float *memory)
-{
-    return sum_columns(stream, x, rows, columns, ls_gpu_column_pieces(rows), memory);
-}
-
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums)
 {
@@ -146,69 +141,34 @@ int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t colum
 
 /* ---- finish_product -------------------------------------------------------------------------- */
 
-/* Elements in packs of WIDE. */
-template <int WIDE>
-__device__ static inline void finish_pack(const ls_gpu_rest &r, int64_t packs, int64_t at)
+__device__ static inline void finish_rest(const ls_gpu_rest &r, int64_t count, int64_t at)
 {
-    typedef ls_gpu_pack<float, WIDE> pack;
-    pack sum = {}, mask = {};
-    if (!r.parts || r.accumulate)
-        sum = ((const pack *)r.c)[at];
-    for (int p = 0; r.parts && p < r.pieces; p++) {
-        const pack part = ((const pack *)r.parts)[p * packs + at];
-#pragma unroll
-        for (int k = 0; k < WIDE; k++)
-            sum.element[k] += part.element[k];
-    }
-    const float *bias =
-        r.bias ? r.bias + at * WIDE - ls_gpu_divide(at * WIDE, r.columns) * r.columns : NULL;
-    if (r.mask)
-        mask = ((const pack *)r.mask)[at];
-#pragma unroll
-    for (int k = 0; k < WIDE; k++) {
-        float value = bias ? sum.element[k] + bias[k] : sum.element[k];
-        value = r.relu ? ls_relu(value) : value;
-        sum.element[k] = r.mask ? ls_relu_mask(mask.element[k], value) : value;
-    }
-    ((pack *)r.c)[at] = sum;
-}
-
-/* How a rest is taken: elements of a pack, 4 where all lie so, else 1; and how many packs. */
-struct packing {
-    int wide;
-    int64_t packs;
-};
-
-static packing pack_up(const ls_gpu_rest &r)
-{
-    const int64_t count = r.rows * r.columns;
-    const uintptr_t places = (uintptr_t)r.parts | (uintptr_t)r.c | (uintptr_t)r.mask;
-    if ((r.bias ? r.columns : count) % 4 == 0 && places % (4 * sizeof(float)) == 0)
-        return {4, count / 4};
-    return {1, count};
+    float sum = !r.parts || r.accumulate ? r.c[at] : 0;
+    for (int p = 0; r.parts && p < r.pieces; p++)
+        sum += r.parts[p * count + at];
+    if (r.bias)
+        sum += r.bias[at - ls_gpu_divide(at, r.columns) * r.columns];
+    sum = r.relu ? ls_relu(sum) : sum;
+    r.c[at] = r.mask ? ls_relu_mask(r.mask[at], sum) : sum;
 }
 
 /* By `blocks` blocks of this launch, of which this one is number `block`. */
-__device__ static inline void finish(const ls_gpu_rest &r, const packing &p, unsigned block,
-                                     unsigned blocks)
+__device__ static inline void finish(const ls_gpu_rest &r, unsigned block, unsigned blocks)
 {
-    const int64_t stride = (int64_t)blocks * blockDim.x;
-    for (int64_t i = (int64_t)block * blockDim.x + threadIdx.x; i < p.packs; i += stride)
-        if (p.wide == 4)
-            finish_pack<4>(r, p.packs, i);
-        else
-            finish_pack<1>(r, p.packs, i);
+    const int64_t count = r.rows * r.columns, stride = (int64_t)blocks * blockDim.x;
+    for (int64_t i = (int64_t)block * blockDim.x + threadIdx.x; i < count; i += stride)
+        finish_rest(r, count, i);
 }
 
-__global__ static void __launch_bounds__(LS_GPU_THREADS) rest_kernel(ls_gpu_rest rest, packing p)
+__global__ static void __launch_bounds__(LS_GPU_THREADS) rest_kernel(ls_gpu_rest rest)
 {
-    finish(rest, p, blockIdx.x, gridDim.x);
+    finish(rest, blockIdx.x, gridDim.x);
 }
 
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest)
 {
-    const packing p = pack_up(*rest);
-    return ls_gpu_launch_over(stream, p.packs, LS_GPU_THREADS, rest_kernel, *rest, p);
+    return ls_gpu_launch_over(stream, rest->rows * rest->columns, LS_GPU_THREADS, rest_kernel,
+                              *rest);
 }
 
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns, bool relu)
@@ -222,7 +182,6 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
 struct backward_rest {
     column_sums sums;
     ls_gpu_rest rest[2];
-    packing packs[2];
     unsigned blocks[3];
 };
 
@@ -235,20 +194,21 @@ __global__ static void __launch_bounds__(SUM_THREADS) finish_backward_kernel(bac
     }
     block -= b.blocks[0];
     if (block < b.blocks[1])
-        finish(b.rest[0], b.packs[0], block, b.blocks[1]);
+        finish(b.rest[0], block, b.blocks[1]);
     else
-        finish(b.rest[1], b.packs[1], block - b.blocks[1], b.blocks[2]);
+        finish(b.rest[1], block - b.blocks[1], b.blocks[2]);
 }
 
 int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest)
 {
     backward_rest b = {columns_of(rest->dy, rest->rows, rest->outputs, 1, rest->dbias),
                        {rest->weights, rest->data},
-                       {pack_up(rest->weights), pack_up(rest->data)},
                        {}};
     b.blocks[0] = rest->dbias ? blocks_of(b.sums, 1) : 0;
-    for (int i = 0; i < 2; i++)
-        b.blocks[1 + i] = b.packs[i].packs ? ls_gpu_blocks(b.packs[i].packs, SUM_THREADS) : 0;
+    for (int i = 0; i < 2; i++) {
+        const int64_t count = b.rest[i].rows * b.rest[i].columns;
+        b.blocks[1 + i] = count ? ls_gpu_blocks(count, SUM_THREADS) : 0;
+    }
     const unsigned blocks = b.blocks[0] + b.blocks[1] + b.blocks[2];
     return blocks ? ls_gpu_launch(stream, blocks, SUM_THREADS, finish_backward_kernel, b) : 0;
 }

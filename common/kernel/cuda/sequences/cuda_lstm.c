@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
- * launch (gpu_lstm.cu), before which more than a few states have their weights transposed.
- * Backward: the recurrence, a product each for both weights' gradients and the inputs', the bias's
- * column sums in pieces, and one launch for what is left of the gradients. A pair has one launch
- * for both recurrences: one alone may leave most multiprocessors idle. All else is each one's own.
- * Not yet run on a GPU.
+ * launch (gpu_lstm.cu), before which the weights are transposed. Backward: the recurrence, then the
+ * backward pass of a dense layer over all steps for each of the two weights (cuda_dense.c). Not yet
+ * run on a GPU.
  *
  * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
  * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
@@ -13,236 +11,131 @@
  *
  * Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
  */
-#include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_kernels.h"
-#include "common/kernel/cuda/product/cuda_product.h"
 
 #include <stdlib.h>
 
-enum { PRODUCTS = 3 };
+enum { PARTS = 2 };
 
 typedef struct lstm_op {
     ls_op op;
     ls_device *device;
     ls_gpu_lstm loop;
-    /* Forward: the inputs' gates. Backward: both weights' gradients, the inputs'. NULL: none. */
-    ls_cuda_product *product[PRODUCTS];
-    float *sums[PRODUCTS]; /* gradients, zero where there are no rows: weights', the bias's */
-    int64_t sum_count[PRODUCTS];
-    float *column_memory;
-    int64_t more, column_pieces; /* memory beside the tensors, in lines of 4H floats */
-    struct lstm_op *second;      /* a pair's other one; NULL: none */
+    ls_op *parts[PARTS]; /* forward: before the recurrence; backward: behind it; NULL: none */
 } lstm_op;
 
-static bool are_few(const ls_lstm_shape *shape)
+static ls_status run_parts(const lstm_op *l, ls_queue *queue)
 {
-    return shape->hidden <= LS_GPU_LSTM_FEW;
-}
-
-/* What comes before the recurrence, forward. */
-static ls_status begin_forward(const lstm_op *l, ls_queue *queue)
-{
-    const int64_t hidden = l->loop.shape.hidden;
-    LS_TRY(ls_cuda_product_run(l->product[0], queue));
-    if (are_few(&l->loop.shape))
-        return LS_OK;
-    const ls_transpose_args args = {1, 4 * hidden, hidden, l->loop.weight, l->loop.packed};
-    return ls_cuda_launched(&l->op, queue, ls_gpu_transpose(ls_queue_native(queue), &args));
-}
-
-/* What comes behind it, backward. */
-static ls_status end_backward(const lstm_op *l, ls_queue *queue)
-{
-    const int64_t rows = l->loop.shape.rows * l->loop.shape.steps, pieces = l->column_pieces;
-    void *stream = ls_queue_native(queue);
-    ls_gpu_backward_rest rest = {.rows = rows,
-                                 .outputs = 4 * l->loop.shape.hidden,
-                                 .dy = l->loop.gates,
-                                 .dbias = l->sums[2]};
-    for (int i = 0; i < PRODUCTS && !rows; i++) {
-        const ls_fill_args zero = {.count = l->sum_count[i], .y = l->sums[i]};
-        LS_TRY(ls_cuda_launched(&l->op, queue, ls_gpu_fill(stream, &zero)));
-    }
-    if (!rows)
-        return LS_OK;
-    if (pieces > 1) {
-        LS_TRY(ls_cuda_launched(
-            &l->op, queue,
-            ls_gpu_sum_pieces(stream, rest.dy, rows, rest.outputs, l->column_memory)));
-        rest.rows = pieces;
-        rest.dy = l->column_memory;
-    }
-    LS_TRY(ls_cuda_product_multiply(l->product[0], queue, &rest.weights));
-    LS_TRY(ls_cuda_product_multiply(l->product[1], queue, &rest.data));
-    if (l->product[2])
-        LS_TRY(ls_cuda_product_run(l->product[2], queue));
-    return ls_cuda_launched(&l->op, queue, ls_gpu_finish_backward(stream, &rest));
+    for (int i = 0; i < PARTS; i++)
+        if (l->parts[i])
+            LS_TRY(l->parts[i]->run(l->parts[i], queue));
+    return LS_OK;
 }
 
 static ls_status run_forward(ls_op *op, ls_queue *queue)
 {
-    const lstm_op *l = (const lstm_op *)op, *second = l->second;
+    const lstm_op *l = (const lstm_op *)op;
+    const int64_t hidden = l->loop.shape.hidden;
+    const ls_transpose_args columns = {1, 4 * hidden, hidden, l->loop.weight, l->loop.packed};
+    void *stream = ls_queue_native(queue);
     if (!l->loop.shape.rows)
         return LS_OK;
-    LS_TRY(begin_forward(l, queue));
-    if (second)
-        LS_TRY(begin_forward(second, queue));
-    return ls_cuda_launched(
-        op, queue,
-        ls_gpu_lstm_forward(ls_queue_native(queue), &l->loop, second ? &second->loop : NULL));
+    LS_TRY(run_parts(l, queue));
+    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_transpose(stream, &columns)));
+    return ls_cuda_launched(op, queue, ls_gpu_lstm_forward(stream, &l->loop));
 }
 
 static ls_status run_backward(ls_op *op, ls_queue *queue)
 {
-    const lstm_op *l = (const lstm_op *)op, *second = l->second;
-    LS_TRY(ls_cuda_launched(
-        op, queue,
-        ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop, second ? &second->loop : NULL)));
-    if (second)
-        LS_TRY(end_backward(second, queue));
-    return end_backward(l, queue);
+    const lstm_op *l = (const lstm_op *)op;
+    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop)));
+    return run_parts(l, queue);
 }
 
 static void destroy(ls_op *op)
 {
     lstm_op *l = (lstm_op *)op;
-    for (int i = 0; i < PRODUCTS; i++)
-        ls_cuda_product_close(l->product[i]);
+    for (int i = 0; i < PARTS; i++)
+        ls_op_free(l->parts[i]);
     ls_device_release(l->device, l->loop.packed);
-    if (l->second)
-        destroy(&l->second->op);
     free(l);
 }
 
-/* Memory beside the tensors and the products; `specs` without an output are left out. */
-static ls_status prepare(lstm_op *l, const cuda_kernels *cuda, const ls_gemm_args specs[PRODUCTS])
-{
-    const ls_lstm_shape *s = &l->loop.shape;
-    const size_t bytes = (size_t)(4 * s->hidden * (l->more + l->column_pieces)) * sizeof(float);
-    void *memory;
-    if (!s->rows)
-        return LS_OK;
-    LS_TRY(ls_device_allocate(l->device, LS_MEMORY_WORKSPACE, bytes, &memory));
-    l->loop.packed = l->loop.partial = memory;
-    l->column_memory = l->loop.partial + 4 * s->hidden * l->more;
-    l->op.workspace = bytes;
-    for (int i = 0; i < PRODUCTS; i++) {
-        const ls_cuda_product_spec spec = {
-            .gemm = specs[i], .cut = specs[i].transpose_a, .math = cuda->base.math};
-        if (!specs[i].c)
-            continue;
-        LS_TRY(ls_cuda_product_open(l->device, &cuda->blas, &spec, &l->product[i]));
-        l->op.workspace += ls_cuda_product_workspace(l->product[i]);
-    }
-    return LS_OK;
-}
-
-/* `like` has what differs; kept is divided here. */
-static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept,
-                      const ls_gemm_args specs[PRODUCTS], ls_op **out)
+/* `like` has what differs, but for its parts; kept is divided here. Memory of so many lines of 4H
+ * floats comes with it. */
+static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int64_t lines,
+                      lstm_op **out)
 {
     const ls_lstm_shape *s = &like->loop.shape;
+    void *memory = NULL;
     lstm_op *l = malloc(sizeof *l);
     if (!l)
         return ls_fail_memory(like->op.name, sizeof *l);
     *l = *like;
     l->op.destroy = destroy;
+    l->op.workspace = (size_t)(4 * s->hidden * lines) * sizeof(float);
     l->device = kernels->device;
     l->loop.gates = kept;
     l->loop.cells = kept + s->rows * s->steps * 4 * s->hidden;
     l->loop.previous = l->loop.cells + s->rows * s->steps * s->hidden;
-    ls_status status = prepare(l, (const cuda_kernels *)kernels, specs);
+    ls_status status = ls_device_allocate(l->device, LS_MEMORY_WORKSPACE, l->op.workspace, &memory);
     if (status) {
-        destroy(&l->op);
+        free(l);
         return status;
     }
+    l->loop.packed = l->loop.partial = memory;
+    *out = l;
+    return LS_OK;
+}
+
+/* The operation, once its parts are made, or not. */
+static ls_status finish(lstm_op *l, ls_status parts, ls_op **out)
+{
+    if (parts) {
+        destroy(&l->op);
+        return parts;
+    }
+    for (int i = 0; i < PARTS; i++)
+        l->op.workspace += l->parts[i] ? l->parts[i]->workspace : 0;
     *out = &l->op;
     return LS_OK;
 }
 
-ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *arguments,
-                               ls_op **out)
+ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *a, ls_op **out)
 {
-    const ls_lstm_forward_args *a = arguments;
     const ls_lstm_shape *s = &a->shape;
-    const ls_gemm_args specs[PRODUCTS] = {{.transpose_b = true,
-                                           .m = s->rows * s->steps,
-                                           .n = 4 * s->hidden,
-                                           .k = s->inputs,
-                                           .a = a->x,
-                                           .b = a->weight_ih,
-                                           .c = a->kept}};
-    const lstm_op like = {.op = {.name = "lstm_forward.cublaslt_cuda", .run = run_forward},
-                          .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y},
-                          .more = are_few(s) ? 0 : s->hidden};
-    return make(kernels, &like, a->kept, specs, out);
+    const ls_gemm_args inputs = {.transpose_b = true,
+                                 .m = s->rows * s->steps,
+                                 .n = 4 * s->hidden,
+                                 .k = s->inputs,
+                                 .a = a->x,
+                                 .b = a->weight_ih,
+                                 .c = a->kept};
+    const lstm_op like = {
+        .op = {.name = "lstm_forward.cublaslt_cuda", .run = run_forward},
+        .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y}};
+    lstm_op *l;
+    LS_TRY(make(kernels, &like, a->kept, s->hidden, &l));
+    return finish(l, ls_cuda_gemm(kernels, &inputs, &l->parts[0]), out);
 }
 
-ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *arguments,
-                                ls_op **out)
+ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *a, ls_op **out)
 {
-    const ls_lstm_backward_args *a = arguments;
     const ls_lstm_shape *s = &a->shape;
-    const int64_t H = s->hidden, I = s->inputs, N = s->rows * s->steps;
-    const float *gates = a->kept, *previous = gates ? gates + N * 5 * H : NULL;
-    const ls_gemm_args specs[PRODUCTS] = {
-        {.transpose_a = true,
-         .m = 4 * H,
-         .n = I,
-         .k = N,
-         .a = gates,
-         .b = a->x,
-         .c = a->dweight_ih},
-        {.transpose_a = true,
-         .m = 4 * H,
-         .n = H,
-         .k = N,
-         .a = gates,
-         .b = previous,
-         .c = a->dweight_hh},
-        {.m = N, .n = I, .k = 4 * H, .a = gates, .b = a->weight_ih, .c = a->dx}};
+    const int64_t rows = s->rows * s->steps, gates = 4 * s->hidden;
     const lstm_op like = {.op = {.name = "lstm_backward.cublaslt_cuda", .run = run_backward},
-                          .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy},
-                          .sums = {a->dweight_ih, a->dweight_hh, a->dbias},
-                          .sum_count = {4 * H * I, 4 * H * H, 4 * H},
-                          .more = are_few(s) ? 0 : s->rows,
-                          .column_pieces = ls_gpu_column_pieces(N)};
-    return make(kernels, &like, a->kept, specs, out);
-}
-
-/* ---- Pairs ----------------------------------------------------------------------------------- */
-
-/* Takes both over; the first is the pair from here on. */
-static ls_op *pair_up(ls_op *first, ls_op *second, const char *name)
-{
-    first->name = name;
-    first->workspace += second->workspace;
-    ((lstm_op *)first)->second = (lstm_op *)second;
-    return first;
-}
-
-ls_status ls_cuda_lstm_pair_forward(ls_kernels *kernels, const ls_lstm_pair_forward_args *arguments,
-                                    ls_op **out)
-{
-    ls_op *first, *second;
-    LS_TRY(ls_cuda_lstm_forward(kernels, &arguments->of[0], &first));
-    ls_status status = ls_cuda_lstm_forward(kernels, &arguments->of[1], &second);
-    if (status)
-        destroy(first);
-    else
-        *out = pair_up(first, second, "lstm_pair_forward.cublaslt_cuda");
-    return status;
-}
-
-ls_status ls_cuda_lstm_pair_backward(ls_kernels *kernels,
-                                     const ls_lstm_pair_backward_args *arguments, ls_op **out)
-{
-    ls_op *first, *second;
-    LS_TRY(ls_cuda_lstm_backward(kernels, &arguments->of[0], &first));
-    ls_status status = ls_cuda_lstm_backward(kernels, &arguments->of[1], &second);
-    if (status)
-        destroy(first);
-    else
-        *out = pair_up(first, second, "lstm_pair_backward.cublaslt_cuda");
-    return status;
+                          .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy}};
+    lstm_op *l;
+    LS_TRY(make(kernels, &like, a->kept, s->rows, &l));
+    const ls_dense_backward_args inputs = {
+        {rows, s->inputs, gates, a->x, a->kept, a->dweight_ih, a->dbias},
+        {rows, s->inputs, gates, a->kept, a->weight_ih, NULL, a->dx}};
+    const ls_dense_backward_weights_args states = {rows,    s->hidden,     gates, l->loop.previous,
+                                                   a->kept, a->dweight_hh, NULL};
+    ls_status status = a->dx
+                           ? ls_cuda_dense_backward(kernels, &inputs, &l->parts[0])
+                           : ls_cuda_dense_backward_weights(kernels, &inputs.weights, &l->parts[0]);
+    if (!status)
+        status = ls_cuda_dense_backward_weights(kernels, &states, &l->parts[1]);
+    return finish(l, status, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of an LSTM's recurrence; the products over all steps are the library's, and few states
- * have kernels of their own (gpu_lstm_few.cu). Not yet run on a GPU.
+ * Kernels of an LSTM's recurrence; the products over all steps are the library's. Not yet run on a
+ * GPU.
  *
  * A block takes one sample, or four where there are many, through all steps by itself: a step is a
  * product with the recurrent weights and the cell's functions, with barriers of the block between,
@@ -10,7 +10,7 @@
  * slow. Each sum is in the order of its terms, so a sample does not depend on the others.
  */
 #include "common/device/cuda/gpu_launch.cuh"
-#include "common/kernel/cuda/sequences/gpu_lstm.cuh"
+#include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
 enum { FEW_ROWS = 512, GATES = 4 };
@@ -65,6 +65,21 @@ __device__ static inline void step_gates(const ls_gpu_lstm &l, int64_t row, int6
     }
 }
 
+/* Where a step's state goes: into the next one, and out. */
+__device__ static inline void leave(const ls_gpu_lstm &l, int64_t row, int64_t t, int64_t j,
+                                    float h)
+{
+    const int64_t H = l.shape.hidden, T = l.shape.steps, at = row * T + t;
+    if (t == 0)
+        l.previous[at * H + j] = 0;
+    if (t + 1 < T)
+        l.previous[(at + 1) * H + j] = h;
+    if (!l.shape.last)
+        l.y[at * H + j] = h;
+    else if (t + 1 == T)
+        l.y[row * H + j] = h;
+}
+
 /* Cell and state of a step from its gates i, f, g, o. */
 __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64_t t, int64_t j)
 {
@@ -74,15 +89,14 @@ __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64
     const float c = gate[H] * before + gate[0] * gate[2 * H];
     const float h = gate[3 * H] * ls_tanh_element(c);
     l.cells[at * H + j] = c;
-    ls_gpu_lstm_leave(l, row, t, j, h);
+    leave(l, row, t, j, h);
 }
 
-template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kernel(ls_gpu_lstms all)
+template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kernel(ls_gpu_lstm l)
 {
-    const ls_gpu_lstm l = ls_gpu_lstm_of_block(all);
     const int64_t H = l.shape.hidden;
-    for (int64_t row = ls_gpu_lstm_block(all) * ROWS; row < l.shape.rows;
-         row += (int64_t)all.blocks * ROWS)
+    for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
+         row += (int64_t)gridDim.x * ROWS)
         for (int64_t t = 0; t < l.shape.steps; t++) {
             step_gates<ROWS>(l, row, t);
             __syncthreads();
@@ -159,12 +173,11 @@ __device__ static inline void step_states_back(const ls_gpu_lstm &l, int64_t row
 }
 
 template <int ROWS>
-__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstms all)
+__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l)
 {
-    const ls_gpu_lstm l = ls_gpu_lstm_of_block(all);
     const int64_t H = l.shape.hidden;
-    for (int64_t row = ls_gpu_lstm_block(all) * ROWS; row < l.shape.rows;
-         row += (int64_t)all.blocks * ROWS)
+    for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
+         row += (int64_t)gridDim.x * ROWS)
         for (int64_t t = l.shape.steps; t-- > 0;) {
             for (int64_t i = threadIdx.x; i < ROWS * H; i += blockDim.x)
                 if (row + i / H < l.shape.rows)
@@ -175,38 +188,28 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstms 
         }
 }
 
-typedef int (*launch_few)(void *stream, const ls_gpu_lstms *all, bool four);
-
-static int launch_recurrence(void *stream, const ls_gpu_lstm *l, const ls_gpu_lstm *second,
-                             launch_few few, void (*one)(ls_gpu_lstms), void (*four)(ls_gpu_lstms))
+static int launch_recurrence(void *stream, const ls_gpu_lstm *l, void (*one)(ls_gpu_lstm),
+                             void (*four)(ls_gpu_lstm))
 {
     const int64_t rows = l->shape.rows;
     const bool many = rows >= FEW_ROWS;
-    const ls_gpu_lstms all = {
-        {*l, second ? *second : *l}, second ? 2u : 1u, ls_gpu_blocks(rows, many ? 4 : 1)};
     if (!rows)
         return 0;
-    if (l->shape.hidden <= LS_GPU_LSTM_FEW)
-        return few(stream, &all, many);
-    return ls_gpu_launch(stream, all.count * all.blocks, LS_GPU_THREADS, many ? four : one, all);
+    return ls_gpu_launch(stream, ls_gpu_blocks(rows, many ? 4 : 1), LS_GPU_THREADS,
+                         many ? four : one, *l);
 }
 
-int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second)
+int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, second, ls_gpu_lstm_few_forward, lstm_kernel<1>,
-                             lstm_kernel<4>);
+    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>);
 }
 
-int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm, const ls_gpu_lstm *second)
+int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, second, ls_gpu_lstm_few_backward, lstm_back_kernel<1>,
-                             lstm_back_kernel<4>);
+    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>);
 }
 
 int ls_gpu_load_lstm(void)
 {
-    const int error = ls_gpu_load_lstm_few();
-    return error ? error
-                 : ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>,
-                               lstm_back_kernel<4>);
+    return ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>, lstm_back_kernel<4>);
 }

@@ -11,7 +11,6 @@
 #include "common/kernel/cuda/images/gpu_layout.cu"
 #include "common/kernel/cuda/elements/gpu_losses.cu"
 #include "common/kernel/cuda/sequences/gpu_lstm.cu"
-#include "common/kernel/cuda/sequences/gpu_lstm_few.cu"
 #include "common/kernel/cuda/images/gpu_pools.cu"
 #include "common/kernel/cuda/images/gpu_residual.cu"
 

@@ -138,66 +138,8 @@ static void test_conv_sizes(void **state)
     }
 }
 
-/* y and dx of a convolution whose weights are packed, or not. */
-static void convolve(fixture *f, const ls_conv_shape *s, const float *w, const float *packed,
-                     float *y, float *dx)
-{
-    float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(s->rows * out_elements(s), 2);
-    const ls_conv_forward_args forward = {*s, x, w, NULL, y, LS_ACTIVATION_RELU, packed};
-    apply_conv_forward(f, f->cpu, &forward);
-    const ls_conv_backward_data_args data = {*s, dy, w, dx, packed};
-    apply_conv_backward_data(f, f->cpu, &data);
-    free(x), free(dy);
-}
-
-/* Several at once are what a transposition makes of each; a convolution that is given them has the
- * bits of one that is not, and reads no others. */
-static void test_pack_weights(void **state)
-{
-    fixture *f = *state;
-    static const ls_conv_shape shapes[] = {
-        {3, 3, 16, {9, 8, 9, 8, 3, 3, 1, 1, 1, 1}},
-        {6, 7, 5, {5, 4, 5, 4, 1, 1, 1, 1, 0, 0}},
-        {5, 40, 24, {5, 4, 3, 2, 3, 3, 2, 2, 1, 1}},
-        {2, 1, 3, {8, 8, 6, 6, 3, 3, 1, 1, 0, 0}},
-    };
-    enum { COUNT = sizeof shapes / sizeof *shapes };
-    ls_packed_weights items[COUNT];
-    float *packed[COUNT];
-    for (int i = 0; i < COUNT; i++) {
-        const ls_conv_shape *s = &shapes[i];
-        const int64_t taps = s->window.height * s->window.width;
-        const int64_t all = s->outputs * s->channels * taps;
-        items[i] =
-            (ls_packed_weights){s->outputs, s->channels, taps, randoms(all + i, 5) + i, NULL};
-        packed[i] = items[i].packed = aligned_alloc(256, ((size_t)all + 64) / 64 * 256);
-    }
-    apply_pack_weights(f, f->cpu, &(ls_pack_weights_args){items, COUNT});
-    for (int i = 0; i < COUNT; i++) {
-        const ls_conv_shape *s = &shapes[i];
-        const int64_t all = s->outputs * s->channels * items[i].taps;
-        const int64_t in = s->rows * in_elements(s), out = s->rows * out_elements(s);
-        float *want = randoms(all, 6), *w = (float *)items[i].weight - i;
-        float *y[2] = {randoms(out, 7), randoms(out, 7)}, *dx[2] = {randoms(in, 8), randoms(in, 8)};
-        apply_transpose(
-            f, f->cpu,
-            &(ls_transpose_args){s->outputs, s->channels, items[i].taps, items[i].weight, want});
-        same_bits("pack_weights", packed[i], want, (size_t)all * sizeof *want);
-        convolve(f, s, w + i, NULL, y[0], dx[0]);
-        for (int64_t k = 0; k < all; k++)
-            w[i + k] = NAN;
-        convolve(f, s, w + i, packed[i], y[1], dx[1]);
-        same_bits("y", y[0], y[1], (size_t)(out + 1) * sizeof **y);
-        same_bits("dx", dx[0], dx[1], (size_t)(in + 1) * sizeof **dx);
-        free(want), free(w), free(packed[i]);
-        for (int k = 0; k < 2; k++)
-            free(y[k]), free(dx[k]);
-    }
-    apply_pack_weights(f, f->cpu, &(ls_pack_weights_args){NULL, 0});
-}
-
 #define LAYER_BITS_TESTS                                                                           \
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
         cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
         cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes),                      \
-        cmocka_unit_test(test_pack_weights), cmocka_unit_test(test_conv_max_bits)
+        cmocka_unit_test(test_conv_max_bits)

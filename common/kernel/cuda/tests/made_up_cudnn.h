@@ -12,7 +12,6 @@ typedef struct made_up_control {
     int calls;        /**< convolutions that were computed */
     int only_counted; /**< no, they were not: only checked */
     void *stream;     /**< of the last of them */
-    int spoil;        /**< Winograd's: 1: wrong by 100; 2: a little, and not alike */
-    int refused;      /**< the layout that it does not take; -1: none */
+    int spoil;        /**< 1: wrong by 100; 2: a little, and not alike */
     int open;         /**< handles and descriptors that are not destroyed */
 } made_up_control;

@@ -61,7 +61,7 @@ static void refuses(fixture *f, const ls_conv_shape *s, int which, const char *e
 {
     const int open = made_up->open;
     conv_case c;
-    ls_status status = case_open(f, s, (ls_dnn_direction)which, &c);
+    ls_status status = case_open(f, s, (conv_direction)which, &c);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     if (!strstr(ls_status_text(status), expected))
         fail_msg("%s", ls_status_text(status));
@@ -89,7 +89,7 @@ static void test_ways(void **state)
         for (int which = 0; which < 3; which++) {
             const int calls = made_up->calls;
             conv_case c;
-            must(case_open(f, &conv_shapes[i], (ls_dnn_direction)which, &c));
+            must(case_open(f, &conv_shapes[i], (conv_direction)which, &c));
             const int way = ways[i] == 'f' ? 0 : ways[i] == 'd' ? 1 : 2;
             if (strcmp(way_of(&c), kernels[which][way]) != 0)
                 fail_msg("shape %d: %s, not %s", i, way_of(&c), kernels[which][way]);
@@ -103,65 +103,22 @@ static void test_ways(void **state)
     assert_non_null(strstr(library_of(f), ", cuDNN 9."));
 }
 
-/* Each way, with the bounds of the tests above; how many were taken. */
-static void test_each_way(void **state)
-{
-    static const int shapes[] = {1, 2, 3, 4, 8, 10, 11};
-    fixture *f = *state;
-    const ls_dnn_way *way;
-    for (int which = 0; which < LS_DNN_DIRECTIONS; which++)
-        for (size_t i = 0; (way = ls_dnn_way_at((ls_dnn_direction)which, i)) != NULL; i++) {
-            const int calls = made_up->calls;
-            cuda_of(f)->dnn_way[which] = way;
-            for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-                const ls_conv_shape *s = &conv_shapes[shapes[k]];
-                if (which == LS_DNN_FORWARD) {
-                    check_conv_forward(f, s, k & 1, LS_ACTIVATION_RELU);
-                    check_conv_forward(f, s, true, LS_ACTIVATION_NONE);
-                } else if (which == LS_DNN_WEIGHTS)
-                    check_conv_weights(f, s, k & 1);
-                else
-                    check_conv_data(f, s);
-            }
-            cuda_of(f)->dnn_way[which] = NULL;
-            assert_true(made_up->calls >= calls + 4);
-        }
-}
-
-/* What prints each way's time finds those that are wrong, and those whose bits differ. */
+/* What prints both ways' times finds what is wrong, and what has other bits each time. */
 static void test_measured_ways(void **state)
 {
     fixture *f = *state;
-    const int winograds = 2 + 1 + 2; /* forward, weights, data */
     for (int spoil = 0; spoil < 3; spoil++) {
         made_up->spoil = spoil;
         const int faulty = measure_ways(f, &conv_shapes[2], 1);
         made_up->spoil = 0;
-        assert_int_equal(faulty, spoil ? winograds : 0);
+        assert_int_equal(faulty, spoil ? DIRECTIONS : 0);
     }
     made_up->fail = "cudnnConvolutionBackwardData";
     made_up->failure = CUDNN_STATUS_BAD_PARAM;
     assert_int_equal(measure_ways(f, &conv_shapes[2], 1), 0);
     made_up->fail = NULL;
-    assert_true(usable(f, &conv_shapes[6], LS_DNN_DATA));
-    assert_false(usable(f, &conv_shapes[3], LS_DNN_WEIGHTS));
-    made_up->refused = CUDNN_TENSOR_NHWC;
-    assert_true(usable(f, &conv_shapes[6], LS_DNN_FORWARD));
-    made_up->refused = -1;
-}
-
-/* How many rows there are does not choose a way, and each class has one. */
-static void test_choice(void **state)
-{
-    (void)state;
-    for (int i = 1; i < CONV_SHAPES; i++)
-        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
-            ls_conv_shape s = conv_shapes[i];
-            const ls_dnn_way *way = ls_dnn_way_for((ls_dnn_direction)which, &s);
-            assert_non_null(way);
-            for (s.rows = 1; s.rows < 2000; s.rows *= 3)
-                assert_ptr_equal(ls_dnn_way_for((ls_dnn_direction)which, &s), way);
-        }
+    assert_true(usable(f, &conv_shapes[6], DATA));
+    assert_false(usable(f, &conv_shapes[3], WEIGHTS));
 }
 
 /* A bias in the middle of a buffer changes nothing, or bits would depend on where a variable
@@ -172,7 +129,7 @@ static void test_alignment(void **state)
     const ls_conv_shape *s = &conv_shapes[6];
     conv_case c;
     ls_op *op;
-    must(case_open(f, s, LS_DNN_FORWARD, &c));
+    must(case_open(f, s, FORWARD, &c));
     put(f, &c);
     float *y = randoms(c.count, 1), *bias = randoms(s->outputs + 1, 1);
     float *weight = randoms(s->outputs * filter_elements(s) + 1, 1);
@@ -202,9 +159,9 @@ static void test_own(void **state)
     fixture *f = *state;
     const int calls = made_up->calls;
     f->cpu->convolution = LS_CONVOLUTION_OWN;
-    for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+    for (int which = 0; which < DIRECTIONS; which++) {
         conv_case c;
-        must(case_open(f, &conv_shapes[6], (ls_dnn_direction)which, &c));
+        must(case_open(f, &conv_shapes[6], (conv_direction)which, &c));
         assert_non_null(strstr(way_of(&c), ".cublaslt"));
         put(f, &c);
         case_close(&c);
@@ -220,14 +177,14 @@ static void test_insist(void **state)
     const ls_conv_shape four = {2, 3, 16, {6, 9, 6, 8, 3, 4, 1, 1, 1, 1}};
     conv_case c;
     f->cpu->convolution = LS_CONVOLUTION_CUDNN;
-    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c)); /* the library is open */
+    must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
     case_close(&c);
     for (int which = 0; which < 3; which++) {
         refuses(f, &conv_shapes[3], which,
                 "cuDNN: 6x9x3 to 3x5x16: it has no convolution for this, since it pads both sides "
                 "alike; --convolution auto or own works");
         refuses(f, &four, which, "since the algorithm that it is asked for does not take it");
-        must(case_open(f, &conv_shapes[0], (ls_dnn_direction)which, &c));
+        must(case_open(f, &conv_shapes[0], (conv_direction)which, &c));
         put(f, &c);
         case_close(&c);
     }
@@ -244,7 +201,7 @@ static void test_tf32(void **state)
     conv_case c[2];
     for (int math = 0; math < 2; math++) {
         f->cpu->math = math ? LS_MATH_TF32 : LS_MATH_FLOAT32;
-        must(case_open(f, s, LS_DNN_FORWARD, &c[math]));
+        must(case_open(f, s, FORWARD, &c[math]));
         put(f, &c[math]);
     }
     assert_true(memcmp(c[0].out, c[1].out, (size_t)c[0].count * sizeof *c[0].out) != 0);
@@ -264,7 +221,7 @@ static void test_missing(void **state)
     f->cpu->convolution = LS_CONVOLUTION_AUTO;
     for (int which = 0; which < 3; which++) {
         conv_case c;
-        must(case_open(f, &conv_shapes[6], (ls_dnn_direction)which, &c));
+        must(case_open(f, &conv_shapes[6], (conv_direction)which, &c));
         assert_non_null(strstr(way_of(&c), ".cublaslt"));
         put(f, &c);
         case_close(&c);
@@ -304,7 +261,7 @@ static void test_failures(void **state)
         {"cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"}};
     fixture *f = *state;
     conv_case c;
-    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c)); /* the library is open */
+    must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
     for (int which = 0; which < 3; which++)
         for (int i = 0; i < 11 && functions[which][i]; i++) {
             made_up->fail = functions[which][i];
@@ -337,9 +294,7 @@ int main(void)
         CONV_TEST(test_conv_backward_weights),
         CONV_TEST(test_conv_backward_data),
         CONV_TEST(test_ways),
-        CONV_TEST(test_each_way),
         CONV_TEST(test_measured_ways),
-        CONV_TEST(test_choice),
         CONV_TEST(test_alignment),
         CONV_TEST(test_own),
         CONV_TEST(test_insist),

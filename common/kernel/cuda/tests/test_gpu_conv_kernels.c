@@ -3,7 +3,7 @@
  * Convolutions of gpu:0 by cuDNN where it takes the shape: the tests of test_layer_kernels.c with
  * the bounds there, the same bits each time and from a CUDA graph, TF32 only where asked for. What
  * only a GPU can say is printed: which way each shape went, and of the shapes of cnn, cifar10 and
- * resnet:20 each way's time, distance and bits (conv_ways.h); a way that is wrong, or has no fixed
+ * resnet:20 both ways' times, distance and bits (conv_ways.h); one that is wrong, or has no fixed
  * order, fails, and so does a plain shape of which cuDNN has nothing where it is insisted on. The
  * own way is in test_gpu_layer_kernels. Skipped where there is no GPU, or no cuDNN. Not yet run on
  * one.
@@ -40,9 +40,9 @@ static void test_ways(void **state)
 {
     fixture *f = *state;
     for (int i = 1; i < CONV_SHAPES; i++)
-        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+        for (int which = 0; which < DIRECTIONS; which++) {
             conv_case c;
-            must(case_open(f, &conv_shapes[i], (ls_dnn_direction)which, &c));
+            must(case_open(f, &conv_shapes[i], (conv_direction)which, &c));
             print_message("shape %d: %s\n", i, way_of(&c));
             case_close(&c);
         }
@@ -52,8 +52,8 @@ static void test_ways(void **state)
 static void test_usable(void **state)
 {
     int none = 0;
-    for (int which = 0; which < LS_DNN_DIRECTIONS; which++)
-        none += !usable(*state, &conv_shapes[6], (ls_dnn_direction)which);
+    for (int which = 0; which < DIRECTIONS; which++)
+        none += !usable(*state, &conv_shapes[6], (conv_direction)which);
     assert_int_equal(none, 0);
 }
 
@@ -120,9 +120,9 @@ static void test_same_bits(void **state)
     };
     fixture *f = *state;
     for (int i = 0; i < 3; i++)
-        for (int which = 0; which < LS_DNN_DIRECTIONS; which++) {
+        for (int which = 0; which < DIRECTIONS; which++) {
             conv_case c;
-            must(case_open(f, &cifar[i], (ls_dnn_direction)which, &c));
+            must(case_open(f, &cifar[i], (conv_direction)which, &c));
             put(f, &c);
             float *first = randoms(c.count, 9);
             memcpy(first, c.out, (size_t)c.count * sizeof *first);
@@ -143,9 +143,9 @@ static void test_tf32(void **state)
     fixture *f = *state;
     const ls_conv_shape *s = &conv_shapes[6];
     conv_case exact, rounded;
-    must(case_open(f, s, LS_DNN_FORWARD, &exact));
+    must(case_open(f, s, FORWARD, &exact));
     cuda_of(f)->base.math = LS_MATH_TF32;
-    must(case_open(f, s, LS_DNN_FORWARD, &rounded));
+    must(case_open(f, s, FORWARD, &rounded));
     put(f, &exact);
     put(f, &rounded);
     compare("tf32", rounded.out, exact.out, NULL, 0x1p-10 * (double)filter_elements(s),
@@ -164,7 +164,7 @@ static bool dnn_here(void)
     fixture *f;
     setup((void **)&f);
     conv_case c;
-    must(case_open(f, &conv_shapes[6], LS_DNN_FORWARD, &c));
+    must(case_open(f, &conv_shapes[6], FORWARD, &c));
     case_close(&c);
     const ls_kernels *inner = staging_of(f->cpu)->inner;
     const bool here = strstr(inner->table->library(inner), ", cuDNN ") != NULL;

@@ -189,22 +189,6 @@ static void test_halves(void **state)
     ls_status_free(status);
 }
 
-/* Both of a pair are of one shape. */
-static void test_unlike_pair(void **state)
-{
-    fixture *f = *state;
-    float d[64] = {0};
-    ls_lstm_pair_forward_args args;
-    ls_op *op = NULL;
-    for (int i = 0; i < 2; i++)
-        args.of[i] = (ls_lstm_forward_args){{1, 2, 3, 1, i}, d, d, d, d, d, d};
-    ls_status status = f->cpu->table->lstm_pair_forward(f->cpu, &args, &op);
-    assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "one shape"));
-    assert_null(op);
-    ls_status_free(status);
-}
-
 /* What kernel_staging.h makes of joint operations, which the cpu table has not. */
 static void test_staged(void **state)
 {
@@ -215,7 +199,6 @@ static void test_staged(void **state)
     f->cpu = staging_open(inner, queue);
     test_dense_backward(state);
     test_gather_batch(state);
-    test_lstm_pair_backward(state);
     free(f->cpu);
     f->cpu = inner;
     ls_queue_close(queue);
@@ -252,12 +235,17 @@ static void test_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),         cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_unlike_pair),    cmocka_unit_test(test_staged),
-        cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
-        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_flips),          cmocka_unit_test(test_more_losses),
-        cmocka_unit_test(test_step),           cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_softmax_bits),
+        cmocka_unit_test(test_squared_error_bits),
+        cmocka_unit_test(test_optimizer_bits),
+        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_flips),
+        cmocka_unit_test(test_more_losses),
+        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);

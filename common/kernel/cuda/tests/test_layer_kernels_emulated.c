@@ -35,103 +35,44 @@ static void test_logistic_fault(void **state)
     }
 }
 
-/* ---- The recurrence of few states, and of many ----------------------------------------------- */
-
-/* A shape whose H states lie among `width`; those beyond are zeros. */
-typedef struct recurrence {
-    ls_lstm_shape shape;
-    int64_t width;
-    float *y, *gates, *previous; /* y; then the gates' gradients; the states before */
-} recurrence;
-
-/* `count` lines of `parts` times H values, as parts of `width`. */
-static float *widen(const recurrence *r, int64_t count, int64_t parts, uint32_t seed)
+/* What a sample's recurrence leaves depends on neither the others nor how many share a block. */
+static void test_samples_apart(void **state)
 {
-    const int64_t H = r->shape.hidden;
-    float *values = randoms(count * parts * H, seed);
-    float *wide = calloc((size_t)(count * parts * r->width) + 1, sizeof *wide);
-    for (int64_t i = 0; i < count * parts; i++)
-        memcpy(wide + i * r->width, values + i * H, (size_t)H * sizeof *wide);
-    free(values);
-    return wide;
-}
-
-/* The weights: a line for each element of each gate. */
-static float *widen_weights(const recurrence *r)
-{
-    const int64_t H = r->shape.hidden, P = r->width;
-    float *values = randoms(4 * H * H, 3), *wide = calloc((size_t)(4 * P * P), sizeof *wide);
-    for (int64_t k = 0; k < 4 * H; k++)
-        for (int64_t j = 0; j < H; j++)
-            wide[(k / H * P + k % H) * P + j] = values[k * H + j] / sqrtf((float)H);
-    free(values);
-    return wide;
-}
-
-static void run_recurrence(recurrence *r)
-{
-    const int64_t P = r->width, T = r->shape.steps, N = r->shape.rows * T;
-    const int64_t ends = r->shape.last ? r->shape.rows : N;
-    float *weight = widen_weights(r), *bias = widen(r, 1, 4, 4), *dy = widen(r, ends, 1, 5);
-    float *packed = calloc((size_t)(4 * P * P), sizeof *packed), *cells = widen(r, N, 1, 6);
-    float *partial = widen(r, r->shape.rows, 4, 7);
-    r->gates = widen(r, N, 4, 8), r->previous = widen(r, N, 1, 9), r->y = widen(r, ends, 1, 10);
-    for (int64_t i = 0; i < 4 * P * P; i++)
-        packed[i % P * 4 * P + i / P] = weight[i];
-    ls_gpu_lstm l = {.shape = r->shape,
-                     .weight = weight,
-                     .packed = packed,
-                     .partial = partial,
-                     .bias = bias,
-                     .gates = r->gates,
-                     .cells = cells,
-                     .previous = r->previous,
-                     .y = r->y,
-                     .dy = dy};
-    l.shape.hidden = P;
-    assert_int_equal(ls_gpu_lstm_forward(NULL, &l, NULL), 0);
-    assert_int_equal(ls_gpu_lstm_backward(NULL, &l, NULL), 0);
-    free(weight), free(bias), free(dy), free(packed), free(cells), free(partial);
-}
-
-/* The first `lines` lines of both. */
-static void same_lines(const char *name, const recurrence *a, const float *got, const recurrence *b,
-                       const float *want, int64_t lines)
-{
-    const size_t bytes = (size_t)a->shape.hidden * sizeof *got;
-    for (int64_t i = 0; i < lines; i++)
-        same_bits(name, got + i * a->width, want + i * b->width, bytes);
-}
-
-static void same_recurrences(recurrence *a, recurrence *b, int64_t rows)
-{
-    const int64_t T = a->shape.steps;
-    run_recurrence(a);
-    run_recurrence(b);
-    same_lines("y", a, a->y, b, b->y, rows * (a->shape.last ? 1 : T));
-    same_lines("gates", a, a->gates, b, b->gates, rows * T * 4);
-    same_lines("previous", a, a->previous, b, b->previous, rows * T);
-    free(a->y), free(a->gates), free(a->previous), free(b->y), free(b->gates), free(b->previous);
-}
-
-/* Kernels of their own, the same bits; nor do a sample's depend on how many there are. */
-static void test_few_states(void **state)
-{
-    static const int64_t hidden[] = {1, 20, LS_GPU_LSTM_FEW};
+    enum { STEPS = 4, STATES = 5, OF_SAMPLE = STEPS * STATES };
+    static const int64_t rows[] = {3, 513};
+    float *y[2], *gates[2], *weight = randoms(4 * STATES * STATES, 1),
+                            *bias = randoms(4 * STATES, 2);
     (void)state;
-    for (int i = 0; i < 3; i++) {
-        const ls_lstm_shape few = {3, 4, 1, hidden[i], i & 1}, many = {513, 4, 1, hidden[i], i & 1};
-        recurrence a = {few, hidden[i], NULL, NULL, NULL}, b = {few, 80, NULL, NULL, NULL};
-        recurrence c = {many, hidden[i], NULL, NULL, NULL}, d = {many, 80, NULL, NULL, NULL};
-        same_recurrences(&a, &b, few.rows);
-        same_recurrences(&c, &d, many.rows);
-        same_recurrences(&a, &c, few.rows);
+    for (int i = 0; i < 2; i++) {
+        const int64_t N = rows[i] * OF_SAMPLE;
+        float *cells = randoms(N, 3), *previous = randoms(N, 4), *dy = randoms(N, 5);
+        float *packed = randoms(4 * STATES * STATES, 6),
+              *partial = randoms(4 * rows[i] * STATES, 7);
+        y[i] = randoms(N, 8), gates[i] = randoms(4 * N, 9);
+        const ls_gpu_lstm l = {.shape = {rows[i], STEPS, 1, STATES, false},
+                               .weight = weight,
+                               .packed = packed,
+                               .partial = partial,
+                               .bias = bias,
+                               .gates = gates[i],
+                               .cells = cells,
+                               .previous = previous,
+                               .y = y[i],
+                               .dy = dy};
+        assert_int_equal(ls_gpu_lstm_forward(NULL, &l), 0);
+        assert_int_equal(ls_gpu_lstm_backward(NULL, &l), 0);
+        free(cells), free(previous), free(dy), free(packed), free(partial);
     }
+    same_bits("y", y[0], y[1], (size_t)rows[0] * OF_SAMPLE * sizeof **y);
+    same_bits("gates", gates[0], gates[1], 4 * (size_t)rows[0] * OF_SAMPLE * sizeof **y);
+    for (int i = 0; i < 2; i++)
+        free(y[i]), free(gates[i]);
+    free(weight), free(bias);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {LAYER_BITS_TESTS, cmocka_unit_test(test_logistic_fault),
-                                       cmocka_unit_test(test_few_states)};
+                                       cmocka_unit_test(test_samples_apart)};
     return run_layer_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

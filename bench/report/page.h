@@ -21,13 +21,17 @@ typedef struct ls_page {
 void ls_page_write(FILE *stream, const ls_page *page);
 void ls_page_markdown(FILE *stream, const ls_page *page);
 
-/** The table of rows, each of which opens. */
-void ls_page_rows(FILE *stream, const ls_page *page);
+/** A figure's data. */
+void ls_page_csv(FILE *stream, const json_t *figure);
+
+/** BibTeX of the report, and the plan (YAML) that makes its rows again: report_plan.c. */
+void ls_page_bibliography(FILE *stream, const ls_page *page);
+void ls_page_plan(FILE *stream, const ls_page *page);
 
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];
 
-/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows, name}]}: the fastest
+/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows}]}: the fastest
  *  of the largest comparable set of cases, and the others, by their rates; NULL where no row has a
  *  time. */
 json_t *ls_finding(const json_t *rows, const char *against);
@@ -36,11 +40,7 @@ json_t *ls_finding(const json_t *rows, const char *against);
 json_t *ls_ratios(const json_t *rows, const char *key);
 
 /** The row that stands for such a case, and its rate; see ls_report_median. */
-const json_t *ls_case_row(const json_t *one, ls_rate *rate);
-
-/** BibTeX of the report, and the plan (YAML) that makes its rows again: report_plan.c. */
-void ls_page_bibliography(FILE *stream, const ls_page *page);
-void ls_page_plan(FILE *stream, const ls_page *page);
+const json_t *ls_case_row(const json_t *one, ls_interval *rate);
 
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

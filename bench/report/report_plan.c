@@ -116,7 +116,7 @@ static json_t *cases_of(const json_t *rows, size_t *others)
     {
         char *line = NULL;
         const bool ours = json_object_get(row, "case") && !ls_report_is_peer(row);
-        FILE *stream = ours && ls_report_is_ok(row) ? open_memstream(&line, &size) : NULL;
+        FILE *stream = ours && ls_report_is_ok(row, NULL) ? open_memstream(&line, &size) : NULL;
         const bool known = stream && put_case(stream, row);
         if (stream && fclose(stream) == 0 && known)
             json_object_set(cases, line, row);

@@ -293,7 +293,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
     }
 }
 
-static char *add_name(const json_t *row, const json_t *differences, bool own_only, char *out)
+char *ls_report_variant(const json_t *row, const json_t *differences, bool own_only, char *out)
 {
     const char *strategy = ls_report_strategy(row);
     const json_t *names = json_object_get(differences, strategy);
@@ -304,16 +304,11 @@ static char *add_name(const json_t *row, const json_t *differences, bool own_onl
     return out;
 }
 
-char *ls_report_variant(const json_t *row, const json_t *differences, char *out)
-{
-    return add_name(row, differences, true, out);
-}
-
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out)
 {
     char value[128];
-    add_name(row, differences, false, out);
+    ls_report_variant(row, differences, false, out);
     if (devices)
         ls_text_add(out, LS_LABEL_SIZE, " on %g", ls_report_devices(row));
     if (against)

@@ -62,13 +62,12 @@ bool ls_report_is_ok(const json_t *row, const void *unused);
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against);
 
 /** "ps async staleness=2": the strategy with what differs, but for general options that are as in
- *  most rows; then " on 2", where `devices`; then ", VALUE" of `against`, unless that is NULL.
- * `out` has LS_LABEL_SIZE. */
+ *  most rows, or all of these (`own_only`). `out` has LS_LABEL_SIZE. */
+char *ls_report_variant(const json_t *row, const json_t *differences, bool own_only, char *out);
+
+/** The same; then " on 2", where `devices`; then ", VALUE" of `against`, unless that is NULL. */
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out);
-
-/** The same of the strategy's own options alone. */
-char *ls_report_variant(const json_t *row, const json_t *differences, char *out);
 
 /** Appends the row to the list of this name in {name: [rows]}. */
 void ls_report_collect(json_t *lists, const char *name, json_t *row);

@@ -4,6 +4,7 @@
  * stand where lines end, pushed apart. Text of rows comes in single quotes, where gnuplot knows no
  * escape but its own quote, doubled, and without line ends; terminals are told not to read markup.
  */
+#include "bench/output/table_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/draw_look.h"
@@ -169,9 +170,9 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
         now.first = ls_text_line(now.name, NAME_WIDTH);
         now.half = now.name[now.first] ? LINE : 0.5 * LINE;
         now.place = place_of(ls_figure_at(last, 1), y);
-        const double rest = (double)ls_text_length(now.name + now.first);
+        const double rest = ls_text_width(now.name + now.first);
         *longest = fmax(*longest, fmin(rest, NAME_WIDTH));
-        *longest = fmax(*longest, (double)ls_text_length(now.name) - rest);
+        *longest = fmax(*longest, ls_text_width(now.name) - rest);
         if (last && count < MARKS)
             marks[count++] = now;
     }
@@ -250,9 +251,9 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
 {
     static const char *const terminals[] = {
         "svg size %.0f,%.0f font 'sans-serif,12'",
-        "pngcairo size %.0f,%.0f font 'Arial,12' fontscale 1.5 lw 2 ps 2",
+        "pngcairo size %.0f,%.0f font 'Arial,12' fontscale 1.5 lw 2 ps 4",
         /* a column of print; gnuplot's points are 1.2 of print's */
-        "pdfcairo size %.4fcm,%.4fcm font 'Arial,12' fontscale 0.43 lw 0.7 ps 0.6",
+        "pdfcairo size %.4fcm,%.4fcm font 'Arial,12' fontscale 0.43 lw 0.7 ps 1.1",
     };
     static const char *const endings[] = {"svg", "png", "pdf"};
     static const double scales[] = {1, 2, 8.6 / WIDTH};
@@ -352,34 +353,6 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
 
 /* ---- Bars and ranges ------------------------------------------------------------------------ */
 
-/* What the colours or marks mean, on as many lines as that takes, above a graph that begins at
- * `top`; returns how many. NULL: only that. */
-static int print_legend(FILE *stream, const json_t *figure, bool ranges, const frame *of)
-{
-    const json_t *all = json_object_get(figure, "series");
-    const int first = ls_look_of(json_array_get(json_object_get(figure, "looks"), 0)).marker;
-    int lines = 1;
-    double x = 9;
-    for (size_t s = 0; s < json_array_size(all); s++) {
-        const json_t *one = json_array_get(all, s);
-        const json_int_t style = json_integer_value(json_object_get(one, "style"));
-        const double width = 26 + 6.6 * (double)strlen(ls_text_of(one, "name"));
-        lines += x + width > WIDTH;
-        x = x + width > WIDTH ? 9 : x;
-        if (stream)
-            quote(stream, "set label ", ls_text_of(one, "name"), 24,
-                  " at screen %.4f,%.4f left offset 0.8,-0.3 font ',11' tc rgb '#222222' point "
-                  "pt %d ps 1 lc rgb '%s'\n",
-                  (x + 6) / WIDTH, 1 - (of->room - 8.0 + 16 * lines) / of->height,
-                  !ranges ? 5
-                  : style ? 1
-                          : first,
-                  ranges ? "#4d4d4d" : part_colours[style % 6]);
-        x += width;
-    }
-    return lines;
-}
-
 static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
 {
     const bool ranges = strcmp(ls_text_of(figure, "kind"), "ranges") == 0;
@@ -392,12 +365,15 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
     const double scale = ls_scale_of(figure, x_y[1].high, &unit), right = 0.96;
     const double high = x_y[1].high > 0 ? x_y[1].high * 1.04 * scale : 1;
     double longest = 4;
-    const int lines = print_legend(NULL, figure, ranges, NULL);
-    const frame out = print_frame(stream, figure, kind, 14 + 16 * lines, BAR * (int)bars, unit);
-    print_legend(stream, figure, ranges, &out);
+    const int lines = (int)(json_array_size(all) + 2) / 3; /* of the legend */
+    const frame out = print_frame(stream, figure, kind, 8 + 16 * lines, BAR * (int)bars, unit);
+    fprintf(stream,
+            "set key on at screen 0.015,%.4f left top vertical maxrows %d Left reverse samplen 1 "
+            "font ',11' textcolor rgb '#222222'\n",
+            1 - (out.room - 2.0) / out.height, lines);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
-        longest = fmax(longest, fmin((double)ls_text_length(name), CASE_WIDTH));
+        longest = fmax(longest, fmin(ls_text_width(name), CASE_WIDTH));
         quote(stream, i ? ", " : "set ytics (", name, CASE_WIDTH, " %zu", i);
     }
     const double left = room_for(longest) - 0.043;
@@ -411,19 +387,20 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
         print_points(stream, figure, s, scale);
     fputs("plot NaN notitle", stream);
     for (size_t s = 0; s < json_array_size(all); s++) {
-        const json_t *style = json_object_get(json_array_get(all, s), "style");
+        const json_t *one = json_array_get(all, s);
         if (!ranges)
             fprintf(stream,
-                    ", $s%zu using (($3+$4)/2):1:3:4:($1-0.4):($1+0.4) with boxxyerror fc rgb '%s' "
-                    "notitle",
-                    s, part_colours[json_integer_value(style) % 6]);
+                    ", $s%zu using (($3+$4)/2):1:3:4:($1-0.4):($1+0.4) with boxxyerror fc rgb '%s'",
+                    s, part_colours[json_integer_value(json_object_get(one, "style")) % 6]);
         else
-            fprintf(
-                stream,
-                s ? ", $s%zu using 2:1:6 with points pt 1 ps 0.9 lw 1 lc rgb variable notitle"
-                  : ", $s%zu using 2:1:3:4:6 with xerrorbars pt 0 lw 2 lc rgb variable notitle"
-                    ", $s0 using 2:1:5:6 with points pt variable ps 0.9 lc rgb variable notitle",
-                s);
+            fprintf(stream,
+                    s ? ", $s%zu using 2:1:6 with points pt 1 ps 0.9 lw 1 lc rgb variable notitle"
+                        ", NaN with points pt 1 ps 0.9 lw 1 lc rgb '#4d4d4d'"
+                      : ", $s%zu using 2:1:3:4:6 with xerrorbars pt 0 lw 2 lc rgb variable notitle"
+                        ", $s0 using 2:1:5:6 with points pt variable ps 0.9 lc rgb variable notitle"
+                        ", NaN with lines lw 2 lc rgb '#4d4d4d'",
+                    s);
+        quote(stream, " title ", ls_text_of(one, "name"), 24, "%s", "");
     }
     fputs("\n", stream);
 }

@@ -24,6 +24,14 @@ const ls_row_parts ls_parts_of_memory = {
     "bytes",
 };
 
+static const ls_row_parts range_of_step = {
+    "", "time.step_ms", {"median, p10 to p90", "p99"}, {"median", "p99", "p10", "p90"}, ""};
+static const ls_row_parts range_of_layer = {"",
+                                            "micro",
+                                            {"time, p10 to p90", "roof"},
+                                            {"time_us", "roof_us", "time_p10_us", "time_p90_us"},
+                                            ""};
+
 typedef struct case_kind {
     ls_figure_kind text;
     const char *title; /* of the case that weighs most, and its figure */
@@ -31,9 +39,7 @@ typedef struct case_kind {
     const char *shown; /* that figure's unit */
     /* How much a row weighs for the title, and that figure. */
     double (*weigh)(const json_t *row, double *figure);
-    const ls_row_parts *parts; /* stacked; NULL: a range */
-    const char *marks[3];      /* of a range: names of the marks */
-    const char *paths[4];      /* the first mark, low, high, the second mark */
+    const ls_row_parts *parts; /* stacked; of a range the first mark, the second, low, high */
     const char *name;          /* path of what a case is called; NULL: by its options */
     double scale;              /* divides the values */
 } case_kind;
@@ -107,8 +113,7 @@ static const case_kind kinds[] = {
      .title = "%s: one step in 100 takes %s the median",
      .shown = "times",
      .weigh = weigh_tail,
-     .marks = {"median, p10 to p90", "p99"},
-     .paths = {"time.step_ms.median", "time.step_ms.p10", "time.step_ms.p90", "time.step_ms.p99"},
+     .parts = &range_of_step,
      .scale = 1},
     {.text = {"roofs", "ranges", "ms of a pass", "", "ms",
               "A mark is the median time of a layer's pass, its bar from the 10th to the 90th "
@@ -119,19 +124,23 @@ static const case_kind kinds[] = {
      .alone = "%s takes %s its roof",
      .shown = "times",
      .weigh = weigh_layer,
-     .marks = {"time, p10 to p90", "roof"},
-     .paths = {"micro.time_us", "micro.time_p10_us", "micro.time_p90_us", "micro.roof_us"},
+     .parts = &range_of_layer,
      .name = "micro.shape",
      .scale = 1000},
 };
+
+static bool is_range(const case_kind *kind)
+{
+    return strcmp(kind->text.kind, "ranges") == 0;
+}
 
 static bool fits(const json_t *row, const void *of)
 {
     const case_kind *kind = of;
     bool all = true;
-    for (size_t i = 0; !kind->parts && i < 4; i++)
-        all = all && ls_report_number(row, kind->paths[i], -1) >= 0;
-    return all && (!kind->parts || ls_part_value(row, kind->parts, 0, -1) >= 0);
+    for (size_t p = 0; p < (is_range(kind) ? 4 : 1); p++)
+        all = all && ls_part_value(row, kind->parts, p, -1) >= 0;
+    return all;
 }
 
 typedef struct named_row {
@@ -175,11 +184,9 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
         qsort(cases, count, sizeof *cases, by_place);
     for (size_t i = 0; i < count; i++)
         json_object_set(out, cases[i].name, (json_t *)(size_t)cases[i].row);
-    ls_figure_repeats(figures, kind->text.name, repeats);
-    if (dropped > 0)
-        ls_figure_leave(figures, kind->text.name,
-                        "%zu rows beyond the %d bars of a picture; --where chooses", dropped,
-                        LS_CATEGORIES_MOST);
+    ls_figure_leave(figures, kind->text.name, repeats, "rows of cases whose median row is shown");
+    ls_figure_leave(figures, kind->text.name, dropped,
+                    "rows beyond the %d bars of a picture (--where chooses)", LS_CATEGORIES_MOST);
     json_decref(differences);
     json_decref(found);
     return out;
@@ -192,17 +199,16 @@ static void add_bar(json_t *figure, const case_kind *kind, const char *label, co
     const json_t *series = json_object_get(figure, "series");
     json_t *names = json_object_get(figure, "categories");
     const double place = (double)json_array_size(names);
-    double sum = 0, values[4] = {0};
-    for (size_t p = 0; kind->parts && kind->parts->shown[p]; p++) {
-        const double value = ls_part_value(row, kind->parts, p, 0) / kind->scale;
-        ls_figure_point(json_array_get(series, p), place, value, sum, sum + value);
-        sum += value;
+    double sum = 0, values[8];
+    for (size_t p = 0; kind->parts->of[p]; p++)
+        values[p] = ls_part_value(row, kind->parts, p, 0) / kind->scale;
+    for (size_t p = 0; !is_range(kind) && kind->parts->shown[p]; p++) {
+        ls_figure_point(json_array_get(series, p), place, values[p], sum, sum + values[p]);
+        sum += values[p];
     }
-    for (size_t i = 0; !kind->parts && i < 4; i++)
-        values[i] = ls_report_number(row, kind->paths[i], 0) / kind->scale;
-    if (!kind->parts) {
-        ls_figure_point(json_array_get(series, 0), place, values[0], values[1], values[2]);
-        ls_figure_point(json_array_get(series, 1), place, values[3], values[3], values[3]);
+    if (is_range(kind)) {
+        ls_figure_point(json_array_get(series, 0), place, values[0], values[2], values[3]);
+        ls_figure_point(json_array_get(series, 1), place, values[1], values[1], values[1]);
     }
     json_array_append_new(names, json_string(label));
     json_array_append_new(json_object_get(figure, "looks"),
@@ -222,19 +228,18 @@ static void drop_zeros(json_t *series)
     }
 }
 
-static void make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
+static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
 {
     const case_kind *kind = text->of;
     json_t *cases = cases_of(figures, kind, rows), *row;
     json_t *figure = ls_figure_add(figures, text, rows);
-    const char *const *shown = kind->parts ? kind->parts->shown : kind->marks;
     const char *label, *best = "";
     double most = -1, told = 0, low = INFINITY, high = 0;
     char about[96], value[48];
     json_object_set_new(figure, "categories", json_array());
     json_object_set_new(figure, "looks", json_array());
-    for (size_t p = 0; shown[p]; p++)
-        ls_figure_series(figure, shown[p], (int)p, 0);
+    for (size_t p = 0; kind->parts->shown[p]; p++)
+        ls_figure_series(figure, kind->parts->shown[p], (int)p, 0);
     json_object_foreach(cases, label, row)
     {
         double now;
@@ -246,7 +251,7 @@ static void make(ls_figures *figures, const ls_figure_kind *text, const json_t *
         told = weight > most ? now : told;
         most = fmax(most, weight);
     }
-    if (kind->parts)
+    if (!is_range(kind))
         drop_zeros(json_object_get(figure, "series"));
     const bool differs = high > 1.005 * low; /* what all have is no one's */
     snprintf(about, sizeof about, "a bar a case, %s", text->x);
@@ -256,6 +261,7 @@ static void make(ls_figures *figures, const ls_figure_kind *text, const json_t *
                                  ls_figure_value(told, kind->shown, value)),
                     about);
     json_decref(cases);
+    return true;
 }
 
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows)
@@ -264,7 +270,7 @@ void ls_figures_of_cases(ls_figures *figures, const json_t *rows)
         ls_figure_kind text = kinds[k].text;
         text.of = &kinds[k];
         text.holds = fits;
-        text.without = kinds[k].parts ? kinds[k].parts->root : kinds[k].paths[0];
+        text.without = kinds[k].name ? kinds[k].name : kinds[k].parts->root;
         text.make = make;
         ls_figures_make(figures, &text, rows);
     }

@@ -222,19 +222,9 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
         repeats += json_array_size(same) - 1; /* places of two rows do not meet */
         add_points(ls_report_median(same, NULL), kind, series);
     }
-    ls_figure_repeats(figures, kind->name, repeats);
+    ls_figure_leave(figures, kind->name, repeats, "rows of cases whose median row is shown");
     json_decref(cases);
     json_decref(differences);
-}
-
-/* A line of what the points are to be. */
-static void add_formula(json_t *figure, const line_kind *kind, const json_t *rows)
-{
-    json_t *series = ls_figure_series(figure, "formula", LS_STYLE_IDEAL, 0);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
-        ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);
-    }
 }
 
 /* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
@@ -261,12 +251,9 @@ static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, dou
             json_object_set_new(one, "shown",
                                 json_sprintf("%s (at %g)", ls_text_of(one, "name"), at));
     }
-    if (alone > 0)
-        ls_figure_leave(figures, name, "%zu series of one place; wanted: %s", alone, kind->want);
-    if (many > 0)
-        ls_figure_leave(figures, name,
-                        "%zu series beyond the %d that a picture holds; --where chooses", many,
-                        LS_SERIES_MOST);
+    ls_figure_leave(figures, name, alone, "series of one place (wanted: %s)", kind->want);
+    ls_figure_leave(figures, name, many,
+                    "series beyond the %d that a picture holds (--where chooses)", LS_SERIES_MOST);
 }
 
 /* ---- What was found ------------------------------------------------------------------------- */
@@ -353,10 +340,13 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
         return json_sprintf("%s by %s", kind->y, kind->x);
     for (const told *one = series; one < series + count; one++) {
         const bool there = fabs(one->key[1] - best->key[1]) <= 0;
+        char text[48], text_of_best[48];
         others += one != best && one->point;
         if (one == best || !one->point || one->key[0] < best->key[0])
             continue;
-        if (there && one->best >= best->worst) {
+        ls_figure_value(ls_figure_at(one->point, 1), kind->unit, text);
+        ls_figure_value(ls_figure_at(best->point, 1), kind->unit, text_of_best);
+        if (there && (one->best >= best->worst || strcmp(text, text_of_best) == 0)) {
             same++;
             equal += fabs(one->key[2] - best->key[2]) <= 1e-3 * fabs(best->key[2]);
             like = one;
@@ -378,19 +368,24 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
     return both;
 }
 
-/* A line of what loses nothing: as far as the others come near. */
+/* A line of what the points are to be: by formula, or, as far as the others come near, of what
+ * loses nothing. */
 static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows, double highest)
 {
-    const double rate = strcmp(kind->unit, "times") == 0 ? 1 : ls_report_rate_alone(rows);
-    json_t *points = ls_figure_points(figure),
-           *ideal = ls_figure_series(figure, "ideal", LS_STYLE_IDEAL, 0);
-    for (size_t p = 0; p < json_array_size(points); p++) {
-        const double x = ls_figure_at(json_array_get(points, p), 0);
-        const double y = kind->flags & FLAT ? 1 : rate * x;
-        if (y > 0 && (kind->flags & FLAT || y <= 1.5 * highest))
+    const bool times = strcmp(kind->unit, "times") == 0, flat = kind->flags & FLAT;
+    const double rate = times ? 1 : ls_report_rate_alone(rows);
+    json_t *all = json_object_get(figure, "series"), *points = ls_figure_points(figure);
+    json_t *ideal =
+        ls_figure_series(figure, kind->formula ? "formula" : "ideal", LS_STYLE_IDEAL, 0);
+    for (size_t i = 0; kind->formula && i < json_array_size(rows); i++) {
+        const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
+        ls_figure_point(ideal, place_of(json_array_get(rows, i), kind->at), y, y, y);
+    }
+    for (size_t p = 0; !kind->formula && p < json_array_size(points); p++) {
+        const double x = ls_figure_at(json_array_get(points, p), 0), y = flat ? 1 : rate * x;
+        if (y > 0 && (flat || y <= 1.5 * highest))
             ls_figure_point(ideal, x, y, y, y);
     }
-    json_t *all = json_object_get(figure, "series");
     if (ls_figure_merge(ideal) < 2)
         json_array_remove(all, json_array_size(all) - 1);
     json_decref(points);
@@ -418,19 +413,17 @@ static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, c
     append_text(figure, "foot", ", bars: ci95 of a row or range of several");
 }
 
-static void make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
+static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
 {
     const line_kind *kind = text->of;
-    size_t longest = 0, bars = 0;
+    size_t longest = 0, bars = 0, count = json_array_size(rows);
     double highest = 0, farthest = 0;
     json_t *figure = ls_figure_add(figures, text, rows);
     add_series(figures, figure, kind, rows);
-    if (kind->formula)
-        add_formula(figure, kind, rows);
     json_t *all = json_object_get(figure, "series");
     for (size_t i = 0; i < json_array_size(all); i++) {
-        const size_t count = ls_figure_merge(json_array_get(all, i));
-        longest = count > longest ? count : longest;
+        const size_t places = ls_figure_merge(json_array_get(all, i));
+        longest = places > longest ? places : longest;
     }
     json_t *points = ls_figure_points(figure);
     for (size_t p = 0; p < json_array_size(points); p++) {
@@ -445,21 +438,22 @@ static void make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     if (one_place && kind->at) /* most rows do not vary it */
         ls_figure_miss(figures, text);
     else if (one_place)
-        ls_figure_leave(figures, text->name, "%s: rows with one place only: %zu; wanted: %s", sub,
-                        json_array_size(rows), kind->want);
+        ls_figure_leave(figures, text->name, count, "rows of %s, with one place only (wanted: %s)",
+                        sub, kind->want);
     else if (!(highest > 0))
-        ls_figure_leave(figures, text->name, "%s: 0 in all %zu rows", sub, json_array_size(rows));
+        ls_figure_leave(figures, text->name, count, "rows of %s, which have 0", sub);
     if (one_place || !(highest > 0)) {
         json_array_remove(figures->list, json_array_size(figures->list) - 1);
-        return;
+        return false;
     }
     tidy(figures, figure, kind, farthest);
     if (figures->against && strcmp(kind->unit, "samples/s") == 0)
-        ls_figure_leave(figures, text->name, "the ideal line, as each value of %s has its own",
+        ls_figure_leave(figures, text->name, 1, "ideal lines, as each value of %s has its own",
                         figures->against);
-    else if (kind->flags & (FLAT | LINEAR))
+    else if (kind->formula || kind->flags & (FLAT | LINEAR))
         add_ideal(figure, kind, rows, highest);
     finish(figures, figure, kind, rows, bars > 0);
+    return true;
 }
 
 /* Of rows of this scaling, unless that is "". */

@@ -30,26 +30,22 @@ static json_t *member_of(json_t *object, const char *name)
     return json_object_get(object, name);
 }
 
-void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
+void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    json_t *why = json_vsprintf(format, arguments);
+    json_t *more = json_vsprintf(format, arguments);
     va_end(arguments);
-    if (why)
+    json_t *why = json_sprintf("%s: %zu", json_string_value(more), count);
+    if (why && count > 0)
         json_object_set_new(member_of(figures->reasons, json_string_value(why)), name, json_true());
+    json_decref(more);
     json_decref(why);
 }
 
 void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind)
 {
     json_object_set_new(member_of(figures->missing, kind->want), kind->name, json_true());
-}
-
-void ls_figure_repeats(ls_figures *figures, const char *name, size_t count)
-{
-    if (count > 0)
-        ls_figure_leave(figures, name, "%zu rows of cases whose median row is shown", count);
 }
 
 int ls_figure_style(const json_t *row)
@@ -63,7 +59,7 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
 {
     char style[16], own[LS_LABEL_SIZE];
     if (!json_object_get(row, "micro"))
-        label = ls_report_variant(row, figures->differences, own);
+        label = ls_report_variant(row, figures->differences, true, own);
     snprintf(style, sizeof style, "%d", ls_figure_style(row));
     json_t *known = member_of(figures->variants, style);
     if (!json_object_get(known, label))
@@ -122,20 +118,21 @@ void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json
         json_array_insert(all, at, group);
     }
     const size_t count = json_array_size(all);
+    size_t made = 0, more = 0;
     for (size_t i = 0; i < count; i++) {
-        if (i < LS_FIGURES_OF_A_KIND)
-            kind->make(figures, kind, json_array_get(all, i));
-        else
+        if (made < LS_FIGURES_OF_A_KIND) {
+            made += kind->make(figures, kind, json_array_get(all, i));
+        } else {
             others += json_array_size(json_array_get(all, i));
+            more++;
+        }
     }
     if (count == 0)
         ls_figure_miss(figures, kind);
-    else if (without > 0)
-        ls_figure_leave(figures, kind->name, "rows without %s: %zu", kind->without, without);
-    if (others > 0)
-        ls_figure_leave(figures, kind->name,
-                        "%zu rows of %zu smaller groups (model, batch, machine); --where chooses",
-                        others, count - LS_FIGURES_OF_A_KIND);
+    else
+        ls_figure_leave(figures, kind->name, without, "rows without %s", kind->without);
+    ls_figure_leave(figures, kind->name, others,
+                    "rows of %zu smaller groups (model, batch, machine; --where chooses)", more);
     json_decref(groups);
     json_decref(all);
     json_decref(fit);

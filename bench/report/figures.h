@@ -46,12 +46,13 @@ typedef struct ls_figure_kind {
     const void *of;   /**< for those who make it */
     bool (*holds)(const json_t *row, const void *of);
     const char *without; /**< what rows lack of which it does not hold */
-    void (*make)(ls_figures *figures, const struct ls_figure_kind *kind, const json_t *rows);
+    /** False where these make none; then that is told. */
+    bool (*make)(ls_figures *figures, const struct ls_figure_kind *kind, const json_t *rows);
 } ls_figure_kind;
 
 /** Makes the figures of this kind: of the rows that it holds of, by groups and, unless each value
- *  of `against` has but one, by machine; of the largest LS_FIGURES_OF_A_KIND groups, the rest is
- *  told. */
+ *  of `against` has but one, by machine; of the largest groups, at most LS_FIGURES_OF_A_KIND. The
+ *  rest is told. */
 void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
 
 /** {key: [rows]} of these groups. */
@@ -62,12 +63,9 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
 int ls_figure_style(const json_t *row);
 int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label);
 
-/** Says why something is not there, behind the figure's name. */
-void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/** Says of how many rows another stands for their case; nothing of none. */
-void ls_figure_repeats(ls_figures *figures, const char *name, size_t count);
+/** Says what, and why, is not there, behind the figure's name, and how many; nothing of none. */
+void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /** There is none of this kind, of these rows at least. */
 void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind);

@@ -155,9 +155,10 @@ static void put_data(sheet *to, const json_t *figure)
         fprintf(to->stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
 }
 
-void ls_page_csv(FILE *stream, const json_t *figure)
+ls_status ls_page_csv(FILE *stream, void *figure)
 {
     put_data(&(sheet){stream, .kind = CSV}, figure);
+    return LS_OK;
 }
 
 /* With an interval, where there is one. */
@@ -440,22 +441,18 @@ static void put_machines(const sheet *to, const ls_page *page)
     fputs("<h2>Where the rows come from</h2>\n", to->stream);
     json_object_foreach((json_t *)(size_t)page->machines, machine, provenance)
     {
-        number++;
-        fprintf(to->stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
-        put_text(to, *machine ? machine : "not named");
-        fputs("</summary><p class=m>", to->stream);
+        fprintf(to->stream, "<details id=m%zu open>", ++number);
+        put_line(to, "summary", "machine: ", *machine ? machine : "not named");
         json_object_foreach(provenance, name, value)
         {
             char *text =
                 json_is_object(value) ? json_dumps(value, JSON_COMPACT) : ls_value_text(value);
-            fputs("<b>", to->stream);
-            put_text(to, name);
-            fputs("</b> ", to->stream);
+            put_line(to, "b", "", name);
             put_text(to, text);
             fputs("; ", to->stream);
             free(text);
         }
-        fputs("</p></details>\n", to->stream);
+        fputs("</details>\n", to->stream);
     }
 }
 
@@ -478,10 +475,10 @@ static void put_all(sheet *to, const ls_page *page)
     put_plain(to,
               "</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
               "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-              "[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
+              "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
 }
 
-void ls_page_write(FILE *stream, const ls_page *page)
+ls_status ls_page_html(FILE *stream, void *page)
 {
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
           "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
@@ -493,9 +490,11 @@ void ls_page_write(FILE *stream, const ls_page *page)
     fputs("</style></head><body><main>\n", stream);
     put_all(&(sheet){stream, .kind = HTML}, page);
     fprintf(stream, "</main><script>\n%s</script></body></html>\n", ls_page_script);
+    return LS_OK;
 }
 
-void ls_page_markdown(FILE *stream, const ls_page *page)
+ls_status ls_page_markdown(FILE *stream, void *page)
 {
     put_all(&(sheet){stream, .kind = MARKDOWN}, page);
+    return LS_OK;
 }

@@ -18,15 +18,15 @@ typedef struct ls_page {
     const ls_report_options *options;
 } ls_page;
 
-void ls_page_write(FILE *stream, const ls_page *page);
-void ls_page_markdown(FILE *stream, const ls_page *page);
+/** Files of an ls_page, as ls_whole_file writes them; of BibTeX, and the plan (YAML) that makes its
+ *  rows again: report_plan.c. */
+ls_status ls_page_html(FILE *stream, void *page);
+ls_status ls_page_markdown(FILE *stream, void *page);
+ls_status ls_page_bibliography(FILE *stream, void *page);
+ls_status ls_page_plan(FILE *stream, void *page);
 
-/** A figure's data. */
-void ls_page_csv(FILE *stream, const json_t *figure);
-
-/** BibTeX of the report, and the plan (YAML) that makes its rows again: report_plan.c. */
-void ls_page_bibliography(FILE *stream, const ls_page *page);
-void ls_page_plan(FILE *stream, const ls_page *page);
+/** The data of a figure. */
+ls_status ls_page_csv(FILE *stream, void *figure);
 
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];

@@ -54,30 +54,14 @@ static void clear_folder(const char *folder)
     free(page);
 }
 
-/* A file of the page, or of a figure. */
-typedef struct part {
-    const char *name, *ending;
-    void (*write)(FILE *stream, const ls_page *page);
-    const ls_page *page;
-    const json_t *figure; /* NULL: the page's */
-} part;
-
-static ls_status write_part(FILE *stream, void *context)
-{
-    const part *one = context;
-    if (one->figure)
-        ls_page_csv(stream, one->figure);
-    else
-        one->write(stream, one->page);
-    return LS_OK;
-}
-
-static ls_status write_file(part one)
+/* Writes a text into the folder. */
+static ls_status put(const ls_page *page, const char *name, const char *ending,
+                     ls_status (*write)(FILE *stream, void *of), const void *of)
 {
     char *path;
-    if (asprintf(&path, "%s/%s.%s", one.page->options->out, one.name, one.ending) < 0)
-        return ls_fail_memory("--out", strlen(one.name));
-    ls_status status = ls_whole_file(path, write_part, &one);
+    if (asprintf(&path, "%s/%s.%s", page->options->out, name, ending) < 0)
+        return ls_fail_memory("--out", strlen(name));
+    ls_status status = ls_whole_file(path, write, (void *)(size_t)of);
     free(path);
     return status;
 }
@@ -95,15 +79,15 @@ static json_t *machines_of(const json_t *rows)
     return out;
 }
 
-static ls_status write_texts(const ls_page *page)
+static ls_status put_texts(const ls_page *page)
 {
-    LS_TRY(write_file((part){"index", "html", ls_page_write, page, NULL}));
-    LS_TRY(write_file((part){"report", "md", ls_page_markdown, page, NULL}));
-    LS_TRY(write_file((part){"report", "bib", ls_page_bibliography, page, NULL}));
-    LS_TRY(write_file((part){"report", "yaml", ls_page_plan, page, NULL}));
+    LS_TRY(put(page, "index", "html", ls_page_html, page));
+    LS_TRY(put(page, "report", "md", ls_page_markdown, page));
+    LS_TRY(put(page, "report", "bib", ls_page_bibliography, page));
+    LS_TRY(put(page, "report", "yaml", ls_page_plan, page));
     for (size_t i = 0; i < json_array_size(page->figures); i++) {
         const json_t *figure = json_array_get(page->figures, i);
-        LS_TRY(write_file((part){ls_text_of(figure, "name"), "csv", NULL, page, figure}));
+        LS_TRY(put(page, ls_text_of(figure, "name"), "csv", ls_page_csv, figure));
     }
     return LS_OK;
 }
@@ -122,7 +106,7 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         ls_draw_dress(json_array_get(figures, i), options->out);
-    ls_status status = write_texts(&page);
+    ls_status status = put_texts(&page);
     for (int kind = LS_PICTURE_PNG; kind <= LS_PICTURE_PDF && !status && !drawn; kind++)
         drawn = ls_draw(figures, options->out, (ls_picture)kind);
     json_decref(ratios);

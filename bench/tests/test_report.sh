@@ -160,7 +160,7 @@ expect "the median of repeats is told, and what their ranges hide" grep -qx \
     '# towers on 2 devices (15,238 samples/s, median of 3 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
 expect "as are their number and range" page '"<td>mirrored on 2<td class=n>5<td class=n>12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
-expect "of others it is said" grep -q '^- waterfall, step-times: 6 rows of cases whose median row is shown' page/report.md
+expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 6$' page/report.md
 make_rows modes.jsonl modes
 report --results modes.jsonl
 expect "speed-up has the interval of the rate" grep -q '^"towers",4,1.6[0-9]*,1.58[0-9]*,1.61' page/speed-up-strong.csv
@@ -193,7 +193,7 @@ expect "which the picture says" grep -q ">several machines, commit.c0ffee," toge
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
 expect "in report.md, too" grep -q "^| here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) |" together/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
-expect "which is said" grep -q '^- throughput-strong: the ideal line, as each value' together/report.md
+expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value' together/report.md
 
 make_rows hostile.jsonl hostile
 report --results hostile.jsonl

@@ -441,8 +441,10 @@ static void put_machines(const sheet *to, const ls_page *page)
     fputs("<h2>Where the rows come from</h2>\n", to->stream);
     json_object_foreach((json_t *)(size_t)page->machines, machine, provenance)
     {
-        fprintf(to->stream, "<details id=m%zu open>", ++number);
-        put_line(to, "summary", "machine: ", *machine ? machine : "not named");
+        number++;
+        fprintf(to->stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
+        put_text(to, *machine ? machine : "not named");
+        fputs("</summary><p class=m>", to->stream);
         json_object_foreach(provenance, name, value)
         {
             char *text =
@@ -452,7 +454,7 @@ static void put_machines(const sheet *to, const ls_page *page)
             fputs("; ", to->stream);
             free(text);
         }
-        fputs("</details>\n", to->stream);
+        fputs("</p></details>\n", to->stream);
     }
 }
 

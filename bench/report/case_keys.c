@@ -23,6 +23,8 @@ double ls_report_number(const json_t *row, const char *path, double fallback)
 
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size)
 {
+    if (strcmp(path, "provenance.commit") == 0 && size >= 64)
+        return ls_report_commit(row, 7, out);
     json_t *value = ls_row_value(row, path);
     char *text = value ? ls_value_text(value) : NULL;
     *out = 0;

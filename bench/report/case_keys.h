@@ -12,7 +12,7 @@ enum { LS_KEY_SIZE = 1024, LS_LABEL_SIZE = 300 };
 
 /** The number at a path; `fallback` where there is none. */
 double ls_report_number(const json_t *row, const char *path, double fallback);
-/** The text at a path (any value), in `out`; returns it. */
+/** The text at a path (any value; of a commit as below), in `out`; returns it. */
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size);
 
 /** "Intel Xeon (avx512f), host": where a row ran; "" where it does not say. */

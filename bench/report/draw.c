@@ -115,7 +115,7 @@ void ls_draw_dark_style(FILE *stream)
         {"#555555", "#b4b8be"}, {"#767676", "#9a9fa6"}, {"#dddddd", "#363b43"},
         {"#4d4d4d", "#d2d2d2"}, {"#d55e00", "#ff8f4a"}, {"#0072b2", "#5aa9e6"},
         {"#7b3294", "#bd8bd6"}, {"#009e73", "#3ccba0"}, {"#882255", "#d7709a"},
-        {"#c8c8c8", "#6a7078"},
+        {"#c8c8c8", "#6a7078"}, {"#56b4e9", "#b5dff7"},
     };
     fputs("@media screen and (prefers-color-scheme:dark){.ls{color:#e8e8e8}", stream);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -158,6 +158,7 @@ static const struct {
     {" font-family=\"sans-serif\"", NULL, ""},
     {"  text-anchor=\"start\"", NULL, ""},
     {" class=\"gridline\" ", NULL, ""},
+    {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: it turns dark, too */
     {" color=\"black\" stroke=\"currentColor\"", NULL, ""},
     {"\t", NULL, ""},
 };

@@ -21,7 +21,8 @@
 /* Pixels, and characters that lines of text hold. */
 enum {
     WIDTH = 440,
-    GRAPH = 220, /* height of lines */
+    GRAPH = 220, /* height of lines; more where names want it */
+    LINE = 14,   /* of a name */
     BAR = 20,
     BELOW = 36, /* the graph: its axis */
     NAME_WIDTH = 22,
@@ -146,21 +147,21 @@ static void print_log_ticks(FILE *stream, double low, double high)
 
 /* ---- Names at the ends of lines ------------------------------------------------------------- */
 
-/* Height of a name's line in that of the graph. */
-#define LINE 0.061
-
 typedef struct mark {
-    double place, half; /* of its height */
+    double place, half; /* of the graph's height */
     const json_t *series;
     const char *name;
     size_t first; /* bytes of its first line */
 } mark;
 
-/* Each at its line's end, pushed apart; returns how many there are. `longest`: characters. */
-static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS], double *longest)
+/* Each at its line's end, pushed apart, in a graph that is `high` enough; returns how many there
+ * are. `longest`: characters. */
+static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS], double *longest,
+                          int *high)
 {
     const json_t *all = json_object_get(figure, "series");
     size_t count = 0;
+    int lines = 0;
     *longest = 8;
     for (size_t s = 0; s < json_array_size(all); s++) {
         const json_t *one = json_array_get(all, s), *points = json_object_get(one, "points");
@@ -168,19 +169,24 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
         mark now = {.series = one, .name = ls_text_of(one, "shown")};
         now.name = *now.name ? now.name : ls_text_of(one, "name");
         now.first = ls_text_line(now.name, NAME_WIDTH);
-        now.half = now.name[now.first] ? LINE : 0.5 * LINE;
+        now.half = now.name[now.first] ? LINE : 0.5 * LINE; /* pixels, until all are known */
         now.place = place_of(ls_figure_at(last, 1), y);
         const double rest = ls_text_width(now.name + now.first);
         *longest = fmax(*longest, fmin(rest, NAME_WIDTH));
         *longest = fmax(*longest, ls_text_width(now.name) - rest);
-        if (last && count < MARKS)
+        if (last && count < MARKS) {
             marks[count++] = now;
+            lines += now.name[now.first] ? 2 : 1;
+        }
     }
+    *high = lines * LINE > GRAPH ? lines * LINE : GRAPH;
     qsort(marks, count, sizeof *marks, by_number);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        marks[i].half /= *high;
         marks[i].place =
             fmax(marks[i].place,
                  i ? marks[i - 1].place + marks[i - 1].half + marks[i].half : marks[i].half - 0.01);
+    }
     for (size_t i = count; i-- > 0;)
         marks[i].place = fmin(marks[i].place,
                               i + 1 < count ? marks[i + 1].place - marks[i + 1].half - marks[i].half
@@ -189,8 +195,9 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
 }
 
 /* Name, and the line and mark that it is of. */
-static void print_name(FILE *stream, const mark *one, double right)
+static void print_name(FILE *stream, const mark *one, double right, int high)
 {
+    const double height = (double)LINE / high;
     const ls_look look = ls_look_of(one->series);
     if (json_array_size(json_object_get(one->series, "points")) > 1)
         fprintf(stream,
@@ -207,7 +214,7 @@ static void print_name(FILE *stream, const mark *one, double right)
                     line ? rest + (*rest == ' ') : one->name);
         quote(stream, "set label ", text, NAME_WIDTH,
               " at screen %.4f,graph %.4f left font ',11' tc rgb '#222222'\n", right + 0.073,
-              one->place + (one->half - LINE / 2) - line * LINE);
+              one->place + (one->half - height / 2) - line * height);
     }
 }
 
@@ -267,7 +274,8 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
     fprintf(stream, terminals[kind], WIDTH * scales[kind], height * scales[kind]);
     fprintf(stream,
             " noenhanced background '#ffffff'\nset output '%s.%s'\n"
-            "set border 3 lc rgb '#767676'\nunset key\nunset mxtics\nunset mytics\n"
+            "set border 3 lc rgb '#767676'\nunset key\nunset mxtics\nunset "
+            "mytics\n"
             "set tics nomirror font ',11' textcolor rgb '#222222' scale 0.5\n"
             "set tmargin at screen %.4f\nset bmargin at screen %.4f\n",
             ls_text_of(figure, "name"), endings[kind], 1 - out.top / height,
@@ -311,12 +319,13 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     axis x_y[2], *x = &x_y[0], *y = &x_y[1];
     mark marks[MARKS];
     double longest;
+    int high;
     measure(figure, x_y);
     const double scale = ls_scale_of(figure, y->high, &unit);
     widen(x, y, measured);
-    const size_t count = place_names(figure, y, marks, &longest);
+    const size_t count = place_names(figure, y, marks, &longest, &high);
     const double left = 0.115, right = 0.99 - room_for(longest);
-    const frame out = print_frame(stream, figure, kind, 26, GRAPH, "");
+    const frame out = print_frame(stream, figure, kind, 26, high, "");
     quote(stream, "set label ", ls_text_of(figure, "y"), 60,
           ".'%s' at screen 0.02,%.4f left font ',11' tc rgb '#555555'\n", unit,
           1 - (out.top - 14.0) / out.height);
@@ -331,7 +340,7 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     if (y->log)
         print_log_ticks(stream, y->low * scale, y->high * scale);
     for (size_t i = 0; i < count; i++)
-        print_name(stream, &marks[i], right);
+        print_name(stream, &marks[i], right, high);
     for (size_t s = 0; s < json_array_size(all); s++)
         print_points(stream, figure, s, scale);
     fputs("plot NaN notitle", stream);

@@ -28,7 +28,8 @@ enum {
     LINEAR = 128, /* what loses nothing grows as x */
     FLAT = 256,   /* or is 1 */
     PACED = 512,  /* goes as the row's rate, or, where it falls, as its step: has their interval */
-    POINTS_OF_A_LIST = 50
+    POINTS_OF_A_LIST = 50,
+    TITLE_MOST = 104
 };
 
 typedef struct line_kind {
@@ -359,10 +360,11 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
         ls_text_add(name, sizeof name, ", like %s,", like->name);
     else if (same > 0 && equal < others)
         ls_text_add(name, sizeof name, ", like %zu others,", same);
-    json_t *said = say(kind, name, best, NULL),
-           *more = next ? say(kind, next->name, next, best) : NULL;
-    json_t *both =
-        json_sprintf("%s%s", json_string_value(said), more ? json_string_value(more) : "");
+    json_t *said = say(kind, name, best, NULL);
+    json_t *more = next ? say(kind, next->name, next, best) : json_string("");
+    json_t *both = json_sprintf("%s%s", json_string_value(said), json_string_value(more));
+    if (json_string_length(both) > TITLE_MOST)
+        json_string_set(both, json_string_value(said));
     json_decref(said);
     json_decref(more);
     return both;

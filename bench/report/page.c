@@ -96,8 +96,7 @@ static void open_table(sheet *to, const char *label, const char *heads)
     size_t count = 0;
     if (to->kind == HTML)
         fprintf(to->stream,
-                "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead><tr>",
-                label);
+                "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead>", label);
     open_row(to, "");
     for (; *heads; count++) {
         char head[64] = "";
@@ -177,13 +176,11 @@ static void put_rate(sheet *to, ls_interval rate)
 
 /* ---- What was found ------------------------------------------------------------------------- */
 
-/* The first cells of a case: what it is called, of how many rows; gives the one that is shown. */
-static const json_t *put_case(sheet *to, const json_t *one, bool first, ls_interval *rate)
+/* What a case is called, and of how many rows. */
+static void put_case(sheet *to, const json_t *one)
 {
-    open_row(to, first ? "f" : "");
     put_cell(to, ls_text_of(one, "label"), "");
     put_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
-    return ls_case_row(one, rate);
 }
 
 static void put_time_over(sheet *to, const json_t *first, const json_t *one)
@@ -219,7 +216,9 @@ static void put_finding(sheet *to, const ls_page *page)
     for (size_t i = 0; i < json_array_size(cases) && i < CASES_MOST; i++) {
         const json_t *one = json_array_get(cases, i);
         ls_interval rate;
-        const json_t *row = put_case(to, one, one == fastest, &rate);
+        const json_t *row = ls_case_row(one, &rate);
+        open_row(to, one == fastest ? "f" : "");
+        put_case(to, one);
         put_rate(to, rate);
         put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
         put_time_over(to, fastest, one);
@@ -242,22 +241,23 @@ static void put_ratios(sheet *to, const ls_page *page)
     put_line(to, "h2", to->kind == HTML ? "" : "## ", title);
     if (json_array_size(page->ratios) == 0)
         put_line(to, "p", "", "No case has timed rows of two values.");
+    else
+        open_table(to, "Side by side", "case|value|rows|step ms|time over the first's");
     for (size_t i = 0; i < json_array_size(page->ratios); i++) {
         const json_t *one = json_array_get(page->ratios, i);
         const json_t *values = json_object_get(one, "values");
-        put_plain(to, "<details open>", "");
-        put_line(to, "summary", "", ls_text_of(one, "case"));
-        open_table(to, "Side by side", "value|rows|step ms|time over the first's");
         for (size_t k = 0; k < json_array_size(values); k++) {
-            const json_t *value = json_array_get(values, k);
-            const json_t *row = put_case(to, value, false, NULL);
+            const json_t *value = json_array_get(values, k), *row = ls_case_row(value, NULL);
+            open_row(to, "");
+            put_cell(to, k ? "" : ls_text_of(one, "case"), "");
+            put_case(to, value);
             put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
             put_time_over(to, json_array_get(values, 0), value);
             close_row(to);
         }
-        close_table(to);
-        put_plain(to, "</details>\n", "");
     }
+    if (json_array_size(page->ratios) > 0)
+        close_table(to);
 }
 
 static void put_figure(sheet *to, const json_t *figure)

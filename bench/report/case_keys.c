@@ -340,3 +340,23 @@ json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differ
     }
     return out;
 }
+
+json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b))
+{
+    json_t *out = json_array(), *rows;
+    const char *label;
+    json_object_foreach((json_t *)(size_t)lists, label, rows)
+    {
+        json_t *one = json_pack("{s:s,s:O}", "label", label, "rows", rows);
+        size_t at = json_array_size(out);
+        while (order && at > 0 && order(json_array_get(out, at - 1), one) > 0)
+            at--;
+        json_array_insert_new(out, at, one);
+    }
+    return out;
+}
+
+const json_t *ls_case_row(const json_t *one, ls_interval *rate)
+{
+    return ls_report_median(json_object_get(one, "rows"), rate);
+}

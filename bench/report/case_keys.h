@@ -76,3 +76,9 @@ void ls_report_collect(json_t *lists, const char *name, json_t *row);
  *  is NULL, by ls_report_label with the others. */
 json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
                         const char *against);
+
+/** [{label, rows}] of {label: [rows]}, by the order of two such (NULL: as they come). */
+json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b));
+
+/** The row that stands for such a case, and its rate; see ls_report_median. */
+const json_t *ls_case_row(const json_t *one, ls_interval *rate);

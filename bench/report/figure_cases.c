@@ -3,6 +3,7 @@
  * second mark. Of several rows of one case the median one counts. */
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
+#include "bench/report/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -143,52 +144,41 @@ static bool fits(const json_t *row, const void *of)
     return all;
 }
 
-typedef struct named_row {
-    const char *name;
-    const json_t *row;
-} named_row;
-
 /* Strategies in the order of their registry, then peers. */
-static int by_place(const void *a, const void *b)
+static int by_place(const json_t *a, const json_t *b)
 {
-    const named_row *x = a, *y = b;
-    const int places[] = {ls_report_place(x->row), ls_report_place(y->row)};
-    const int peers[] = {ls_report_is_peer(x->row), ls_report_is_peer(y->row)};
-    if (peers[0] != peers[1] || places[0] != places[1])
-        return peers[0] != peers[1] ? peers[0] - peers[1] : places[0] - places[1];
-    return strverscmp(x->name, y->name); /* 2 before 16 */
+    const json_t *x = ls_case_row(a, NULL), *y = ls_case_row(b, NULL);
+    const int peers = ls_report_is_peer(x) - ls_report_is_peer(y);
+    const int places = ls_report_place(x) - ls_report_place(y);
+    return peers    ? peers
+           : places ? places
+                    : strverscmp(ls_text_of(a, "label"), ls_text_of(b, "label")); /* 2 before 16 */
 }
 
-/* The median row of each case, as {label: row}, in order; what has a name of its own as it comes.
- */
+/* Cases, [{label, rows}], in order; what has a name of its own as it comes. */
 static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, NULL, figures->against);
     json_t *found = ls_report_cases(rows, kind->name, differences,
-                                    ls_report_shared_devices(rows) <= 0, figures->against),
-           *same;
-    json_t *out = json_object();
-    named_row cases[LS_CATEGORIES_MOST];
+                                    ls_report_shared_devices(rows) <= 0, figures->against);
+    json_t *few = json_object(), *same;
     const char *name;
-    size_t repeats = 0, dropped = 0, count = 0;
+    size_t repeats = 0, dropped = 0;
     json_object_foreach(found, name, same)
     {
-        if (count == LS_CATEGORIES_MOST) {
-            dropped += json_array_size(same);
-            continue;
-        }
-        repeats += json_array_size(same) - 1;
-        cases[count++] = (named_row){name, ls_report_median(same, NULL)};
+        const bool fits = json_object_size(few) < LS_CATEGORIES_MOST;
+        repeats += fits ? json_array_size(same) - 1 : 0;
+        dropped += fits ? 0 : json_array_size(same);
+        if (fits)
+            json_object_set(few, name, same);
     }
-    if (!kind->name)
-        qsort(cases, count, sizeof *cases, by_place);
-    for (size_t i = 0; i < count; i++)
-        json_object_set(out, cases[i].name, (json_t *)(size_t)cases[i].row);
+    json_t *out = ls_report_sorted(few, kind->name ? NULL : by_place);
     ls_figure_leave(figures, kind->text.name, repeats, "rows of cases whose median row is shown");
     ls_figure_leave(figures, kind->text.name, dropped,
                     "rows beyond the %d bars of a picture (--where chooses)", LS_CATEGORIES_MOST);
     json_decref(differences);
     json_decref(found);
+    json_decref(few);
     return out;
 }
 
@@ -231,17 +221,18 @@ static void drop_zeros(json_t *series)
 static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
 {
     const case_kind *kind = text->of;
-    json_t *cases = cases_of(figures, kind, rows), *row;
+    json_t *cases = cases_of(figures, kind, rows);
     json_t *figure = ls_figure_add(figures, text, rows);
-    const char *label, *best = "";
+    const char *best = "";
     double most = -1, told = 0, low = INFINITY, high = 0;
     char about[96], value[48];
     json_object_set_new(figure, "categories", json_array());
     json_object_set_new(figure, "looks", json_array());
     for (size_t p = 0; kind->parts->shown[p]; p++)
         ls_figure_series(figure, kind->parts->shown[p], (int)p, 0);
-    json_object_foreach(cases, label, row)
-    {
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *row = ls_case_row(json_array_get(cases, i), NULL);
+        const char *label = ls_text_of(json_array_get(cases, i), "label");
         double now;
         const double weight = kind->weigh(row, &now);
         add_bar(figure, kind, label, row, kind->name ? 0 : ls_figure_variant(figures, row, label));
@@ -257,7 +248,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     snprintf(about, sizeof about, "a bar a case, %s", text->x);
     ls_figure_title(figures, figure, rows,
                     json_sprintf(differs || !kind->alone ? kind->title : kind->alone,
-                                 differs || json_object_size(cases) == 1 ? best : "every case",
+                                 differs || json_array_size(cases) == 1 ? best : "every case",
                                  ls_figure_value(told, kind->shown, value)),
                     about);
     json_decref(cases);

@@ -101,29 +101,29 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
     return groups;
 }
 
+/* The largest first. */
+static int by_size(const json_t *a, const json_t *b)
+{
+    const size_t x = json_array_size(json_object_get(a, "rows"));
+    const size_t y = json_array_size(json_object_get(b, "rows"));
+    return (x < y) - (x > y);
+}
+
 void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows)
 {
-    json_t *fit = ls_report_those(rows, kind->holds, kind->of), *all = json_array(), *group;
+    json_t *fit = ls_report_those(rows, kind->holds, kind->of);
     json_t *groups = ls_figure_groups(fit, kind->group, figures->against);
+    json_t *all = ls_report_sorted(groups, by_size);
     const size_t without = json_array_size(rows) - json_array_size(fit);
-    const char *key;
     size_t others = 0;
-    json_object_foreach(groups, key, group) /* the largest first */
-    {
-        size_t at = 0;
-        (void)key;
-        while (at < json_array_size(all) &&
-               json_array_size(json_array_get(all, at)) >= json_array_size(group))
-            at++;
-        json_array_insert(all, at, group);
-    }
     const size_t count = json_array_size(all);
     size_t made = 0, more = 0;
     for (size_t i = 0; i < count; i++) {
+        const json_t *group = json_object_get(json_array_get(all, i), "rows");
         if (made < LS_FIGURES_OF_A_KIND) {
-            made += kind->make(figures, kind, json_array_get(all, i));
+            made += kind->make(figures, kind, group);
         } else {
-            others += json_array_size(json_array_get(all, i));
+            others += json_array_size(group);
             more++;
         }
     }

@@ -28,26 +28,12 @@ static bool is_timed(const json_t *row, const void *unused)
     return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
 }
 
-const json_t *ls_case_row(const json_t *one, ls_interval *rate)
+/* The fastest first. */
+static int by_rate(const json_t *a, const json_t *b)
 {
-    return ls_report_median(json_object_get(one, "rows"), rate);
-}
-
-/* Each case, fastest first: [{label, rows}]. */
-static json_t *rank(const json_t *cases)
-{
-    json_t *out = json_array(), *same;
-    const char *label;
-    json_object_foreach((json_t *)(size_t)cases, label, same)
-    {
-        const double rate = ls_report_rate(ls_report_median(same, NULL)).value;
-        size_t at = 0;
-        while (at < json_array_size(out) &&
-               ls_report_rate(ls_case_row(json_array_get(out, at), NULL)).value >= rate)
-            at++;
-        json_array_insert_new(out, at, json_pack("{s:s,s:O}", "label", label, "rows", same));
-    }
-    return out;
+    const double x = ls_report_rate(ls_case_row(a, NULL)).value;
+    const double y = ls_report_rate(ls_case_row(b, NULL)).value;
+    return (x < y) - (x > y);
 }
 
 /* The group with the most strategies of ours, then the most rows. */
@@ -158,7 +144,7 @@ json_t *ls_finding(const json_t *rows, const char *against)
     if (group) {
         json_t *differences = ls_report_differences(group, NULL, against);
         json_t *named = ls_report_cases(group, NULL, differences, true, against);
-        json_t *cases = rank(named), *first = json_array_get(cases, 0);
+        json_t *cases = ls_report_sorted(named, by_rate), *first = json_array_get(cases, 0);
         const json_t *best = candidate_of(cases, NULL), *next;
         char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE];
         best = best ? best : first;

@@ -39,8 +39,5 @@ json_t *ls_finding(const json_t *rows, const char *against);
 /** [{case, values: [{label, rows}]}]: cases that several values of the key have. */
 json_t *ls_ratios(const json_t *rows, const char *key);
 
-/** The row that stands for such a case, and its rate; see ls_report_median. */
-const json_t *ls_case_row(const json_t *one, ls_interval *rate);
-
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

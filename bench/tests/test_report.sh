@@ -65,6 +65,12 @@ elif kind == "modes": # of ps, one worker slow; and a row that has no speed-up
 elif kind == "repeats": # the newest one is a lucky one
     rows = [row(n, "mirrored", 2, ms) for n, ms in enumerate((5.2, 5.4, 5.0, 6.0, 2.0))]
     rows += [row(9 + n, "towers", 2, ms) for n, ms in enumerate((4.0, 4.4, 4.2))]
+elif kind == "noise": # within each other's intervals
+    rows = [row(n, name, devices, ms / devices) for n, (name, devices, ms) in enumerate(
+        (("mirrored", 1, 5.0), ("mirrored", 2, 5.0), ("towers", 1, 5.0), ("towers", 2, 5.02)))]
+elif kind == "groups": # the largest ones have one place
+    rows = [row(4 * batch + n, "mirrored", 2, 5.0, batch_global=batch) for batch in (1, 2, 3) for n in range(4)]
+    rows += [row(20 + devices, "mirrored", devices, 5.0, batch_global=9) for devices in (1, 2)]
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
                 2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
@@ -154,6 +160,12 @@ expect "who is no better than another is not named alone" grep -qx \
 report --results equal.jsonl --where strategy=independent
 expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
     '# independent on 2 devices is the fastest: 32,000 samples/s' page/report.md
+make_rows noise.jsonl noise
+report --results noise.jsonl
+expect "nor who is within the noise" grep -qx '## mirrored, like towers, reaches 25,600 samples/s on 2 devices' page/report.md
+make_rows groups.jsonl groups
+report --results groups.jsonl
+expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
 make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \

@@ -227,7 +227,7 @@ typedef struct block {
     int most, size; /* lines; pixels */
     const char *colour;
 } block;
-static const block title = {"title", 52, 2, 15, "#222222"};
+static const block title = {"title", 50, 2, 15, "#222222"};
 static const block sub = {"sub", 74, 2, 11, "#555555"};
 static const block foot = {"foot", 76, 3, 10, "#555555"};
 
@@ -284,8 +284,10 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
     print_block(stream, figure, &sub, head, out.height);
     print_block(stream, figure, &foot, out.bottom + BELOW + 16, out.height);
     quote(stream, "set label ", ls_text_of(figure, "x"), 60,
-          ".'%s' at graph 0.5,screen %.4f center font ',11' tc rgb '#555555'\n", unit,
-          1 - (out.bottom + 30) / height);
+          json_object_get(figure, "categories") /* narrow, beside long names */
+              ? ".'%s' at screen 0.98,screen %.4f right font ',11' tc rgb '#555555'\n"
+              : ".'%s' at graph 0.5,screen %.4f center font ',11' tc rgb '#555555'\n",
+          unit, 1 - (out.bottom + 30) / height);
     return out;
 }
 
@@ -307,7 +309,7 @@ static void print_points(FILE *stream, const json_t *figure, size_t index, doubl
 /* Share of the picture's width that names of so many characters take. */
 static double room_for(double characters)
 {
-    return 0.083 + 0.0147 * characters;
+    return 0.083 + 0.016 * characters;
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ enum {
     FLAT = 256,   /* or is 1 */
     PACED = 512,  /* goes as the row's rate, or, where it falls, as its step: has their interval */
     POINTS_OF_A_LIST = 50,
-    TITLE_MOST = 104
+    TITLE_MOST = 100
 };
 
 typedef struct line_kind {

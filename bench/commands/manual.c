@@ -4,9 +4,9 @@
 
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
+#include "bench/report/text.h"
 #include "build_info.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Text as troff has it. */
@@ -76,18 +76,7 @@ static void print_man(FILE *stream, const ls_manual_command *commands, size_t co
           stream);
 }
 
-enum { VALUES = 512 };
-
-static void add_word(char text[VALUES], const char *word, size_t length)
-{
-    size_t used = strlen(text);
-    if (used + length + 2 > VALUES)
-        abort();
-    if (used)
-        text[used++] = ' ';
-    memcpy(text + used, word, length);
-    text[used + length] = 0;
-}
+enum { VALUES = 1024 };
 
 /* The values of the option that are names: its registry's, and the words in "N|all". None of one
  * that takes files, which shells complete by themselves. */
@@ -111,13 +100,13 @@ static const char *values_of(const ls_option *option, char text[VALUES])
             strcmp(option->name, registered[i].option) ? 0 : ls_registry_count(registry);
         for (size_t k = 0; k < count; k++) {
             const char *name = ls_registry_name(registry, k);
-            add_word(text, name, strlen(name));
+            ls_text_add(text, VALUES, "%s%s", *text ? " " : "", name);
         }
     }
     for (const char *word = option->placeholder; *word; word += *word == '|') {
         const size_t length = strcspn(word, "|");
         if (length && strspn(word, "abcdefghijklmnopqrstuvwxyz-0123456789") == length)
-            add_word(text, word, length);
+            ls_text_add(text, VALUES, "%s%.*s", *text ? " " : "", (int)length, word);
         word += length;
     }
     return text;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Case keys; see case_keys.h. The ratio of two rates has the interval that both have together, in
- * logarithms: the distances of the bounds add up as squares, as of independent measurements.
- */
+/* Case keys; see case_keys.h. */
 #include "bench/report/case_keys.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/table_parts.h"
 #include "bench/report/text.h"
 #include "impl/strategy.h"
 
@@ -13,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members of `case` that repeats of a case differ in, or that follow from others. */
-static const char plain[] = " strategy devices devices_asked hosts batch_per_device seed steps "
-                            "warmup epochs blocks shuffle parameters gate_steps ";
+/* Options that repeats of a case differ in, or that others say. */
+static const char plain[] = " strategy devices seed steps warmup epochs blocks shuffle gate_steps ";
 
 double ls_report_number(const json_t *row, const char *path, double fallback)
 {
@@ -27,6 +23,8 @@ double ls_report_number(const json_t *row, const char *path, double fallback)
 
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size)
 {
+    if (strcmp(path, "provenance.commit") == 0 && size >= 64)
+        return ls_report_commit(row, 7, out);
     json_t *value = ls_row_value(row, path);
     char *text = value ? ls_value_text(value) : NULL;
     *out = 0;
@@ -36,24 +34,20 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
     return out;
 }
 
-static const char *word(const json_t *row, const char *group, const char *name)
-{
-    return ls_text_of(json_object_get(row, group), name);
-}
-
 char *ls_report_machine(const json_t *row, char *out, size_t size)
 {
-    const char *isa = word(row, "provenance", "isa"), *gpu = word(row, "provenance", "gpu");
-    const char *host = word(row, "provenance", "host");
+    const char *isa = ls_row_text(row, "provenance", "isa"),
+               *gpu = ls_row_text(row, "provenance", "gpu");
+    const char *host = ls_row_text(row, "provenance", "host");
     *out = 0;
-    return ls_text_add(out, size, "%s%s%s%s%s%s%s%s", word(row, "provenance", "cpu"),
+    return ls_text_add(out, size, "%s%s%s%s%s%s%s%s", ls_row_text(row, "provenance", "cpu"),
                        *isa ? " (" : "", isa, *isa ? ")" : "", *gpu ? ", " : "", gpu,
                        *host ? ", host " : "", host);
 }
 
 char *ls_report_commit(const json_t *row, int width, char out[64])
 {
-    const char *commit = word(row, "provenance", "commit");
+    const char *commit = ls_row_text(row, "provenance", "commit");
     const bool dirty = json_is_true(json_object_get(json_object_get(row, "provenance"), "dirty"));
     *out = 0;
     ls_text_add(out, 64 - sizeof "+changes", "%.*s", width, *commit ? commit : "unknown");
@@ -92,36 +86,27 @@ double ls_report_shared_devices(const json_t *rows)
 json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
                         const void *context)
 {
-    json_t *out = json_array(), *row;
-    size_t i;
-    json_array_foreach((json_t *)(size_t)rows, i, row)
-    {
-        if (holds(row, context))
-            json_array_append(out, row);
-    }
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (holds(json_array_get(rows, i), context))
+            json_array_append(out, json_array_get(rows, i));
     return out;
 }
 
-ls_rate ls_report_rate(const json_t *row)
+ls_interval ls_report_rate(const json_t *row)
 {
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    const json_t *ci95 = json_object_get(step, "ci95");
-    const double median = json_number_value(json_object_get(step, "median"));
-    const double low = json_number_value(json_array_get(ci95, 0));
-    const double high = json_number_value(json_array_get(ci95, 1));
+    ls_interval step;
     const double rate = ls_report_number(row, "time.samples_per_s", 0);
-    if (!(rate > 0 && median > 0 && low > 0 && high >= low))
-        return (ls_rate){rate, 0, 0};
-    return (ls_rate){rate, rate * median / high, rate * median / low};
+    if (!(rate > 0 && ls_row_step(row, &step)))
+        return (ls_interval){rate, 0, 0};
+    return (ls_interval){rate, rate * step.value / step.high, rate * step.value / step.low};
 }
 
-ls_rate ls_report_ratio(ls_rate a, ls_rate b)
+ls_interval ls_report_ratio(ls_interval a, ls_interval b)
 {
-    const double ratio = a.rate / b.rate;
-    if (!(a.low > 0 && b.low > 0))
-        return (ls_rate){ratio, 0, 0};
-    return (ls_rate){ratio, ratio * exp(-hypot(log(a.rate / a.low), log(b.high / b.rate))),
-                     ratio * exp(hypot(log(a.high / a.rate), log(b.rate / b.low)))};
+    if (a.low > 0 && b.low > 0)
+        return ls_statistics_ratio(a, b);
+    return (ls_interval){a.value / b.value, 0, 0};
 }
 
 double ls_report_rate_alone(const json_t *rows)
@@ -129,7 +114,7 @@ double ls_report_rate_alone(const json_t *rows)
     double alone = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        const double rate = ls_report_rate(row).rate;
+        const double rate = ls_report_rate(row).value;
         const double speedup = ls_report_number(row, "time.speedup", 0);
         if (speedup > 0 && !ls_report_is_peer(row))
             return rate / speedup;
@@ -139,32 +124,27 @@ double ls_report_rate_alone(const json_t *rows)
     return alone;
 }
 
-typedef struct paced_row {
-    double pace;
-    const json_t *row;
-} paced_row;
-
 static int by_pace(const void *a, const void *b)
 {
-    const paced_row *x = a, *y = b;
-    return (x->pace > y->pace) - (x->pace < y->pace);
+    const ls_interval *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
 }
 
-const json_t *ls_report_median(const json_t *rows, ls_rate *rate)
+const json_t *ls_report_median(const json_t *rows, ls_interval *rate)
 {
     const size_t count = json_array_size(rows);
     const json_t *row = json_array_get(rows, 0);
-    paced_row *all = count > 1 ? malloc(count * sizeof *all) : NULL;
-    ls_rate out = ls_report_rate(row);
+    ls_interval *all = count > 1 ? malloc(count * sizeof *all) : NULL; /* low: the row's place */
+    ls_interval out = ls_report_rate(row);
     for (size_t i = 0; all && i < count; i++) {
         const json_t *one = json_array_get(rows, i);
         const double us = ls_report_number(one, "micro.time_us", 0);
-        all[i] = (paced_row){us > 0 ? 1 / us : ls_report_rate(one).rate, one};
+        all[i] = (ls_interval){us > 0 ? 1 / us : ls_report_rate(one).value, (double)i, 0};
     }
     if (all) {
         qsort(all, count, sizeof *all, by_pace);
-        row = all[(count - 1) / 2].row;
-        out = (ls_rate){ls_report_rate(row).rate, all[0].pace, all[count - 1].pace};
+        row = json_array_get(rows, (size_t)all[(count - 1) / 2].low);
+        out = (ls_interval){ls_report_rate(row).value, all[0].value, all[count - 1].value};
     }
     free(all);
     if (rate)
@@ -179,12 +159,13 @@ bool ls_report_is_peer(const json_t *row)
 
 const char *ls_report_strategy(const json_t *row)
 {
-    return ls_report_is_peer(row) ? word(row, "peer", "what") : word(row, "case", "strategy");
+    return ls_report_is_peer(row) ? ls_row_text(row, "peer", "what")
+                                  : ls_row_text(row, "case", "strategy");
 }
 
 int ls_report_place(const json_t *row)
 {
-    const char *name = word(row, "case", "strategy");
+    const char *name = ls_row_text(row, "case", "strategy");
     const size_t count = ls_registry_count(&ls_strategies);
     size_t place = 0;
     while (place < count && strcmp(ls_registry_name(&ls_strategies, place), name) != 0)
@@ -194,37 +175,17 @@ int ls_report_place(const json_t *row)
 
 bool ls_report_is_candidate(const json_t *row)
 {
-    const char *name = word(row, "case", "strategy");
-    const ls_strategy *strategy = ls_registry_find(&ls_strategies, name, strlen(name));
+    const ls_strategy *strategy = ls_row_strategy(row);
     return !ls_report_is_peer(row) && (!strategy || strategy->equivalent);
 }
 
-bool ls_report_is_ok(const json_t *row)
+bool ls_report_is_ok(const json_t *row, const void *unused)
 {
+    (void)unused;
     const bool micro = json_object_get(row, "micro");
-    const char *status = word(row, "result", "status");
+    const char *status = ls_row_text(row, "result", "status");
     return ls_report_number(row, "micro.wrong", 0) <= 0 &&
            (strcmp(status, "ok") == 0 || (micro && !*status));
-}
-
-static bool is_named(const char *name, const char *against)
-{
-    char wanted[96];
-    snprintf(wanted, sizeof wanted, " %s ", name);
-    return strstr(plain, wanted) ||
-           (against && strncmp(against, "case.", 5) == 0 && strcmp(against + 5, name) == 0);
-}
-
-/* Notes the members in which two cases differ. */
-static void compare(const json_t *a, const json_t *b, const char *against, json_t *out)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)(size_t)a, name, value)
-    {
-        if (!is_named(name, against) && !json_equal(value, json_object_get(b, name)))
-            json_object_set_new(out, name, json_true());
-    }
 }
 
 /* What more than half of the strategy's rows have as this member of `case`; null where there is no
@@ -250,25 +211,45 @@ static json_t *common_value(const json_t *rows, const char *strategy, const char
     return out && 2 * most > all ? json_incref(out) : json_null();
 }
 
+/* Notes in what rows of one strategy differ. Where `reduce` does, the rest follows from it. */
+static void note_differences(const json_t *rows, const char *against, json_t *out)
+{
+    json_t *groups = ls_case_groups(rows), *fields = ls_case_fields(groups);
+    const bool mixed = ls_case_differs(groups, "reduce");
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        const char *name = json_string_value(json_array_get(fields, i));
+        char wanted[96];
+        snprintf(wanted, sizeof wanted, " %s ", name);
+        if (mixed ? strcmp(name, "reduce") == 0
+                  : !strstr(plain, wanted) && !(against && strcmp(against, name) == 0) &&
+                        ls_case_differs(groups, name))
+            json_object_set_new(out, name, json_null());
+    }
+    json_decref(fields);
+    json_decref(groups);
+}
+
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against)
 {
-    json_t *out = json_object(), *first = json_object(), *members, *unused;
+    json_t *out = json_object(), *lists = json_object(), *members, *list, *unused;
     const char *name, *member;
+    if (against && strncmp(against, "case.", 5) == 0)
+        against += 5;
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const char *strategy = ls_report_strategy(row);
+        json_t *row = json_array_get(rows, i);
         char key[LS_KEY_SIZE] = "", place[256] = "";
-        json_t *group = json_object_get(row, "case"), *known;
-        ls_text_add(key, sizeof key, "%s|%g|%s", strategy, ls_report_devices(row),
+        ls_text_add(key, sizeof key, "%s|%g|%s", ls_report_strategy(row), ls_report_devices(row),
                     at ? ls_report_text(row, at, place, sizeof place) : "");
+        ls_report_collect(lists, key, row);
+        ls_text_add(key, sizeof key, "|%s", ls_row_text(row, "case", "reduce"));
+        ls_report_collect(lists, key, row);
+    }
+    json_object_foreach(lists, name, list)
+    {
+        const char *strategy = ls_report_strategy(json_array_get(list, 0));
         if (!json_object_get(out, strategy))
             json_object_set_new(out, strategy, json_object());
-        if (!(known = json_object_get(first, key))) {
-            json_object_set(first, key, group);
-            continue;
-        }
-        compare(known, group, against, json_object_get(out, strategy));
-        compare(group, known, against, json_object_get(out, strategy));
+        note_differences(list, against, json_object_get(out, strategy));
     }
     json_object_foreach(out, name, members)
     {
@@ -278,7 +259,7 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
             json_object_set_new(members, member, common_value(rows, name, member));
         }
     }
-    json_decref(first);
+    json_decref(lists);
     return out;
 }
 
@@ -303,7 +284,8 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         const json_t *value = json_object_get(json_object_get(row, "case"), name);
         char *text = ls_value_text(value);
         const size_t own = own_length(strategy, name);
-        const bool word = text && own && strspn(text, "0123456789.-") < strlen(text);
+        const bool says = own || strcmp(name, "reduce") == 0;
+        const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);
         const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms: it says its name */
         if (text && *text && word == words && (own || !(own_only || json_equal(value, common))) &&
             !(own && strcmp(text, "0") == 0))
@@ -313,7 +295,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
     }
 }
 
-static char *add_name(const json_t *row, const json_t *differences, bool own_only, char *out)
+char *ls_report_variant(const json_t *row, const json_t *differences, bool own_only, char *out)
 {
     const char *strategy = ls_report_strategy(row);
     const json_t *names = json_object_get(differences, strategy);
@@ -324,16 +306,11 @@ static char *add_name(const json_t *row, const json_t *differences, bool own_onl
     return out;
 }
 
-char *ls_report_variant(const json_t *row, const json_t *differences, char *out)
-{
-    return add_name(row, differences, true, out);
-}
-
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out)
 {
     char value[128];
-    add_name(row, differences, false, out);
+    ls_report_variant(row, differences, false, out);
     if (devices)
         ls_text_add(out, LS_LABEL_SIZE, " on %g", ls_report_devices(row));
     if (against)
@@ -351,10 +328,9 @@ void ls_report_collect(json_t *lists, const char *name, json_t *row)
 json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
                         const char *against)
 {
-    json_t *out = json_object(), *row;
-    size_t i;
-    json_array_foreach((json_t *)(size_t)rows, i, row)
-    {
+    json_t *out = json_object();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
         char label[LS_LABEL_SIZE];
         if (by)
             ls_report_text(row, by, label, sizeof label);
@@ -363,4 +339,24 @@ json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differ
         ls_report_collect(out, label, row);
     }
     return out;
+}
+
+json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b))
+{
+    json_t *out = json_array(), *rows;
+    const char *label;
+    json_object_foreach((json_t *)(size_t)lists, label, rows)
+    {
+        json_t *one = json_pack("{s:s,s:O}", "label", label, "rows", rows);
+        size_t at = json_array_size(out);
+        while (order && at > 0 && order(json_array_get(out, at - 1), one) > 0)
+            at--;
+        json_array_insert_new(out, at, one);
+    }
+    return out;
+}
+
+const json_t *ls_case_row(const json_t *one, ls_interval *rate)
+{
+    return ls_report_median(json_object_get(one, "rows"), rate);
 }

@@ -6,6 +6,7 @@
 #include "bench/report/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,31 +21,20 @@ static ls_status refuse_gnuplot(const char *why)
                    "%s; install Debian's gnuplot-nox (page, tables and data are there)", why);
 }
 
-/* What gnuplot said: of the line of its script that it did not take ("gnuplot> set output ..", a
- * caret, "line 3: cannot open file", "system error: .."), else last; behind that may be a picture.
- */
-static ls_status tell(FILE *errors, const char *fallback)
+/* What gnuplot said last, on one line: the line of its script that it did not take, and why. */
+static ls_status tell(FILE *errors)
 {
-    char line[200], command[200] = "", said[600] = "";
-    bool found = false;
+    char said[512];
     rewind(errors);
-    while (fgets(line, sizeof line, errors)) {
-        const char *text = line + strspn(line, " ^\t");
-        const char *colon = strncmp(text, "line ", 5) == 0 ? strchr(text, ':') : NULL;
-        line[strcspn(line, "\r\n")] = 0;
-        if (strncmp(text, "gnuplot> ", 9) == 0)
-            snprintf(command, sizeof command, "%s", text + 9);
-        else if (colon && !strstr(colon, "warning") && !found) {
-            found = true;
-            snprintf(said, sizeof said, "%s:%s", command, colon + 1 + strspn(colon + 1, " ") - 1);
-        } else if (found && strncmp(text, "system error: ", 14) == 0)
-            ls_text_add(said, sizeof said, ": %s", text + 14);
-        else if (!found && *text)
-            snprintf(said, sizeof said, "%s", text);
-    }
+    (void)fseek(errors, -400, SEEK_END); /* fails where it said less */
+    const size_t length = fread(said, 1, sizeof said - 1, errors);
+    size_t used = 0;
+    for (size_t i = 0; i < length; i++)
+        if (!strchr(" \t\r\n", said[i]) || (used && said[used - 1] != ' '))
+            said[used++] = (unsigned char)said[i] > ' ' ? said[i] : ' ';
+    said[used] = 0;
     return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                   "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?",
-                   *said ? said : fallback);
+                   "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", said);
 }
 
 static ls_status run(FILE *script, FILE *errors, const char *folder)
@@ -58,7 +48,7 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     if (posix_spawn_file_actions_init(&actions) != 0)
         return ls_fail_memory("gnuplot", sizeof actions);
     posix_spawn_file_actions_adddup2(&actions, fileno(script), 0);
-    posix_spawn_file_actions_adddup2(&actions, fileno(errors), 1);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0); /* lost pictures */
     posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
     posix_spawn_file_actions_addchdir_np(&actions, folder);
     const int error = posix_spawnp(&child, "gnuplot", &actions, NULL, arguments, environ);
@@ -69,23 +59,19 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
         ;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 127)
         return refuse_gnuplot("not found");
-    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors, "it said nothing");
+    return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
 }
 
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
 {
+    if (json_array_size(figures) == 0)
+        return LS_OK;
     FILE *script = tmpfile(), *errors = tmpfile();
-    const json_t *figure;
-    size_t i;
-    ls_status status = LS_OK;
-    if (!script || !errors) {
-        status = ls_fail(LS_CODE_MISSING, "report", "temporary file", "%s; is TMPDIR full?",
-                         strerror(errno));
-    } else {
-        json_array_foreach(figures, i, figure) ls_draw_script(script, figure, kind);
-        fputs("set output\n", script);
-        status = run(script, errors, folder);
-    }
+    for (size_t i = 0; script && i < json_array_size(figures); i++)
+        ls_draw_script(script, json_array_get(figures, i), kind);
+    ls_status status = script && errors ? run(script, errors, folder)
+                                        : ls_fail(LS_CODE_MISSING, "report", "temporary file",
+                                                  "%s; is TMPDIR full?", strerror(errno));
     if (script)
         fclose(script);
     if (errors)
@@ -114,7 +100,7 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     if (!status)
         status = ls_draw(figures, folder, (ls_picture)kind);
     if (!status && kind == LS_PICTURE_SVG)
-        free(ls_draw_dress(figure, folder));
+        ls_draw_dress(figure, folder);
     json_decref(figures);
     free(folder);
     return status;
@@ -129,7 +115,7 @@ void ls_draw_dark_style(FILE *stream)
         {"#555555", "#b4b8be"}, {"#767676", "#9a9fa6"}, {"#dddddd", "#363b43"},
         {"#4d4d4d", "#d2d2d2"}, {"#d55e00", "#ff8f4a"}, {"#0072b2", "#5aa9e6"},
         {"#7b3294", "#bd8bd6"}, {"#009e73", "#3ccba0"}, {"#882255", "#d7709a"},
-        {"#c8c8c8", "#6a7078"},
+        {"#c8c8c8", "#6a7078"}, {"#56b4e9", "#b5dff7"},
     };
     fputs("@media screen and (prefers-color-scheme:dark){.ls{color:#e8e8e8}", stream);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -154,111 +140,119 @@ char *ls_draw_read(const char *path)
     return text;
 }
 
-static bool starts(const char *text, const char *with)
+/* What becomes of gnuplot's text: ids are this figure's; what goes without saying, or is said once,
+ * in front, goes. */
+static const struct {
+    const char *these, *to; /* up to the end of `to`, where that is not NULL */
+    const char *instead;    /* %s: the figure's name */
+} edits[] = {
+    {" id='", NULL, " id='%s-"},
+    {"href='#", NULL, "href='#%s-"},
+    {" id=\"gnuplot", "\"", ""},
+    {"<filter", "</filter>\n", ""},
+    {"<title>", "</title>", ""},
+    {".00\"", NULL, "\""},
+    {" fill=\"none\"", NULL, ""},
+    {" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"", NULL, ""},
+    {" stroke-width=\"1.00\"", NULL, ""},
+    {" font-family=\"sans-serif\"", NULL, ""},
+    {"  text-anchor=\"start\"", NULL, ""},
+    {" class=\"gridline\" ", NULL, ""},
+    {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: it turns dark, too */
+    {" color=\"black\" stroke=\"currentColor\"", NULL, ""},
+    {"\t", NULL, ""},
+};
+
+/* Length of a group that has nothing to show, or 0. */
+static size_t length_empty(const char *c)
 {
-    return strncmp(text, with, strlen(with)) == 0;
+    const char *end = c + strcspn(c, ">") + 1;
+    if (strncmp(c, "<g ", 3) != 0)
+        return 0;
+    end += strspn(end, "\n\t");
+    end += strncmp(end, "<text></text>\n", 14) == 0 ? 14 : 0;
+    end += strspn(end, "\t");
+    return strncmp(end, "</g>\n", 5) == 0 ? (size_t)(end + 5 - c) : 0;
 }
 
-/* What gnuplot says again and again, though it goes without saying, or once above (dress). */
-static const char *const unsaid[] = {" fill=\"none\"",
-                                     " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
-                                     " stroke-width=\"1.00\"",
-                                     " font-family=\"sans-serif\"",
-                                     " class=\"gridline\" ",
-                                     " color=\"black\" stroke=\"currentColor\"",
-                                     "\t"};
-
-/* Of a group of gnuplot's with nothing in it, too. */
-static size_t length_unsaid(const char *text)
+/* With colours as #rrggbb. */
+static void put_body(FILE *stream, const char *c, const char *name)
 {
-    const size_t group = starts(text, "<g fill=\"none\" color=\"") ? strcspn(text, ">") : 0;
-    if (group && starts(text + group, ">\n</g>\n"))
-        return group + strlen(">\n</g>\n");
-    for (size_t i = 0; i < sizeof unsaid / sizeof *unsaid; i++)
-        if (starts(text, unsaid[i]))
-            return strlen(unsaid[i]);
-    return 0;
-}
-
-/* gnuplot's drawing with ids of this figure, colours as #rrggbb, without what is not used. */
-static void copy_body(FILE *stream, const char *body, const char *name)
-{
-    int red, green, blue, used;
-    for (const char *c = body; *c;) {
-        used = 0;
-        if (starts(c, "rgb(") && sscanf(c, "rgb(%d,%d,%d)%n", &red, &green, &blue, &used) == 3 &&
-            used) {
+    const size_t count = sizeof edits / sizeof *edits;
+    while (*c) {
+        int red, green, blue, used = 0;
+        size_t i = 0;
+        while (i < count && strncmp(c, edits[i].these, strlen(edits[i].these)) != 0)
+            i++;
+        if (i < count) {
+            c += strlen(edits[i].these);
+            const char *end = edits[i].to ? strstr(c, edits[i].to) : NULL;
+            c = end ? end + strlen(edits[i].to) : c;
+            fprintf(stream, edits[i].instead, name);
+        } else if (length_empty(c) > 0) {
+            c += length_empty(c);
+        } else if (*c == 'r' && sscanf(c, "rgb(%d,%d,%d)%n", &red, &green, &blue, &used) == 3 &&
+                   used) {
             fprintf(stream, "#%02x%02x%02x", red & 255, green & 255, blue & 255);
             c += used;
-        } else if (starts(c, " id='") || starts(c, " id=\"") || starts(c, "href='#")) {
-            const size_t length = *c == ' ' ? 5 : 7;
-            fprintf(stream, "%.*s%s-", (int)length, c, name);
-            c += length;
-        } else if (starts(c, "<filter") && strstr(c, "</defs>")) {
-            c = strstr(c, "</defs>");
-        } else if (starts(c, "<title>") && strstr(c, "</title>")) {
-            c = strstr(c, "</title>") + 8; /* gnuplot's own: "gnuplot_plot_1" */
-        } else if (length_unsaid(c)) {
-            c += length_unsaid(c);
         } else {
             fputc(*c++, stream);
         }
     }
 }
 
-static void dress(FILE *stream, const json_t *figure, const char *drawn, bool page)
+/* The `svg` element, for a page, or for a file of its own. */
+static void put_svg(FILE *stream, const json_t *figure, const char *drawn, bool page)
 {
-    const char *body = strstr(drawn, "<g id=\"gnuplot_canvas\">"),
-               *box = strstr(drawn, "viewBox=\"");
-    const char *name = json_string_value(json_object_get(figure, "name"));
-    int width = 560, height = 400;
-    if (!body || !box || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2)
+    const char *body = strstr(drawn, "<defs>"), *box = strstr(drawn, "viewBox=\""),
+               *by = strstr(drawn, "GNUPLOT ");
+    int width, height;
+    if (!body || !by || !box || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2)
         return;
-    fprintf(stream, "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"",
+    fprintf(stream,
+            "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+            "xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
+            "font-family=\"sans-serif\" role=\"img\" aria-label=\"",
             width * 5 / 4, height * 5 / 4, width, height);
-    fputs(" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-          "font-family=\"sans-serif\" fill=\"none\" color=\"black\" stroke=\"currentColor\" "
-          "role=\"img\" aria-label=\"",
-          stream);
-    ls_markup(stream, json_string_value(json_object_get(figure, "alt")), 600);
+    ls_markup(stream, ls_text_of(figure, "alt"), 600);
     fputs("\">\n<title>", stream);
-    ls_markup(stream, json_string_value(json_object_get(figure, "title")), 300);
+    ls_markup(stream, ls_text_of(figure, "title"), 300);
     fputs("</title>\n", stream);
     if (!page) {
-        const char *by = strstr(drawn, "Produced by GNUPLOT ");
-        by = by ? by + strlen("Produced by GNUPLOT ") : "";
-        fprintf(stream, "<!-- gnuplot %.*s -->\n<desc>", (int)strspn(by, "0123456789. abcdehlptv"),
-                by);
-        ls_markup(stream, json_string_value(json_object_get(figure, "caption")), 600);
+        fprintf(stream, "<!-- gnuplot %.*s -->\n<desc>",
+                (int)strspn(by + 8, "0123456789. abcdehlptv"), by + 8);
+        ls_markup(stream, ls_text_of(figure, "caption"), 600);
         fputs("</desc>\n<style>", stream);
         ls_draw_dark_style(stream);
         fputs("</style>\n", stream);
     }
-    copy_body(stream, body, name);
+    fprintf(stream,
+            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n"
+            "<g fill=\"none\" color=\"black\" stroke=\"currentColor\">\n",
+            width, height);
+    put_body(stream, body, ls_text_of(figure, "name"));
 }
 
-char *ls_draw_dress(const json_t *figure, const char *folder)
+void ls_draw_dress(json_t *figure, const char *folder)
 {
-    char *path, *out = NULL;
+    char *path, *text = NULL;
     size_t size;
-    if (asprintf(&path, "%s/%s.svg", folder, json_string_value(json_object_get(figure, "name"))) <
-        0)
-        return NULL;
+    if (asprintf(&path, "%s/%s.svg", folder, ls_text_of(figure, "name")) < 0)
+        return;
     char *drawn = ls_draw_read(path);
-    if (drawn) {
-        FILE *file = fopen(path, "wb");
-        if (file) {
-            fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n", file);
-            dress(file, figure, drawn, false);
-            fclose(file);
-        }
-        FILE *text = open_memstream(&out, &size);
-        if (text) {
-            dress(text, figure, drawn, true);
-            fclose(text);
-        }
+    FILE *stream = drawn ? open_memstream(&text, &size) : NULL;
+    FILE *file = stream ? fopen(path, "wb") : NULL;
+    if (file) {
+        fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n", file);
+        put_svg(file, figure, drawn, false);
+        fclose(file);
     }
+    if (stream) {
+        put_svg(stream, figure, drawn, true);
+        fclose(stream);
+        json_object_set_new(figure, "svg", json_string(text));
+    }
+    free(text);
     free(drawn);
     free(path);
-    return out;
 }

@@ -9,7 +9,7 @@
 
 typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_picture;
 
-/** Draws all figures in the folder. LS_CODE_MISSING where there is no gnuplot. */
+/** Draws all figures, if any, in the folder. LS_CODE_MISSING where there is no gnuplot. */
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
 
 /** Draws one figure to a file, whose ending says what: .svg, .png or .pdf. Sets its name. */
@@ -18,9 +18,9 @@ ls_status ls_draw_file(json_t *figure, const char *path);
 /** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
-/** Makes gnuplot's SVG one that describes itself and turns dark; reads and writes the file, and
- *  gives the `svg` element as a page takes it (free); NULL where there is no file. */
-char *ls_draw_dress(const json_t *figure, const char *folder);
+/** Makes gnuplot's SVG in the folder one that describes itself and turns dark; as a page takes it
+ *  it is the figure's `svg` then. */
+void ls_draw_dress(json_t *figure, const char *folder);
 
 /** All of a file's text (free), to its first zero; NULL where there is none. */
 char *ls_draw_read(const char *path);

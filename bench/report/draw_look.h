@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* How pictures tell series apart, the same in all of a report: colour and shape are the strategy's,
- * filling, other marks and dashes its variant's. What is no strategy of ours is grey. */
+ * filling, other marks and dashes its variant's. What is no strategy of ours is grey. And how
+ * numbers stand on axes. */
 #pragma once
+
+#include <jansson.h>
 
 /** Places in the palette other than a strategy's in its registry. */
 enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000 };
@@ -12,5 +15,12 @@ typedef struct ls_look {
     const char *dash;   /**< gnuplot's dash type */
 } ls_look;
 
-/** A place behind the last strategy's is LS_STYLE_NEUTRAL. */
-ls_look ls_look_of(long long style, long long variant);
+/** Of [style, variant], or of what has members of these names. A place behind the last strategy's
+ *  is LS_STYLE_NEUTRAL. */
+ls_look ls_look_of(const json_t *of);
+
+/** What values are multiplied by to be drawn, and how that is called (", MiB"). */
+double ls_scale_of(const json_t *figure, double highest, const char **name);
+
+/** The smallest of 1, 2, 5, 10, 20 that makes ticks of this span no closer than their texts. */
+double ls_scale_step(double span, double pixels);

@@ -3,6 +3,7 @@
  * second mark. Of several rows of one case the median one counts. */
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
+#include "bench/report/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,19 +25,24 @@ const ls_row_parts ls_parts_of_memory = {
     "bytes",
 };
 
+static const ls_row_parts range_of_step = {
+    "", "time.step_ms", {"median, p10 to p90", "p99"}, {"median", "p99", "p10", "p90"}, ""};
+static const ls_row_parts range_of_layer = {"",
+                                            "micro",
+                                            {"time, p10 to p90", "roof"},
+                                            {"time_us", "roof_us", "time_p10_us", "time_p90_us"},
+                                            ""};
+
 typedef struct case_kind {
-    ls_figure_text text;
+    ls_figure_kind text;
     const char *title; /* of the case that weighs most, and its figure */
     const char *alone; /* the same of a case that is no more than others; NULL: title */
     const char *shown; /* that figure's unit */
     /* How much a row weighs for the title, and that figure. */
     double (*weigh)(const json_t *row, double *figure);
-    const ls_row_parts *parts; /* stacked; NULL: a range */
-    const char *marks[2];      /* of a range: names of the marks */
-    const char *paths[4];      /* the first mark, low, high, the second mark */
+    const ls_row_parts *parts; /* stacked; of a range the first mark, the second, low, high */
     const char *name;          /* path of what a case is called; NULL: by its options */
-    const char *const *group;
-    double scale; /* divides the values */
+    double scale;              /* divides the values */
 } case_kind;
 
 double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback)
@@ -46,7 +52,7 @@ double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index,
     return ls_report_number(row, path, fallback);
 }
 
-static double sum_of(const json_t *row, const ls_row_parts *parts)
+double ls_parts_sum(const json_t *row, const ls_row_parts *parts)
 {
     double sum = 0;
     for (size_t p = 0; parts->shown[p]; p++)
@@ -57,14 +63,14 @@ static double sum_of(const json_t *row, const ls_row_parts *parts)
 /* A candidate on the most devices, then the one that computes most. */
 static double weigh_step(const json_t *row, double *figure)
 {
-    const double sum = sum_of(row, &ls_parts_of_step);
+    const double sum = ls_parts_sum(row, &ls_parts_of_step);
     *figure = sum > 0 ? ls_part_value(row, &ls_parts_of_step, 0, 0) / sum : 0;
     return (ls_report_is_candidate(row) ? 2 * ls_report_devices(row) : 0) + *figure;
 }
 
 static double weigh_memory(const json_t *row, double *figure)
 {
-    return *figure = sum_of(row, &ls_parts_of_memory);
+    return *figure = ls_parts_sum(row, &ls_parts_of_memory);
 }
 
 static double weigh_tail(const json_t *row, double *figure)
@@ -86,107 +92,93 @@ static const char *const by_operation[] = {"micro.op", "micro.ranks", NULL};
 static const case_kind kinds[] = {
     {.text = {"waterfall", "bars", "ms of the mean step", "", "ms",
               "A bar is the mean step of the median row of a case; its parts sum to the step.",
-              "rows of lockstep run with --steps 1 or more"},
+              "rows of lockstep run with --steps 1 or more", by_batch},
      .title = "%s computes for %s of its step",
      .shown = "%",
      .weigh = weigh_step,
      .parts = &ls_parts_of_step,
-     .group = by_batch,
      .scale = 1},
     {.text = {"memory", "bars", "held by the fullest device", "", "bytes",
               "A bar is what the fullest device of the median row of a case holds, by use.",
-              "rows with memory"},
+              "rows with memory", by_batch},
      .title = "%s holds the most: %s",
      .alone = "%s holds %s",
      .shown = "bytes",
      .weigh = weigh_memory,
      .parts = &ls_parts_of_memory,
-     .group = by_batch,
      .scale = 1},
     {.text = {"step-times", "ranges", "ms of a step", "", "ms",
               "A mark is the median step, its bar from the 10th to the 90th percentile, the second "
               "mark the 99th; of the median row of a case.",
-              "timed rows"},
-     .title = "%s: one step in 100 takes %s times the median",
-     .shown = "",
+              "timed rows", by_batch},
+     .title = "%s: one step in 100 takes %s the median",
+     .shown = "times",
      .weigh = weigh_tail,
-     .marks = {"median, p10 to p90", "p99"},
-     .paths = {"time.step_ms.median", "time.step_ms.p10", "time.step_ms.p90", "time.step_ms.p99"},
-     .group = by_batch,
+     .parts = &range_of_step,
      .scale = 1},
     {.text = {"roofs", "ranges", "ms of a pass", "", "ms",
               "A mark is the median time of a layer's pass, its bar from the 10th to the 90th "
               "percentile, the second mark its roof: its products timed alone, or a copy of as "
               "many bytes.",
-              "rows of lockstep micro layers"},
-     .title = "%s takes the longest: %s times its roof",
-     .alone = "%s takes %s times its roof",
-     .shown = "",
+              "rows of lockstep micro layers", by_operation},
+     .title = "%s takes the longest: %s its roof",
+     .alone = "%s takes %s its roof",
+     .shown = "times",
      .weigh = weigh_layer,
-     .marks = {"time, p10 to p90", "roof"},
-     .paths = {"micro.time_us", "micro.time_p10_us", "micro.time_p90_us", "micro.roof_us"},
+     .parts = &range_of_layer,
      .name = "micro.shape",
-     .group = by_operation,
      .scale = 1000},
 };
 
-static bool fits(const json_t *row, const void *context)
+static bool is_range(const case_kind *kind)
 {
-    const case_kind *kind = context;
-    bool all = true;
-    for (size_t i = 0; !kind->parts && i < 4; i++)
-        all = all && ls_report_number(row, kind->paths[i], -1) >= 0;
-    return all && (!kind->parts || ls_part_value(row, kind->parts, 0, -1) >= 0);
+    return strcmp(kind->text.kind, "ranges") == 0;
 }
 
-typedef struct named_row {
-    const char *name;
-    const json_t *row;
-} named_row;
+static bool fits(const json_t *row, const void *of)
+{
+    const case_kind *kind = of;
+    bool all = true;
+    for (size_t p = 0; p < (is_range(kind) ? 4 : 1); p++)
+        all = all && ls_part_value(row, kind->parts, p, -1) >= 0;
+    return all;
+}
 
 /* Strategies in the order of their registry, then peers. */
-static int by_place(const void *a, const void *b)
+static int by_place(const json_t *a, const json_t *b)
 {
-    const named_row *x = a, *y = b;
-    const int places[] = {ls_report_place(x->row), ls_report_place(y->row)};
-    const int peers[] = {ls_report_is_peer(x->row), ls_report_is_peer(y->row)};
-    if (peers[0] != peers[1] || places[0] != places[1])
-        return peers[0] != peers[1] ? peers[0] - peers[1] : places[0] - places[1];
-    return strverscmp(x->name, y->name); /* 2 before 16 */
+    const json_t *x = ls_case_row(a, NULL), *y = ls_case_row(b, NULL);
+    const int peers = ls_report_is_peer(x) - ls_report_is_peer(y);
+    const int places = ls_report_place(x) - ls_report_place(y);
+    return peers    ? peers
+           : places ? places
+                    : strverscmp(ls_text_of(a, "label"), ls_text_of(b, "label")); /* 2 before 16 */
 }
 
-/* The median row of each case, as {label: row}, in order; what has a name of its own as it comes.
- */
+/* Cases, [{label, rows}], in order; what has a name of its own as it comes. */
 static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, NULL, figures->against);
     json_t *found = ls_report_cases(rows, kind->name, differences,
-                                    ls_report_shared_devices(rows) <= 0, figures->against),
-           *same;
-    json_t *out = json_object();
-    named_row cases[LS_CATEGORIES_MOST];
+                                    ls_report_shared_devices(rows) <= 0, figures->against);
+    json_t *few = json_object(), *same;
     const char *name;
-    size_t repeats = 0, dropped = 0, count = 0;
+    size_t repeats = 0, dropped = 0;
     json_object_foreach(found, name, same)
     {
-        if (count == LS_CATEGORIES_MOST) {
-            dropped += json_array_size(same);
-            continue;
-        }
-        repeats += json_array_size(same) - 1;
-        cases[count++] = (named_row){name, ls_report_median(same, NULL)};
+        const bool fits = json_object_size(few) < LS_CATEGORIES_MOST;
+        repeats += fits ? json_array_size(same) - 1 : 0;
+        dropped += fits ? 0 : json_array_size(same);
+        if (fits)
+            json_object_set(few, name, same);
     }
-    if (!kind->name)
-        qsort(cases, count, sizeof *cases, by_place);
-    for (size_t i = 0; i < count; i++)
-        json_object_set(out, cases[i].name, (json_t *)(size_t)cases[i].row);
-    ls_figure_repeats(figures, kind->text.name, repeats);
-    if (dropped > 0)
-        ls_figure_leave(figures, kind->text.name,
-                        "%zu rows beyond the %d bars of a picture; --where chooses", dropped,
-                        LS_CATEGORIES_MOST);
+    json_t *out = ls_report_sorted(few, kind->name ? NULL : by_place);
+    ls_figure_leave(figures, kind->text.name, repeats, "rows of cases whose median row is shown");
+    ls_figure_leave(figures, kind->text.name, dropped,
+                    "rows beyond the %d bars of a picture (--where chooses)", LS_CATEGORIES_MOST);
     json_decref(differences);
     json_decref(found);
+    json_decref(few);
     return out;
 }
 
@@ -197,17 +189,16 @@ static void add_bar(json_t *figure, const case_kind *kind, const char *label, co
     const json_t *series = json_object_get(figure, "series");
     json_t *names = json_object_get(figure, "categories");
     const double place = (double)json_array_size(names);
-    double sum = 0, values[4] = {0};
-    for (size_t p = 0; kind->parts && kind->parts->shown[p]; p++) {
-        const double value = ls_part_value(row, kind->parts, p, 0) / kind->scale;
-        ls_figure_point(json_array_get(series, p), place, value, sum, sum + value);
-        sum += value;
+    double sum = 0, values[8];
+    for (size_t p = 0; kind->parts->of[p]; p++)
+        values[p] = ls_part_value(row, kind->parts, p, 0) / kind->scale;
+    for (size_t p = 0; !is_range(kind) && kind->parts->shown[p]; p++) {
+        ls_figure_point(json_array_get(series, p), place, values[p], sum, sum + values[p]);
+        sum += values[p];
     }
-    for (size_t i = 0; !kind->parts && i < 4; i++)
-        values[i] = ls_report_number(row, kind->paths[i], 0) / kind->scale;
-    if (!kind->parts) {
-        ls_figure_point(json_array_get(series, 0), place, values[0], values[1], values[2]);
-        ls_figure_point(json_array_get(series, 1), place, values[3], values[3], values[3]);
+    if (is_range(kind)) {
+        ls_figure_point(json_array_get(series, 0), place, values[0], values[2], values[3]);
+        ls_figure_point(json_array_get(series, 1), place, values[1], values[1], values[1]);
     }
     json_array_append_new(names, json_string(label));
     json_array_append_new(json_object_get(figure, "looks"),
@@ -218,63 +209,60 @@ static void add_bar(json_t *figure, const case_kind *kind, const char *label, co
 static void drop_zeros(json_t *series)
 {
     for (size_t s = json_array_size(series); s-- > 0;) {
-        const json_t *point;
+        const json_t *points = json_object_get(json_array_get(series, s), "points");
         double sum = 0;
-        size_t p;
-        json_array_foreach(json_object_get(json_array_get(series, s), "points"), p, point) sum +=
-            ls_figure_at(point, 1);
+        for (size_t p = 0; p < json_array_size(points); p++)
+            sum += ls_figure_at(json_array_get(points, p), 1);
         if (!(sum > 0))
             json_array_remove(series, s);
     }
 }
 
-static void add_figure(ls_figures *figures, const case_kind *kind, const json_t *rows)
+static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
 {
-    json_t *cases = cases_of(figures, kind, rows), *row;
-    json_t *figure = ls_figure_add(figures, &kind->text, rows, "");
-    const char *const *shown = kind->parts ? kind->parts->shown : kind->marks;
-    const char *label, *best = "";
+    const case_kind *kind = text->of;
+    json_t *cases = cases_of(figures, kind, rows);
+    json_t *figure = ls_figure_add(figures, text, rows);
+    const char *best = "";
     double most = -1, told = 0, low = INFINITY, high = 0;
     char about[96], value[48];
     json_object_set_new(figure, "categories", json_array());
     json_object_set_new(figure, "looks", json_array());
-    for (size_t p = 0; kind->parts ? shown[p] != NULL : p < 2; p++)
-        ls_figure_series(figure, shown[p], (int)p, 0);
-    json_object_foreach(cases, label, row)
-    {
+    for (size_t p = 0; kind->parts->shown[p]; p++)
+        ls_figure_series(figure, kind->parts->shown[p], (int)p, 0);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *row = ls_case_row(json_array_get(cases, i), NULL);
+        const char *label = ls_text_of(json_array_get(cases, i), "label");
         double now;
         const double weight = kind->weigh(row, &now);
         add_bar(figure, kind, label, row, kind->name ? 0 : ls_figure_variant(figures, row, label));
         low = fmin(low, now);
         high = fmax(high, now);
-        if (weight > most) {
-            most = weight;
-            told = now;
-            best = label;
-        }
+        best = weight > most ? label : best;
+        told = weight > most ? now : told;
+        most = fmax(most, weight);
     }
-    if (kind->parts)
+    if (!is_range(kind))
         drop_zeros(json_object_get(figure, "series"));
     const bool differs = high > 1.005 * low; /* what all have is no one's */
-    const char *said = differs || !kind->alone ? kind->title : kind->alone;
-    snprintf(about, sizeof about, "a bar a case, %s", kind->text.x);
+    snprintf(about, sizeof about, "a bar a case, %s", text->x);
     ls_figure_title(figures, figure, rows,
-                    json_sprintf(said,
-                                 differs || json_object_size(cases) == 1 ? best : "every case",
+                    json_sprintf(differs || !kind->alone ? kind->title : kind->alone,
+                                 differs || json_array_size(cases) == 1 ? best : "every case",
                                  ls_figure_value(told, kind->shown, value)),
                     about);
     json_decref(cases);
+    return true;
 }
 
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        json_t *fit = ls_figure_fit(figures, kinds[k].text.name, rows, fits, &kinds[k],
-                                    kinds[k].parts ? kinds[k].parts->root : kinds[k].paths[0]);
-        json_t *largest = ls_figure_largest(figures, &kinds[k].text, fit, kinds[k].group);
-        for (size_t i = 0; i < json_array_size(largest); i++)
-            add_figure(figures, &kinds[k], json_array_get(largest, i));
-        json_decref(largest);
-        json_decref(fit);
+        ls_figure_kind text = kinds[k].text;
+        text.of = &kinds[k];
+        text.holds = fits;
+        text.without = kinds[k].name ? kinds[k].name : kinds[k].parts->root;
+        text.make = make;
+        ls_figures_make(figures, &text, rows);
     }
 }

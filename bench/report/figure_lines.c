@@ -28,7 +28,8 @@ enum {
     LINEAR = 128, /* what loses nothing grows as x */
     FLAT = 256,   /* or is 1 */
     PACED = 512,  /* goes as the row's rate, or, where it falls, as its step: has their interval */
-    POINTS_OF_A_LIST = 50
+    POINTS_OF_A_LIST = 50,
+    TITLE_MOST = 100
 };
 
 typedef struct line_kind {
@@ -141,12 +142,12 @@ static void list_points(const json_t *row, const line_kind *kind, const json_t *
     const size_t count = json_array_size(list), stride = count / POINTS_OF_A_LIST + 1;
     const double first = kind->from ? ls_report_number(row, kind->from, 0) : 0;
     const double pace = kind->pace ? ls_report_number(row, kind->pace, NAN) / 1e3 : 1;
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
+    double sum = kind->flags & SHARES ? 0 : 1;
+    for (size_t i = 0; i < count && kind->flags & SHARES; i++)
         sum += json_number_value(json_array_get(list, i));
     for (size_t i = 0; i < count; i++) {
         const json_t *element = json_array_get(list, i);
-        const double y = json_number_value(element) / (kind->flags & SHARES ? sum : 1);
+        const double y = json_number_value(element) / sum;
         if ((i % stride == 0 || i + 1 == count) && json_is_number(element)) /* null: not finite */
             ls_figure_point(series, pace * (first + (double)i), y, y, y);
     }
@@ -156,11 +157,11 @@ static void add_points(const json_t *row, const line_kind *kind, json_t *series)
 {
     const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
-    const ls_rate rate = ls_report_rate(row);
+    const ls_interval rate = ls_report_rate(row);
     double low = 1, high = 1; /* of y */
     if (kind->flags & PACED && rate.low > 0) {
-        low = kind->flags & FALLS ? rate.rate / rate.high : rate.low / rate.rate;
-        high = kind->flags & FALLS ? rate.rate / rate.low : rate.high / rate.rate;
+        low = kind->flags & FALLS ? rate.value / rate.high : rate.low / rate.value;
+        high = kind->flags & FALLS ? rate.value / rate.low : rate.high / rate.value;
     }
     if (json_is_array(value))
         list_points(row, kind, value, series);
@@ -169,21 +170,18 @@ static void add_points(const json_t *row, const line_kind *kind, json_t *series)
     json_decref(value);
 }
 
-static bool has_points(const json_t *row, const void *kind)
+static bool has_points(const json_t *row, const void *of)
 {
     json_t *series = json_pack("{s:[]}", "points");
-    add_points(row, kind, series);
+    add_points(row, of, series);
     const bool any = json_array_size(json_object_get(series, "points")) > 0;
     json_decref(series);
     return any;
 }
 
-/* Whether it has this scaling, or that is "". */
 static bool is_scaled(const json_t *row, const void *scaling)
 {
-    char own[32];
-    return !*(const char *)scaling ||
-           strcmp(scaling, ls_report_text(row, "case.scaling", own, sizeof own)) == 0;
+    return strcmp(scaling, ls_row_text(row, "case", "scaling")) == 0;
 }
 
 static size_t length_of(const json_t *series)
@@ -191,9 +189,14 @@ static size_t length_of(const json_t *series)
     return json_array_size(json_object_get(series, "points"));
 }
 
+static const json_t *point_at(const json_t *series, size_t index)
+{
+    return json_array_get(json_object_get(series, "points"), index);
+}
+
 static double value_at(const json_t *series, size_t index)
 {
-    return ls_figure_at(json_array_get(json_object_get(series, "points"), index), 1);
+    return ls_figure_at(point_at(series, index), 1);
 }
 
 /* ---- Series --------------------------------------------------------------------------------- */
@@ -220,19 +223,9 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
         repeats += json_array_size(same) - 1; /* places of two rows do not meet */
         add_points(ls_report_median(same, NULL), kind, series);
     }
-    ls_figure_repeats(figures, kind->name, repeats);
+    ls_figure_leave(figures, kind->name, repeats, "rows of cases whose median row is shown");
     json_decref(cases);
     json_decref(differences);
-}
-
-/* A line of what the points are to be. */
-static void add_formula(json_t *figure, const line_kind *kind, const json_t *rows)
-{
-    json_t *series = ls_figure_series(figure, "formula", LS_STYLE_IDEAL, 0);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
-        ls_figure_point(series, place_of(json_array_get(rows, i), kind->at), y, y, y);
-    }
 }
 
 /* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
@@ -240,7 +233,7 @@ static void add_formula(json_t *figure, const line_kind *kind, const json_t *row
 static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, double farthest)
 {
     json_t *all = json_object_get(figure, "series");
-    const char *name = json_string_value(json_object_get(figure, "name"));
+    const char *name = ls_text_of(figure, "name");
     size_t alone = 0, many = 0;
     for (size_t i = json_array_size(all); kind->at && i-- > 0;)
         if (length_of(json_array_get(all, i)) < 2 && ++alone)
@@ -254,21 +247,25 @@ static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, dou
     }
     for (size_t i = 0; i < json_array_size(all); i++) {
         json_t *one = json_array_get(all, i);
-        const double at = ls_figure_at(json_array_get(json_object_get(one, "points"), 0), 0);
+        const double at = ls_figure_at(point_at(one, 0), 0);
         if (length_of(one) == 1 && at < farthest)
-            json_object_set_new(
-                one, "shown",
-                json_sprintf("%s (at %g)", json_string_value(json_object_get(one, "name")), at));
+            json_object_set_new(one, "shown",
+                                json_sprintf("%s (at %g)", ls_text_of(one, "name"), at));
     }
-    if (alone > 0)
-        ls_figure_leave(figures, name, "%zu series of one place; wanted: %s", alone, kind->want);
-    if (many > 0)
-        ls_figure_leave(figures, name,
-                        "%zu series beyond the %d that a picture holds; --where chooses", many,
-                        LS_SERIES_MOST);
+    ls_figure_leave(figures, name, alone, "series of one place (wanted: %s)", kind->want);
+    ls_figure_leave(figures, name, many,
+                    "series beyond the %d that a picture holds (--where chooses)", LS_SERIES_MOST);
 }
 
 /* ---- What was found ------------------------------------------------------------------------- */
+
+/* What a title may say of a series, and how well that does: as a candidate, far, well; of y the
+ * worst and the best that its bar allows. */
+typedef struct told {
+    const char *name;
+    const json_t *point; /* NULL: it is no strategy of ours */
+    double key[3], worst, best;
+} told;
 
 /* The highest y that all series come down to. */
 static double level_of(const json_t *all)
@@ -283,119 +280,122 @@ static double level_of(const json_t *all)
     return level;
 }
 
-/* The series' point that a title would say: the last; of shares the largest; of what falls with
- * time the first at a level that all reach. */
-static const json_t *point_of(const json_t *one, const line_kind *kind, double level)
+/* Of the last point; of shares the largest; of what falls with time the first at a level that all
+ * reach. */
+static told tell(const json_t *one, const line_kind *kind, double level)
 {
-    const json_t *points = json_object_get(one, "points");
-    size_t at = json_array_size(points) - 1;
-    for (size_t p = 0; kind->flags & SHARES && p < json_array_size(points); p++)
+    const size_t count = length_of(one);
+    told out = {.name = ls_text_of(one, "name"), .key = {-1, 0, 0}};
+    size_t at = count - 1;
+    if (json_integer_value(json_object_get(one, "style")) < 0 || count == 0)
+        return out;
+    for (size_t p = 0; kind->flags & SHARES && p < count; p++)
         at = value_at(one, p) > value_at(one, at) ? p : at;
-    for (size_t p = json_array_size(points); kind->pace && p-- > 0;)
+    for (size_t p = count; kind->pace && p-- > 0;)
         at = value_at(one, p) <= level ? p : at;
-    return json_array_get(points, at);
+    out.point = point_at(one, at);
+    const double x = ls_figure_at(out.point, 0), y = ls_figure_at(out.point, 1);
+    const double low = fmin(y, ls_figure_at(out.point, 2)), high = ls_figure_at(out.point, 3);
+    const double slack = 5e-4 * fabs(y), sign = kind->flags & FALLS ? -1 : 1;
+    out.key[0] = json_is_true(json_object_get(one, "candidate"));
+    out.key[1] = kind->pace ? -x : kind->flags & SHARES ? 0 : x;
+    out.key[2] = kind->pace ? 0 : sign * y;
+    out.worst = kind->pace ? 0 : fmin(sign * low, sign * high) - slack;
+    out.best = kind->pace ? 0 : fmax(sign * low, sign * high) + slack;
+    return out;
 }
 
-/* The series' point for a title, and how well that does: as a candidate, far, well. */
-static const json_t *rate_series(const json_t *one, const line_kind *kind, double level,
-                                 double key[3])
-{
-    const bool ours = json_integer_value(json_object_get(one, "style")) >= 0 && length_of(one) > 0;
-    const json_t *point = ours ? point_of(one, kind, level) : NULL;
-    const double x = ls_figure_at(point, 0), y = ls_figure_at(point, 1);
-    key[0] = ours ? json_is_true(json_object_get(one, "candidate")) : -1;
-    key[1] = kind->pace ? -x : kind->flags & SHARES ? 0 : x;
-    key[2] = kind->pace ? 0 : kind->flags & FALLS ? -y : y;
-    return point;
-}
-
-/* Whether a title can say this one's value behind that of the best. */
-static bool stands_beside(const double key[3], const double best[3], const line_kind *kind)
-{
-    return kind->pace || kind->flags & SHARES || fabs(key[1] - best[1]) <= 0;
-}
-
-/* With the next one's value, where there is one: at the same place, or, if not, that too. */
-static json_t *say_title(const line_kind *kind, const char *name, const json_t *point,
-                         const char *other, const json_t *next)
+/* "83% on 2 devices": by the kind's title, or, without one, "72%", with its place if that is not
+ * the one `beside`. */
+static json_t *say(const line_kind *kind, const char *name, const told *one, const told *beside)
 {
     const char *unit = strcmp(kind->x, "bytes") == 0 ? "bytes" : "";
-    char y[48], x[48], at[64] = "";
-    json_t *said =
-        json_sprintf(kind->title, name, ls_figure_value(ls_figure_at(point, 1), kind->unit, y),
-                     ls_figure_value(ls_figure_at(point, 0), unit, x));
-    if (!next || !said)
-        return said;
-    if (fabs(ls_figure_at(next, 0) - ls_figure_at(point, 0)) > 0)
-        snprintf(at, sizeof at, " at %s", ls_figure_value(ls_figure_at(next, 0), unit, x));
-    json_t *both = json_sprintf("%s, %s %s%s", json_string_value(said), other,
-                                ls_figure_value(ls_figure_at(next, 1), kind->unit, y), at);
-    json_decref(said);
-    return both;
+    const double at = ls_figure_at(one->point, 0);
+    char y[48], x[48];
+    ls_figure_value(ls_figure_at(one->point, 1), kind->unit, y);
+    ls_figure_value(at, unit, x);
+    if (!beside)
+        return json_sprintf(kind->title, name, y, x);
+    return fabs(at - ls_figure_at(beside->point, 0)) > 0 ? json_sprintf(", %s %s at %s", name, y, x)
+                                                         : json_sprintf(", %s %s", name, y);
 }
 
 /* "mirrored keeps 83% on 2 devices, towers 72%": of the best candidate at the farthest place, and
- * the next there. */
+ * the next there; who cannot be told from the best is "like" it. */
 static json_t *find_title(const json_t *figure, const line_kind *kind)
 {
-    const json_t *all = json_object_get(figure, "series"), *points[LS_SERIES_MOST + 1];
+    const json_t *all = json_object_get(figure, "series");
     const double level = kind->pace ? level_of(all) : 0;
     const size_t count = json_array_size(all);
-    double keys[LS_SERIES_MOST + 1][3];
-    size_t best = 0, others = 0, same = 0, next = count;
-    char name[LS_LABEL_SIZE + 32] = "";
+    told series[LS_SERIES_MOST + 2];
+    const told *best = series, *next = NULL, *like = NULL;
+    size_t others = 0, same = 0, equal = 0;
+    char name[2 * LS_LABEL_SIZE] = "";
     for (size_t i = 0, k; i < count; i++) {
-        points[i] = rate_series(json_array_get(all, i), kind, level, keys[i]);
-        for (k = 0; k < 2 && fabs(keys[i][k] - keys[best][k]) <= 0;)
+        series[i] = tell(json_array_get(all, i), kind, level);
+        for (k = 0; k < 2 && fabs(series[i].key[k] - best->key[k]) <= 0;)
             k++;
-        best = keys[i][k] > keys[best][k] ? i : best;
+        best = series[i].key[k] > best->key[k] ? &series[i] : best;
     }
-    if (count == 0 || keys[best][0] < 0)
+    if (count == 0 || !best->point)
         return json_sprintf("%s by %s", kind->y, kind->x);
-    for (size_t i = 0; i < count; i++) {
-        const bool as_good = i != best && keys[i][0] >= keys[best][0] &&
-                             keys[i][1] >= keys[best][1] &&
-                             keys[i][2] >= keys[best][2] - 1e-3 * fabs(keys[best][2]);
-        others += i != best && keys[i][0] >= 0;
-        same += as_good;
-        if (i != best && !as_good && keys[i][0] >= keys[best][0] &&
-            (next == count || keys[i][2] > keys[next][2]) &&
-            stands_beside(keys[i], keys[best], kind))
-            next = i;
+    for (const told *one = series; one < series + count; one++) {
+        const bool there = fabs(one->key[1] - best->key[1]) <= 0;
+        char text[48], text_of_best[48];
+        others += one != best && one->point;
+        if (one == best || !one->point || one->key[0] < best->key[0])
+            continue;
+        ls_figure_value(ls_figure_at(one->point, 1), kind->unit, text);
+        ls_figure_value(ls_figure_at(best->point, 1), kind->unit, text_of_best);
+        if (there && (one->best >= best->worst || strcmp(text, text_of_best) == 0)) {
+            same++;
+            equal += fabs(one->key[2] - best->key[2]) <= 1e-3 * fabs(best->key[2]);
+            like = one;
+        } else if ((there || kind->pace) && (!next || one->key[2] > next->key[2])) {
+            next = one;
+        }
     }
-    if (same > 0 && same == others)
-        snprintf(name, sizeof name, "every case");
-    else
-        ls_text_add(name, sizeof name, "%s", ls_text_of(json_array_get(all, best), "name"));
-    if (same > 0 && same < others)
-        ls_text_add(name, sizeof name, ", like %zu other%s,", same, same > 1 ? "s" : "");
-    return say_title(kind, name, points[best], ls_text_of(json_array_get(all, next), "name"),
-                     next < count ? points[next] : NULL);
+    ls_text_add(name, sizeof name, "%s", equal && equal == others ? "every case" : best->name);
+    if (same == 1 && equal < others)
+        ls_text_add(name, sizeof name, ", like %s,", like->name);
+    else if (same > 0 && equal < others)
+        ls_text_add(name, sizeof name, ", like %zu others,", same);
+    json_t *said = say(kind, name, best, NULL);
+    json_t *more = next ? say(kind, next->name, next, best) : json_string("");
+    json_t *both = json_sprintf("%s%s", json_string_value(said), json_string_value(more));
+    if (json_string_length(both) > TITLE_MOST)
+        json_string_set(both, json_string_value(said));
+    json_decref(said);
+    json_decref(more);
+    return both;
 }
 
-/* A line of what loses nothing: as far as the others come near. */
+/* A line of what the points are to be: by formula, or, as far as the others come near, of what
+ * loses nothing. */
 static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows, double highest)
 {
-    const double rate = strcmp(kind->unit, "times") == 0 ? 1 : ls_report_rate_alone(rows);
-    json_t *points = ls_figure_points(figure),
-           *ideal = ls_figure_series(figure, "ideal", LS_STYLE_IDEAL, 0);
-    for (size_t p = 0; p < json_array_size(points); p++) {
-        const double x = ls_figure_at(json_array_get(points, p), 0);
-        const double y = kind->flags & FLAT ? 1 : rate * x;
-        if (y > 0 && (kind->flags & FLAT || y <= 1.5 * highest))
+    const bool times = strcmp(kind->unit, "times") == 0, flat = kind->flags & FLAT;
+    const double rate = times ? 1 : ls_report_rate_alone(rows);
+    json_t *all = json_object_get(figure, "series"), *points = ls_figure_points(figure);
+    json_t *ideal =
+        ls_figure_series(figure, kind->formula ? "formula" : "ideal", LS_STYLE_IDEAL, 0);
+    for (size_t i = 0; kind->formula && i < json_array_size(rows); i++) {
+        const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
+        ls_figure_point(ideal, place_of(json_array_get(rows, i), kind->at), y, y, y);
+    }
+    for (size_t p = 0; !kind->formula && p < json_array_size(points); p++) {
+        const double x = ls_figure_at(json_array_get(points, p), 0), y = flat ? 1 : rate * x;
+        if (y > 0 && (flat || y <= 1.5 * highest))
             ls_figure_point(ideal, x, y, y, y);
     }
     if (ls_figure_merge(ideal) < 2)
-        json_array_remove(json_object_get(figure, "series"),
-                          json_array_size(json_object_get(figure, "series")) - 1);
+        json_array_remove(all, json_array_size(all) - 1);
     json_decref(points);
 }
 
-/* Says behind a text of the figure what bars mean. */
-static void tell_bars(json_t *figure, const char *name, const char *text)
+static void append_text(json_t *figure, const char *name, const char *text)
 {
-    json_object_set_new(
-        figure, name, json_sprintf("%s%s", json_string_value(json_object_get(figure, name)), text));
+    json_object_set_new(figure, name, json_sprintf("%s%s", ls_text_of(figure, name), text));
 }
 
 static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, const json_t *rows,
@@ -409,27 +409,25 @@ static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, c
     json_object_set_new(figure, "log_y", json_boolean(kind->flags & LOG_Y));
     if (!bars)
         return;
-    tell_bars(figure, "caption",
-              " Bars: ci95 of the row, or, where several rows are one point (their median), the "
-              "lowest and the highest.");
-    tell_bars(figure, "foot", ", bars: ci95 of a row or range of several");
+    append_text(figure, "caption",
+                " Bars: ci95 of the row, or, where several rows are one point (their median), the "
+                "lowest and the highest.");
+    append_text(figure, "foot", ", bars: ci95 of a row or range of several");
 }
 
-static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figure_text *text,
-                       const char *more, const json_t *rows)
+static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
 {
-    size_t longest = 0, bars = 0;
+    const line_kind *kind = text->of;
+    size_t longest = 0, bars = 0, count = json_array_size(rows);
     double highest = 0, farthest = 0;
-    json_t *figure = ls_figure_add(figures, text, rows, more), *all, *points;
+    json_t *figure = ls_figure_add(figures, text, rows);
     add_series(figures, figure, kind, rows);
-    if (kind->formula)
-        add_formula(figure, kind, rows);
-    all = json_object_get(figure, "series");
+    json_t *all = json_object_get(figure, "series");
     for (size_t i = 0; i < json_array_size(all); i++) {
-        const size_t count = ls_figure_merge(json_array_get(all, i));
-        longest = count > longest ? count : longest;
+        const size_t places = ls_figure_merge(json_array_get(all, i));
+        longest = places > longest ? places : longest;
     }
-    points = ls_figure_points(figure);
+    json_t *points = ls_figure_points(figure);
     for (size_t p = 0; p < json_array_size(points); p++) {
         const json_t *point = json_array_get(points, p);
         farthest = fmax(farthest, ls_figure_at(point, 0));
@@ -438,61 +436,59 @@ static void add_figure(ls_figures *figures, const line_kind *kind, const ls_figu
     }
     json_decref(points);
     const bool one_place = longest < 2 && !(kind->flags & ONE);
-    const char *sub = json_string_value(json_object_get(figure, "sub"));
+    const char *sub = ls_text_of(figure, "sub");
     if (one_place && kind->at) /* most rows do not vary it */
         ls_figure_miss(figures, text);
     else if (one_place)
-        ls_figure_leave(figures, text->name, "%s: rows with one place only: %zu; wanted: %s", sub,
-                        json_array_size(rows), kind->want);
+        ls_figure_leave(figures, text->name, count, "rows of %s, with one place only (wanted: %s)",
+                        sub, kind->want);
     else if (!(highest > 0))
-        ls_figure_leave(figures, text->name, "%s: 0 in all %zu rows", sub, json_array_size(rows));
+        ls_figure_leave(figures, text->name, count, "rows of %s, which have 0", sub);
     if (one_place || !(highest > 0)) {
         json_array_remove(figures->list, json_array_size(figures->list) - 1);
-        return;
+        return false;
     }
     tidy(figures, figure, kind, farthest);
     if (figures->against && strcmp(kind->unit, "samples/s") == 0)
-        ls_figure_leave(figures, text->name, "the ideal line, as each value of %s has its own",
+        ls_figure_leave(figures, text->name, 1, "ideal lines, as each value of %s has its own",
                         figures->against);
-    else if (kind->flags & (FLAT | LINEAR))
+    else if (kind->formula || kind->flags & (FLAT | LINEAR))
         add_ideal(figure, kind, rows, highest);
     finish(figures, figure, kind, rows, bars > 0);
+    return true;
 }
 
-static void add_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
-                     const json_t *rows)
+/* Of rows of this scaling, unless that is "". */
+static void make_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
+                      const json_t *rows)
 {
     const bool weak = strcmp(scaling, "weak") == 0; /* the batch is then as large as the devices */
-    json_t *scaled = ls_report_those(rows, is_scaled, scaling);
-    char name[64], more[32], caption[400], want[200], what[96];
+    json_t *scaled =
+        *scaling ? ls_report_those(rows, is_scaled, scaling) : json_incref((json_t *)(size_t)rows);
+    char name[64], more[32], caption[400], want[200], without[96];
     snprintf(name, sizeof name, "%s%s%s", kind->name, *scaling ? "-" : "", scaling);
     snprintf(more, sizeof more, "%s%s", scaling, *scaling ? " scaling" : "");
     snprintf(want, sizeof want, "%s%s", weak ? "--scaling weak on " : "", kind->want);
     snprintf(caption, sizeof caption, "A point is the %s%s.", kind->means,
              weak ? ", the batch growing with the devices" : "");
-    snprintf(what, sizeof what, "%s%s%s", kind->of, kind->at ? " or " : "",
+    snprintf(without, sizeof without, "%s%s%s", kind->of, kind->at ? " or " : "",
              kind->at ? kind->at : "");
-    const ls_figure_text text = {name, "lines", kind->x, kind->y, kind->unit, caption, want};
-    json_t *fit = ls_figure_fit(figures, name, scaled, has_points, kind, what);
-    json_t *largest = ls_figure_largest(figures, &text, fit, weak ? model : kind->group);
-    for (size_t i = 0; i < json_array_size(largest); i++)
-        add_figure(figures, kind, &text, more, json_array_get(largest, i));
-    json_decref(largest);
-    json_decref(fit);
+    ls_figures_make(figures,
+                    &(ls_figure_kind){name, "lines", kind->x, kind->y, kind->unit, caption, want,
+                                      weak ? model : kind->group, more, kind, has_points, without,
+                                      make},
+                    scaled);
     json_decref(scaled);
 }
 
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const line_kind *kind = &kinds[i];
-        if (first == !(kind->flags & FIRST))
+        const bool scales = kinds[i].flags & SCALES;
+        if (first == !(kinds[i].flags & FIRST))
             continue;
-        if (kind->flags & SCALES) {
-            add_kind(figures, kind, "strong", rows);
-            add_kind(figures, kind, "weak", rows);
-        } else {
-            add_kind(figures, kind, "", rows);
-        }
+        make_kind(figures, &kinds[i], scales ? "strong" : "", rows);
+        if (scales)
+            make_kind(figures, &kinds[i], "weak", rows);
     }
 }

@@ -16,31 +16,36 @@
 /* How many figures of this kind there are. */
 static size_t count_of(const ls_figures *figures, const char *name)
 {
-    const json_t *figure;
-    size_t i, count = 0;
-    json_array_foreach(figures->list, i, figure) count +=
-        strcmp(json_string_value(json_object_get(figure, "kind_of")), name) == 0;
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(figures->list); i++)
+        count += strcmp(ls_text_of(json_array_get(figures->list, i), "kind_of"), name) == 0;
     return count;
 }
 
-/* Notes that the name is one of those of which `why` is true. */
-static void note(json_t *reasons, const char *why, const char *name)
+/* The member of an object, made where it is missing. */
+static json_t *member_of(json_t *object, const char *name)
 {
-    if (!json_object_get(reasons, why))
-        json_object_set_new(reasons, why, json_object());
-    json_object_set_new(json_object_get(reasons, why), name, json_true());
+    if (!json_object_get(object, name))
+        json_object_set_new(object, name, json_object());
+    return json_object_get(object, name);
 }
 
-void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
+void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
 {
-    char text[LS_KEY_SIZE] = "", *why = NULL;
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&why, format, arguments) >= 0)
-        ls_text_add(text, sizeof text, "%s", why);
+    json_t *more = json_vsprintf(format, arguments);
     va_end(arguments);
-    free(why);
-    note(figures->reasons, text, name);
+    json_t *why = json_sprintf("%s: %zu", json_string_value(more), count);
+    if (why && count > 0)
+        json_object_set_new(member_of(figures->reasons, json_string_value(why)), name, json_true());
+    json_decref(more);
+    json_decref(why);
+}
+
+void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind)
+{
+    json_object_set_new(member_of(figures->missing, kind->want), kind->name, json_true());
 }
 
 int ls_figure_style(const json_t *row)
@@ -54,36 +59,12 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
 {
     char style[16], own[LS_LABEL_SIZE];
     if (!json_object_get(row, "micro"))
-        label = ls_report_variant(row, figures->differences, own);
+        label = ls_report_variant(row, figures->differences, true, own);
     snprintf(style, sizeof style, "%d", ls_figure_style(row));
-    if (!json_object_get(figures->variants, style))
-        json_object_set_new(figures->variants, style, json_object());
-    json_t *known = json_object_get(figures->variants, style);
+    json_t *known = member_of(figures->variants, style);
     if (!json_object_get(known, label))
         json_object_set_new(known, label, json_integer((json_int_t)json_object_size(known)));
     return (int)json_integer_value(json_object_get(known, label));
-}
-
-void ls_figure_repeats(ls_figures *figures, const char *name, size_t count)
-{
-    if (count > 0)
-        ls_figure_leave(figures, name, "%zu rows of cases whose median row is shown", count);
-}
-
-void ls_figure_miss(ls_figures *figures, const ls_figure_text *text)
-{
-    note(figures->missing, text->want, text->name);
-}
-
-json_t *ls_figure_fit(ls_figures *figures, const char *name, const json_t *rows,
-                      bool (*holds)(const json_t *row, const void *context), const void *context,
-                      const char *what)
-{
-    json_t *out = ls_report_those(rows, holds, context);
-    const size_t others = json_array_size(rows) - json_array_size(out);
-    if (others > 0 && json_array_size(out) > 0)
-        ls_figure_leave(figures, name, "rows without %s: %zu", what, others);
-    return out;
 }
 
 /* Whether every value of the key stands for one machine. */
@@ -120,34 +101,41 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
     return groups;
 }
 
-json_t *ls_figure_largest(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
-                          const char *const *paths)
+/* The largest first. */
+static int by_size(const json_t *a, const json_t *b)
 {
-    json_t *groups = ls_figure_groups(rows, paths, figures->against), *all = json_array(), *group;
-    const char *key;
+    const size_t x = json_array_size(json_object_get(a, "rows"));
+    const size_t y = json_array_size(json_object_get(b, "rows"));
+    return (x < y) - (x > y);
+}
+
+void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows)
+{
+    json_t *fit = ls_report_those(rows, kind->holds, kind->of);
+    json_t *groups = ls_figure_groups(fit, kind->group, figures->against);
+    json_t *all = ls_report_sorted(groups, by_size);
+    const size_t without = json_array_size(rows) - json_array_size(fit);
     size_t others = 0;
-    json_object_foreach(groups, key, group)
-    {
-        size_t at = 0;
-        (void)key;
-        while (at < json_array_size(all) &&
-               json_array_size(json_array_get(all, at)) >= json_array_size(group))
-            at++;
-        json_array_insert(all, at, group);
-    }
     const size_t count = json_array_size(all);
-    while (json_array_size(all) > LS_FIGURES_OF_A_KIND) {
-        others += json_array_size(json_array_get(all, json_array_size(all) - 1));
-        json_array_remove(all, json_array_size(all) - 1);
+    size_t made = 0, more = 0;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *group = json_object_get(json_array_get(all, i), "rows");
+        if (made < LS_FIGURES_OF_A_KIND) {
+            made += kind->make(figures, kind, group);
+        } else {
+            others += json_array_size(group);
+            more++;
+        }
     }
     if (count == 0)
-        ls_figure_miss(figures, text);
-    if (others > 0)
-        ls_figure_leave(figures, text->name,
-                        "%zu rows of %zu smaller groups (model, batch, machine); --where chooses",
-                        others, count - LS_FIGURES_OF_A_KIND);
+        ls_figure_miss(figures, kind);
+    else
+        ls_figure_leave(figures, kind->name, without, "rows without %s", kind->without);
+    ls_figure_leave(figures, kind->name, others,
+                    "rows of %zu smaller groups (model, batch, machine; --where chooses)", more);
     json_decref(groups);
-    return all;
+    json_decref(all);
+    json_decref(fit);
 }
 
 /* The text that all rows have at the path, "" where they differ. */
@@ -179,15 +167,14 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
     ls_text_add(out, size, "%s%s", *out && *more ? ", " : "", more);
 }
 
-json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
-                      const char *more)
+json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows)
 {
     char own[64], sub[512], foot[512] = "", commit[64], known[64], stamp[11], machine[256],
                             other[256];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
-    const size_t same = 1 + count_of(figures, text->name);
-    snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", text->name, same);
-    describe_rows(rows, more, sub, sizeof sub);
+    const size_t same = 1 + count_of(figures, kind->name);
+    snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", kind->name, same);
+    describe_rows(rows, kind->more ? kind->more : "", sub, sizeof sub);
     ls_report_commit(row, 7, commit);
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
     ls_report_machine(row, machine, sizeof machine);
@@ -201,9 +188,9 @@ json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const jso
     ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%s, %s, rows:\xc2\xa0%zu", machine,
                 *machine ? ", " : "", commit, stamp, json_array_size(rows));
     json_t *figure =
-        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", text->name,
-                  "kind", text->kind, "sub", sub, "foot", foot, "x", text->x, "y", text->y, "unit",
-                  text->unit, "caption", text->caption, "series");
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[]}", "name", own, "kind_of", kind->name,
+                  "kind", kind->kind, "sub", sub, "foot", foot, "x", kind->x, "y", kind->y, "unit",
+                  kind->unit, "caption", kind->caption, "series");
     json_array_append_new(figures->list, figure);
     return figure;
 }
@@ -211,33 +198,30 @@ json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const jso
 void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
                      const char *about)
 {
-    json_object_set_new(figure, "alt",
-                        json_sprintf("%s: %s (%s)", about, json_string_value(title),
-                                     json_string_value(json_object_get(figure, "sub"))));
+    json_object_set_new(
+        figure, "alt",
+        json_sprintf("%s: %s (%s)", about, json_string_value(title), ls_text_of(figure, "sub")));
     json_object_set_new(figure, "title", title);
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const char *id = json_string_value(json_object_get(json_array_get(rows, i), "id"));
-        if (id)
-            json_object_set_new(figures->used, id, json_true());
+        const char *id = ls_text_of(json_array_get(rows, i), "id");
+        json_object_set_new(figures->used, id, json_true());
     }
 }
 
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant)
 {
-    const json_t *other;
-    size_t s;
-    json_array_foreach(json_object_get(figure, "series"), s, other)
-    {
+    json_t *all = json_object_get(figure, "series");
+    for (size_t s = 0; s < json_array_size(all); s++) {
+        const json_t *other = json_array_get(all, s);
         if (json_integer_value(json_object_get(other, "style")) == style &&
             json_integer_value(json_object_get(other, "variant")) == variant) {
             variant++;
             s = (size_t)-1; /* from the first again */
         }
     }
-    json_t *one =
-        json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style, "variant", variant, "points");
-    json_array_append_new(json_object_get(figure, "series"), one);
-    return one;
+    json_array_append_new(all, json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style,
+                                         "variant", variant, "points"));
+    return json_array_get(all, json_array_size(all) - 1);
 }
 
 void ls_figure_point(json_t *series, double x, double y, double low, double high)
@@ -249,11 +233,9 @@ void ls_figure_point(json_t *series, double x, double y, double low, double high
 
 json_t *ls_figure_points(const json_t *figure)
 {
-    json_t *out = json_array();
-    const json_t *one;
-    size_t s;
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-        json_array_extend(out, json_object_get(one, "points"));
+    json_t *out = json_array(), *all = json_object_get(figure, "series");
+    for (size_t s = 0; s < json_array_size(all); s++)
+        json_array_extend(out, json_object_get(json_array_get(all, s), "points"));
     return out;
 }
 
@@ -312,15 +294,16 @@ static char *with_commas(double value, char out[48])
 
 char *ls_figure_value(double value, const char *unit, char out[48])
 {
-    if (strcmp(unit, "%") == 0)
+    const bool share = strcmp(unit, "%") == 0, bytes = strcmp(unit, "bytes") == 0;
+    if (share)
         snprintf(out, 48, "%.0f%%", 100 * value);
-    else if (strcmp(unit, "bytes") == 0)
+    else if (bytes)
         ls_format_bytes(value, out);
     else if (fabs(value) >= 1000)
         with_commas(value, out);
-    else
-        snprintf(out, 48, "%.3g", value);
-    if (*unit && strcmp(unit, "%") != 0 && strcmp(unit, "bytes") != 0)
+    else /* no "1 times" */
+        snprintf(out, 48, strcmp(unit, "times") == 0 && value < 10 ? "%.2f" : "%.3g", value);
+    if (*unit && !share && !bytes)
         ls_text_add(out, 48, " %s", unit);
     return out;
 }
@@ -344,34 +327,33 @@ static void tell(const ls_figures *figures, const json_t *reasons, bool without,
     }
 }
 
-static void tell_unused(const ls_figures *figures, const json_t *rows, json_t *left_out)
+json_t *ls_report_figures(const json_t *all, const char *against, json_t *left_out)
 {
-    size_t unused = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const char *id = json_string_value(json_object_get(json_array_get(rows, i), "id"));
-        unused += !id || !json_object_get(figures->used, id);
-    }
-    if (unused > 0)
-        json_array_append_new(left_out, json_sprintf("rows that fit no picture: %zu; they are in "
-                                                     "the table",
-                                                     unused));
-}
-
-json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_out)
-{
+    json_t *rows = ls_report_those(all, ls_report_is_ok, NULL);
+    const size_t bad = json_array_size(all) - json_array_size(rows);
     ls_figures figures = {json_array(),  json_object(), json_object(),
                           json_object(), json_object(), ls_report_differences(rows, NULL, NULL),
                           against};
+    size_t unused = 0;
     ls_figures_of_lines(&figures, rows, true);
     ls_figures_of_cases(&figures, rows);
     ls_figures_of_lines(&figures, rows, false);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        unused += !json_object_get(figures.used, ls_text_of(json_array_get(rows, i), "id"));
+    if (bad > 0)
+        json_array_append_new(left_out, json_sprintf("rows that failed a check, could not run or "
+                                                     "were interrupted: %zu; they are in the table",
+                                                     bad));
     tell(&figures, figures.reasons, false, left_out);
     tell(&figures, figures.missing, true, left_out);
-    tell_unused(&figures, rows, left_out);
+    if (unused > 0)
+        json_array_append_new(
+            left_out, json_sprintf("rows that fit no picture: %zu; they are in the table", unused));
     json_decref(figures.reasons);
     json_decref(figures.missing);
     json_decref(figures.used);
     json_decref(figures.variants);
     json_decref(figures.differences);
+    json_decref(rows);
     return figures.list;
 }

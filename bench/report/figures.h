@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** All figures of the rows (an array); why there are no others is added to `left_out`, an array of
- *  texts. `against` is the path of a key, or NULL. */
+/** All figures of the rows that are ok (an array); why there are no others, and no rows, is added
+ *  to `left_out`, an array of texts. `against` is the path of a key, or NULL. */
 json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_out);
 
 /* ---- For the files that make them ------------------------------------------------------------ */
@@ -36,43 +36,42 @@ typedef struct ls_figures {
     const char *against;
 } ls_figures;
 
+/** What a kind of figures says of itself, and what makes them. */
+typedef struct ls_figure_kind {
+    const char *name, *kind, *x, *y, *unit, *caption;
+    const char *want; /**< what would make the picture */
+    const char *const
+        *group;       /**< paths, NULL-terminated: a figure each of rows that differ there */
+    const char *more; /**< for the sub-title, besides what the rows have in common */
+    const void *of;   /**< for those who make it */
+    bool (*holds)(const json_t *row, const void *of);
+    const char *without; /**< what rows lack of which it does not hold */
+    /** False where these make none; then that is told. */
+    bool (*make)(ls_figures *figures, const struct ls_figure_kind *kind, const json_t *rows);
+} ls_figure_kind;
+
+/** Makes the figures of this kind: of the rows that it holds of, by groups and, unless each value
+ *  of `against` has but one, by machine; of the largest groups, at most LS_FIGURES_OF_A_KIND. The
+ *  rest is told. */
+void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
+
+/** {key: [rows]} of these groups. */
+json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);
+
 /** Style of what the row is of, and which of its variants it is, in all figures; of micro rows
  *  that is what `label` says. */
 int ls_figure_style(const json_t *row);
 int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label);
 
-/** What a figure says of itself, whatever its kind. */
-typedef struct ls_figure_text {
-    const char *name, *kind, *x, *y, *unit, *caption, *want;
-} ls_figure_text;
-
-/** Says why something is not there, behind the figure's name. */
-void ls_figure_leave(ls_figures *figures, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/** Says of how many rows another stands for their case; nothing of none. */
-void ls_figure_repeats(ls_figures *figures, const char *name, size_t count);
+/** Says what, and why, is not there, behind the figure's name, and how many; nothing of none. */
+void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /** There is none of this kind, of these rows at least. */
-void ls_figure_miss(ls_figures *figures, const ls_figure_text *text);
+void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind);
 
-/** The rows of which this holds; of how many it does not is told: "without `what`". */
-json_t *ls_figure_fit(ls_figures *figures, const char *name, const json_t *rows,
-                      bool (*holds)(const json_t *row, const void *context), const void *context,
-                      const char *what);
-
-/** Rows of one group: {key: [rows]}, by the paths of a NULL-terminated list, and by machine unless
- *  each value of `against` has but one. */
-json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);
-
-/** Groups of the rows, the largest first; at most LS_FIGURES_OF_A_KIND, the others told. */
-json_t *ls_figure_largest(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
-                          const char *const *paths);
-
-/** A figure with all but title, series and categories, which `figures` has then; borrowed. Its
- * `sub` is what the rows have in common, and `more` ("strong scaling"). */
-json_t *ls_figure_add(ls_figures *figures, const ls_figure_text *text, const json_t *rows,
-                      const char *more);
+/** A figure with all but title, series and categories, which `figures` has then; borrowed. */
+json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
 
 /** Sets its title (taken), and of that and what is drawn (`about`) its `alt`; it has these rows. */
 void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
@@ -84,9 +83,8 @@ json_t *ls_figure_series(json_t *figure, const char *name, int style, int varian
 /** Adds a point, if it is finite. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);
 
-/** Sorts a series by x, with one point a place: the median (of an even number the lower of
- * the two in the middle), and the range as its bar. Returns how
- * many there are then. */
+/** Sorts a series by x, with one point a place: the median (of an even number the lower of the two
+ *  in the middle), and the range as its bar. Returns how many there are then. */
 size_t ls_figure_merge(json_t *series);
 
 /** The points of all series: a new array. */
@@ -113,3 +111,5 @@ extern const ls_row_parts ls_parts_of_step, ls_parts_of_memory;
 
 /** The value of part `index`; `fallback` where the row has none. */
 double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback);
+/** Of all parts. */
+double ls_parts_sum(const json_t *row, const ls_row_parts *parts);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the rows say in one sentence: which strategy is fastest, by how much, whether it is proven
  * equal, and where; and ratios of the same case under several values of a key. */
+#include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
@@ -24,43 +25,15 @@ const char *ls_gate_word(const json_t *row)
 
 static bool is_timed(const json_t *row, const void *unused)
 {
-    (void)unused;
-    return ls_report_is_ok(row) && ls_report_rate(row).rate > 0;
+    return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
 }
 
-const json_t *ls_case_row(const json_t *one, ls_rate *rate)
+/* The fastest first. */
+static int by_rate(const json_t *a, const json_t *b)
 {
-    return ls_report_median(json_object_get(one, "rows"), rate);
-}
-
-/* Each case, fastest first: [{label, rows, name}]. */
-static json_t *rank(const json_t *rows, const char *against)
-{
-    json_t *differences = ls_report_differences(rows, NULL, against);
-    json_t *cases = ls_report_cases(rows, NULL, differences, true, against);
-    json_t *out = json_array(), *same;
-    const char *label;
-    json_object_foreach(cases, label, same)
-    {
-        const json_t *row = ls_report_median(same, NULL);
-        char name[LS_LABEL_SIZE], value[128] = "";
-        size_t at = 0;
-        while (at < json_array_size(out) &&
-               ls_report_rate(ls_case_row(json_array_get(out, at), NULL)).rate >=
-                   ls_report_rate(row).rate)
-            at++;
-        if (against)
-            ls_report_text(row, against, value, sizeof value);
-        ls_report_label(row, differences, true, NULL, name);
-        json_array_insert_new(
-            out, at,
-            json_pack("{s:s,s:O,s:o}", "label", label, "rows", same, "name",
-                      json_sprintf("%s device%s%s%s%s", name, ls_report_devices(row) > 1 ? "s" : "",
-                                   *value ? " (" : "", value, *value ? ")" : "")));
-    }
-    json_decref(cases);
-    json_decref(differences);
-    return out;
+    const double x = ls_report_rate(ls_case_row(a, NULL)).value;
+    const double y = ls_report_rate(ls_case_row(b, NULL)).value;
+    return (x < y) - (x > y);
 }
 
 /* The group with the most strategies of ours, then the most rows. */
@@ -106,48 +79,59 @@ static const json_t *candidate_of(const json_t *cases, const json_t *fastest)
     return same;
 }
 
-static json_t *sentence(const json_t *fastest, const json_t *next, bool alone)
+/* "mirrored on 4 devices (VALUE)"; "" for NULL. */
+static char *name_of(const json_t *one, const json_t *differences, const char *against, char *out)
 {
-    const char *name = ls_text_of(fastest, "name"), *other = ls_text_of(next, "name");
+    const json_t *row = ls_case_row(one, NULL);
+    char value[128];
+    if (!one)
+        return strcpy(out, "");
+    ls_report_label(row, differences, true, NULL, out);
+    ls_text_add(out, LS_LABEL_SIZE, " device%s", ls_report_devices(row) > 1 ? "s" : "");
+    if (against)
+        ls_text_add(out, LS_LABEL_SIZE, " (%s)", ls_report_text(row, against, value, sizeof value));
+    return out;
+}
+
+static json_t *sentence(const json_t *fastest, const json_t *next, const char *name,
+                        const char *other, bool alone)
+{
     const size_t repeats = json_array_size(json_object_get(fastest, "rows"));
     char rate[96], value[48];
-    ls_rate ours, theirs;
+    ls_interval ours, theirs;
     ls_case_row(fastest, &ours);
-    snprintf(rate, sizeof rate, "%s", ls_figure_value(ours.rate, "samples/s", value));
+    snprintf(rate, sizeof rate, "%s", ls_figure_value(ours.value, "samples/s", value));
     if (repeats > 1)
         ls_text_add(rate, sizeof rate, ", median of %zu rows", repeats);
     if (!next)
         return json_sprintf("%s is the %s: %s", name, alone ? "only case here" : "fastest", rate);
     ls_case_row(next, &theirs);
-    const ls_rate ratio = ls_report_ratio(ours, theirs);
+    const ls_interval ratio = ls_report_ratio(ours, theirs);
     if (!(ratio.low > 0) || ours.low <= theirs.high)
         return json_sprintf("%s (%s) and %s cannot be told apart: %s", name, rate, other,
                             ratio.low > 0 ? "their intervals overlap" : "no interval is known");
     return json_sprintf("%s is the fastest: %s, %.2f (%.2f to %.2f) times %s", name, rate,
-                        ratio.rate, ratio.low, ratio.high, other);
+                        ratio.value, ratio.low, ratio.high, other);
 }
 
 static json_t *proof(const json_t *row)
 {
     const char *gate = ls_gate_word(row);
-    char steps[48];
-    ls_figure_value(ls_report_number(row, "equivalence.steps", 0), "", steps);
     if (strcmp(gate, "bounded") == 0 || strcmp(gate, "exact") == 0)
-        return json_sprintf("Proven equal to single: yes, grade %s over %s compared steps.", gate,
-                            steps);
+        return json_sprintf("Proven equal to single: yes, grade %s over %.0f compared steps.", gate,
+                            ls_report_number(row, "equivalence.steps", 0));
     return json_sprintf("Proven equal to single: no (%s).", gate);
 }
 
 /* "poly, global batch 100, strong scaling, on Abacus": where the row was made. */
 static json_t *place(const json_t *row)
 {
-    char machine[256], model[96], batch[48], scaling[32];
+    char machine[256];
     ls_report_machine(row, machine, sizeof machine);
-    return json_sprintf("%s, global batch %s, %s scaling, on %s",
-                        ls_report_text(row, "case.model", model, sizeof model),
-                        ls_report_text(row, "case.batch_global", batch, sizeof batch),
-                        ls_report_text(row, "case.scaling", scaling, sizeof scaling),
-                        *machine ? machine : "a machine that the row does not name");
+    return json_sprintf(
+        "%s, global batch %.0f, %s scaling, on %s", ls_row_text(row, "case", "model"),
+        ls_report_number(row, "case.batch_global", 0), ls_row_text(row, "case", "scaling"),
+        *machine ? machine : "a machine that the row does not name");
 }
 
 json_t *ls_finding(const json_t *rows, const char *against)
@@ -158,14 +142,21 @@ json_t *ls_finding(const json_t *rows, const char *against)
            *groups = ls_figure_groups(usable, paths, against), *out = NULL;
     const json_t *group = widest(groups);
     if (group) {
-        json_t *cases = rank(group, against);
-        const json_t *fastest = candidate_of(cases, NULL);
-        fastest = fastest ? fastest : json_array_get(cases, 0);
-        const json_t *row = ls_case_row(fastest, NULL);
-        out =
-            json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
-                      sentence(fastest, candidate_of(cases, fastest), json_array_size(cases) == 1),
-                      "proof", proof(row), "where", place(row), "fastest", fastest, "cases", cases);
+        json_t *differences = ls_report_differences(group, NULL, against);
+        json_t *named = ls_report_cases(group, NULL, differences, true, against);
+        json_t *cases = ls_report_sorted(named, by_rate), *first = json_array_get(cases, 0);
+        const json_t *best = candidate_of(cases, NULL), *next;
+        char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE];
+        best = best ? best : first;
+        next = candidate_of(cases, best);
+        name_of(best, differences, against, name);
+        name_of(next, differences, against, other);
+        out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
+                        sentence(best, next, name, other, json_array_size(cases) == 1), "proof",
+                        proof(ls_case_row(best, NULL)), "where", place(ls_case_row(best, NULL)),
+                        "fastest", best, "cases", cases);
+        json_decref(named);
+        json_decref(differences);
     }
     json_decref(groups);
     json_decref(usable);
@@ -178,21 +169,20 @@ static void add_ratios(const json_t *group, const char *key, json_t *out)
     json_t *differences = ls_report_differences(group, NULL, key), *same, *rows;
     json_t *cases = ls_report_cases(group, NULL, differences, true, NULL);
     const char *name, *value;
-    char model[96], batch[48];
     json_object_foreach(cases, name, same)
     {
         json_t *values = ls_report_cases(same, key, NULL, false, NULL), *list = json_array();
+        const json_t *row = json_array_get(same, 0);
         json_object_foreach(values, value, rows)
         {
             json_array_append_new(list, json_pack("{s:s,s:O}", "label", value, "rows", rows));
         }
-        ls_report_text(json_array_get(same, 0), "case.model", model, sizeof model);
-        ls_report_text(json_array_get(same, 0), "case.batch_global", batch, sizeof batch);
+        json_t *title =
+            json_sprintf("%s (%s, global batch %.0f)", name, ls_row_text(row, "case", "model"),
+                         ls_report_number(row, "case.batch_global", 0));
         if (json_array_size(list) > 1)
-            json_array_append_new(
-                out, json_pack("{s:o,s:O}", "case",
-                               json_sprintf("%s (%s, global batch %s)", name, model, batch),
-                               "values", list));
+            json_array_append_new(out, json_pack("{s:O,s:O}", "case", title, "values", list));
+        json_decref(title);
         json_decref(list);
         json_decref(values);
     }

@@ -2,339 +2,501 @@
 /* The page: what was found, pictures, tables, rows, where they come from, what was left out. */
 #include "bench/report/page.h"
 
-#include "bench/output/format_parts.h"
-#include "bench/report/case_keys.h"
+#include "bench/output/table_parts.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
+#include "common/base/numbers.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 400, CASES_MOST = 20, POINTS_MOST = 120 };
+enum {
+    TEXT_MOST = 400,
+    CASES_MOST = 20,
+    POINTS_MOST = 120,
+    CASE_MOST = 44,
+    COMMANDS_MOST = 250000
+};
 
-static void print_paragraph(FILE *stream, const char *open, const char *text, const char *close)
-{
-    fputs(open, stream);
-    ls_markup(stream, text, TEXT_MOST);
-    fputs(close, stream);
-}
+/* ---- What page, report.md and CSV all have -------------------------------------------------- */
 
-/* ---- What page and report.md both have ------------------------------------------------------ */
+typedef enum sheet_kind { HTML, MARKDOWN, CSV } sheet_kind;
 
 typedef struct sheet {
     FILE *stream;
-    bool markdown;
+    sheet_kind kind;
+    size_t cells; /* of the row so far */
+    bool data;    /* of a picture: which cells are numbers, their place says */
 } sheet;
 
 static void put_text(const sheet *to, const char *text)
 {
-    ls_text_put(to->stream, text, TEXT_MOST, to->markdown ? LS_ESCAPE_MARKDOWN : LS_ESCAPE_MARKUP);
+    static const ls_escape escapes[] = {LS_ESCAPE_MARKUP, LS_ESCAPE_MARKDOWN, LS_ESCAPE_CSV};
+    ls_text_put(to->stream, text, TEXT_MOST, escapes[to->kind]);
 }
 
-/* A text between two tags, or between what stands for them. */
-static void put_line(const sheet *to, const char *tags[2], const char *markdown, const char *text)
+/* A text in a tag, or behind what stands for it; NULL is no text. */
+static void put_line(const sheet *to, const char *tag, const char *before, const char *text)
 {
-    fputs(to->markdown ? markdown : tags[0], to->stream);
+    if (!text || !*text)
+        return;
+    fprintf(to->stream, to->kind == HTML ? "<%s>%s" : "%.0s%s", tag, before);
     put_text(to, text);
-    fputs(to->markdown ? "\n\n" : tags[1], to->stream);
+    if (to->kind == HTML)
+        fprintf(to->stream, "</%.*s>\n", (int)strcspn(tag, " "), tag);
+    else
+        fputs(*before == '-' ? "\n" : "\n\n", to->stream);
 }
 
-/* The heads are parted by '|'; the label is what the scrolling region is called. */
-static void open_table(const sheet *to, const char *label, const char *heads)
+/* The text is as it is written in the file. */
+static void put_plain(const sheet *to, const char *html, const char *markdown)
 {
-    size_t count = 0;
-    if (!to->markdown)
-        fprintf(to->stream,
-                "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead><tr>",
-                label);
-    for (; *heads; count++) {
-        const size_t length = strcspn(heads, "|");
-        fprintf(to->stream, to->markdown ? "| %.*s " : "<th scope=col>%.*s", (int)length, heads);
-        heads += length + (heads[length] == '|');
-    }
-    fputs(to->markdown ? "|\n" : "</thead><tbody>\n", to->stream);
-    for (size_t i = 0; to->markdown && i < count; i++)
-        fputs(i + 1 < count ? "|---" : "|---|\n", to->stream);
+    fputs(to->kind == HTML ? html : markdown, to->stream);
 }
 
-static void close_table(const sheet *to)
+static void open_row(sheet *to, const char *class)
 {
-    fputs(to->markdown ? "\n" : "</tbody></table></div>\n", to->stream);
+    to->cells = 0;
+    if (to->kind == HTML)
+        fprintf(to->stream, *class ? "<tr class=%s>" : "<tr>", class);
 }
 
-static void open_row(const sheet *to, bool first)
+static void put_cell(sheet *to, const char *text, const char *class)
 {
-    fputs(to->markdown ? "|" : first ? "<tr class=f>" : "<tr>", to->stream);
-}
-
-static void put_cell(const sheet *to, const char *text, bool number)
-{
-    fputs(to->markdown ? " " : number ? "<td class=n>" : "<td>", to->stream);
+    static const char *const before[] = {"<td", "| ", ","};
+    const bool quoted = to->kind == CSV && *class == 0;
+    if (to->cells++ > 0 || to->kind != CSV)
+        fputs(before[to->kind], to->stream);
+    if (to->kind == HTML)
+        fprintf(to->stream, *class && !to->data ? " class=%s>" : ">", class);
+    fputs(quoted ? "\"" : "", to->stream);
     put_text(to, text);
-    fputs(to->markdown ? " |" : "", to->stream);
+    fputs(quoted ? "\"" : to->kind == MARKDOWN ? " " : "", to->stream);
 }
 
-static void put_number(const sheet *to, const char *format, double value)
+static void close_row(const sheet *to)
+{
+    put_plain(to, "\n", to->kind == CSV ? "\n" : "|\n");
+}
+
+static void put_number(sheet *to, const char *format, double value)
 {
     char text[64] = "";
     if (isfinite(value))
         snprintf(text, sizeof text, format, value);
-    put_cell(to, text, true);
+    put_cell(to, text, "n");
+}
+
+/* The heads are parted by '|'; the label is what the scrolling region is called. */
+static void open_table(sheet *to, const char *label, const char *heads)
+{
+    size_t count = 0;
+    if (to->kind == HTML)
+        fprintf(to->stream,
+                "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead>", label);
+    open_row(to, "");
+    for (; *heads; count++) {
+        char head[64] = "";
+        const size_t length = strcspn(heads, "|");
+        ls_text_add(head, sizeof head, "%.*s", (int)length, heads);
+        if (to->kind == HTML)
+            fprintf(to->stream, "<th scope=col>%s", head);
+        else
+            put_cell(to, head, "");
+        heads += length + (heads[length] == '|');
+    }
+    close_row(to);
+    for (size_t i = 0; to->kind == MARKDOWN && i < count; i++)
+        fputs(i + 1 < count ? "|---" : "|---|\n", to->stream);
+    put_plain(to, "</thead><tbody>", "");
+}
+
+static void close_table(const sheet *to)
+{
+    put_plain(to, "</tbody></table></div>\n", to->kind == CSV ? "" : "\n");
+}
+
+static void put_data(sheet *to, const json_t *figure)
+{
+    const json_t *names = json_object_get(figure, "categories"), *all;
+    const bool csv = to->kind == CSV;
+    size_t count = 0;
+    char heads[256] = "";
+    ls_text_add(heads, sizeof heads, "series|%s|%s%s|low|high%s",
+                names ? "case" : ls_text_of(figure, "x"), ls_text_of(figure, names ? "x" : "y"),
+                strcmp(ls_text_of(figure, "unit"), "bytes") == 0 ? ", bytes" : "",
+                csv ? "|caption" : "");
+    to->data = true;
+    open_table(to, "Data", heads);
+    all = json_object_get(figure, "series");
+    for (size_t s = 0; s < json_array_size(all); s++) {
+        const json_t *one = json_array_get(all, s), *points = json_object_get(one, "points");
+        for (size_t p = 0; p < json_array_size(points); p++) {
+            if (count++ >= POINTS_MOST && !csv)
+                continue;
+            open_row(to, "");
+            put_cell(to, ls_text_of(one, "name"), "");
+            if (names)
+                put_cell(to, json_string_value(json_array_get(names, p)), "");
+            for (size_t k = names ? 1 : 0; k < 4; k++)
+                put_number(to, csv ? "%.17g" : "%.6g", ls_figure_at(json_array_get(points, p), k));
+            if (csv)
+                put_cell(to, s + p == 0 ? ls_text_of(figure, "caption") : "", "");
+            close_row(to);
+        }
+    }
+    close_table(to);
+    to->data = false;
+    if (count > POINTS_MOST && !csv)
+        fprintf(to->stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
+}
+
+ls_status ls_page_csv(FILE *stream, void *figure)
+{
+    put_data(&(sheet){stream, .kind = CSV}, figure);
+    return LS_OK;
 }
 
 /* With an interval, where there is one. */
-static void put_rate(const sheet *to, ls_rate rate)
+static void put_rate(sheet *to, ls_interval rate)
 {
+    const char *blank = to->kind == HTML ? "\xc2\xa0" : " "; /* no line ends there */
     char value[48], text[160] = "";
-    ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.rate, "", value));
+    ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
     if (rate.low > 0) {
         ls_text_add(text, sizeof text, " (%s", ls_figure_value(rate.low, "", value));
-        ls_text_add(text, sizeof text, " to %s)", ls_figure_value(rate.high, "", value));
+        ls_text_add(text, sizeof text, "%sto%s%s)", blank, blank,
+                    ls_figure_value(rate.high, "", value));
     }
-    put_cell(to, text, true);
+    put_cell(to, text, "n");
 }
 
-/* The first cells of a case: what it is called, of how many rows; gives the one that is shown. */
-static const json_t *put_case(const sheet *to, const json_t *one, bool first, ls_rate *rate)
+/* ---- What was found ------------------------------------------------------------------------- */
+
+/* What a case is called, and of how many rows. */
+static void put_case(sheet *to, const json_t *one)
 {
-    open_row(to, first);
-    put_cell(to, ls_text_of(one, "label"), false);
+    put_cell(to, ls_text_of(one, "label"), "");
     put_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
-    return ls_case_row(one, rate);
 }
 
-static void put_time_over(const sheet *to, const json_t *first, const json_t *one)
+static void put_time_over(sheet *to, const json_t *first, const json_t *one)
 {
-    ls_rate a, b;
+    ls_interval a, b;
     ls_case_row(first, &a);
     ls_case_row(one, &b);
-    put_rate(to, first == one ? (ls_rate){1, 0, 0} : ls_report_ratio(a, b));
+    put_rate(to, first == one ? (ls_interval){1, 0, 0} : ls_report_ratio(a, b));
 }
 
 /* What the rows say in one line. */
 static const char *headline_of(const ls_page *page)
 {
     for (size_t i = 0; i < json_array_size(page->rows) && !page->finding; i++)
-        if (ls_report_is_ok(json_array_get(page->rows, i)))
+        if (ls_report_is_ok(json_array_get(page->rows, i), NULL))
             return "No row here has a time";
     return page->finding ? ls_text_of(page->finding, "headline")
                          : "All rows here failed a check, could not run or were interrupted";
 }
 
-static void put_finding(const sheet *to, const ls_page *page)
+static void put_finding(sheet *to, const ls_page *page)
 {
-    const json_t *finding = page->finding, *one, *fastest = json_object_get(finding, "fastest");
+    const json_t *finding = page->finding, *fastest = json_object_get(finding, "fastest");
     const json_t *cases = json_object_get(finding, "cases");
-    size_t i;
-    put_line(to, (const char *[]){"<h1>", "</h1>\n"}, "# ", headline_of(page));
+    char more[64];
+    put_line(to, "h1", to->kind == HTML ? "" : "# ", headline_of(page));
     if (!finding)
         return;
-    put_line(to, (const char *[]){"<p class=big>", "</p>\n"}, "", ls_text_of(finding, "proof"));
-    put_line(to, (const char *[]){"<p class=m>", "</p>\n"}, "", ls_text_of(finding, "where"));
+    put_line(to, "p class=big", "", ls_text_of(finding, "proof"));
+    put_line(to, "p class=m", "", ls_text_of(finding, "where"));
     open_table(to, "Speed-up",
                "case|rows|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
-    json_array_foreach(cases, i, one)
-    {
-        ls_rate rate;
-        if (i == CASES_MOST)
-            break;
-        const json_t *row = put_case(to, one, one == fastest, &rate);
+    for (size_t i = 0; i < json_array_size(cases) && i < CASES_MOST; i++) {
+        const json_t *one = json_array_get(cases, i);
+        ls_interval rate;
+        const json_t *row = ls_case_row(one, &rate);
+        open_row(to, one == fastest ? "f" : "");
+        put_case(to, one);
         put_rate(to, rate);
         put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
         put_time_over(to, fastest, one);
         put_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
         put_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
-        put_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), false);
-        fputc('\n', to->stream);
+        put_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");
+        close_row(to);
     }
     close_table(to);
-    if (json_array_size(cases) > CASES_MOST)
-        fprintf(to->stream,
-                to->markdown ? "And %zu slower cases.\n"
-                             : "<p class=m>And %zu slower cases: among all rows below.</p>\n",
-                json_array_size(cases) - CASES_MOST);
+    snprintf(more, sizeof more, "And %zu slower cases.", json_array_size(cases) - CASES_MOST);
+    put_line(to, "p class=m", "", json_array_size(cases) > CASES_MOST ? more : NULL);
 }
 
-static void put_ratios(const sheet *to, const ls_page *page)
+static void put_ratios(sheet *to, const ls_page *page)
 {
-    const json_t *one, *value;
     char title[LS_KEY_SIZE] = "Side by side: ";
-    size_t i, k;
     if (!page->options->against)
         return;
     ls_text_add(title, sizeof title, "%s", page->options->against);
-    put_line(to, (const char *[]){"<h2>", "</h2>\n"}, "## ", title);
+    put_line(to, "h2", to->kind == HTML ? "" : "## ", title);
     if (json_array_size(page->ratios) == 0)
-        put_line(to, (const char *[]){"<p>", "</p>\n"}, "",
-                 "No case has timed rows of two values.");
-    json_array_foreach(page->ratios, i, one)
-    {
+        put_line(to, "p", "", "No case has timed rows of two values.");
+    else
+        open_table(to, "Side by side", "case|value|rows|step ms|time over the first's");
+    for (size_t i = 0; i < json_array_size(page->ratios); i++) {
+        const json_t *one = json_array_get(page->ratios, i);
         const json_t *values = json_object_get(one, "values");
-        put_line(to, (const char *[]){"<details open><summary>", "</summary>"}, "",
-                 ls_text_of(one, "case"));
-        open_table(to, "Side by side", "value|rows|step ms|time over the first's");
-        json_array_foreach(values, k, value)
-        {
-            const json_t *row = put_case(to, value, false, NULL);
+        for (size_t k = 0; k < json_array_size(values); k++) {
+            const json_t *value = json_array_get(values, k), *row = ls_case_row(value, NULL);
+            open_row(to, "");
+            put_cell(to, k ? "" : ls_text_of(one, "case"), "");
+            put_case(to, value);
             put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
             put_time_over(to, json_array_get(values, 0), value);
-            fputc('\n', to->stream);
+            close_row(to);
         }
+    }
+    if (json_array_size(page->ratios) > 0)
         close_table(to);
-        fputs(to->markdown ? "" : "</details>\n", to->stream);
-    }
 }
 
-/* ---- The page ------------------------------------------------------------------------------- */
-
-static void print_data(FILE *stream, const json_t *figure)
+static void put_figure(sheet *to, const json_t *figure)
 {
-    const json_t *one, *point, *names = json_object_get(figure, "categories");
-    const sheet to = {stream, false};
-    size_t s, p, count = 0;
-    fputs("<details><summary>data</summary>", stream);
-    open_table(&to, "Data", "series|at|value|low|high");
-    json_array_foreach(json_object_get(figure, "series"), s, one)
-    {
-        json_array_foreach(json_object_get(one, "points"), p, point)
-        {
-            if (count++ >= POINTS_MOST)
-                continue;
-            open_row(&to, false);
-            put_cell(&to, ls_text_of(one, "name"), false);
-            if (names)
-                put_cell(&to, json_string_value(json_array_get(names, p)), false);
-            for (size_t k = names ? 1 : 0; k < 4; k++)
-                put_number(&to, "%.6g", ls_figure_at(point, k));
-        }
+    const char *name = ls_text_of(figure, "name"), *svg = ls_text_of(figure, "svg");
+    FILE *stream = to->stream;
+    if (to->kind == MARKDOWN) {
+        put_line(to, "", "## ", ls_text_of(figure, "title"));
+        fputs(*svg ? "![" : "", stream);
+        put_text(to, *svg ? ls_text_of(figure, "alt") : "");
+        fprintf(stream, *svg ? "](%s.svg)\n\n" : "%.0s", name);
+        put_text(to, ls_text_of(figure, "caption"));
+        fprintf(stream, " [Data](%s.csv)\n\n", name);
+        return;
     }
-    close_table(&to);
-    if (count > POINTS_MOST)
-        fprintf(stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
-    fputs("</details>", stream);
+    fprintf(stream, "<figure id=\"%s\">", name);
+    if (*svg)
+        fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\">%s</div>", name,
+                svg);
+    else
+        put_line(to, "h3", "", ls_text_of(figure, "title"));
+    fputs("<figcaption>", stream);
+    put_text(to, ls_text_of(figure, "caption"));
+    fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
+    if (*svg)
+        fprintf(stream,
+                ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "
+                "<a href=\"%s.pdf\">PDF</a>",
+                name, name, name);
+    fputs("</figcaption><details><summary>data</summary>", stream);
+    put_data(to, figure);
+    fputs("</details></figure>\n", stream);
 }
 
-static void print_figures(FILE *stream, const json_t *figures)
+/* ---- All rows: each is a body of two lines, so that both are sorted and filtered together; the
+ * second one opens to what the row holds. ------------------------------------------------------ */
+
+enum { CASE, DEVICES = 2, STEP = 4, GATE = 9, STATUS = 10, COLUMNS = 13 };
+static const ls_column columns[COLUMNS] = {
+    {.title = "case"},
+    {.title = "model", .path = "case.model"},
+    {.title = "devices"},
+    {.title = "batch", .path = "case.batch_global"},
+    {.title = "step ms", .path = "time.step_ms.median", .cell = LS_CELL_FIGURE},
+    {.title = "\xc2\xb1", .path = "time.step_ms", .cell = LS_CELL_HALF},
+    {.title = "samples/s", .path = "time.samples_per_s", .cell = LS_CELL_FIGURE},
+    {.title = "speed-up", .path = "time.speedup", .cell = LS_CELL_RATIO},
+    {.title = "eff", .path = "time.efficiency", .cell = LS_CELL_WHOLE},
+    {.title = "gate"},
+    {.title = "status", .path = "result", .cell = LS_CELL_STATUS},
+    {.title = "label", .path = "label"},
+    {.title = "day", .path = "timestamp"},
+};
+
+/* "all-reduce ring 4 KiB", "layers dense0 forward" */
+static void name_micro(const json_t *row, char *text, size_t size)
 {
-    const json_t *figure;
-    size_t i;
-    if (json_array_size(figures) > 0)
-        fputs("<h2>Pictures</h2><div class=figs>\n", stream);
-    json_array_foreach(figures, i, figure)
-    {
-        const char *name = ls_text_of(figure, "name"), *svg = ls_text_of(figure, "svg");
-        fprintf(stream, "<figure id=\"%s\">", name);
-        if (*svg)
-            fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\">%s</div>",
-                    name, svg);
-        else
-            print_paragraph(stream, "<h3>", ls_text_of(figure, "title"), "</h3>");
-        print_paragraph(stream, "<figcaption>", ls_text_of(figure, "caption"), "");
-        fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
-        if (*svg)
-            fprintf(stream,
-                    ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "
-                    "<a href=\"%s.pdf\">PDF</a>",
-                    name, name, name);
-        fputs("</figcaption>", stream);
-        print_data(stream, figure);
-        fputs("</figure>\n", stream);
-    }
-    if (json_array_size(figures) > 0)
-        fputs("</div>\n", stream);
+    char more[64];
+    const double bytes = ls_report_number(row, "micro.size_bytes", 0);
+    const bool talks = *ls_row_text(row, "micro", "comm");
+    ls_text_add(text, size, "%s ", ls_row_text(row, "micro", "op"));
+    ls_text_add(text, size, "%s", ls_row_text(row, "micro", talks ? "kernel" : "shape"));
+    if (bytes > 0)
+        ls_text_add(text, size, " %s", ls_format_bytes(bytes, more));
 }
 
-static void print_machines(FILE *stream, const ls_page *page)
+static void put_row_cell(sheet *to, const json_t *row, size_t k, const json_t *differences)
+{
+    char text[LS_LABEL_SIZE] = "", cell[LS_CELL_SIZE];
+    const bool micro = json_object_get(row, "micro");
+    if (k == CASE && micro)
+        name_micro(row, text, sizeof text);
+    else if (k == CASE)
+        ls_report_label(row, differences, false, NULL, text);
+    else if (k == DEVICES && json_object_get(row, "case"))
+        ls_text_add(text, sizeof text, "%g", ls_report_devices(row));
+    else if (k == STEP && micro)
+        ls_text_add(text, sizeof text, "%.4g", ls_report_number(row, "micro.time_us", 0) / 1e3);
+    else if (k == GATE && !micro)
+        ls_text_add(text, sizeof text, "%s", ls_gate_word(row));
+    else if (columns[k].cell == LS_CELL_TEXT && columns[k].path)
+        ls_report_text(row, columns[k].path, text, k + 1 == COLUMNS ? 11 : sizeof text);
+    else if (columns[k].path) {
+        ls_cell_write(&columns[k], row, cell);
+        ls_text_add(text, LS_CELL_SIZE - 8, "%s", cell); /* a character of it may be cut */
+    }
+    const bool bad =
+        (k == GATE && strcmp(text, "FAILED") == 0) || (k == STATUS && ls_row_is_bad(row));
+    fputs(bad ? "<td class=bad>" : "<td>", to->stream);
+    ls_markup(to->stream, text, k == CASE ? CASE_MOST : 80);
+}
+
+/* What the row has of the parts, in figures, and, where asked for, as a bar. */
+static void put_parts(const sheet *to, const json_t *row, const ls_row_parts *parts, bool bar)
+{
+    const double sum = ls_parts_sum(row, parts);
+    char shown[48], text[512] = "";
+    if (sum <= 0)
+        return;
+    fputs(bar ? "<div class=w>" : "", to->stream);
+    for (size_t p = 0; parts->shown[p]; p++) {
+        const double value = ls_part_value(row, parts, p, 0);
+        if (bar && value > 0.002 * sum)
+            fprintf(to->stream, "<i class=p%zu style=flex:%.3g></i>", p, 100 * value / sum);
+        if (value > 0)
+            ls_text_add(text, sizeof text, "%s%s %s", *text ? ", " : ": ", parts->shown[p],
+                        ls_figure_value(value, parts->unit, shown));
+    }
+    fputs(bar ? "</div>" : "", to->stream);
+    put_line(to, "p", parts->title, text);
+}
+
+static void put_details(const sheet *to, const ls_page *page, const json_t *row)
+{
+    const size_t most = COMMANDS_MOST / json_array_size(page->rows);
+    char machine[256], commit[64], reason[1024];
+    const char *name;
+    json_t *unused;
+    size_t number = 0;
+    put_parts(to, row, &ls_parts_of_step, true);
+    put_parts(to, row, &ls_parts_of_memory, false);
+    char *bound = page->options->explain ? page->options->explain(row) : NULL;
+    put_line(to, "p", "", bound);
+    free(bound);
+    put_line(to, "p", "Reason: ", ls_report_text(row, "result.reason", reason, sizeof reason));
+    fputs("<p>Provenance: ", to->stream);
+    ls_report_machine(row, machine, sizeof machine);
+    json_object_foreach((json_t *)(size_t)page->machines, name, unused)
+    {
+        (void)unused;
+        number++;
+        if (strcmp(name, machine) == 0)
+            fprintf(to->stream, "<a href=\"#m%zu\">machine %zu</a>, ", number, number);
+    }
+    fputs("commit ", to->stream);
+    put_text(to, ls_report_commit(row, 12, commit));
+    fputs(", row ", to->stream);
+    ls_markup(to->stream, ls_text_of(row, "id"), 80);
+    fputs("</p><pre>", to->stream);
+    ls_markup(to->stream, ls_text_of(row, "command"), most < 1500 ? most : 1500);
+    fputs("</pre>", to->stream);
+}
+
+static void put_rows(sheet *to, const ls_page *page)
+{
+    json_t *differences = ls_report_differences(page->rows, "case.model", "case.batch_global");
+    FILE *stream = to->stream;
+    fprintf(stream,
+            "<h2 id=rows>All rows: %zu</h2><p id=tools hidden><label>Only rows with "
+            "<input id=filter type=search></label> <span id=shown aria-live=polite></span></p>"
+            "<p class=m>A row's bar is its step:",
+            json_array_size(page->rows));
+    for (size_t p = 0; ls_parts_of_step.shown[p]; p++)
+        fprintf(stream, "<i class=\"k p%zu\"></i>%s", p, ls_parts_of_step.shown[p]);
+    fputs("</p><div class=scroll tabindex=0 role=region aria-label=\"All rows\"><table id=t>"
+          "<thead><tr>",
+          stream);
+    for (size_t k = 0; k < COLUMNS; k++)
+        fprintf(stream, "<th scope=col>%s", columns[k].title);
+    fputs("</thead>\n", stream);
+    for (size_t i = 0; i < json_array_size(page->rows); i++) {
+        const json_t *row = json_array_get(page->rows, i);
+        fputs("<tbody><tr>", stream);
+        for (size_t k = 0; k < COLUMNS; k++)
+            put_row_cell(to, row, k, differences);
+        fprintf(stream, "<tr class=o><td colspan=%d><details><summary>more</summary>", COLUMNS);
+        put_details(to, page, row);
+        fputs("</details></tbody>\n", stream);
+    }
+    fputs("</table></div>\n", stream);
+    json_decref(differences);
+}
+
+/* ---- The rest ------------------------------------------------------------------------------- */
+
+static void put_machines(const sheet *to, const ls_page *page)
 {
     const char *machine, *name;
     json_t *provenance, *value;
     size_t number = 0;
-    fputs("<h2>Where the rows come from</h2>\n", stream);
+    fputs("<h2>Where the rows come from</h2>\n", to->stream);
     json_object_foreach((json_t *)(size_t)page->machines, machine, provenance)
     {
         number++;
-        fprintf(stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
-        ls_markup(stream, *machine ? machine : "not named", TEXT_MOST);
-        fputs("</summary><p class=m>", stream);
+        fprintf(to->stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
+        put_text(to, *machine ? machine : "not named");
+        fputs("</summary><p class=m>", to->stream);
         json_object_foreach(provenance, name, value)
         {
             char *text =
                 json_is_object(value) ? json_dumps(value, JSON_COMPACT) : ls_value_text(value);
-            print_paragraph(stream, "<b>", name, "</b> ");
-            ls_markup(stream, text, TEXT_MOST);
-            fputs("; ", stream);
+            put_line(to, "b", "", name);
+            put_text(to, text);
+            fputs("; ", to->stream);
             free(text);
         }
-        fputs("</p></details>\n", stream);
+        fputs("</p></details>\n", to->stream);
     }
 }
 
-static void print_end(FILE *stream, const ls_page *page)
+static void put_all(sheet *to, const ls_page *page)
 {
-    const json_t *text;
-    size_t i;
-    fputs("<h2>Left out</h2><ul class=m>\n", stream);
-    json_array_foreach(page->left_out, i, text)
-        print_paragraph(stream, "<li>", json_string_value(text), "\n");
-    fputs("</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">The "
-          "plan "
-          "that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-          stream);
+    const bool html = to->kind == HTML, pictures = json_array_size(page->figures) > 0;
+    put_finding(to, page);
+    put_ratios(to, page);
+    put_plain(to, pictures ? "<h2>Pictures</h2><div class=figs>\n" : "", "");
+    for (size_t i = 0; i < json_array_size(page->figures); i++)
+        put_figure(to, json_array_get(page->figures, i));
+    put_plain(to, pictures ? "</div>\n" : "", "");
+    if (html) {
+        put_rows(to, page);
+        put_machines(to, page);
+    }
+    put_plain(to, "<h2>Left out</h2><ul class=m>\n", "## Left out\n\n");
+    for (size_t i = 0; i < json_array_size(page->left_out); i++)
+        put_line(to, "li", html ? "" : "- ", json_string_value(json_array_get(page->left_out, i)));
+    put_plain(to,
+              "</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
+              "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
+              "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
 }
 
-void ls_page_write(FILE *stream, const ls_page *page)
+ls_status ls_page_html(FILE *stream, void *page)
 {
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
           "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
           "<link rel=icon href=\"data:,\"><title>Lockstep: ",
           stream);
     ls_markup(stream, headline_of(page), 120);
-    fputs("</title><style>\n", stream);
-    fputs(ls_page_style, stream);
+    fprintf(stream, "</title><style>\n%s", ls_page_style);
     ls_draw_dark_style(stream);
     fputs("</style></head><body><main>\n", stream);
-    put_finding(&(sheet){stream, false}, page);
-    put_ratios(&(sheet){stream, false}, page);
-    print_figures(stream, page->figures);
-    ls_page_rows(stream, page);
-    print_machines(stream, page);
-    print_end(stream, page);
-    fputs("</main><script>\n", stream);
-    fputs(ls_page_script, stream);
-    fputs("</script></body></html>\n", stream);
+    put_all(&(sheet){stream, .kind = HTML}, page);
+    fprintf(stream, "</main><script>\n%s</script></body></html>\n", ls_page_script);
+    return LS_OK;
 }
 
-/* ---- Markdown ------------------------------------------------------------------------------- */
-
-void ls_page_markdown(FILE *stream, const ls_page *page)
+ls_status ls_page_markdown(FILE *stream, void *page)
 {
-    const sheet to = {stream, true};
-    const json_t *one;
-    size_t i;
-    put_finding(&to, page);
-    put_ratios(&to, page);
-    json_array_foreach(page->figures, i, one)
-    {
-        const char *name = ls_text_of(one, "name");
-        fputs("\n## ", stream);
-        put_text(&to, ls_text_of(one, "title"));
-        if (*ls_text_of(one, "svg")) {
-            fputs("\n\n![", stream);
-            put_text(&to, ls_text_of(one, "alt"));
-            fprintf(stream, "](%s.svg)", name);
-        }
-        fputs("\n\n", stream);
-        put_text(&to, ls_text_of(one, "caption"));
-        fprintf(stream, " [Data](%s.csv)\n", name);
-    }
-    fputs("\n## Left out\n\n", stream);
-    json_array_foreach(page->left_out, i, one)
-    {
-        fputs("- ", stream);
-        put_text(&to, json_string_value(one));
-        fputc('\n', stream);
-    }
-    fputs("\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n", stream);
+    put_all(&(sheet){stream, .kind = MARKDOWN}, page);
+    return LS_OK;
 }

@@ -18,29 +18,26 @@ typedef struct ls_page {
     const ls_report_options *options;
 } ls_page;
 
-void ls_page_write(FILE *stream, const ls_page *page);
-void ls_page_markdown(FILE *stream, const ls_page *page);
+/** Files of an ls_page, as ls_whole_file writes them; of BibTeX, and the plan (YAML) that makes its
+ *  rows again: report_plan.c. */
+ls_status ls_page_html(FILE *stream, void *page);
+ls_status ls_page_markdown(FILE *stream, void *page);
+ls_status ls_page_bibliography(FILE *stream, void *page);
+ls_status ls_page_plan(FILE *stream, void *page);
 
-/** The table of rows, each of which opens. */
-void ls_page_rows(FILE *stream, const ls_page *page);
+/** The data of a figure. */
+ls_status ls_page_csv(FILE *stream, void *figure);
 
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];
 
-/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows, name}]}: the fastest
+/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows}]}: the fastest
  *  of the largest comparable set of cases, and the others, by their rates; NULL where no row has a
  *  time. */
 json_t *ls_finding(const json_t *rows, const char *against);
 
 /** [{case, values: [{label, rows}]}]: cases that several values of the key have. */
 json_t *ls_ratios(const json_t *rows, const char *key);
-
-/** The row that stands for such a case, and its rate; see ls_report_median. */
-const json_t *ls_case_row(const json_t *one, ls_rate *rate);
-
-/** BibTeX of the report, and the plan (YAML) that makes its rows again: report_plan.c. */
-void ls_page_bibliography(FILE *stream, const ls_page *page);
-void ls_page_plan(FILE *stream, const ls_page *page);
 
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

@@ -116,7 +116,7 @@ static json_t *cases_of(const json_t *rows, size_t *others)
     {
         char *line = NULL;
         const bool ours = json_object_get(row, "case") && !ls_report_is_peer(row);
-        FILE *stream = ours && ls_report_is_ok(row) ? open_memstream(&line, &size) : NULL;
+        FILE *stream = ours && ls_report_is_ok(row, NULL) ? open_memstream(&line, &size) : NULL;
         const bool known = stream && put_case(stream, row);
         if (stream && fclose(stream) == 0 && known)
             json_object_set(cases, line, row);
@@ -126,8 +126,9 @@ static json_t *cases_of(const json_t *rows, size_t *others)
     return cases;
 }
 
-void ls_page_plan(FILE *stream, const ls_page *page)
+ls_status ls_page_plan(FILE *stream, void *of)
 {
+    const ls_page *page = of;
     size_t others;
     json_t *cases = cases_of(page->rows, &others), *row;
     const char *line;
@@ -154,10 +155,12 @@ void ls_page_plan(FILE *stream, const ls_page *page)
         fprintf(stream, "  - %s\n", line);
     }
     json_decref(cases);
+    return LS_OK;
 }
 
-void ls_page_bibliography(FILE *stream, const ls_page *page)
+ls_status ls_page_bibliography(FILE *stream, void *of)
 {
+    const ls_page *page = of;
     const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
     char day[11], commit[64], machine[256];
     ls_report_text(row, "timestamp", day, sizeof day);
@@ -172,4 +175,5 @@ void ls_page_bibliography(FILE *stream, const ls_page *page)
     ls_text_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
                 LS_ESCAPE_BIBTEX);
     fputs("}\n}\n", stream);
+    return LS_OK;
 }

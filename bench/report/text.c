@@ -66,14 +66,6 @@ const char *ls_text_of(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-size_t ls_text_length(const char *text)
-{
-    size_t count = 0;
-    for (; *text; count++)
-        text += ls_text_step(text);
-    return count;
-}
-
 size_t ls_text_line(const char *text, size_t width)
 {
     size_t at = 0, blank = 0;

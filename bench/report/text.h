@@ -32,9 +32,6 @@ const char *ls_text_of(const json_t *object, const char *name);
 /** Where the character after the one at `c` begins. */
 size_t ls_text_step(const char *c);
 
-/** How many characters the text has. */
-size_t ls_text_length(const char *text);
-
 /** Bytes of its first line of at most `width` characters: to a blank, if there is one late enough.
  */
 size_t ls_text_line(const char *text, size_t width);

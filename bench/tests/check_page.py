@@ -132,6 +132,9 @@ def check(browser, address):
     browser.call("Page.navigate", url=address)
     browser.wait("Page.loadEventFired")
     expect("no layout shift", browser.value("window.shift") in (0, None), browser.value("window.shift"))
+    frames = browser.value("[...document.querySelectorAll('figure svg > rect')]"
+                           ".map(e => getComputedStyle(e).stroke)")
+    expect("pictures have no frame", frames and set(frames) == {"none"}, frames)
     expect("texts of pictures have room", browser.value(CROWDED) == [], browser.value(CROWDED))
     for dark in ("light", "dark"):
         browser.call("Emulation.setEmulatedMedia",

@@ -13,6 +13,10 @@ if [ -z "$browser" ] || ! command -v gnuplot >/dev/null; then
 fi
 lockstep_ok run --model poly --strategy towers,mirrored --devices 1,2 --baseline --steps 20 \
     --warmup 2 --blocks 1 --results rows.db --label '<b>"label"</b>' --progress no
+for delay in 1 2 3 4 5 6; do # many long names in one picture
+    lockstep_ok run --model poly --strategy ps --devices 2 --ps-mode async,ssp --inject delay=1:${delay}ms \
+        --steps 10 --warmup 0 --blocks 1 --gate-steps 0 --results rows.db --progress no
+done
 lockstep_ok report --results rows.db --out page
 code=0
 python3 -B "$SOURCE_DIR/bench/tests/check_page.py" "$browser" "$work/page/index.html" >out 2>err ||

@@ -8,7 +8,6 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
-#include "bench/commands/manual.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "build_info.h"
@@ -72,19 +71,6 @@ static ls_status run_cases(const ls_processes *processes, int argc, char **argv,
     return status;
 }
 
-typedef struct command_entry {
-    const char *name;
-    const char *operands; /* after the name in the usage line */
-    const char *help;
-    unsigned options;           /* LS_FOR_*; 0: it has none */
-    void (*more)(FILE *stream); /* more of --help; may be NULL */
-    const char *examples[2];
-    /** On every rank; NULL: see `alone`. */
-    ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
-    /** On rank 0 alone. Neither: known, but not in this version. */
-    ls_status (*alone)(int argc, char **argv, int *exit_status);
-} command_entry;
-
 static void help_trace(FILE *stream)
 {
     fputs("\nAfter the warm-up, --trace-steps steps of the case go into a file that Perfetto\n"
@@ -92,7 +78,7 @@ static void help_trace(FILE *stream)
           stream);
 }
 
-static const command_entry commands[] = {
+static const ls_command commands[] = {
     {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
      .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
                   "run --plan bench/plans/strategies.yaml --dry-run"},
@@ -132,30 +118,13 @@ static const command_entry commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
-/* Help and refusals name what is in this version. */
-static bool is_built(const command_entry *command)
-{
-    return command->run || command->alone;
-}
-
 static const char *command_name(size_t index, const void *context)
 {
     (void)context;
-    return is_built(&commands[index]) ? commands[index].name : NULL;
+    return commands[index].name;
 }
 
-/* "run, verify, ..." */
-static char *command_names(char *text, size_t size)
-{
-    *text = 0;
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_built(&commands[i]))
-            snprintf(text + strlen(text), size - strlen(text), "%s, ", commands[i].name);
-    snprintf(text + strlen(text), size - strlen(text), "help");
-    return text;
-}
-
-static const command_entry *find_command(const char *name)
+static const ls_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(commands[i].name, name) == 0)
@@ -165,12 +134,14 @@ static const command_entry *find_command(const char *name)
 
 static ls_status refuse_command(const char *name)
 {
-    char hint[64] = "", valid[256];
+    char hint[64] = "", valid[256] = "";
     const char *nearest = ls_nearest_name(name, command_name, COMMAND_COUNT, NULL);
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        snprintf(valid + strlen(valid), sizeof valid - strlen(valid), "%s, ", commands[i].name);
     return ls_fail(LS_CODE_USAGE, "command", *name ? name : "''",
-                   "unknown command; %svalid are: %s", hint, command_names(valid, sizeof valid));
+                   "unknown command; %svalid are: %shelp", hint, valid);
 }
 
 static void print_usage(FILE *stream)
@@ -181,8 +152,7 @@ static void print_usage(FILE *stream)
           "the same, and measures what each costs.\n\nCommands:\n",
           stream);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_built(&commands[i]))
-            fprintf(stream, "  %-9s%s\n", commands[i].name, commands[i].help);
+        fprintf(stream, "  %-9s%s\n", commands[i].name, commands[i].help);
     fputs("\nExamples:\n"
           "  lockstep run --strategy mirrored --devices 2\n"
           "  lockstep run --strategy all --devices all --dry-run\n",
@@ -192,7 +162,7 @@ static void print_usage(FILE *stream)
           stream);
 }
 
-static void print_command_help(FILE *stream, const command_entry *command)
+static void print_command_help(FILE *stream, const ls_command *command)
 {
     fprintf(stream, "Usage: lockstep %s%s\n\n%s\n", command->name, command->operands,
             command->help);
@@ -208,25 +178,13 @@ static void print_command_help(FILE *stream, const command_entry *command)
     ls_option_help(stream, command->options);
 }
 
-/* `help --man`: what a package has beside the program. */
-static bool print_manual(const char *kind)
-{
-    ls_manual_command known[COMMAND_COUNT];
-    size_t count = 0;
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_built(&commands[i]))
-            known[count++] = (ls_manual_command){commands[i].name, commands[i].operands,
-                                                 commands[i].help, commands[i].options};
-    return ls_manual_print(stdout, kind, known, count);
-}
-
 static ls_status help(int argc, char **argv)
 {
-    if (argc == 2 && print_manual(argv[1]))
+    if (argc == 2 && ls_manual_print(stdout, argv[1], commands, COMMAND_COUNT))
         return LS_OK;
     if (argc > 2)
         return ls_fail(LS_CODE_USAGE, "argument", argv[2], "unexpected; lockstep help [COMMAND]");
-    const command_entry *command = argc > 1 ? find_command(argv[1]) : NULL;
+    const ls_command *command = argc > 1 ? find_command(argv[1]) : NULL;
     if (argc > 1 && !command)
         return refuse_command(argv[1]);
     if (command)
@@ -236,7 +194,7 @@ static ls_status help(int argc, char **argv)
     return LS_OK;
 }
 
-static ls_status run_command(const ls_processes *processes, const command_entry *command, int argc,
+static ls_status run_command(const ls_processes *processes, const ls_command *command, int argc,
                              char **argv, int *exit_status)
 {
     if (command->run && !ls_launch_none(argc, argv))
@@ -290,7 +248,7 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
                        "unknown option; a command comes first: lockstep run %s, or --help, "
                        "--version",
                        first);
-    const command_entry *command = find_command(first);
+    const ls_command *command = find_command(first);
     if (!command)
         return refuse_command(first);
     for (int i = 1; i < argc; i++) {
@@ -299,10 +257,6 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
             return LS_OK;
         }
     }
-    char names[256];
-    if (!is_built(command))
-        return ls_fail(LS_CODE_USAGE, "command", command->name,
-                       "not in this version; these are: %s", command_names(names, sizeof names));
     return run_command(processes, command, argc, argv, exit_status);
 }
 

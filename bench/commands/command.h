@@ -11,6 +11,27 @@
 
 #include <stdio.h>
 
+/** A subcommand. */
+typedef struct ls_command {
+    const char *name;
+    const char *operands; /**< after the name in the usage line */
+    const char *help;
+    unsigned options;           /**< LS_FOR_*; 0: it has none */
+    void (*more)(FILE *stream); /**< more of --help; may be NULL */
+    const char *examples[2];
+    /** On every rank; NULL: see `alone`. */
+    ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
+    /** On rank 0 alone. */
+    ls_status (*alone)(int argc, char **argv, int *exit_status);
+} ls_command;
+
+/**
+ * Prints the manual page or a shell's completion, of these commands and the option table, where
+ * `kind` is "--man", "--bash" or "--zsh". A build has them by `lockstep help --man`, which people
+ * need not know. False where it is none of these.
+ */
+bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count);
+
 /**
  * In an exit status beside the status itself: a device has fallen over, and what its libraries do
  * when a process ends in order could wait for it. So main leaves without them.

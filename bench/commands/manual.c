@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual; see manual.h. */
-#include "bench/commands/manual.h"
+/* Manual page and completion; see command.h. */
+#include "bench/commands/command.h"
 
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
@@ -23,7 +23,7 @@ static void put_troff(FILE *stream, const char *text)
 }
 
 /* Of these commands: "run, verify". */
-static void put_owners(FILE *stream, const ls_option *option, const ls_manual_command *commands,
+static void put_owners(FILE *stream, const ls_option *option, const ls_command *commands,
                        size_t count)
 {
     const char *before = "";
@@ -35,7 +35,7 @@ static void put_owners(FILE *stream, const ls_option *option, const ls_manual_co
     }
 }
 
-static void print_man(FILE *stream, const ls_manual_command *commands, size_t count)
+static void print_man(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
@@ -124,7 +124,7 @@ static const char *values_of(const ls_option *option, char text[VALUES])
 }
 
 /* A value comes after "--name", or after "--name" and "="; of a list of values the last is it. */
-static void print_bash(FILE *stream, const ls_manual_command *commands, size_t count)
+static void print_bash(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
@@ -169,7 +169,7 @@ static void put_zsh(FILE *stream, const char *text)
     }
 }
 
-static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t count)
+static void print_zsh(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
@@ -202,8 +202,7 @@ static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t co
     fputs("esac\n", stream);
 }
 
-bool ls_manual_print(FILE *stream, const char *kind, const ls_manual_command *commands,
-                     size_t count)
+bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count)
 {
     if (strcmp(kind, "--man") == 0)
         print_man(stream, commands, count);

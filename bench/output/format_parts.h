@@ -61,10 +61,6 @@ void ls_json_print(FILE *stream, const json_t *value, int indent);
  *  blanks, so does the first one if `at` is 0. `at`: where the first one begins. */
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
 
-/** The paths of all fields that a row may have, in the order of CSV; a path lives for the call. */
-typedef void (*ls_path_visit)(void *context, const char *path);
-void ls_row_paths(ls_path_visit visit, void *context);
-
 /** As ls_row_find, but of `memory.devices` what the fullest one has (the largest peak). */
 json_t *ls_row_value(const json_t *row, const char *path);
 

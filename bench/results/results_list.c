@@ -65,7 +65,7 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     json_t *rows = json_array();
     bool brief = true;
     for (size_t i = 0; i < task->chosen.columns.count; i++)
-        brief = brief && ls_results_brief_has(task->chosen.key[i].path);
+        brief = brief && ls_results_brief_has(task->chosen.column[i].path);
     ls_column part[LS_CHOSEN_MOST + 1];
     const ls_columns parts = {.column = part, .count = task->chosen.columns.count + 1};
     memcpy(part, task->chosen.column, sizeof task->chosen.column);

@@ -47,7 +47,7 @@ void ls_selection_close(ls_selection *selection)
 
 static bool is_brief(const ls_selection *selection)
 {
-    bool brief = !*selection->sort.path || ls_results_brief_has(selection->sort.path);
+    bool brief = !selection->sort.path || ls_results_brief_has(selection->sort.path);
     const char *path;
     for (size_t i = 0; brief && (path = ls_row_filter_path(selection->filter, i)); i++)
         brief = ls_results_brief_has(path);
@@ -93,7 +93,7 @@ static ls_status pick(void *context, int64_t number, const json_t *row)
     row_pick *one = &picks->items[picks->count];
     *one = (row_pick){.number = number, .place = picks->count++};
     snprintf(one->stamp, sizeof one->stamp, "%s", stamp ? stamp : "");
-    if (*selection->sort.path)
+    if (selection->sort.path)
         one->value = ls_row_value(row, selection->sort.path);
     if (picks->keep)
         one->row = json_incref((json_t *)(size_t)row);
@@ -146,7 +146,7 @@ ls_status ls_selection_each(const ls_selection *selection, ls_results *results, 
         qsort(picks.items, picks.count, sizeof *picks.items, by_time);
     const int64_t all = (int64_t)picks.count;
     const size_t first = all > selection->last ? (size_t)(all - selection->last) : 0;
-    if (*selection->sort.path && picks.count > 0)
+    if (selection->sort.path && picks.count > 0)
         qsort(picks.items + first, picks.count - first, sizeof *picks.items,
               selection->descending ? by_value_down : by_value);
     for (size_t i = first; i < picks.count && !status; i++)

@@ -14,7 +14,7 @@ typedef struct ls_selection {
     ls_row_filter *filter; /**< NULL: all rows */
     char since[21];        /**< "": of all times */
     int64_t last;          /**< INT64_MAX: all */
-    ls_row_key sort;       /**< "": by time */
+    ls_row_key sort;       /**< NULL: by time */
     bool descending;
 } ls_selection;
 

@@ -135,7 +135,7 @@ static ls_status print(ls_results_task *task, const json_t *commits)
 /* A line a level, named by the commit that it begins with and how much it moved. */
 static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
 {
-    char y[LS_ROW_PATH_SIZE + 32];
+    char y[128];
     const bool micro = json_object_get(t->first, "op");
     char *name = ls_value_text(json_object_get(t->first, micro ? "op" : "model"));
     const char *strategy =

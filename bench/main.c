@@ -53,10 +53,8 @@ static ls_status run_planned(ls_request *request, int *exit_status)
 static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_request *request = NULL;
-    ls_option_names names = *ls_option_names_registered();
     FILE *quiet = processes->rank > 0 ? fopen("/dev/null", "w") : NULL;
-    names.processes = processes;
-    ls_status status = ls_request_parse(argc, argv, &names, quiet ? quiet : stderr, &request);
+    ls_status status = ls_request_parse(argc, argv, processes, quiet ? quiet : stderr, &request);
     status = ls_world_agree(processes->comm, status);
     if (!status) /* of one command line, that names a --plan file of another disk */
         status = ls_world_same(processes->comm, "set of options", hash_request(request), NULL);

@@ -59,12 +59,12 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 }
 
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
-                             const struct ls_option_names *names, ls_case *one, ls_request *request)
+                             const ls_processes *processes, ls_case *one, ls_request *request)
 {
     const ls_option *option = ls_option_find(name, strlen(name));
     const ls_setting setting = {.option = option,
                                 .text = ls_option_set_text(set, name, fallback),
-                                .names = names,
+                                .processes = processes,
                                 .one = option->sweeps ? one : NULL,
                                 .request = option->sweeps ? NULL : request};
     if (given_of(set, option)->count > 1)

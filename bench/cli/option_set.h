@@ -44,8 +44,7 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 /** Sets an option, for a command that makes no cases: in `one` where `run` sweeps it, else in
  *  `request`. The value given, which may be no list, or the `fallback`; NULL: nothing is set. */
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
-                             const struct ls_option_names *names, ls_case *one,
-                             ls_request *request);
+                             const ls_processes *processes, ls_case *one, ls_request *request);
 
 /** Begins an option; refused where it was given before, here or on the command line. */
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin);

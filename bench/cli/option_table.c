@@ -10,6 +10,7 @@
 #include "bench/output/results_db.h"
 #include "common/data/data.h"
 #include "common/nn/model.h"
+#include "common/nn/optimizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,15 +54,16 @@ static bool reduces(const ls_strategy *strategy)
 
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "", "what is trained; any in `lockstep list models`",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model, IN_CASE(model),
-     .high = sizeof(((ls_case *)0)->model)},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
+     .registry = &ls_model_kinds, IN_CASE(model), .high = sizeof(((ls_case *)0)->model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "what it is trained on; any in `lockstep list data`; synthetic:N samples; file:PATH",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data, IN_CASE(data),
-     .high = sizeof(((ls_case *)0)->data)},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
+     .registry = &ls_data_sources, IN_CASE(data), .high = sizeof(((ls_case *)0)->data)},
     {"strategy", "NAME|all", "single", "",
      "how the work is spread; any in `lockstep list strategies`, or all", RUN_VERIFY,
-     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, IN_CASE(strategy)},
+     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .registry = &ls_strategies,
+     IN_CASE(strategy)},
     {"devices", "N|all|NAME+NAME", "1", "devices",
      "that many of the best kind here; all: 1 to as many as there are; or names: "
      "cpu:0+cpu:1, gpu:0/0+gpu:0/1",
@@ -103,7 +105,8 @@ static const ls_option general[] = {
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
-     .set = ls_set_optimizer, IN_CASE(optimizer), .high = sizeof(((ls_case *)0)->optimizer)},
+     .set = ls_set_optimizer, .registry = &ls_optimizer_rules, IN_CASE(optimizer),
+     .high = sizeof(((ls_case *)0)->optimizer)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},
     {"seed", "N", "1", "", "of the initial values and the order of samples", RUN_VERIFY,
@@ -131,8 +134,8 @@ static const ls_option general[] = {
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"allreduce", "NAME|auto", "auto", "", "algorithm; any in `lockstep list`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_allreduce,
-     IN_CASE(allreduce), .high = sizeof(((ls_case *)0)->allreduce), .applies = ls_case_reduces,
-     .of = reduces},
+     .registry = &ls_allreduces, IN_CASE(allreduce), .high = sizeof(((ls_case *)0)->allreduce),
+     .applies = ls_case_reduces, .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
      .applies = ls_case_has_buckets, .of = reduces, .concerns = "--reduce fast"},

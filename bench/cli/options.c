@@ -210,7 +210,7 @@ ls_status ls_command_line(int argc, char **argv, char **out)
     return LS_OK;
 }
 
-ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
+ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out)
 {
     const bool verify = strcmp(argv[0], "verify") == 0, trace = strcmp(argv[0], "trace") == 0;
@@ -218,9 +218,9 @@ ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, 
                              : trace ? LS_FOR_RUN | LS_FOR_TRACE
                                      : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
-    request_parsing parsing = {.names = names};
-    ls_status status = default_request(verify, names->processes ? names->processes : &alone, err,
-                                       &parsing.request);
+    request_parsing parsing = {.processes = processes};
+    ls_status status =
+        default_request(verify, processes ? processes : &alone, err, &parsing.request);
     if (!status)
         status = ls_option_set_open(command, parsing.request->given);
     if (!status)

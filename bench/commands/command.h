@@ -73,6 +73,8 @@ void ls_command_regress_help(FILE *stream);
 void ls_command_results_help(FILE *stream);
 ls_status ls_command_report(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);
+/** Of it: one section (its title), or all of them (NULL). LS_CODE_USAGE lists the titles. */
+ls_status ls_list_print(FILE *stream, const char *kind);
 
 /** `lockstep --version`: version, commit, build, and the libraries that are in it. */
 void ls_version_print(FILE *stream);

@@ -3,7 +3,6 @@
 #include "bench/commands/command.h"
 
 #include "bench/cli/option_table.h"
-#include "bench/cli/options.h"
 #include "build_info.h"
 
 #include <stdlib.h>
@@ -93,26 +92,12 @@ static void add_word(char text[VALUES], const char *word, size_t length)
  * that takes files, which shells complete by themselves. */
 static const char *values_of(const ls_option *option, char text[VALUES])
 {
-    const ls_option_names *names = ls_option_names_registered();
-    const struct {
-        const char *option;
-        const ls_option_registry *entries;
-    } registered[] = {{"model", &names->models},
-                      {"data", &names->data},
-                      {"strategy", &names->strategies},
-                      {"optimizer", &names->optimizers},
-                      {"allreduce", &names->allreduces}};
     *text = 0;
     if (strncmp(option->placeholder, "FILE", 4) == 0)
         return text;
-    for (size_t i = 0; i < sizeof registered / sizeof *registered; i++) {
-        const ls_registry *registry = registered[i].entries->section->registry;
-        const size_t count =
-            strcmp(option->name, registered[i].option) ? 0 : ls_registry_count(registry);
-        for (size_t k = 0; k < count; k++) {
-            const char *name = ls_registry_name(registry, k);
-            add_word(text, name, strlen(name));
-        }
+    for (size_t i = 0; option->registry && i < ls_registry_count(option->registry); i++) {
+        const char *name = ls_registry_name(option->registry, i);
+        add_word(text, name, strlen(name));
     }
     for (const char *word = option->placeholder; *word; word += *word == '|') {
         const size_t length = strcspn(word, "|");

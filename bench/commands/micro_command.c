@@ -7,7 +7,6 @@
  * the reference table; wrong elements make the exit status 1.
  */
 #include "bench/case/workplace.h"
-#include "bench/cli/option_names.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
@@ -118,9 +117,9 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
                  {"batch", NULL},         {"ranks", NULL},
                  {"link", NULL},          {"comm", "auto"},
                  {"convolution", "auto"}, {"results", LS_RESULTS_DEFAULT}};
-    const ls_option_names names = {.processes = m->processes};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        LS_TRY(ls_option_set_take(set, taken[i].name, taken[i].fallback, &names, one, request));
+        LS_TRY(
+            ls_option_set_take(set, taken[i].name, taken[i].fallback, m->processes, one, request));
     LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
     m->batch = one->batch ? one->batch : m->model->kind->default_batch;
     LS_TRY(ls_optimizer_parse(

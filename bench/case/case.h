@@ -24,24 +24,24 @@ typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
 typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
 typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
 
-/** Values that a list may vary. Text is "" and numbers are -1 where the default is the model's. */
+/** Values that a list may vary. Text is "" and numbers are 0 where the default is the model's. */
 typedef struct ls_case {
     char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
     ls_declared_values own;      /**< options that the strategy, the model and the data declare */
     char devices[512];           /**< "1", "cpu:0+cpu:1" */
-    int64_t batch; /**< -1: the model's; as given: global (strong) or per device (weak) */
+    int64_t batch; /**< 0: the model's; as given: global (strong) or per device (weak) */
     ls_scaling scaling;
     int64_t steps;  /**< timed steps; -1 where epochs are given */
-    int64_t epochs; /**< -1 where steps are given */
+    int64_t epochs; /**< 0 where steps are given */
     int64_t warmup;
     char optimizer[256];  /**< "adam:beta1=0.9"; "" : the model's */
-    double learning_rate; /**< -1: the model's */
+    double learning_rate; /**< 0: the model's */
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;
-    int64_t micro_shards; /**< -1 where `reduce` is fast: no part of such a case */
+    int64_t micro_shards; /**< the default where `reduce` is fast: no part of such a case */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;

@@ -9,6 +9,16 @@
 
 #include <string.h>
 
+const char *const ls_scaling_words[] = {
+    [LS_SCALING_STRONG] = "strong", [LS_SCALING_WEAK] = "weak", NULL};
+const char *const ls_reduce_words[] = {
+    [LS_REDUCE_FAST] = "fast", [LS_REDUCE_EXACT] = "exact", NULL};
+const char *const ls_math_words[] = {[LS_MATH_FLOAT32] = "float32", [LS_MATH_TF32] = "tf32", NULL};
+const char *const ls_convolution_words[] = {[LS_CONVOLUTION_AUTO] = "auto",
+                                            [LS_CONVOLUTION_CUDNN] = "cudnn",
+                                            [LS_CONVOLUTION_OWN] = "own",
+                                            NULL};
+
 static const ls_model_kind *model_kind(const ls_case *one)
 {
     return ls_registry_find(&ls_model_kinds, one->model, strcspn(one->model, ":"));
@@ -86,16 +96,6 @@ bool ls_case_by_arrival(const ls_case *one)
     return ls_ps_by_arrival(&job.ps);
 }
 
-const char *ls_convolution_name(ls_convolution convolution)
-{
-    static const char *const names[] = {
-        [LS_CONVOLUTION_AUTO] = "auto",
-        [LS_CONVOLUTION_CUDNN] = "cudnn",
-        [LS_CONVOLUTION_OWN] = "own",
-    };
-    return names[convolution];
-}
-
 /* What lies elsewhere is hashed by its name, or its text. */
 bool ls_case_same(const ls_case *a, const ls_case *b)
 {
@@ -134,7 +134,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->augment = ls_declared_number(&c->own, &ls_option_augment);
     job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
     job->exact = c->reduce == LS_REDUCE_EXACT;
-    job->micro_shards = c->micro_shards > 0 ? c->micro_shards : 16;
+    job->micro_shards = c->micro_shards;
     job->math = c->math;
     job->convolution = c->convolution;
     job->capture = c->capture;

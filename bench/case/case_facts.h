@@ -20,8 +20,9 @@ bool ls_case_has_links(const ls_case *one);   /**< there is, or could be, more t
 bool ls_case_has_timeout(const ls_case *one);
 bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of arrival */
 
-/** "auto", "cudnn", "own" */
-const char *ls_convolution_name(ls_convolution convolution);
+/** What a user calls the values of an enumeration, by these; NULL-terminated. */
+extern const char *const ls_scaling_words[],
+    *const ls_reduce_words[], *const ls_math_words[], *const ls_convolution_words[];
 
 /** Whether they are the same, whatever place their own options' texts lie in. */
 bool ls_case_same(const ls_case *a, const ls_case *b);

@@ -230,15 +230,6 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_pa
 
 /* ---- What is left out ------------------------------------------------------------------------ */
 
-static void fill_defaults(ls_request *request)
-{
-    for (size_t i = 0; i < request->case_count; i++) {
-        ls_case *one = &request->cases[i];
-        if (one->reduce == LS_REDUCE_EXACT && one->micro_shards < 0)
-            one->micro_shards = 16;
-    }
-}
-
 static void describe_case(const ls_case *one, char *text, size_t size)
 {
     snprintf(text, size, "%s, --strategy %s --devices %s --ranks %d", one->model,
@@ -380,7 +371,7 @@ static ls_status set_budget(const ls_request_parsing *parsing)
         request->steps_given |=
             ls_option_set_find(&parsing->plan->cases.items[p].set, "steps")->count > 0;
     for (size_t i = 0; request->budget_ns && i < request->case_count; i++)
-        if (request->verify || request->cases[i].epochs >= 0)
+        if (request->verify || request->cases[i].epochs > 0)
             return ls_fail(LS_CODE_USAGE, "plan", parsing->plan->budget_at,
                            "budget: fits timed steps, and %s; `run` with steps works",
                            request->verify ? "verify times none" : "a case has epochs");
@@ -440,7 +431,6 @@ ls_status ls_cases_build(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
     LS_TRY(make_products(parsing));
-    fill_defaults(request);
     LS_TRY(check_concerned(parsing, parsing->set, request->cases, request->case_count));
     LS_TRY(set_budget(parsing));
     LS_TRY(check_repeat(parsing));

@@ -41,10 +41,6 @@ enum {
 #define COMM_NCCL ""
 #endif
 
-static const char *const scalings[] = {
-    [LS_SCALING_STRONG] = "strong", [LS_SCALING_WEAK] = "weak", NULL};
-static const char *const reduces_by[] = {
-    [LS_REDUCE_FAST] = "fast", [LS_REDUCE_EXACT] = "exact", NULL};
 static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* from -1 on */
 
 static bool reduces(const ls_strategy *strategy)
@@ -82,7 +78,7 @@ static const ls_option general[] = {
      .low = 1, .high = MANY},
     {"scaling", "strong|weak", "strong", "",
      "strong: --batch is the global batch; weak: it is that of each device", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(scaling), .words = scalings},
+     .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(scaling), .words = ls_scaling_words},
     {"steps", "N", "100", "steps", "timed steps; not with --epochs", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(steps), .low = 0, .high = MANY},
     {"epochs", "N", "none", "epochs", "passes over the data, in place of --steps", RUN_VERIFY,
@@ -122,7 +118,7 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(save)},
     {"reduce", "fast|exact", "fast", "", "exact: the same bits from every synchronous strategy",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(reduce),
-     .words = reduces_by},
+     .words = ls_reduce_words},
     {"micro-shards", "S", "16", "shards", "shards that an exact case cuts a batch into", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1, .high = MANY,
      .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
@@ -159,12 +155,13 @@ static const ls_option general[] = {
     {"log-placement", "yes|no", "no", "", "yes: prints where each node runs", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch, IN_REQUEST(log_placement)},
     {"math", "float32|tf32", "float32", "", "arithmetic of products (tf32 on GPUs only)",
-     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_math, IN_CASE(math)},
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word, IN_CASE(math),
+     .words = ls_math_words},
     {"convolution", "auto|cudnn|own", "auto", "",
      "on GPUs: by cuDNN where it is here and takes the shape; cudnn: or not at all; own: by "
      "products",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_convolution,
-     IN_CASE(convolution), .applies = ls_case_convolves,
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word,
+     .words = ls_convolution_words, IN_CASE(convolution), .applies = ls_case_convolves,
      .concerns = "cases with --model cifar10 or resnet"},
     {"capture", "yes|no", "yes", "", "no: steps are put one by one, not as a program", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_CASE(capture)},

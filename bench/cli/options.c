@@ -7,8 +7,7 @@
 
 #include "bench/cli/cases.h"
 #include "bench/cli/option_table.h"
-#include "bench/output/results_db.h"
-#include "impl/strategies.h"
+#include "bench/cli/option_values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,29 +15,29 @@
 
 typedef ls_request_parsing request_parsing;
 
-static void default_case(ls_case *one, bool verify, const ls_processes *processes)
+/*
+ * What the table says of an option that is not given, where that is a value: "the model's" is none,
+ * and leaves a zero. Texts have none that is; nor has `memory`, whose default the devices' kind
+ * decides.
+ */
+static void set_defaults(ls_request *request)
 {
-    memset(one, 0, sizeof *one); /* padding too: cases are compared as bytes */
-    memcpy(one->model, "mlp", sizeof "mlp");
-    one->strategy = &ls_strategy_single;
-    memcpy(one->devices, "1", sizeof "1");
-    memcpy(one->allreduce, "auto", sizeof "auto");
-    one->bucket_bytes = -1;
-    one->flip_device = -1;
-    one->delay_rank = -1;
-    memcpy(one->comm, processes->comm ? "mpi" : "thread",
-           processes->comm ? sizeof "mpi" : sizeof "thread");
-    one->batch = -1;
-    one->steps = 100;
-    one->epochs = -1;
-    one->warmup = 10;
-    one->learning_rate = -1;
-    one->seed = 1;
-    one->shuffle = true;
-    one->micro_shards = -1;
-    one->gate_steps = verify ? -1 : 10;
-    one->capture = true;
-    one->ranks = processes->size;
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count && !table[i].declared; i++) {
+        const ls_setting setting = {.option = &table[i],
+                                    .text = table[i].fallback,
+                                    .processes = request->processes,
+                                    .one = table[i].sweeps ? request->cases : NULL,
+                                    .request = table[i].sweeps ? NULL : request};
+        if (table[i].set != ls_set_text && table[i].set != ls_set_memory)
+            ls_status_free(table[i].set(&setting));
+    }
+    request->max_time_ns = 60000000000u;
+    request->cases->flip_device = request->cases->delay_rank = -1;
+    request->cases->ranks = request->processes->size;
+    if (request->verify)
+        request->cases->gate_steps = -1;
 }
 
 static ls_status default_request(bool verify, const ls_processes *processes, FILE *err,
@@ -47,27 +46,17 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
     ls_request *request = calloc(1, sizeof *request);
     if (!request)
         return ls_fail_memory("options", sizeof *request);
+    *out = request;
     request->verify = verify;
-    request->blocks = 5;
-    request->trace_steps = 3;
-    request->cores_per_device = 1;
-    request->logical_gpus = 1;
-    request->timeout_ns = 20000000000u;
-    request->max_time_ns = 60000000000u;
-    request->progress = -1;
     request->log = (ls_log){err, LS_LOG_NORMAL};
-    request->format = strdup("table");
-    request->results = strdup(LS_RESULTS_DEFAULT);
-    request->cases = malloc(sizeof *request->cases);
+    request->cases = calloc(1, sizeof *request->cases); /* padding too: compared as bytes */
     request->given = calloc(1, sizeof *request->given);
     request->plan = calloc(1, sizeof *request->plan);
-    *out = request;
-    if (!request->format || !request->results || !request->cases || !request->given ||
-        !request->plan)
+    if (!request->cases || !request->given || !request->plan)
         return ls_fail_memory("options", sizeof *request->cases);
     request->processes = processes;
-    default_case(request->cases, verify, processes);
     request->case_count = 1;
+    set_defaults(request);
     return LS_OK;
 }
 

@@ -65,7 +65,7 @@ static ls_case key_of(const ls_plan_of_case *plan)
     ls_case key = ls_reference_case(plan->config);
     key.batch = plan->job.batch;
     key.scaling = LS_SCALING_STRONG;
-    key.epochs = key.epochs >= 0 ? 0 : -1;
+    key.epochs = key.epochs > 0;
     key.steps = key.warmup = key.gate_steps = 0;
     key.target_kind = LS_TARGET_NONE;
     key.target = 0;

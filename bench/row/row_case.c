@@ -58,7 +58,7 @@ static void put_training(json_t *group, const ls_row_facts *f)
     const ls_case *c = plan->config;
     const ls_job *job = &plan->job;
     char text[256];
-    ls_put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
+    ls_put_text(group, "scaling", ls_scaling_words[c->scaling]);
     ls_put_integer(group, "steps", (uint64_t)plan->timed);
     ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
     if (job->epochs)
@@ -69,7 +69,7 @@ static void put_training(json_t *group, const ls_row_facts *f)
     json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
     ls_put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
     ls_put_real(group, "lr", job->schedule.initial);
-    ls_put_text(group, "reduce", job->exact ? "exact" : "fast");
+    ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
 }
@@ -163,9 +163,9 @@ json_t *ls_row_case(const ls_row_facts *f)
         ls_put_text(group, "link", c->link_text);
     put_injected(group, c);
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
-        ls_put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
+        ls_put_text(group, "math", ls_math_words[c->math]);
     if (plan->devices->kind == LS_DEVICE_GPU && ls_case_convolves(c))
-        ls_put_text(group, "convolution", ls_convolution_name(c->convolution));
+        ls_put_text(group, "convolution", ls_convolution_words[c->convolution]);
     json_object_set_new(group, "capture", json_boolean(job->capture));
     ls_put_integer(group, "parameters", plan->model->graph->variables.elements);
     return group;

@@ -190,7 +190,7 @@ static void test_cases_and_defaults(void **state)
     }
     assert_string_equal(request->cases[4].model, "mlp");
     assert_int_equal(request->cases[4].steps, 7);
-    assert_int_equal(request->cases[4].epochs, -1);
+    assert_int_equal(request->cases[4].epochs, 0);
     assert_string_equal(request->label, "text");
     ls_request_free(request);
     request = accept_plan("cases: [{}]\n");

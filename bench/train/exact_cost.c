@@ -46,7 +46,6 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
     uint64_t count = trial->chunk < MOST_STEPS ? trial->chunk : MOST_STEPS;
     count = count < trial->session.job.records ? count : trial->session.job.records;
     fast.reduce = LS_REDUCE_FAST;
-    fast.micro_shards = -1;
     memset(fast.allreduce, 0, sizeof fast.allreduce);
     memcpy(fast.allreduce, "auto", sizeof "auto");
     bool stop = false;

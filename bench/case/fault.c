@@ -16,26 +16,31 @@ static const char *const names[] = {
     [LS_FAULT_HANG] = "hang",
 };
 
+const char *ls_fault_place(const char *text, const char *name, int *place)
+{
+    char digits[16];
+    int64_t number;
+    const size_t length = strlen(name);
+    if (strncmp(text, name, length) != 0 || text[length] != '=')
+        return NULL;
+    const char *value = text + length + 1, *rest = strchr(value, ':');
+    if (!rest || (size_t)(rest - value) >= sizeof digits)
+        return NULL;
+    snprintf(digits, sizeof digits, "%.*s", (int)(rest - value), value);
+    if (!ls_parse_integer(digits, 0, 1023, &number))
+        return NULL;
+    *place = (int)number;
+    return rest + 1;
+}
+
 bool ls_fault_parse(const char *text, ls_fault *out)
 {
-    const size_t length = strcspn(text, "=");
-    char rank[16];
-    int64_t number;
     for (int kind = LS_FAULT_KILL; kind <= LS_FAULT_HANG; kind++) {
-        if (strlen(names[kind]) != length || strncmp(text, names[kind], length) != 0)
+        const char *step = ls_fault_place(text, names[kind], &out->rank);
+        if (!step)
             continue;
-        const char *value = text + length + (text[length] == '=');
-        const size_t digits = strcspn(value, ":");
-        if (value[digits] != ':' || digits >= sizeof rank)
-            return false;
-        memcpy(rank, value, digits);
-        rank[digits] = 0;
-        if (!ls_parse_integer(rank, 0, 1023, &number) ||
-            !ls_parse_integer(value + digits + 1, 0, INT32_MAX, &out->step))
-            return false;
         out->kind = (ls_fault_kind)kind;
-        out->rank = (int)number;
-        return true;
+        return ls_parse_integer(step, 0, INT32_MAX, &out->step);
     }
     return false;
 }

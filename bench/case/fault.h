@@ -21,6 +21,9 @@ typedef struct ls_fault {
     int64_t step;
 } ls_fault;
 
+/** Of "NAME=PLACE:REST" the place, 0 to 1023; returns the rest, or NULL where it is none. */
+const char *ls_fault_place(const char *text, const char *name, int *place);
+
 /** Reads "kill=RANK:STEP", "stop=..", "exit=..", "hang=.."; false: it is none of these. */
 bool ls_fault_parse(const char *text, ls_fault *out);
 

@@ -79,27 +79,12 @@ static const char *after_name(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
 
-/* The number before a ':', 0 to 1023; returns what follows, or NULL. */
-static const char *read_place(const char *text, int *out)
-{
-    char digits[24];
-    int64_t number;
-    const size_t length = text ? strcspn(text, ":") : 0;
-    if (!length || !text[length] || length >= sizeof digits)
-        return NULL;
-    snprintf(digits, sizeof digits, "%.*s", (int)length, text);
-    if (!ls_parse_integer(digits, 0, 1023, &number))
-        return NULL;
-    *out = (int)number;
-    return text + length + 1;
-}
-
 /* RANK:TIME of a delay. */
-static ls_status set_delay(const ls_setting *setting, const char *text)
+static ls_status set_delay(const ls_setting *setting)
 {
-    int rank;
+    int rank = 0;
     uint64_t ns;
-    const char *time = read_place(text, &rank);
+    const char *time = ls_fault_place(setting->text, "delay", &rank);
     if (!time || !ls_parse_duration(time, &ns) || ns == 0 || ns > 10000000000u)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
@@ -112,22 +97,20 @@ static ls_status set_delay(const ls_setting *setting, const char *text)
 
 ls_status ls_set_inject(const ls_setting *setting)
 {
-    const char *delay = after_name(setting->text, "delay");
-    int device;
-    int64_t step;
-    if (delay)
-        return set_delay(setting, delay);
-    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
+    ls_case *one = setting->one;
+    int device = 0;
+    if (after_name(setting->text, "delay"))
+        return set_delay(setting);
+    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &one->fault))
         return LS_OK;
-    const char *at = read_place(after_name(setting->text, "bitflip"), &device);
-    if (!at || !ls_parse_integer(at, 0, INT32_MAX, &step))
+    const char *step = ls_fault_place(setting->text, "bitflip", &device);
+    if (!step || !ls_parse_integer(step, 0, INT32_MAX, &one->flip_step))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
                                  "and a step that is compared; delay=RANK:TIME; kill=, "
                                  "stop=, exit= or hang=RANK:STEP",
                                  setting->text);
-    setting->one->flip_device = device;
-    setting->one->flip_step = step;
+    one->flip_device = device;
     return LS_OK;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts of a case; see case_facts.h. */
+/* Facts of a case; see case_facts.h; and of one with everything resolved, see case_plan.h. */
 #include "bench/case/case_facts.h"
 
+#include "bench/case/case_plan.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
@@ -153,4 +154,24 @@ ls_outline ls_case_outline(const ls_case *c, const ls_job *job, size_t devices, 
                         .comm = c->comm,
                         .linked = *c->link_text != 0,
                         .hosts = hosts};
+}
+
+/* ---- Resolved ------------------------------------------------------------------------------- */
+
+bool ls_plan_has_variable_device(const ls_plan_of_case *plan)
+{
+    return ls_case_has(plan->config, &ls_option_variable_device);
+}
+
+bool ls_plan_mixes_kinds(const ls_plan_of_case *plan)
+{
+    return ls_plan_has_variable_device(plan) && plan->variable_device.kind != plan->devices->kind;
+}
+
+bool ls_plan_can_hang(const ls_plan_of_case *plan)
+{
+    bool cpus = plan->variable_device.kind == LS_DEVICE_CPU || !ls_plan_has_variable_device(plan);
+    for (size_t i = 0; i < plan->device_count; i++)
+        cpus &= plan->devices[i].kind == LS_DEVICE_CPU;
+    return cpus && plan->all_devices > 1 && !plan->job.comm;
 }

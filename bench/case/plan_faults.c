@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults on purpose; see plan_faults.h. */
-#include "bench/case/plan_faults.h"
+/* Faults on purpose; see case_plan.h. */
+#include "bench/case/case_plan.h"
 #include "impl/slice.h"
 
 #include <stdio.h>

@@ -3,8 +3,7 @@
 #include "bench/case/workplace.h"
 
 #include "bench/case/case_facts.h"
-#include "bench/case/plan_faults.h"
-#include "bench/case/sync_bn.h"
+#include "bench/case/case_plan.h"
 #include "common/base/numbers.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a case's strategy can run it, by what is known before anything is opened; see cases.h. */
 #include "bench/case/case_facts.h"
-#include "bench/case/sync_bn.h"
+#include "bench/case/case_plan.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
 #include "common/nn/model.h"

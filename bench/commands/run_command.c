@@ -11,7 +11,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/commands/command.h"
 #include "bench/commands/run_parts.h"
-#include "bench/gate/gate_kernels.h"
+#include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
 #include "bench/row/row_facts.h"
 #include "bench/train/interrupt.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate looks at beyond what steps compute; see gate_sides.h. */
-#include "bench/gate/gate_sides.h"
+/* What the gate looks at beyond what steps compute; see gate.h. */
+#include "bench/gate/gate.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"

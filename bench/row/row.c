@@ -4,14 +4,37 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/row/provenance.h"
-#include "bench/train/step_kernels.h"
+#include "bench/train/session.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* The random part comes from the system, so that processes and hosts that start in the same second
+ * differ. */
+ls_status ls_row_id_make(ls_row_id *out)
+{
+    uint8_t bits[6];
+    if (getrandom(bits, sizeof bits, 0) != sizeof bits) /* so few come whole, or not at all */
+        return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
+                       "%s; a system with getrandom is needed", strerror(errno));
+    struct timespec now;
+    struct tm utc;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))
+        return ls_fail(LS_CODE_MISSING, "row id", "clock",
+                       "the time of day cannot be read; set the clock");
+    strftime(out->timestamp, sizeof out->timestamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    size_t used = strftime(out->id, sizeof out->id, "%Y%m%dT%H%M%SZ", &utc);
+    snprintf(out->id + used, sizeof out->id - used, "-%02x%02x%02x%02x%02x%02x", bits[0], bits[1],
+             bits[2], bits[3], bits[4], bits[5]);
+    return LS_OK;
+}
 
 /* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
 static json_t *result_group(const ls_row_facts *f)

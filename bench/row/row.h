@@ -4,11 +4,20 @@
 #pragma once
 
 #include "bench/row/row_facts.h"
-#include "bench/row/row_id.h"
 
 #include <jansson.h>
 
 enum { LS_ROW_SCHEMA = 1 };
+
+/** `id` sorts by time: "20261121T051700Z-1f0c9a7be244", the time to the second and 48 random bits.
+ */
+typedef struct ls_row_id {
+    char id[32];
+    char timestamp[24]; /**< the same time in ISO 8601, UTC: "2026-11-21T05:17:00Z" */
+} ls_row_id;
+
+/** LS_CODE_MISSING where the system gives no time or no random bits. */
+ls_status ls_row_id_make(ls_row_id *out);
 
 /** The rate at which each whole device did the model's FLOPs in the tenth percentile of the steps,
  *  floating-point operations per second; 0 where an algorithm may have had fewer of them to do than

@@ -3,7 +3,7 @@
 #include "bench/train/trial.h"
 
 #include "bench/train/interrupt.h"
-#include "bench/train/session_watch.h"
+#include "bench/train/session.h"
 #include "bench/train/world.h"
 
 #include "common/base/clock.h"

@@ -7,6 +7,7 @@
 #include "bench/cli/option_set.h"
 
 #include "bench/cli/option_table.h"
+#include "common/base/grow.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -95,13 +96,7 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
         return ls_setting_refuse(&setting, LS_CODE_USAGE, "empty value; %s, or leave it out",
                                  option->placeholder);
     ls_option_given *given = given_of(set, option);
-    if ((given->count & (given->count - 1)) == 0) { /* doubles: a hostile plan's list is long */
-        const size_t room = given->count ? 2 * given->count : 1;
-        ls_option_value *values = realloc(given->values, room * sizeof *values);
-        if (!values)
-            return ls_fail_memory("options", room * sizeof *values);
-        given->values = values;
-    }
+    LS_TRY(ls_grow("options", &given->values, given->count, sizeof *given->values));
     ls_option_value value = {strdup(text), origin ? strdup(origin) : NULL};
     if (!value.text || (origin && !value.origin)) {
         free(value.text);
@@ -151,14 +146,11 @@ static ls_status take_operand(ls_option_set *set, const char *text, size_t most)
                        "unexpected; values belong to an option, as --name VALUE "
                        "(lockstep %s --help lists all)",
                        ls_option_command_name(set->command));
-    char **operands = realloc(set->operands, (set->operand_count + 1) * sizeof *operands);
-    if (!operands)
-        return ls_fail_memory("options", sizeof *operands);
-    set->operands = operands;
-    operands[set->operand_count] = strdup(text);
-    if (!operands[set->operand_count])
+    LS_TRY(ls_grow("options", &set->operands, set->operand_count, sizeof *set->operands));
+    char *copy = strdup(text);
+    if (!copy)
         return ls_fail_memory("options", strlen(text));
-    set->operand_count++;
+    set->operands[set->operand_count++] = copy;
     return LS_OK;
 }
 

@@ -272,7 +272,7 @@ static void set_columns(command_run *run)
                                                                   .plan = &run->cases[i].plan}));
     ls_writer_expect(run->writer, groups);
     if (run->chosen.columns.count)
-        ls_writer_choose(run->writer, &run->chosen.columns);
+        ls_writer_set_columns(run->writer, &run->chosen.columns);
 }
 
 /* What this rank can refuse; the files that are written are rank 0's. */

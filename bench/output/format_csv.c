@@ -65,7 +65,8 @@ static void print_cell(FILE *stream, const json_t *row, const char *path)
 static void print_line(const ls_writer *writer, const json_t *row)
 {
     const char *const *path = ls_row_paths();
-    const ls_column *chosen = writer->chosen ? writer->columns->column : NULL;
+    const bool alone = writer->columns && writer->columns->alone;
+    const ls_column *chosen = alone ? writer->columns->column : NULL;
     for (size_t i = 0; chosen ? i < writer->columns->count : path[i] != NULL; i++) {
         if (i > 0)
             fputc(',', writer->stream);

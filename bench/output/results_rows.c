@@ -327,6 +327,13 @@ static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 l
     return ls_status_first(status, finish(results, statement, code));
 }
 
+ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
+{
+    (void)number;
+    json_array_append(array, (json_t *)(size_t)row);
+    return LS_OK;
+}
+
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit, void *context)
 {
     bool brief = false;

@@ -72,7 +72,7 @@ ls_status ls_results_show(ls_results_task *task)
     LS_TRY(ls_selection_one(task->results, task->set->operands[1], &row));
     json_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
-        status = ls_results_print(task, NULL, rows);
+        status = ls_rows_write(task->form, ls_results_columns(task, NULL), rows, stdout);
     else
         print_text(row);
     json_decref(rows);

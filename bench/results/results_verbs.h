@@ -27,10 +27,12 @@ ls_status ls_results_prune(ls_results_task *task);
 ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
-/** Prints an array of rows by --format (else "table"), with these columns unless --columns names
- *  others. */
-ls_status ls_results_print(const ls_results_task *task, const ls_columns *columns,
-                           const json_t *rows);
+/** The columns that --columns names, or else these. */
+static inline const ls_columns *ls_results_columns(const ls_results_task *task,
+                                                   const ls_columns *otherwise)
+{
+    return task->chosen.columns.count ? &task->chosen.columns : otherwise;
+}
 
 /** Writes the selected rows, whole, one by one; *count, which may be NULL, says how many. */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);

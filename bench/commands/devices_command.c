@@ -249,7 +249,7 @@ static ls_status resolve(const ls_machine *machine, const char *spec, json_t *re
 {
     ls_device_name *names = NULL;
     size_t count = 0;
-    json_t *devices = json_array();
+    json_auto_t *devices = json_array();
     ls_status status = ls_machine_resolve(machine, spec, &names, &count);
     for (size_t i = 0; i < count && !status; i++)
         json_array_append_new(devices, json_of_device(machine, &names[i]));
@@ -258,7 +258,6 @@ static ls_status resolve(const ls_machine *machine, const char *spec, json_t *re
                               json_pack("{s:s, s:O, s:b}", "spec", spec, "devices", devices,
                                         "oversubscribed",
                                         ls_machine_oversubscribed(machine, names, count)));
-    json_decref(devices);
     free(names);
     if (ls_status_code(status) != LS_CODE_MISSING)
         return status;
@@ -323,7 +322,7 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
 {
     ls_status missing = LS_OK;
     json_t *resolved = json_array();
-    json_t *all =
+    json_auto_t *all =
         json_pack("{s:o, s:o, s:o}", "machine", json_of_machine(ls_machine_describe(machine)),
                   "devices", json_of_devices(machine), "resolved", resolved);
     ls_status status = gather_ranks(machine, processes, all);
@@ -335,7 +334,6 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
     } else if (!status) {
         print_table(machine, all);
     }
-    json_decref(all);
     return ls_status_first(status, missing);
 }
 

@@ -391,7 +391,7 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     LS_TRY(ls_row_id_make(&id));
     snprintf(reason, sizeof reason, "%" PRIu64 " wrong elements", f->wrong);
     const char *why = f->reason ? f->reason : f->checked && f->wrong ? reason : NULL;
-    json_t *row =
+    json_auto_t *row =
         json_pack("{s:i,s:s,s:s,s:s,s:s*,s:o,s:{s:s,s:s*},s:o}", "schema", LS_ROW_SCHEMA, "id",
                   id.id, "timestamp", id.timestamp, "command", m->command, "label", m->label,
                   "micro", micro_group(m, f), "result", "status", why ? "failed" : "ok", "reason",
@@ -403,6 +403,5 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     ls_progress_pause(m->progress);
     status = ls_status_first(status, ls_writer_row(m->writer, row)); /* also where it is not kept */
     ls_progress_update(m->progress, 0.5, NAN, NAN);                  /* it goes on below the row */
-    json_decref(row);
     return ls_world_agree(m->processes->comm, status);
 }

@@ -55,14 +55,13 @@ static ls_status write_trace(const ls_workplace *place, const ls_session *sessio
 {
     const ls_request *request = place->request;
     const ls_row_facts facts = {.place = place, .plan = session->plan};
-    json_t *other = json_object();
+    json_auto_t *other = json_object();
     json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
     json_object_set_new(other, "command", json_string(request->command));
     json_object_set_new(other, "case", ls_row_case(&facts));
     if (untraced_ms > 0)
         json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
     ls_status status = ls_trace_write(whole, request->out, devices_of_rank(session), other);
-    json_decref(other);
     if (!status)
         ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
                     (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,

@@ -25,9 +25,8 @@ json_t *ls_row_part(const json_t *row, const ls_columns *columns)
 static void print_row(const ls_writer *writer, const json_t *row)
 {
     const bool chosen = writer->columns && writer->columns->alone;
-    json_t *part = chosen ? ls_row_part(row, writer->columns) : NULL;
+    json_auto_t *part = chosen ? ls_row_part(row, writer->columns) : NULL;
     ls_json_print(writer->stream, part ? part : row, -1);
-    json_decref(part);
 }
 
 static void json_line(ls_writer *writer, const json_t *row)

@@ -54,11 +54,10 @@ json_t *ls_row_value(const json_t *row, const char *path)
 /* A cell of the header, where there is no row. */
 static void print_cell(FILE *stream, const json_t *row, const char *path)
 {
-    json_t *value = row ? ls_row_value(row, path) : json_string(path);
+    json_auto_t *value = row ? ls_row_value(row, path) : json_string(path);
     char *text = ls_value_text(value);
     print_field(stream, text ? text : "");
     free(text);
-    json_decref(value);
 }
 
 /* The columns that were chosen, else all. */

@@ -77,11 +77,10 @@ static void add_fields(const json_t *schema, const json_t *part, const char *at)
 
 static void make_paths(void)
 {
-    json_t *schema = json_loads(ls_row_schema, 0, NULL);
+    json_auto_t *schema = json_loads(ls_row_schema, 0, NULL);
     if (!schema)
         abort();
     add_fields(schema, schema, "");
-    json_decref(schema);
 }
 
 const char *const *ls_row_paths(void)

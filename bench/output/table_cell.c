@@ -116,7 +116,7 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
 
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
 {
-    json_t *value = ls_row_value(row, column->path);
+    json_auto_t *value = ls_row_value(row, column->path);
     cell[0] = 0;
     if (column->cell == LS_CELL_GATE)
         write_gate(value, cell);
@@ -133,7 +133,6 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
     if (column->cell == LS_CELL_OR_NONE && !value)
         snprintf(cell, LS_CELL_SIZE, "none");
     clean(cell);
-    json_decref(value);
 }
 
 /* ---- Texts ---------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ static ls_status collect_parts(void *context, int64_t number, const json_t *row)
 /* As a table, for which all rows are looked at first. */
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
-    json_t *rows = json_array();
+    json_auto_t *rows = json_array();
     bool brief = true;
     for (size_t i = 0; i < task->chosen.columns.count; i++)
         brief = brief && ls_results_brief_has(task->chosen.column[i].path);
@@ -78,7 +78,6 @@ static ls_status list_table(ls_results_task *task, size_t *count)
                                 .ranks = is_one_command(rows)};
     if (!status && *count > 0)
         status = ls_rows_write(task->form, ls_results_columns(task, &columns), rows, stdout);
-    json_decref(rows);
     return status;
 }
 

@@ -117,11 +117,9 @@ static ls_status visit_pick(ls_results *results, const row_pick *one, ls_row_vis
 {
     if (one->row)
         return visit(context, one->number, one->row);
-    json_t *row;
+    json_auto_t *row = NULL;
     LS_TRY(ls_results_at(results, one->number, &row));
-    ls_status status = row ? visit(context, one->number, row) : LS_OK; /* gone meanwhile */
-    json_decref(row);
-    return status;
+    return row ? visit(context, one->number, row) : LS_OK; /* gone meanwhile */
 }
 
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,

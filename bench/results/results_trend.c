@@ -160,7 +160,7 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
     }
     const size_t changes = json_array_size(all) - (n > 0);
     snprintf(y, sizeof y, "%s, median of a commit", t->key.path);
-    json_t *figure = json_pack(
+    json_auto_t *figure = json_pack(
         "{s:s,s:o,s:o,s:s,s:s,s:s,s:o,s:o,s:o}", "kind", "lines", "title",
         json_sprintf("%s moves %zu time%s in %zu commits", t->key.path, changes,
                      changes == 1 ? "" : "s", n),
@@ -169,7 +169,6 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
         json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->key.path),
         "alt", json_sprintf("%s by commit, %zu levels", t->key.path, changes + 1), "series", all);
     ls_status status = figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
-    json_decref(figure);
     free(name);
     return status;
 }

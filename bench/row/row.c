@@ -357,7 +357,7 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
     const ls_device_info **devices = calloc(plan->device_count, sizeof(void *));
     ls_device_info *copies = calloc(plan->device_count, sizeof *copies);
     ls_status status = devices && copies ? LS_OK : ls_fail_memory("row", sizeof *copies);
-    json_t *kernels = NULL;
+    json_auto_t *kernels = NULL;
     for (size_t i = 0; i < plan->device_count && !status; i++) {
         if (f->trial) {
             devices[i] = ls_device_describe(f->trial->session.devices[i]);
@@ -386,7 +386,6 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
                                  .kernels = kernels};
     if (!status)
         *out = ls_provenance_build(&facts);
-    json_decref(kernels);
     free(copies);
     free(devices);
     return status;

@@ -54,13 +54,9 @@ typedef struct ls_case {
     bool capture;
     char allreduce[32];   /**< of a strategy that reduces: "auto", or a name */
     int64_t bucket_bytes; /**< of one: -1: auto; 0: one per variable */
-    int delay_rank;       /**< --inject delay=RANK:TIME; -1: none */
-    uint64_t delay_ns;
-    int flip_device; /**< --inject bitflip=DEVICE:STEP; -1: none */
-    int64_t flip_step;
-    ls_fault fault; /**< --inject kill=RANK:STEP and the like; all zero: none */
-    int ranks;      /**< 1; of comm mpi the processes, of others ranks in this one */
-    char comm[8];   /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
+    ls_fault fault;       /**< --inject; all zero: none */
+    int ranks;            /**< 1; of comm mpi the processes, of others ranks in this one */
+    char comm[8];         /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

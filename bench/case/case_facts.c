@@ -45,15 +45,16 @@ bool ls_case_has(const ls_case *one, const ls_declared_option *option)
     return ls_declared_has(lists[0], option) || ls_declared_has(lists[1], option);
 }
 
-void ls_case_each_own(const ls_case *one,
-                      void (*visit)(void *context, const ls_declared_option *option), void *context)
+size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD])
 {
+    size_t count = 0;
     const ls_declared_option *const *lists[3] = {one->strategy->options};
     own_of(one, lists + 1);
     for (int i = 0; i < 3; i++)
         for (const ls_declared_option *const *o = lists[i]; o && *o; o++)
-            if (ls_case_has(one, *o))
-                visit(context, *o);
+            if (ls_case_has(one, *o) && count < LS_DECLARED_HAD)
+                out[count++] = *o;
+    return count;
 }
 
 bool ls_case_is_exact(const ls_case *one)
@@ -139,8 +140,8 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->math = c->math;
     job->convolution = c->convolution;
     job->capture = c->capture;
-    job->flip_replica = c->flip_device;
-    job->flip_step = (uint64_t)c->flip_step;
+    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.place : -1;
+    job->flip_step = (uint64_t)c->fault.step;
     if (c->strategy->resolve)
         c->strategy->resolve(job, c->ranks);
 }

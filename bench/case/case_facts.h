@@ -7,10 +7,10 @@
 /** Whether an option that is declared by a strategy, a model or a data set concerns the case. */
 bool ls_case_has(const ls_case *one, const ls_declared_option *option);
 
-/** Visits the declared options that concern the case. */
-void ls_case_each_own(const ls_case *one,
-                      void (*visit)(void *context, const ls_declared_option *option),
-                      void *context);
+enum { LS_DECLARED_HAD = 32 }; /**< declared options that concern one case, at most */
+
+/** The declared options that concern the case; how many there are. */
+size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD]);
 
 bool ls_case_is_exact(const ls_case *one); /**< has micro-shards */
 bool ls_case_convolves(const ls_case *one);

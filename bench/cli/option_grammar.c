@@ -79,38 +79,22 @@ static const char *after_name(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
 
-/* RANK:TIME of a delay. */
-static ls_status set_delay(const ls_setting *setting)
+ls_status ls_set_inject(const ls_setting *setting)
 {
-    int rank = 0;
-    uint64_t ns;
-    const char *time = ls_fault_place(setting->text, "delay", &rank);
-    if (!time || !ls_parse_duration(time, &ns) || ns == 0 || ns > 10000000000u)
+    ls_fault fault = {0};
+    const bool valid = strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &fault);
+    if (!valid && after_name(setting->text, "delay"))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
                                  "device's number) and a time of each step up to 10s",
                                  setting->text);
-    setting->one->delay_rank = rank;
-    setting->one->delay_ns = ns;
-    return LS_OK;
-}
-
-ls_status ls_set_inject(const ls_setting *setting)
-{
-    ls_case *one = setting->one;
-    int device = 0;
-    if (after_name(setting->text, "delay"))
-        return set_delay(setting);
-    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &one->fault))
-        return LS_OK;
-    const char *step = ls_fault_place(setting->text, "bitflip", &device);
-    if (!step || !ls_parse_integer(step, 0, INT32_MAX, &one->flip_step))
+    if (!valid)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
                                  "and a step that is compared; delay=RANK:TIME; kill=, "
                                  "stop=, exit= or hang=RANK:STEP",
                                  setting->text);
-    one->flip_device = device;
+    setting->one->fault = fault;
     return LS_OK;
 }
 

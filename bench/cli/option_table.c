@@ -167,7 +167,7 @@ static const ls_option general[] = {
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_CASE(capture)},
     {"inject", "bitflip=D:S|kill=R:S|..", "none", "device:step, rank:step",
      "breaks something, to see the checks work; also stop=, exit=, hang=R:S; delay=R:T", RUN_VERIFY,
-     .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(flip_device)},
+     .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(fault)},
     {"timeout", "TIME", "20s", "time", "without progress of another rank, or of a GPU", RUN_VERIFY,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),
      .applies = ls_case_has_timeout,

@@ -34,7 +34,6 @@ static void set_defaults(ls_request *request)
             ls_status_free(table[i].set(&setting));
     }
     request->max_time_ns = 60000000000u;
-    request->cases->flip_device = request->cases->delay_rank = -1;
     request->cases->ranks = request->processes->size;
     if (request->verify)
         request->cases->gate_steps = -1;

@@ -21,7 +21,7 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
         return ls_fail(LS_CODE_USAGE, "trace", "cases",
                        "these are %zu, and a file is of one; one value for each option works",
                        request->case_count);
-    if (request->cases[0].fault.kind)
+    if (ls_fault_strikes(&request->cases[0].fault))
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
                        "would end the command before the trace; delay=RANK:TIME works");
     return leads ? ls_trace_writable(request->out) : LS_OK;

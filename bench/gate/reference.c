@@ -51,10 +51,6 @@ ls_case ls_reference_case(const ls_case *c)
         memset(single.comm, 0, sizeof single.comm);
         memcpy(single.comm, "thread", sizeof "thread");
     }
-    single.flip_device = -1;
-    single.delay_rank = -1;
-    single.delay_ns = 0;
-    single.flip_step = 0;
     memset(&single.fault, 0, sizeof single.fault);
     return single;
 }

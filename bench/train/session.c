@@ -197,9 +197,7 @@ ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out)
 {
-    const ls_case *c = plan->config;
-    return open_or_tell(place, plan, &(opening){.delay_ns = c->delay_rank < 0 ? 0 : c->delay_ns},
-                        out);
+    return open_or_tell(place, plan, &(opening){.delay_ns = plan->config->fault.delay_ns}, out);
 }
 
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,

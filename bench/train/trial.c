@@ -177,7 +177,7 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
         chunk = chunk < until ? chunk : until;
     }
     const ls_fault *fault = &trial->plan->config->fault;
-    if (fault->kind && (uint64_t)fault->step > trial->session.step) {
+    if (ls_fault_strikes(fault) && (uint64_t)fault->step > trial->session.step) {
         uint64_t until = (uint64_t)fault->step - trial->session.step;
         chunk = chunk < until ? chunk : until;
     }
@@ -266,11 +266,11 @@ static void show_progress(ls_trial *trial)
 static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->plan->config->fault;
-    const bool mine = trial->processes->size == 1 || fault->rank == trial->processes->rank;
-    if (!fault->kind || !mine || (uint64_t)fault->step != trial->session.step)
+    const bool mine = trial->processes->size == 1 || fault->place == trial->processes->rank;
+    if (!ls_fault_strikes(fault) || !mine || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->plan))
-        return ls_session_hang(&trial->session, fault->rank);
+        return ls_session_hang(&trial->session, fault->place);
     ls_fault_strike(fault->kind);
     return LS_OK;
 }

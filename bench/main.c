@@ -4,13 +4,13 @@
  * and turns all that into the exit status. Output that could not be written is a failure, too.
  */
 #include "bench/case/case_facts.h"
-#include "bench/cli/launch.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "build_info.h"
+#include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 
@@ -192,11 +192,68 @@ static ls_status help(int argc, char **argv)
     return LS_OK;
 }
 
+/* ---- Launchers ------------------------------------------------------------------------------- */
+
+/* The value of an option ("--timeout") before the command line is read; NULL: not given. */
+static const char *early_option(int argc, char **argv, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 1; i < argc; i++) {
+        const char *value = argv[i] + length;
+        if (strncmp(argv[i], name, length) != 0)
+            continue;
+        if (*value == '=')
+            return value + 1;
+        if (!*value && i + 1 < argc)
+            return argv[i + 1];
+    }
+    return NULL;
+}
+
+/* Whether each task of a launcher is to run alone, on purpose. */
+static bool runs_alone(int argc, char **argv)
+{
+    const char *value = early_option(argc, argv, "--launcher");
+    return value && strcmp(value, "none") == 0;
+}
+
+/* Another task that ends first may have rank 0 ended before it has said why. */
+static const uint64_t behind_ns = 1000000000;
+
+/* Where a launcher's variables say that this is one of several tasks, and it met none. All of them
+ * come here; rank 0 returns first. */
+static ls_status check_launch(const ls_processes *processes, const char *command)
+{
+    const int size = ls_processes_launched_size();
+    char tasks[32];
+    if (processes->size > 1 || size == 1)
+        return LS_OK;
+    if (processes->rank > 0)
+        ls_clock_sleep(behind_ns);
+    if (!ls_processes_built())
+        return ls_fail(LS_CODE_MISSING, "MPI", command,
+                       "a launcher started %d ranks, and this build has no MPI, by which they "
+                       "meet; -DLOCKSTEP_MPI=ON builds it in, without a launcher it works, and "
+                       "--launcher none runs each task alone",
+                       size);
+    snprintf(tasks, sizeof tasks, "%d tasks", size);
+    if (ls_processes_stepped())
+        return ls_fail(LS_CODE_MISSING, "launcher", tasks,
+                       "srun started them, and MPI does not bring them together; srun --mpi=pmix, "
+                       "or mpirun in the allocation, does, and --launcher none runs each task "
+                       "alone");
+    return ls_fail(LS_CODE_MISSING, "launcher", tasks,
+                   "a launcher started them, and MPI does not bring them together; this MPI's own "
+                   "mpirun does, and --launcher none runs each task alone");
+}
+
+/* ---- Commands -------------------------------------------------------------------------------- */
+
 static ls_status run_command(const ls_processes *processes, const ls_command *command, int argc,
                              char **argv, int *exit_status)
 {
-    if (command->run && !ls_launch_none(argc, argv))
-        LS_TRY(ls_launch_check(processes, command->name));
+    if (command->run && !runs_alone(argc, argv))
+        LS_TRY(check_launch(processes, command->name));
     if (command->run) { /* nobody goes before all are through: MPI would wait for ever */
         LS_TRY(command->run(processes, argc, argv, exit_status));
         return ls_world_agree(processes->comm, LS_OK);
@@ -291,7 +348,7 @@ static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn
 /* What --timeout says, before the command line is read. */
 static uint64_t find_timeout(int argc, char **argv)
 {
-    const char *value = ls_launch_option(argc, argv, "--timeout");
+    const char *value = early_option(argc, argv, "--timeout");
     uint64_t ns = 0;
     return value && ls_parse_duration(value, &ns) && ns ? ns : first_timeout_ns; /* refused later */
 }
@@ -321,7 +378,7 @@ static ls_status meet(int argc, char **argv, ls_processes *processes)
 static ls_status start(int argc, char **argv, ls_processes *processes)
 {
     *processes = ls_processes_alone();
-    if (ls_launch_none(argc, argv))
+    if (runs_alone(argc, argv))
         return LS_OK;
     if (ls_processes_built() && ls_processes_launched())
         LS_TRY(meet(argc, argv, processes));

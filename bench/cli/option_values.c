@@ -332,7 +332,7 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
 
 /* ---- What the whole command has ------------------------------------------------------------- */
 
-/* Read before all else (launch.h): here it is only looked at. */
+/* Read before all else (main.c): here it is only looked at. */
 ls_status ls_set_launcher(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "none", NULL};

@@ -59,6 +59,11 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
     return given->count > 0 ? given->values[0].text : fallback;
 }
 
+bool ls_option_set_yes(const ls_option_set *set, const char *name)
+{
+    return strcmp(ls_option_set_text(set, name, "no"), "yes") == 0;
+}
+
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
                              const ls_processes *processes, ls_case *one, ls_request *request)
 {
@@ -178,6 +183,8 @@ static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands)
 {
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0 && set->command & LS_FOR_REGRESS)
+            continue; /* it may stand before the options of run */
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
             LS_TRY(take_option(set, argc, argv, &i));
         else if (argv[i][0] == '-')

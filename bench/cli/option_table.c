@@ -16,8 +16,9 @@
 #include <string.h>
 #include <threads.h>
 
-#define IN_CASE(field)    .sweeps = true, .offset = offsetof(ls_case, field)
-#define IN_REQUEST(field) .offset = offsetof(ls_request, field)
+#define IN_CASE(field)      .sweeps = true, .offset = offsetof(ls_case, field)
+#define TEXT_IN_CASE(field) IN_CASE(field), .high = sizeof(((ls_case *)0)->field)
+#define IN_REQUEST(field)   .offset = offsetof(ls_request, field)
 
 enum {
     RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
@@ -51,11 +52,11 @@ static bool reduces(const ls_strategy *strategy)
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "", "what is trained; any in `lockstep list models`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
-     .registry = &ls_model_kinds, IN_CASE(model), .high = sizeof(((ls_case *)0)->model)},
+     .registry = &ls_model_kinds, TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "what it is trained on; any in `lockstep list data`; synthetic:N samples; file:PATH",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
-     .registry = &ls_data_sources, IN_CASE(data), .high = sizeof(((ls_case *)0)->data)},
+     .registry = &ls_data_sources, TEXT_IN_CASE(data)},
     {"strategy", "NAME|all", "single", "",
      "how the work is spread; any in `lockstep list strategies`, or all", RUN_VERIFY,
      .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .registry = &ls_strategies,
@@ -101,8 +102,7 @@ static const ls_option general[] = {
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
-     .set = ls_set_optimizer, .registry = &ls_optimizer_rules, IN_CASE(optimizer),
-     .high = sizeof(((ls_case *)0)->optimizer)},
+     .set = ls_set_optimizer, .registry = &ls_optimizer_rules, TEXT_IN_CASE(optimizer)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},
     {"seed", "N", "1", "", "of the initial values and the order of samples", RUN_VERIFY,
@@ -130,8 +130,8 @@ static const ls_option general[] = {
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"allreduce", "NAME|auto", "auto", "", "algorithm; any in `lockstep list`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_allreduce,
-     .registry = &ls_allreduces, IN_CASE(allreduce), .high = sizeof(((ls_case *)0)->allreduce),
-     .applies = ls_case_reduces, .of = reduces},
+     .registry = &ls_allreduces, TEXT_IN_CASE(allreduce), .applies = ls_case_reduces,
+     .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
      .applies = ls_case_has_buckets, .of = reduces, .concerns = "--reduce fast"},
@@ -142,12 +142,12 @@ static const ls_option general[] = {
      .low = 1, .high = 1024},
     {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
      "how a device takes memory", RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_memory,
-     IN_CASE(memory_text), .high = sizeof(((ls_case *)0)->memory_text)},
+     TEXT_IN_CASE(memory_text)},
     {"link", "latency=T,bandwidth=R", "none", "time, bytes/s",
      "delays copies and messages between devices: latency=50us,bandwidth=1GB/s (or 10Gbps), or one "
      "of them",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_link,
-     IN_CASE(link_text), .high = sizeof(((ls_case *)0)->link_text), .applies = ls_case_has_links,
+     TEXT_IN_CASE(link_text), .applies = ls_case_has_links,
      .concerns = "cases with a strategy of several devices"},
     {"soft-placement", "yes|no", "no", "", "yes: a device that is not here may be replaced",
      RUN_VERIFY, .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch,

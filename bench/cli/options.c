@@ -87,11 +87,6 @@ static bool is_given(const request_parsing *parsing, const char *name)
     return ls_option_set_find(parsing->set, name)->count > 0;
 }
 
-static bool is_yes(const request_parsing *parsing, const char *name)
-{
-    return strcmp(ls_option_set_text(parsing->set, name, "no"), "yes") == 0;
-}
-
 static ls_status check_conflicts(const request_parsing *parsing)
 {
     static const struct {
@@ -111,7 +106,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
         const char *name = pairs[i].name, *other = pairs[i].other;
         const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
         if (is_given(parsing, name) && strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
-            (pairs[i].given ? is_given(parsing, other) : is_yes(parsing, other)))
+            (pairs[i].given ? is_given(parsing, other) : ls_option_set_yes(parsing->set, other)))
             return ls_setting_refuse(&setting, LS_CODE_USAGE,
                                      "conflicts with --%s; give one of them", other);
     }
@@ -120,7 +115,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
         return ls_setting_refuse(&most, LS_CODE_USAGE,
                                  "ends --until-precision, which is not given; give both or none");
     const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
-    if (is_yes(parsing, "resume") && !parsing->request->results)
+    if (ls_option_set_yes(parsing->set, "resume") && !parsing->request->results)
         return ls_setting_refuse(&resume, LS_CODE_USAGE,
                                  "looks for rows in the results, and --results is none; a file");
     return LS_OK;

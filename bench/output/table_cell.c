@@ -182,9 +182,8 @@ char *ls_row_reason(const json_t *row)
 
 bool ls_row_is_bad(const json_t *row)
 {
-    const char *status =
-        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    return status && strcmp(status, "ok") != 0;
+    const char *status = ls_row_text(row, "result", "status");
+    return *status && strcmp(status, "ok") != 0;
 }
 
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)

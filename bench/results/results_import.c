@@ -70,7 +70,7 @@ ls_status ls_results_check_prune(const ls_option_set *set)
 ls_status ls_results_prune(ls_results_task *task)
 {
     json_auto_t *numbers = json_array();
-    const bool yes = strcmp(ls_option_set_text(task->set, "yes", "no"), "yes") == 0;
+    const bool yes = ls_option_set_yes(task->set, "yes");
     /* Before it looks: a number may be another row's after a while. */
     ls_status status = yes ? ls_results_begin(task->results) : LS_OK;
     const bool begun = yes && !status;

@@ -454,11 +454,9 @@ void ls_row_mark_error(json_t *row, const char *reason)
 
 ls_code ls_row_code(const json_t *row)
 {
-    const char *status =
-        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    if (status && strcmp(status, "ok") == 0)
-        return LS_CODE_OK;
-    if (status && strcmp(status, "interrupted") == 0)
-        return LS_CODE_INTERRUPTED;
-    return status && strcmp(status, "failed") == 0 ? LS_CODE_CHECK : LS_CODE_MISSING;
+    const char *status = ls_row_text(row, "result", "status");
+    return strcmp(status, "ok") == 0            ? LS_CODE_OK
+           : strcmp(status, "interrupted") == 0 ? LS_CODE_INTERRUPTED
+           : strcmp(status, "failed") == 0      ? LS_CODE_CHECK
+                                                : LS_CODE_MISSING;
 }

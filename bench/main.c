@@ -88,6 +88,7 @@ static const ls_command commands[] = {
      .run = run_cases},
     {"micro", " OPERATION [--OPTION VALUE]...",
      "rates of collectives, copy, gemm, optimizer, layers, with roofs", LS_FOR_MICRO,
+     .more = ls_command_micro_help,
      .examples = {"micro allreduce --devices 2 --sizes 4KiB,1MiB", "micro gemm --model mlp"},
      .run = ls_command_micro},
     {"devices", " [SPEC]... [--OPTION VALUE]...",

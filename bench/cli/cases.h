@@ -5,8 +5,6 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/plan.h"
 
-#include <stdio.h>
-
 /** A command line on its way to a request. Everything is borrowed. */
 typedef struct ls_request_parsing {
     ls_option_set *set;            /**< of the request: options of all cases */

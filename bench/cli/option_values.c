@@ -54,7 +54,8 @@ ls_status ls_set_int(const ls_setting *setting)
     return LS_OK;
 }
 
-ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out)
+/* One of the NULL-terminated words, *out its number; else a refusal that lists them. */
+static ls_status read_word(const ls_setting *setting, const char *const *words, int *out)
 {
     char valid[128] = "";
     size_t used = 0;
@@ -73,7 +74,7 @@ ls_status ls_setting_word(const ls_setting *setting, const char *const *words, i
 ls_status ls_set_word(const ls_setting *setting)
 {
     int word;
-    LS_TRY(ls_setting_word(setting, setting->option->words, &word));
+    LS_TRY(read_word(setting, setting->option->words, &word));
     *(int *)ls_setting_field(setting) = word + (int)setting->option->low;
     return LS_OK;
 }
@@ -83,7 +84,7 @@ static const char *const no_yes[] = {"no", "yes", NULL};
 ls_status ls_set_switch(const ls_setting *setting)
 {
     int word;
-    LS_TRY(ls_setting_word(setting, no_yes, &word));
+    LS_TRY(read_word(setting, no_yes, &word));
     *(bool *)ls_setting_field(setting) = word == 1;
     return LS_OK;
 }
@@ -291,7 +292,7 @@ ls_status ls_set_comm(const ls_setting *setting)
     static const char *const words[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
     const ls_processes *processes = setting->processes;
     int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
+    LS_TRY(read_word(setting, words, &word));
     LS_TRY(check_comm(setting, words[word]));
     const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
     memset(setting->one->comm, 0, sizeof setting->one->comm);
@@ -341,7 +342,7 @@ ls_status ls_set_launcher(const ls_setting *setting)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "comes too late in a plan: ranks meet before they read it; on "
                                  "the command line it works");
-    return ls_setting_word(setting, words, &word);
+    return read_word(setting, words, &word);
 }
 
 ls_status ls_set_format(const ls_setting *setting)
@@ -377,7 +378,7 @@ ls_status ls_set_results(const ls_setting *setting)
 static ls_status set_level(const ls_setting *setting, ls_log_level level)
 {
     int word;
-    LS_TRY(ls_setting_word(setting, no_yes, &word));
+    LS_TRY(read_word(setting, no_yes, &word));
     if (word)
         setting->request->log.level = level;
     return LS_OK;

@@ -43,9 +43,6 @@ ls_status ls_set_verbose(const ls_setting *setting);
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
 
-/** One of the NULL-terminated words, *out its number; else a refusal that lists them. */
-ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out);
-
 /** Where the value goes: the option's field in the case or the request. */
 void *ls_setting_field(const ls_setting *setting);
 

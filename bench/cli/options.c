@@ -11,9 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-typedef ls_request_parsing request_parsing;
 
 /*
  * What the table says of an option that is not given, where that is a value: "the model's" is none,
@@ -82,12 +79,12 @@ void ls_request_free(ls_request *request)
 
 /* ---- Conflicts ------------------------------------------------------------------------------ */
 
-static bool is_given(const request_parsing *parsing, const char *name)
+static bool is_given(const ls_request_parsing *parsing, const char *name)
 {
     return ls_option_set_find(parsing->set, name)->count > 0;
 }
 
-static ls_status check_conflicts(const request_parsing *parsing)
+static ls_status check_conflicts(const ls_request_parsing *parsing)
 {
     static const struct {
         const char *name, *other;
@@ -123,7 +120,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
 
 /* ---- The request ---------------------------------------------------------------------------- */
 
-static ls_status set_request(const request_parsing *parsing, size_t index)
+static ls_status set_request(const ls_request_parsing *parsing, size_t index)
 {
     size_t count;
     const ls_option *option = &ls_option_table(&count)[index];
@@ -136,7 +133,7 @@ static ls_status set_request(const request_parsing *parsing, size_t index)
     return option->set(&setting);
 }
 
-static ls_status build_request(request_parsing *parsing)
+static ls_status build_request(ls_request_parsing *parsing)
 {
     size_t count;
     ls_option_table(&count);
@@ -201,7 +198,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
                              : trace ? LS_FOR_RUN | LS_FOR_TRACE
                                      : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
-    request_parsing parsing = {.processes = processes};
+    ls_request_parsing parsing = {.processes = processes};
     ls_status status =
         default_request(verify, processes ? processes : &alone, err, &parsing.request);
     if (!status)

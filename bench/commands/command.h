@@ -63,6 +63,7 @@ ls_status ls_budget_fit(ls_request *request);
 
 /** On every rank; collectives are of all, the rest is rank 0's. */
 ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);
+void ls_command_micro_help(FILE *stream);
 /** On every rank; rank 0 prints what each has. */
 ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
                              int *exit_status);

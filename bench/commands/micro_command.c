@@ -28,8 +28,8 @@
 
 static const ls_micro_op operations[] = {
     {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
-    {"copy", "copies within the device's memory, from another's, from and to the host",
-     ls_micro_copy, .pairs = true},
+    {"copy", "copies within a device, between two, from and to the host", ls_micro_copy,
+     .pairs = true},
     {"launch", "what the device and the host need to have operations run", ls_micro_launch,
      .needs_roof = false},
     {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
@@ -43,6 +43,13 @@ static const ls_micro_op operations[] = {
     {"sendrecv", "each rank sends to the next", ls_micro_collective, .redop = "none"},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+void ls_command_micro_help(FILE *stream)
+{
+    fputs("\nOperations:\n", stream);
+    for (size_t i = 0; i < OPERATIONS; i++)
+        fprintf(stream, "  %-13s %s\n", operations[i].name, operations[i].help);
+}
 
 static ls_status find_operation(const ls_option_set *set, const ls_micro_op **out)
 {

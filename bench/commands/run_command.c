@@ -24,7 +24,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* All ranks see an interrupt at the same place. A device that fell over ends the sweep, too. */
 static bool is_interrupted(const command_run *run)

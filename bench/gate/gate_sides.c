@@ -8,7 +8,6 @@
 #include "impl/step/run.h"
 
 #include <math.h>
-#include <stdio.h>
 
 ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
                       double done, ls_gate *gate)

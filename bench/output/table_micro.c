@@ -9,7 +9,6 @@
  */
 #include "bench/output/table_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const ls_column single[] = {

@@ -4,7 +4,6 @@
 
 #include "common/base/digest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* These first, in this order; then the others as they come. */

@@ -12,8 +12,6 @@
  */
 #include "bench/results/results_verbs.h"
 
-#include "common/base/numbers.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

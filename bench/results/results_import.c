@@ -8,7 +8,6 @@
 #include "bench/output/rows_file.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 typedef struct import_task {

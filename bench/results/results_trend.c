@@ -8,7 +8,6 @@
 #include "bench/statistics/level_changes.h"
 #include "bench/statistics/statistics.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

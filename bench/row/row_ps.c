@@ -2,8 +2,6 @@
 /* Groups of a row that cases with parameter servers have; see row_facts.h. */
 #include "bench/row/row_facts.h"
 
-#include <stdlib.h>
-
 static json_t *histogram_group(const ls_ps_histogram *h)
 {
     json_t *group = json_object(), *bins = json_array();

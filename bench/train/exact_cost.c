@@ -4,7 +4,6 @@
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCKS = 5, MOST_STEPS = 40, WARM_STEPS = 3 }; /* of a block; before the first */

@@ -48,7 +48,7 @@ typedef struct ls_setting {
 typedef struct ls_option {
     const char *name;        /**< without the dashes: "gate-steps" */
     const char *placeholder; /**< of the value in `--help`: "N" */
-    const char *fallback;    /**< default, as `--help` tells it */
+    const char *fallback;    /**< default, as `--help` tells it; set where it is a value */
     const char *unit;        /**< "" where there is none */
     const char *help;        /**< one line */
     unsigned commands;       /**< LS_FOR_* */

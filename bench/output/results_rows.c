@@ -80,8 +80,7 @@ static const char briefs_sql[] =
     " json_extract(row, '$.time.step_ms.ci95[1]'), json_extract(row, '$.time.samples_per_s')"
     " FROM rows WHERE rowid >= ?";
 
-/* The briefs of the rows from this number on. */
-static ls_status insert_briefs(ls_results *results, sqlite3_int64 first)
+ls_status ls_results_make_briefs(ls_results *results, int64_t first)
 {
     sqlite3_stmt *statement;
     LS_TRY(prepare(results, briefs_sql, &statement));
@@ -198,11 +197,6 @@ static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
     return row;
 }
 
-ls_status ls_results_make_briefs(ls_results *results)
-{
-    return insert_briefs(results, INT64_MIN);
-}
-
 /* Whether each row has a brief: rows may also come and go by SQL. */
 static ls_status has_briefs(ls_results *results, bool *out)
 {
@@ -253,7 +247,8 @@ ls_status ls_results_put(ls_results *results, const json_t *row)
         status = finish(results, statement, sqlite3_step(statement));
     }
     free(text);
-    return status ? status : insert_briefs(results, sqlite3_last_insert_rowid(results->db));
+    return status ? status
+                  : ls_results_make_briefs(results, sqlite3_last_insert_rowid(results->db));
 }
 
 ls_status ls_results_append(ls_results *results, const json_t *row)

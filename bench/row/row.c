@@ -95,8 +95,8 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
     const ls_trial *trial = f->trial;
     const ls_job *job = &f->plan->job;
     const uint64_t warmup = (uint64_t)f->plan->warmup;
-    const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
-                             ls_session_samples(&trial->session, warmup) - trial->discarded_samples;
+    const uint64_t samples = ls_job_samples(&trial->session.job, warmup + trial->timed_done) -
+                             ls_job_samples(&trial->session.job, warmup) - trial->discarded_samples;
     const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
     const bool alone = ls_strategy_serves(f->plan->strategy) && job->ps.mode != LS_PS_SYNC;
     ls_put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));

@@ -413,11 +413,6 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     return LS_OK;
 }
 
-uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
-{
-    return ls_job_samples(&session->job, steps);
-}
-
 /* An operation's name is "<entry>.<kernel>"; several kernels of one entry are joined by '+'. */
 static void note_kernel(void *context, const ls_op *op)
 {

@@ -79,9 +79,6 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
 /** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */
 json_t *ls_step_kernels(const ls_run *run);
 
-/** Samples that steps [0, steps) have taken, all together. */
-uint64_t ls_session_samples(const ls_session *session, uint64_t steps);
-
 /* ---- Watched devices (session_watch.c; common/device/watch.h): --timeout where ranks are devices
  * of one process, and of GPUs ------------------------------------------------------------------ */
 

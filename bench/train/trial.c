@@ -253,8 +253,8 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
 static void show_progress(ls_trial *trial)
 {
     const ls_plan_of_case *plan = trial->plan;
-    uint64_t samples = ls_session_samples(&trial->session, trial->session.step) -
-                       ls_session_samples(&trial->session, (uint64_t)plan->warmup);
+    uint64_t samples = ls_job_samples(&trial->session.job, trial->session.step) -
+                       ls_job_samples(&trial->session.job, (uint64_t)plan->warmup);
     double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
     const uint64_t step = trial->session.step, warmup = (uint64_t)plan->warmup;
     const double share = step <= warmup ? (double)step / (double)warmup

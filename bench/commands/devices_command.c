@@ -295,25 +295,12 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
 /* What each rank has, told to rank 0. */
 static ls_status gather_ranks(const ls_machine *machine, const ls_processes *processes, json_t *all)
 {
-    const size_t ranks = (size_t)processes->size;
     if (!processes->comm)
         return LS_OK;
-    char **texts = calloc(ranks, sizeof *texts);
-    json_t *rank = json_of_rank(machine, processes->rank), *list = json_array();
-    char *text = rank ? json_dumps(rank, JSON_COMPACT) : NULL;
-    ls_status status = text && texts ? LS_OK : ls_fail_memory("devices", ranks * sizeof *texts);
-    status = ls_world_gather(processes->comm, status, text, texts);
-    for (size_t r = 0; texts && r < ranks; r++) {
-        if (!status && texts[r])
-            json_array_append_new(list, json_loads(texts[r], 0, NULL));
-        free(texts[r]);
-    }
+    json_auto_t *rank = json_of_rank(machine, processes->rank), *list = NULL;
+    ls_status status = ls_world_gather_json(processes->comm, rank, &list);
     if (json_array_size(list))
         json_object_set(all, "ranks", list);
-    free(texts);
-    free(text);
-    json_decref(list);
-    json_decref(rank);
     return status;
 }
 

@@ -13,7 +13,7 @@
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
-#include "bench/row/row_facts.h"
+#include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "common/data/safetensors.h"

@@ -3,7 +3,7 @@
 #include "bench/commands/run_parts.h"
 
 #include "bench/progress/progress.h"
-#include "bench/row/row_facts.h"
+#include "bench/row/row.h"
 #include "bench/trace/write.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selection; see results_select.h. One pass over the rows, brief ones if no key needs more, notes
+ * Selection; see results_verbs.h. One pass over the rows, brief ones if no key needs more, notes
  * which are meant; then they are put in order, and visited. Whole rows are read again by their
  * number, so that no more than one is in memory.
  */
-#include "bench/results/results_select.h"
+#include "bench/results/results_verbs.h"
 
 #include "common/base/grow.h"
 #include "common/base/numbers.h"

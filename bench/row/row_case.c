@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a row says which case it is; see row_facts.h. */
-#include "bench/row/row_facts.h"
+/* What of a row says which case it is; see row.h. */
+#include "bench/row/row.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/output/format_parts.h"

@@ -4,14 +4,13 @@
  * and turns all that into the exit status. Output that could not be written is a failure, too.
  */
 #include "bench/case/case_facts.h"
-#include "bench/cli/launch.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
-#include "bench/commands/manual.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "build_info.h"
+#include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 
@@ -54,10 +53,8 @@ static ls_status run_planned(ls_request *request, int *exit_status)
 static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_request *request = NULL;
-    ls_option_names names = *ls_option_names_registered();
     FILE *quiet = processes->rank > 0 ? fopen("/dev/null", "w") : NULL;
-    names.processes = processes;
-    ls_status status = ls_request_parse(argc, argv, &names, quiet ? quiet : stderr, &request);
+    ls_status status = ls_request_parse(argc, argv, processes, quiet ? quiet : stderr, &request);
     status = ls_world_agree(processes->comm, status);
     if (!status) /* of one command line, that names a --plan file of another disk */
         status = ls_world_same(processes->comm, "set of options", hash_request(request), NULL);
@@ -72,19 +69,6 @@ static ls_status run_cases(const ls_processes *processes, int argc, char **argv,
     return status;
 }
 
-typedef struct command_entry {
-    const char *name;
-    const char *operands; /* after the name in the usage line */
-    const char *help;
-    unsigned options;           /* LS_FOR_*; 0: it has none */
-    void (*more)(FILE *stream); /* more of --help; may be NULL */
-    const char *examples[2];
-    /** On every rank; NULL: see `alone`. */
-    ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
-    /** On rank 0 alone. Neither: known, but not in this version. */
-    ls_status (*alone)(int argc, char **argv, int *exit_status);
-} command_entry;
-
 static void help_trace(FILE *stream)
 {
     fputs("\nAfter the warm-up, --trace-steps steps of the case go into a file that Perfetto\n"
@@ -92,7 +76,7 @@ static void help_trace(FILE *stream)
           stream);
 }
 
-static const command_entry commands[] = {
+static const ls_command commands[] = {
     {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
      .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
                   "run --plan bench/plans/strategies.yaml --dry-run"},
@@ -104,6 +88,7 @@ static const command_entry commands[] = {
      .run = run_cases},
     {"micro", " OPERATION [--OPTION VALUE]...",
      "rates of collectives, copy, gemm, optimizer, layers, with roofs", LS_FOR_MICRO,
+     .more = ls_command_micro_help,
      .examples = {"micro allreduce --devices 2 --sizes 4KiB,1MiB", "micro gemm --model mlp"},
      .run = ls_command_micro},
     {"devices", " [SPEC]... [--OPTION VALUE]...",
@@ -132,30 +117,13 @@ static const command_entry commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
-/* Help and refusals name what is in this version. */
-static bool is_built(const command_entry *command)
-{
-    return command->run || command->alone;
-}
-
 static const char *command_name(size_t index, const void *context)
 {
     (void)context;
-    return is_built(&commands[index]) ? commands[index].name : NULL;
+    return commands[index].name;
 }
 
-/* "run, verify, ..." */
-static char *command_names(char *text, size_t size)
-{
-    *text = 0;
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_built(&commands[i]))
-            snprintf(text + strlen(text), size - strlen(text), "%s, ", commands[i].name);
-    snprintf(text + strlen(text), size - strlen(text), "help");
-    return text;
-}
-
-static const command_entry *find_command(const char *name)
+static const ls_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(commands[i].name, name) == 0)
@@ -165,12 +133,14 @@ static const command_entry *find_command(const char *name)
 
 static ls_status refuse_command(const char *name)
 {
-    char hint[64] = "", valid[256];
+    char hint[64] = "", valid[256] = "";
     const char *nearest = ls_nearest_name(name, command_name, COMMAND_COUNT, NULL);
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        snprintf(valid + strlen(valid), sizeof valid - strlen(valid), "%s, ", commands[i].name);
     return ls_fail(LS_CODE_USAGE, "command", *name ? name : "''",
-                   "unknown command; %svalid are: %s", hint, command_names(valid, sizeof valid));
+                   "unknown command; %svalid are: %shelp", hint, valid);
 }
 
 static void print_usage(FILE *stream)
@@ -181,8 +151,7 @@ static void print_usage(FILE *stream)
           "the same, and measures what each costs.\n\nCommands:\n",
           stream);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_built(&commands[i]))
-            fprintf(stream, "  %-9s%s\n", commands[i].name, commands[i].help);
+        fprintf(stream, "  %-9s%s\n", commands[i].name, commands[i].help);
     fputs("\nExamples:\n"
           "  lockstep run --strategy mirrored --devices 2\n"
           "  lockstep run --strategy all --devices all --dry-run\n",
@@ -192,7 +161,7 @@ static void print_usage(FILE *stream)
           stream);
 }
 
-static void print_command_help(FILE *stream, const command_entry *command)
+static void print_command_help(FILE *stream, const ls_command *command)
 {
     fprintf(stream, "Usage: lockstep %s%s\n\n%s\n", command->name, command->operands,
             command->help);
@@ -208,25 +177,13 @@ static void print_command_help(FILE *stream, const command_entry *command)
     ls_option_help(stream, command->options);
 }
 
-/* `help --man`: what a package has beside the program. */
-static bool print_manual(const char *kind)
-{
-    ls_manual_command known[COMMAND_COUNT];
-    size_t count = 0;
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (is_built(&commands[i]))
-            known[count++] = (ls_manual_command){commands[i].name, commands[i].operands,
-                                                 commands[i].help, commands[i].options};
-    return ls_manual_print(stdout, kind, known, count);
-}
-
 static ls_status help(int argc, char **argv)
 {
-    if (argc == 2 && print_manual(argv[1]))
+    if (argc == 2 && ls_manual_print(stdout, argv[1], commands, COMMAND_COUNT))
         return LS_OK;
     if (argc > 2)
         return ls_fail(LS_CODE_USAGE, "argument", argv[2], "unexpected; lockstep help [COMMAND]");
-    const command_entry *command = argc > 1 ? find_command(argv[1]) : NULL;
+    const ls_command *command = argc > 1 ? find_command(argv[1]) : NULL;
     if (argc > 1 && !command)
         return refuse_command(argv[1]);
     if (command)
@@ -236,11 +193,68 @@ static ls_status help(int argc, char **argv)
     return LS_OK;
 }
 
-static ls_status run_command(const ls_processes *processes, const command_entry *command, int argc,
+/* ---- Launchers ------------------------------------------------------------------------------- */
+
+/* The value of an option ("--timeout") before the command line is read; NULL: not given. */
+static const char *early_option(int argc, char **argv, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 1; i < argc; i++) {
+        const char *value = argv[i] + length;
+        if (strncmp(argv[i], name, length) != 0)
+            continue;
+        if (*value == '=')
+            return value + 1;
+        if (!*value && i + 1 < argc)
+            return argv[i + 1];
+    }
+    return NULL;
+}
+
+/* Whether each task of a launcher is to run alone, on purpose. */
+static bool runs_alone(int argc, char **argv)
+{
+    const char *value = early_option(argc, argv, "--launcher");
+    return value && strcmp(value, "none") == 0;
+}
+
+/* Another task that ends first may have rank 0 ended before it has said why. */
+static const uint64_t behind_ns = 1000000000;
+
+/* Where a launcher's variables say that this is one of several tasks, and it met none. All of them
+ * come here; rank 0 returns first. */
+static ls_status check_launch(const ls_processes *processes, const char *command)
+{
+    const int size = ls_processes_launched_size();
+    char tasks[32];
+    if (processes->size > 1 || size == 1)
+        return LS_OK;
+    if (processes->rank > 0)
+        ls_clock_sleep(behind_ns);
+    if (!ls_processes_built())
+        return ls_fail(LS_CODE_MISSING, "MPI", command,
+                       "a launcher started %d ranks, and this build has no MPI, by which they "
+                       "meet; -DLOCKSTEP_MPI=ON builds it in, without a launcher it works, and "
+                       "--launcher none runs each task alone",
+                       size);
+    snprintf(tasks, sizeof tasks, "%d tasks", size);
+    if (ls_processes_stepped())
+        return ls_fail(LS_CODE_MISSING, "launcher", tasks,
+                       "srun started them, and MPI does not bring them together; srun --mpi=pmix, "
+                       "or mpirun in the allocation, does, and --launcher none runs each task "
+                       "alone");
+    return ls_fail(LS_CODE_MISSING, "launcher", tasks,
+                   "a launcher started them, and MPI does not bring them together; this MPI's own "
+                   "mpirun does, and --launcher none runs each task alone");
+}
+
+/* ---- Commands -------------------------------------------------------------------------------- */
+
+static ls_status run_command(const ls_processes *processes, const ls_command *command, int argc,
                              char **argv, int *exit_status)
 {
-    if (command->run && !ls_launch_none(argc, argv))
-        LS_TRY(ls_launch_check(processes, command->name));
+    if (command->run && !runs_alone(argc, argv))
+        LS_TRY(check_launch(processes, command->name));
     if (command->run) { /* nobody goes before all are through: MPI would wait for ever */
         LS_TRY(command->run(processes, argc, argv, exit_status));
         return ls_world_agree(processes->comm, LS_OK);
@@ -290,7 +304,7 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
                        "unknown option; a command comes first: lockstep run %s, or --help, "
                        "--version",
                        first);
-    const command_entry *command = find_command(first);
+    const ls_command *command = find_command(first);
     if (!command)
         return refuse_command(first);
     for (int i = 1; i < argc; i++) {
@@ -299,10 +313,6 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
             return LS_OK;
         }
     }
-    char names[256];
-    if (!is_built(command))
-        return ls_fail(LS_CODE_USAGE, "command", command->name,
-                       "not in this version; these are: %s", command_names(names, sizeof names));
     return run_command(processes, command, argc, argv, exit_status);
 }
 
@@ -339,7 +349,7 @@ static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn
 /* What --timeout says, before the command line is read. */
 static uint64_t find_timeout(int argc, char **argv)
 {
-    const char *value = ls_launch_option(argc, argv, "--timeout");
+    const char *value = early_option(argc, argv, "--timeout");
     uint64_t ns = 0;
     return value && ls_parse_duration(value, &ns) && ns ? ns : first_timeout_ns; /* refused later */
 }
@@ -369,7 +379,7 @@ static ls_status meet(int argc, char **argv, ls_processes *processes)
 static ls_status start(int argc, char **argv, ls_processes *processes)
 {
     *processes = ls_processes_alone();
-    if (ls_launch_none(argc, argv))
+    if (runs_alone(argc, argv))
         return LS_OK;
     if (ls_processes_built() && ls_processes_launched())
         LS_TRY(meet(argc, argv, processes));

@@ -24,24 +24,24 @@ typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
 typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
 typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
 
-/** Values that a list may vary. Text is "" and numbers are -1 where the default is the model's. */
+/** Values that a list may vary. Text is "" and numbers are 0 where the default is the model's. */
 typedef struct ls_case {
     char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
     ls_declared_values own;      /**< options that the strategy, the model and the data declare */
     char devices[512];           /**< "1", "cpu:0+cpu:1" */
-    int64_t batch; /**< -1: the model's; as given: global (strong) or per device (weak) */
+    int64_t batch; /**< 0: the model's; as given: global (strong) or per device (weak) */
     ls_scaling scaling;
     int64_t steps;  /**< timed steps; -1 where epochs are given */
-    int64_t epochs; /**< -1 where steps are given */
+    int64_t epochs; /**< 0 where steps are given */
     int64_t warmup;
     char optimizer[256];  /**< "adam:beta1=0.9"; "" : the model's */
-    double learning_rate; /**< -1: the model's */
+    double learning_rate; /**< 0: the model's */
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;
-    int64_t micro_shards; /**< -1 where `reduce` is fast: no part of such a case */
+    int64_t micro_shards; /**< the default where `reduce` is fast: no part of such a case */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;
@@ -54,13 +54,9 @@ typedef struct ls_case {
     bool capture;
     char allreduce[32];   /**< of a strategy that reduces: "auto", or a name */
     int64_t bucket_bytes; /**< of one: -1: auto; 0: one per variable */
-    int delay_rank;       /**< --inject delay=RANK:TIME; -1: none */
-    uint64_t delay_ns;
-    int flip_device; /**< --inject bitflip=DEVICE:STEP; -1: none */
-    int64_t flip_step;
-    ls_fault fault; /**< --inject kill=RANK:STEP and the like; all zero: none */
-    int ranks;      /**< 1; of comm mpi the processes, of others ranks in this one */
-    char comm[8];   /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
+    ls_fault fault;       /**< --inject; all zero: none */
+    int ranks;            /**< 1; of comm mpi the processes, of others ranks in this one */
+    char comm[8];         /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
 } ls_case;
 
 /** What the whole command shares. Text is owned by the request. */

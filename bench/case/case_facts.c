@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts of a case; see case_facts.h. */
+/* Facts of a case; see case_facts.h; and of one with everything resolved, see case_plan.h. */
 #include "bench/case/case_facts.h"
 
+#include "bench/case/case_plan.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
 #include "impl/strategies.h"
 
 #include <string.h>
+
+const char *const ls_scaling_words[] = {
+    [LS_SCALING_STRONG] = "strong", [LS_SCALING_WEAK] = "weak", NULL};
+const char *const ls_reduce_words[] = {
+    [LS_REDUCE_FAST] = "fast", [LS_REDUCE_EXACT] = "exact", NULL};
+const char *const ls_math_words[] = {[LS_MATH_FLOAT32] = "float32", [LS_MATH_TF32] = "tf32", NULL};
+const char *const ls_convolution_words[] = {[LS_CONVOLUTION_AUTO] = "auto",
+                                            [LS_CONVOLUTION_CUDNN] = "cudnn",
+                                            [LS_CONVOLUTION_OWN] = "own",
+                                            NULL};
 
 static const ls_model_kind *model_kind(const ls_case *one)
 {
@@ -34,15 +45,16 @@ bool ls_case_has(const ls_case *one, const ls_declared_option *option)
     return ls_declared_has(lists[0], option) || ls_declared_has(lists[1], option);
 }
 
-void ls_case_each_own(const ls_case *one,
-                      void (*visit)(void *context, const ls_declared_option *option), void *context)
+size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD])
 {
+    size_t count = 0;
     const ls_declared_option *const *lists[3] = {one->strategy->options};
     own_of(one, lists + 1);
     for (int i = 0; i < 3; i++)
         for (const ls_declared_option *const *o = lists[i]; o && *o; o++)
-            if (ls_case_has(one, *o))
-                visit(context, *o);
+            if (ls_case_has(one, *o) && count < LS_DECLARED_HAD)
+                out[count++] = *o;
+    return count;
 }
 
 bool ls_case_is_exact(const ls_case *one)
@@ -86,16 +98,6 @@ bool ls_case_by_arrival(const ls_case *one)
     return ls_ps_by_arrival(&job.ps);
 }
 
-const char *ls_convolution_name(ls_convolution convolution)
-{
-    static const char *const names[] = {
-        [LS_CONVOLUTION_AUTO] = "auto",
-        [LS_CONVOLUTION_CUDNN] = "cudnn",
-        [LS_CONVOLUTION_OWN] = "own",
-    };
-    return names[convolution];
-}
-
 /* What lies elsewhere is hashed by its name, or its text. */
 bool ls_case_same(const ls_case *a, const ls_case *b)
 {
@@ -134,12 +136,12 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->augment = ls_declared_number(&c->own, &ls_option_augment);
     job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
     job->exact = c->reduce == LS_REDUCE_EXACT;
-    job->micro_shards = c->micro_shards > 0 ? c->micro_shards : 16;
+    job->micro_shards = c->micro_shards;
     job->math = c->math;
     job->convolution = c->convolution;
     job->capture = c->capture;
-    job->flip_replica = c->flip_device;
-    job->flip_step = (uint64_t)c->flip_step;
+    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.place : -1;
+    job->flip_step = (uint64_t)c->fault.step;
     if (c->strategy->resolve)
         c->strategy->resolve(job, c->ranks);
 }
@@ -153,4 +155,24 @@ ls_outline ls_case_outline(const ls_case *c, const ls_job *job, size_t devices, 
                         .comm = c->comm,
                         .linked = *c->link_text != 0,
                         .hosts = hosts};
+}
+
+/* ---- Resolved ------------------------------------------------------------------------------- */
+
+bool ls_plan_has_variable_device(const ls_plan_of_case *plan)
+{
+    return ls_case_has(plan->config, &ls_option_variable_device);
+}
+
+bool ls_plan_mixes_kinds(const ls_plan_of_case *plan)
+{
+    return ls_plan_has_variable_device(plan) && plan->variable_device.kind != plan->devices->kind;
+}
+
+bool ls_plan_can_hang(const ls_plan_of_case *plan)
+{
+    bool cpus = plan->variable_device.kind == LS_DEVICE_CPU || !ls_plan_has_variable_device(plan);
+    for (size_t i = 0; i < plan->device_count; i++)
+        cpus &= plan->devices[i].kind == LS_DEVICE_CPU;
+    return cpus && plan->all_devices > 1 && !plan->job.comm;
 }

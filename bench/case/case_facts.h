@@ -7,10 +7,10 @@
 /** Whether an option that is declared by a strategy, a model or a data set concerns the case. */
 bool ls_case_has(const ls_case *one, const ls_declared_option *option);
 
-/** Visits the declared options that concern the case. */
-void ls_case_each_own(const ls_case *one,
-                      void (*visit)(void *context, const ls_declared_option *option),
-                      void *context);
+enum { LS_DECLARED_HAD = 32 }; /**< declared options that concern one case, at most */
+
+/** The declared options that concern the case; how many there are. */
+size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD]);
 
 bool ls_case_is_exact(const ls_case *one); /**< has micro-shards */
 bool ls_case_convolves(const ls_case *one);
@@ -20,8 +20,9 @@ bool ls_case_has_links(const ls_case *one);   /**< there is, or could be, more t
 bool ls_case_has_timeout(const ls_case *one);
 bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of arrival */
 
-/** "auto", "cudnn", "own" */
-const char *ls_convolution_name(ls_convolution convolution);
+/** What a user calls the values of an enumeration, by these; NULL-terminated. */
+extern const char *const ls_scaling_words[],
+    *const ls_reduce_words[], *const ls_math_words[], *const ls_convolution_words[];
 
 /** Whether they are the same, whatever place their own options' texts lie in. */
 bool ls_case_same(const ls_case *a, const ls_case *b);

@@ -15,7 +15,7 @@ typedef struct ls_workplace {
     ls_machine *machine;
     struct ls_data_cache *data;       /**< data sets by text and model */
     struct ls_reference *references;  /**< bench/gate/reference.h */
-    struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.h */
+    struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
     struct ls_progress *progress;     /**< bench/progress/progress.h; lent; NULL: none is shown */
     bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
                      plans, all of which stays until the process ends, at once */
@@ -53,3 +53,23 @@ bool ls_plan_tests(const ls_plan_of_case *plan);
 /** Whether one of the case's devices can be made to hang: several CPU devices of this process
  *  alone. */
 bool ls_plan_can_hang(const ls_plan_of_case *plan);
+
+/** Checks the case's faults on purpose (--inject; plan_faults.c), and finds which replicas a
+ *  straggler delays. The plan's steps, devices and job are known. LS_CODE_USAGE, saying why and
+ * what would work. */
+ls_status ls_plan_place_faults(const ls_workplace *place, ls_plan_of_case *plan);
+
+/* ---- Batch statistics (sync_bn.c): of which samples a case's batch normalisation takes them ---
+ */
+
+/** LS_CODE_USAGE where the job's mode needs statistics of the whole batch and its strategy, of so
+ *  many replicas and devices over all ranks, has others. */
+ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const ls_model *model,
+                           int64_t replicas, int64_t devices);
+
+/** The same of where the devices are. */
+ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan);
+
+/** Whether parts of the batch have statistics of their own: then no such case computes what
+ *  `single` does, and its oracle alone judges. */
+bool ls_sync_bn_is_own(const ls_plan_of_case *plan);

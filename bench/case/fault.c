@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults of a rank on purpose; see fault.h. */
+/* Faults on purpose; see fault.h. */
 #include "bench/case/fault.h"
 
 #include "common/base/numbers.h"
@@ -10,40 +10,57 @@
 #include <unistd.h>
 
 static const char *const names[] = {
-    [LS_FAULT_KILL] = "kill",
-    [LS_FAULT_STOP] = "stop",
-    [LS_FAULT_EXIT] = "exit",
-    [LS_FAULT_HANG] = "hang",
+    [LS_FAULT_KILL] = "kill", [LS_FAULT_STOP] = "stop",   [LS_FAULT_EXIT] = "exit",
+    [LS_FAULT_HANG] = "hang", [LS_FAULT_DELAY] = "delay", [LS_FAULT_BITFLIP] = "bitflip",
 };
+static const uint64_t longest_ns = 10000000000;
+
+/* Of "NAME=PLACE:REST" the place, 0 to 1023; returns the rest, or NULL where it is none. */
+static const char *read_place(const char *text, const char *name, int *place)
+{
+    char digits[16];
+    int64_t number;
+    const size_t length = strlen(name);
+    if (strncmp(text, name, length) != 0 || text[length] != '=')
+        return NULL;
+    const char *value = text + length + 1, *rest = strchr(value, ':');
+    if (!rest || (size_t)(rest - value) >= sizeof digits)
+        return NULL;
+    snprintf(digits, sizeof digits, "%.*s", (int)(rest - value), value);
+    if (!ls_parse_integer(digits, 0, 1023, &number))
+        return NULL;
+    *place = (int)number;
+    return rest + 1;
+}
 
 bool ls_fault_parse(const char *text, ls_fault *out)
 {
-    const size_t length = strcspn(text, "=");
-    char rank[16];
-    int64_t number;
-    for (int kind = LS_FAULT_KILL; kind <= LS_FAULT_HANG; kind++) {
-        if (strlen(names[kind]) != length || strncmp(text, names[kind], length) != 0)
+    for (int kind = LS_FAULT_KILL; kind <= LS_FAULT_BITFLIP; kind++) {
+        const char *rest = read_place(text, names[kind], &out->place);
+        if (!rest)
             continue;
-        const char *value = text + length + (text[length] == '=');
-        const size_t digits = strcspn(value, ":");
-        if (value[digits] != ':' || digits >= sizeof rank)
-            return false;
-        memcpy(rank, value, digits);
-        rank[digits] = 0;
-        if (!ls_parse_integer(rank, 0, 1023, &number) ||
-            !ls_parse_integer(value + digits + 1, 0, INT32_MAX, &out->step))
-            return false;
         out->kind = (ls_fault_kind)kind;
-        out->rank = (int)number;
-        return true;
+        if (kind == LS_FAULT_DELAY)
+            return ls_parse_duration(rest, &out->delay_ns) && out->delay_ns &&
+                   out->delay_ns <= longest_ns;
+        return ls_parse_integer(rest, 0, INT32_MAX, &out->step);
     }
     return false;
 }
 
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size)
 {
-    snprintf(text, size, "%s=%d:%lld", names[fault->kind], fault->rank, (long long)fault->step);
+    const int used = snprintf(text, size, "%s=%d:", names[fault->kind], fault->place);
+    if (fault->kind == LS_FAULT_DELAY)
+        snprintf(text + used, size - (size_t)used, "%gms", (double)fault->delay_ns * 1e-6);
+    else
+        snprintf(text + used, size - (size_t)used, "%lld", (long long)fault->step);
     return text;
+}
+
+bool ls_fault_strikes(const ls_fault *fault)
+{
+    return fault->kind >= LS_FAULT_KILL && fault->kind <= LS_FAULT_HANG;
 }
 
 void ls_fault_strike(ls_fault_kind kind)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults of a rank on purpose (--inject), to see what the others do. */
+/* Faults on purpose (--inject), to see what the others and the checks do. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,24 +8,29 @@
 
 typedef enum ls_fault_kind {
     LS_FAULT_NONE,
-    LS_FAULT_KILL, /**< SIGKILL */
-    LS_FAULT_STOP, /**< SIGSTOP */
-    LS_FAULT_EXIT, /**< status 0, and no word to anybody */
-    LS_FAULT_HANG  /**< it is there, and does nothing */
+    LS_FAULT_KILL,    /**< of a rank: SIGKILL */
+    LS_FAULT_STOP,    /**< SIGSTOP */
+    LS_FAULT_EXIT,    /**< status 0, and no word to anybody */
+    LS_FAULT_HANG,    /**< it is there, and does nothing */
+    LS_FAULT_DELAY,   /**< it is late in each step */
+    LS_FAULT_BITFLIP, /**< of a device: its gradient is wrong in a step that is compared */
 } ls_fault_kind;
 
-/** What happens to a rank before a step of the timed run, warm-up included, is put. */
 typedef struct ls_fault {
     ls_fault_kind kind;
-    int rank;
-    int64_t step;
+    int place;         /**< the rank, or the device */
+    int64_t step;      /**< before which it happens, of the timed run, warm-up included */
+    uint64_t delay_ns; /**< of each step */
 } ls_fault;
 
-/** Reads "kill=RANK:STEP", "stop=..", "exit=..", "hang=.."; false: it is none of these. */
+/** Reads "kill=RANK:STEP", "delay=RANK:TIME" and so on; false: it is none of these. */
 bool ls_fault_parse(const char *text, ls_fault *out);
 
 /** The same as text. */
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size);
+
+/** Whether it strikes a rank in a step, as ls_fault_strike does. */
+bool ls_fault_strikes(const ls_fault *fault);
 
 /** Does it to this process. Returns from a stop alone, when that ends. */
 void ls_fault_strike(ls_fault_kind kind);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults on purpose; see plan_faults.h. */
-#include "bench/case/plan_faults.h"
+/* Faults on purpose; see case_plan.h. */
+#include "bench/case/case_plan.h"
 #include "impl/slice.h"
 
 #include <stdio.h>
 
 /* A rank that is struck must be there, in a step of the timed run. One that is a thread can only
  * hang, or be killed and all with it. */
-static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_case *plan)
+static ls_status check_rank(const ls_workplace *place, const ls_plan_of_case *plan,
+                            const char *where)
 {
     const ls_case *c = plan->config;
     const ls_fault *fault = &c->fault;
-    char text[64], where[96];
-    if (!fault->kind)
-        return LS_OK;
-    snprintf(where, sizeof where, "--inject %s", ls_fault_text(fault, text, sizeof text));
     if (place->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "strikes after the gate, which is all that verify does; run works");
@@ -25,7 +22,7 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
                        "concerns ranks that are processes%s; mpirun -n N lockstep, or kill works",
                        fault->kind == LS_FAULT_HANG ? ", or several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
-    if (fault->rank >= ranks)
+    if (fault->place >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s%s; one of these, numbered from 0, works", ranks,
                        ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
@@ -38,17 +35,12 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
 }
 
 /* A straggler must be a replica of several, on a CPU; which replicas are on that rank. */
-static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
+static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan, const char *where)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool serves = ls_strategy_serves(plan->strategy);
-    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices;
-    char where[64];
-    if (c->delay_rank < 0)
-        return LS_OK;
-    snprintf(where, sizeof where, "--inject delay=%d:%gms", c->delay_rank,
-             (double)c->delay_ns * 1e-6);
+    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.place;
     if (place->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "is of timed steps, which verify has not; run has them");
@@ -57,17 +49,17 @@ static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
             "is of one of several replicas on CPU devices; towers, mirrored, independent or ps");
-    if (c->delay_rank >= ranks)
+    if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; one of these, numbered from 0, works", ranks,
                        c->ranks > 1 ? "ranks" : "devices");
     job->delay_count = plan->all_devices / ranks;
-    job->delay_replica = c->delay_rank * job->delay_count;
+    job->delay_replica = rank * job->delay_count;
     if (serves && c->ranks > 1 && !job->ps.colocate)
         job->delay_replica -= job->ps.servers;
     if (job->delay_replica < 0)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "rank %d is a server, and workers are delayed; %d to %d work", c->delay_rank,
+                       "rank %d is a server, and workers are delayed; %d to %d work", rank,
                        job->ps.servers, ranks - 1);
     return LS_OK;
 }
@@ -85,19 +77,16 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
 
 /* A fault on purpose must hit a device of the case that has samples and variables, in a step that
  * is compared. */
-static ls_status check_fault(const ls_plan_of_case *plan)
+static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
 {
     const ls_case *c = plan->config;
+    const int device = c->fault.place;
+    const int64_t step = c->fault.step;
     int64_t all = plan->warmup + plan->timed;
     int64_t compared = c->gate_steps < 0 || c->gate_steps > all ? all : c->gate_steps;
-    char where[64];
-    if (c->flip_device < 0)
-        return LS_OK;
-    snprintf(where, sizeof where, "--inject bitflip=%d:%lld", c->flip_device,
-             (long long)c->flip_step);
     const int devices =
         ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : plan->all_devices;
-    if (c->flip_device >= devices)
+    if (device >= devices)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; one of these, numbered from 0, works", devices,
                        ls_strategy_serves(plan->strategy) ? "workers" : "devices");
@@ -107,18 +96,18 @@ static ls_status check_fault(const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "no step of the case is compared with a reference; --gate-steps 1 or more, "
                        "of a strategy that has one, works");
-    if (!has_gradient(plan, c->flip_device))
+    if (!has_gradient(plan, device))
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the device has no variables of the model, so no gradient; one with some "
                        "works (--log-placement)");
-    if (c->flip_step >= compared)
+    if (step >= compared)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
             "the step is none of the %lld that are compared; one of these, numbered from 0, works",
             (long long)compared);
     const ls_job *job = &plan->job;
-    if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)c->flip_step) &&
-        !ls_slice_count_sums(job, ls_job_tail(job), c->flip_device / ls_job_places(job),
+    if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)step) &&
+        !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),
                              ls_job_replicas(job)))
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the step is an epoch's last, whose %lld samples leave none for this "
@@ -129,7 +118,14 @@ static ls_status check_fault(const ls_plan_of_case *plan)
 
 ls_status ls_plan_place_faults(const ls_workplace *place, ls_plan_of_case *plan)
 {
-    LS_TRY(check_fault(plan));
-    LS_TRY(check_rank_fault(place, plan));
-    return place_delay(place, plan);
+    const ls_fault *fault = &plan->config->fault;
+    char text[64], where[96];
+    if (!fault->kind)
+        return LS_OK;
+    snprintf(where, sizeof where, "--inject %s", ls_fault_text(fault, text, sizeof text));
+    if (fault->kind == LS_FAULT_BITFLIP)
+        return check_bitflip(plan, where);
+    if (fault->kind == LS_FAULT_DELAY)
+        return place_delay(place, plan, where);
+    return check_rank(place, plan, where);
 }

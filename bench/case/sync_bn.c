@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch statistics of a case; see sync_bn.h. */
-#include "bench/case/sync_bn.h"
+/* Batch statistics of a case; see case_plan.h. */
+#include "bench/case/case_plan.h"
 
 static bool has_statistics(const ls_model *model)
 {

@@ -3,8 +3,7 @@
 #include "bench/case/workplace.h"
 
 #include "bench/case/case_facts.h"
-#include "bench/case/plan_faults.h"
-#include "bench/case/sync_bn.h"
+#include "bench/case/case_plan.h"
 #include "common/base/numbers.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"
@@ -128,7 +127,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
                        (long long)global, INT32_MAX);
     job->batch = global;
-    job->epochs = c->epochs >= 0;
+    job->epochs = c->epochs > 0;
     plan->warmup = c->warmup;
     plan->timed = c->steps;
     if (!job->epochs)
@@ -234,7 +233,7 @@ static ls_status check_math(const ls_plan_of_case *plan)
         return LS_OK;
     for (size_t i = 0; i < plan->device_count; i++)
         if (!ls_kernel_table_default(plan->devices[i].kind)->tf32)
-            return ls_fail(LS_CODE_USAGE, "option --math", "tf32",
+            return ls_fail(LS_CODE_USAGE, "option --math", ls_math_words[plan->config->math],
                            "concerns GPUs, which %s is not; float32 works",
                            ls_device_name_text(&plan->devices[i], text));
     return LS_OK;
@@ -249,7 +248,7 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
     for (size_t i = 0; i < plan->device_count; i++)
         if (plan->devices[i].kind != LS_DEVICE_GPU)
             return ls_fail(LS_CODE_USAGE, "option --convolution",
-                           ls_convolution_name(plan->config->convolution),
+                           ls_convolution_words[plan->config->convolution],
                            "concerns GPUs, which %s is not; auto works",
                            ls_device_name_text(&plan->devices[i], text));
     return LS_OK;
@@ -374,7 +373,7 @@ static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
         .processes = processes,
         .timeout_ns = place->request->timeout_ns,
         .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
-        .schedule = {.initial = c->learning_rate >= 0 ? c->learning_rate : kind->default_rate,
+        .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : kind->default_rate,
                      .factor = 0.1},
         .average = kind->average,
     };

@@ -13,7 +13,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_table.h"
-#include "impl/strategies.h"
+#include "bench/case/workplace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
                               const char *name)
 {
     const ls_option_given *given = ls_option_set_find(set, name);
-    ls_setting setting = {.option = ls_option_find(name, strlen(name)), .names = parsing->names};
+    ls_setting setting = {.option = ls_option_find(name, strlen(name)),
+                          .processes = parsing->processes};
     if (given->count > 0)
         setting.origin = given->values[0].origin;
     return setting;
@@ -36,23 +37,16 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-static const ls_registry *strategies_of(const ls_request_parsing *parsing)
+/* How many devices of the best kind are here. */
+static ls_status count_devices(const ls_request *request, size_t *count)
 {
-    const ls_list_section *section = parsing->names->strategies.section;
-    return section ? section->registry : &ls_strategies;
-}
-
-/* How many values `all` stands for. */
-static ls_status count_all(const ls_request_parsing *parsing, const ls_setting *setting,
-                           size_t *count)
-{
-    if (strcmp(setting->option->name, "strategy") == 0) {
-        *count = ls_registry_count(strategies_of(parsing));
-        return LS_OK;
-    }
-    if (!parsing->names->count_devices)
-        return ls_setting_refuse(setting, LS_CODE_USAGE, "all is not known here; a number");
-    return parsing->names->count_devices(parsing->request, count);
+    const ls_machine_options options = ls_request_machine(request);
+    ls_machine *machine;
+    LS_TRY(ls_machine_open(&options, &machine));
+    const int gpus = ls_machine_count(machine, LS_DEVICE_GPU);
+    *count = (size_t)(gpus ? gpus : ls_machine_count(machine, LS_DEVICE_CPU));
+    ls_machine_close(machine);
+    return LS_OK;
 }
 
 /* Puts what `all` stands for in its place. */
@@ -66,9 +60,9 @@ static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, c
         any |= strcmp(old.values[v].text, "all") == 0;
     if (!any)
         return LS_OK;
-    const ls_setting setting = ls_parsing_setting(parsing, set, name);
-    size_t count = 0;
-    LS_TRY(count_all(parsing, &setting, &count));
+    size_t count = option->registry ? ls_registry_count(option->registry) : 0;
+    if (!option->registry)
+        LS_TRY(count_devices(parsing->request, &count));
     *given = (ls_option_given){0};
     ls_status status = LS_OK;
     for (size_t v = 0; v < old.count; v++) {
@@ -77,10 +71,9 @@ static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, c
         for (size_t i = 0; i < (all ? count : 1) && !status; i++) {
             char number[24];
             snprintf(number, sizeof number, "%zu", i + 1);
-            const char *text = !all ? value->text
-                               : strcmp(name, "strategy") == 0
-                                   ? ls_registry_name(strategies_of(parsing), i)
-                                   : number;
+            const char *text = !all               ? value->text
+                               : option->registry ? ls_registry_name(option->registry, i)
+                                                  : number;
             status = ls_option_set_append(set, option, text, value->origin);
         }
         free(value->text);
@@ -237,15 +230,6 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_pa
 
 /* ---- What is left out ------------------------------------------------------------------------ */
 
-static void fill_defaults(ls_request *request)
-{
-    for (size_t i = 0; i < request->case_count; i++) {
-        ls_case *one = &request->cases[i];
-        if (one->reduce == LS_REDUCE_EXACT && one->micro_shards < 0)
-            one->micro_shards = 16;
-    }
-}
-
 static void describe_case(const ls_case *one, char *text, size_t size)
 {
     snprintf(text, size, "%s, --strategy %s --devices %s --ranks %d", one->model,
@@ -276,7 +260,7 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *
             const ls_setting setting = {.option = &table[i],
                                         .text = given->values[v].text,
                                         .origin = given->values[v].origin,
-                                        .names = parsing->names,
+                                        .processes = parsing->processes,
                                         .one = &copy};
             LS_TRY(table[i].set(&setting));
             any |= ls_option_applies(&table[i], one) && ls_case_same(&copy, one);
@@ -337,16 +321,14 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
     size_t count = request->case_count, kept = 0, said_size = 0;
-    if (!parsing->names->check_case)
-        return LS_OK;
     char *said = NULL;
     FILE *notes = open_memstream(&said, &said_size);
     if (!notes)
         return ls_fail_memory("cases", count);
     ls_status first = LS_OK;
-    for (size_t i = 0; i < count && ls_status_code(first) <= LS_CODE_USAGE; i++) {
+    for (size_t i = 0; i < count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-        ls_status status = parsing->names->check_case(&request->cases[kept], request);
+        ls_status status = ls_case_check(&request->cases[kept], request);
         if (!status) {
             kept++;
             continue;
@@ -354,16 +336,14 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
         char text[1024];
         describe_case(&request->cases[kept], text, sizeof text);
         fprintf(notes, "lockstep: left out: %s: %s\n", text, ls_status_text(status));
-        bool worse = ls_status_code(status) > LS_CODE_USAGE;
-        first = worse ? ls_status_first(status, first) : ls_status_first(first, status);
+        first = ls_status_first(first, status);
     }
     fclose(notes);
-    bool refused = kept == 0 || ls_status_code(first) > LS_CODE_USAGE;
-    if (!refused && said && request->log.level >= LS_LOG_NORMAL)
+    if (kept && said && request->log.level >= LS_LOG_NORMAL)
         fputs(said, request->log.stream);
     free(said);
     request->case_count = kept;
-    if (refused)
+    if (!kept)
         return first;
     ls_status_free(first);
     return LS_OK;
@@ -391,7 +371,7 @@ static ls_status set_budget(const ls_request_parsing *parsing)
         request->steps_given |=
             ls_option_set_find(&parsing->plan->cases.items[p].set, "steps")->count > 0;
     for (size_t i = 0; request->budget_ns && i < request->case_count; i++)
-        if (request->verify || request->cases[i].epochs >= 0)
+        if (request->verify || request->cases[i].epochs > 0)
             return ls_fail(LS_CODE_USAGE, "plan", parsing->plan->budget_at,
                            "budget: fits timed steps, and %s; `run` with steps works",
                            request->verify ? "verify times none" : "a case has epochs");
@@ -451,7 +431,6 @@ ls_status ls_cases_build(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
     LS_TRY(make_products(parsing));
-    fill_defaults(request);
     LS_TRY(check_concerned(parsing, parsing->set, request->cases, request->case_count));
     LS_TRY(set_budget(parsing));
     LS_TRY(check_repeat(parsing));

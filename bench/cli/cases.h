@@ -2,23 +2,23 @@
 /* Cases: from what was given, as text, to the list of cases of a request. */
 #pragma once
 
-#include "bench/cli/option_names.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/plan.h"
 
-#include <stdio.h>
-
 /** A command line on its way to a request. Everything is borrowed. */
 typedef struct ls_request_parsing {
-    ls_option_set *set; /**< of the request: options of all cases */
-    ls_plan_file *plan; /**< of the request; zero-filled where there is no plan */
-    const ls_option_names *names;
-    ls_request *request; /**< has one case, the default */
+    ls_option_set *set;            /**< of the request: options of all cases */
+    ls_plan_file *plan;            /**< of the request; zero-filled where there is no plan */
+    const ls_processes *processes; /**< NULL: this one alone */
+    ls_request *request;           /**< has one case, the default */
 } ls_request_parsing;
 
 /** The value of an option in a set, with its place, on its way. */
 ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option_set *set,
                               const char *name);
+
+/** Whether the case's strategy can run it: LS_CODE_USAGE where it cannot (case_check.c). */
+ls_status ls_case_check(const ls_case *one, const ls_request *request);
 
 /**
  * Replaces the request's one case by all that were given: products of lists, less what `exclude:`

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bench/case/case.h"
+#include "common/base/registry.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,23 +33,22 @@ typedef enum ls_help_group {
     LS_HELP_GROUPS
 } ls_help_group;
 
-struct ls_option_names;
 struct ls_option;
 
 /** One value on its way into a case or a request. Everything is borrowed. */
 typedef struct ls_setting {
     const struct ls_option *option;
-    const char *text;   /**< one value, never empty */
-    const char *origin; /**< "plan.yaml:3:8"; NULL: the command line */
-    const struct ls_option_names *names;
-    ls_case *one;        /**< where the option is swept; else NULL */
-    ls_request *request; /**< where it is not; else NULL */
+    const char *text;              /**< one value, never empty */
+    const char *origin;            /**< "plan.yaml:3:8"; NULL: the command line */
+    const ls_processes *processes; /**< that run the command; NULL: this one alone */
+    ls_case *one;                  /**< where the option is swept; else NULL */
+    ls_request *request;           /**< where it is not; else NULL */
 } ls_setting;
 
 typedef struct ls_option {
     const char *name;        /**< without the dashes: "gate-steps" */
     const char *placeholder; /**< of the value in `--help`: "N" */
-    const char *fallback;    /**< default, as `--help` tells it */
+    const char *fallback;    /**< default, as `--help` tells it; set where it is a value */
     const char *unit;        /**< "" where there is none */
     const char *help;        /**< one line */
     unsigned commands;       /**< LS_FOR_* */
@@ -62,7 +62,8 @@ typedef struct ls_option {
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
     int64_t low, high; /**< valid range of a whole number; `high` is the size of a text field; `low`
                           is what the first word stands for */
-    const char *const *words;                /**< valid values, NULL-terminated, of ls_set_word */
+    const ls_registry *registry; /**< of the names that values begin with; NULL: they have none */
+    const char *const *words;    /**< valid values, NULL-terminated, of ls_set_word */
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
     bool (*of)(const ls_strategy *strategy); /**< whose cases have it; NULL: not of strategies */
     const char *concerns;                    /**< what else has it, where `applies` says no */

@@ -79,55 +79,22 @@ static const char *after_name(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
 }
 
-/* The number before a ':', 0 to 1023; returns what follows, or NULL. */
-static const char *read_place(const char *text, int *out)
+ls_status ls_set_inject(const ls_setting *setting)
 {
-    char digits[24];
-    int64_t number;
-    const size_t length = text ? strcspn(text, ":") : 0;
-    if (!length || !text[length] || length >= sizeof digits)
-        return NULL;
-    snprintf(digits, sizeof digits, "%.*s", (int)length, text);
-    if (!ls_parse_integer(digits, 0, 1023, &number))
-        return NULL;
-    *out = (int)number;
-    return text + length + 1;
-}
-
-/* RANK:TIME of a delay. */
-static ls_status set_delay(const ls_setting *setting, const char *text)
-{
-    int rank;
-    uint64_t ns;
-    const char *time = read_place(text, &rank);
-    if (!time || !ls_parse_duration(time, &ns) || ns == 0 || ns > 10000000000u)
+    ls_fault fault = {0};
+    const bool valid = strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &fault);
+    if (!valid && after_name(setting->text, "delay"))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
                                  "device's number) and a time of each step up to 10s",
                                  setting->text);
-    setting->one->delay_rank = rank;
-    setting->one->delay_ns = ns;
-    return LS_OK;
-}
-
-ls_status ls_set_inject(const ls_setting *setting)
-{
-    const char *delay = after_name(setting->text, "delay");
-    int device;
-    int64_t step;
-    if (delay)
-        return set_delay(setting, delay);
-    if (strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &setting->one->fault))
-        return LS_OK;
-    const char *at = read_place(after_name(setting->text, "bitflip"), &device);
-    if (!at || !ls_parse_integer(at, 0, INT32_MAX, &step))
+    if (!valid)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "
                                  "and a step that is compared; delay=RANK:TIME; kill=, "
                                  "stop=, exit= or hang=RANK:STEP",
                                  setting->text);
-    setting->one->flip_device = device;
-    setting->one->flip_step = step;
+    setting->one->fault = fault;
     return LS_OK;
 }
 

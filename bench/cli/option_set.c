@@ -7,6 +7,7 @@
 #include "bench/cli/option_set.h"
 
 #include "bench/cli/option_table.h"
+#include "common/base/grow.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -58,13 +59,18 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
     return given->count > 0 ? given->values[0].text : fallback;
 }
 
+bool ls_option_set_yes(const ls_option_set *set, const char *name)
+{
+    return strcmp(ls_option_set_text(set, name, "no"), "yes") == 0;
+}
+
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
-                             const struct ls_option_names *names, ls_case *one, ls_request *request)
+                             const ls_processes *processes, ls_case *one, ls_request *request)
 {
     const ls_option *option = ls_option_find(name, strlen(name));
     const ls_setting setting = {.option = option,
                                 .text = ls_option_set_text(set, name, fallback),
-                                .names = names,
+                                .processes = processes,
                                 .one = option->sweeps ? one : NULL,
                                 .request = option->sweeps ? NULL : request};
     if (given_of(set, option)->count > 1)
@@ -95,13 +101,7 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
         return ls_setting_refuse(&setting, LS_CODE_USAGE, "empty value; %s, or leave it out",
                                  option->placeholder);
     ls_option_given *given = given_of(set, option);
-    if ((given->count & (given->count - 1)) == 0) { /* doubles: a hostile plan's list is long */
-        const size_t room = given->count ? 2 * given->count : 1;
-        ls_option_value *values = realloc(given->values, room * sizeof *values);
-        if (!values)
-            return ls_fail_memory("options", room * sizeof *values);
-        given->values = values;
-    }
+    LS_TRY(ls_grow("options", &given->values, given->count, sizeof *given->values));
     ls_option_value value = {strdup(text), origin ? strdup(origin) : NULL};
     if (!value.text || (origin && !value.origin)) {
         free(value.text);
@@ -151,14 +151,11 @@ static ls_status take_operand(ls_option_set *set, const char *text, size_t most)
                        "unexpected; values belong to an option, as --name VALUE "
                        "(lockstep %s --help lists all)",
                        ls_option_command_name(set->command));
-    char **operands = realloc(set->operands, (set->operand_count + 1) * sizeof *operands);
-    if (!operands)
-        return ls_fail_memory("options", sizeof *operands);
-    set->operands = operands;
-    operands[set->operand_count] = strdup(text);
-    if (!operands[set->operand_count])
+    LS_TRY(ls_grow("options", &set->operands, set->operand_count, sizeof *set->operands));
+    char *copy = strdup(text);
+    if (!copy)
         return ls_fail_memory("options", strlen(text));
-    set->operand_count++;
+    set->operands[set->operand_count++] = copy;
     return LS_OK;
 }
 
@@ -186,6 +183,8 @@ static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands)
 {
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0 && set->command & LS_FOR_REGRESS)
+            continue; /* it may stand before the options of run */
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
             LS_TRY(take_option(set, argc, argv, &i));
         else if (argv[i][0] == '-')

@@ -41,11 +41,13 @@ const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *
 /** The first value given, or the `fallback`. Borrowed. */
 const char *ls_option_set_text(const ls_option_set *set, const char *name, const char *fallback);
 
+/** Whether a switch that is off by default was given, with yes. */
+bool ls_option_set_yes(const ls_option_set *set, const char *name);
+
 /** Sets an option, for a command that makes no cases: in `one` where `run` sweeps it, else in
  *  `request`. The value given, which may be no list, or the `fallback`; NULL: nothing is set. */
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
-                             const struct ls_option_names *names, ls_case *one,
-                             ls_request *request);
+                             const ls_processes *processes, ls_case *one, ls_request *request);
 
 /** Begins an option; refused where it was given before, here or on the command line. */
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin);

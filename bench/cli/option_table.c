@@ -10,13 +10,15 @@
 #include "bench/output/results_db.h"
 #include "common/data/data.h"
 #include "common/nn/model.h"
+#include "common/nn/optimizer.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <threads.h>
 
-#define IN_CASE(field)    .sweeps = true, .offset = offsetof(ls_case, field)
-#define IN_REQUEST(field) .offset = offsetof(ls_request, field)
+#define IN_CASE(field)      .sweeps = true, .offset = offsetof(ls_case, field)
+#define TEXT_IN_CASE(field) IN_CASE(field), .high = sizeof(((ls_case *)0)->field)
+#define IN_REQUEST(field)   .offset = offsetof(ls_request, field)
 
 enum {
     RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
@@ -40,10 +42,6 @@ enum {
 #define COMM_NCCL ""
 #endif
 
-static const char *const scalings[] = {
-    [LS_SCALING_STRONG] = "strong", [LS_SCALING_WEAK] = "weak", NULL};
-static const char *const reduces_by[] = {
-    [LS_REDUCE_FAST] = "fast", [LS_REDUCE_EXACT] = "exact", NULL};
 static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* from -1 on */
 
 static bool reduces(const ls_strategy *strategy)
@@ -53,15 +51,16 @@ static bool reduces(const ls_strategy *strategy)
 
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "", "what is trained; any in `lockstep list models`",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model, IN_CASE(model),
-     .high = sizeof(((ls_case *)0)->model)},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
+     .registry = &ls_model_kinds, TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "what it is trained on; any in `lockstep list data`; synthetic:N samples; file:PATH",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data, IN_CASE(data),
-     .high = sizeof(((ls_case *)0)->data)},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
+     .registry = &ls_data_sources, TEXT_IN_CASE(data)},
     {"strategy", "NAME|all", "single", "",
      "how the work is spread; any in `lockstep list strategies`, or all", RUN_VERIFY,
-     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, IN_CASE(strategy)},
+     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .registry = &ls_strategies,
+     IN_CASE(strategy)},
     {"devices", "N|all|NAME+NAME", "1", "devices",
      "that many of the best kind here; all: 1 to as many as there are; or names: "
      "cpu:0+cpu:1, gpu:0/0+gpu:0/1",
@@ -80,7 +79,7 @@ static const ls_option general[] = {
      .low = 1, .high = MANY},
     {"scaling", "strong|weak", "strong", "",
      "strong: --batch is the global batch; weak: it is that of each device", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(scaling), .words = scalings},
+     .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(scaling), .words = ls_scaling_words},
     {"steps", "N", "100", "steps", "timed steps; not with --epochs", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(steps), .low = 0, .high = MANY},
     {"epochs", "N", "none", "epochs", "passes over the data, in place of --steps", RUN_VERIFY,
@@ -103,7 +102,7 @@ static const ls_option general[] = {
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
-     .set = ls_set_optimizer, IN_CASE(optimizer), .high = sizeof(((ls_case *)0)->optimizer)},
+     .set = ls_set_optimizer, .registry = &ls_optimizer_rules, TEXT_IN_CASE(optimizer)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},
     {"seed", "N", "1", "", "of the initial values and the order of samples", RUN_VERIFY,
@@ -119,7 +118,7 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(save)},
     {"reduce", "fast|exact", "fast", "", "exact: the same bits from every synchronous strategy",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(reduce),
-     .words = reduces_by},
+     .words = ls_reduce_words},
     {"micro-shards", "S", "16", "shards", "shards that an exact case cuts a batch into", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1, .high = MANY,
      .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
@@ -131,7 +130,7 @@ static const ls_option general[] = {
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"allreduce", "NAME|auto", "auto", "", "algorithm; any in `lockstep list`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_allreduce,
-     IN_CASE(allreduce), .high = sizeof(((ls_case *)0)->allreduce), .applies = ls_case_reduces,
+     .registry = &ls_allreduces, TEXT_IN_CASE(allreduce), .applies = ls_case_reduces,
      .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
@@ -143,12 +142,12 @@ static const ls_option general[] = {
      .low = 1, .high = 1024},
     {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
      "how a device takes memory", RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_memory,
-     IN_CASE(memory_text), .high = sizeof(((ls_case *)0)->memory_text)},
+     TEXT_IN_CASE(memory_text)},
     {"link", "latency=T,bandwidth=R", "none", "time, bytes/s",
      "delays copies and messages between devices: latency=50us,bandwidth=1GB/s (or 10Gbps), or one "
      "of them",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_link,
-     IN_CASE(link_text), .high = sizeof(((ls_case *)0)->link_text), .applies = ls_case_has_links,
+     TEXT_IN_CASE(link_text), .applies = ls_case_has_links,
      .concerns = "cases with a strategy of several devices"},
     {"soft-placement", "yes|no", "no", "", "yes: a device that is not here may be replaced",
      RUN_VERIFY, .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch,
@@ -156,18 +155,19 @@ static const ls_option general[] = {
     {"log-placement", "yes|no", "no", "", "yes: prints where each node runs", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch, IN_REQUEST(log_placement)},
     {"math", "float32|tf32", "float32", "", "arithmetic of products (tf32 on GPUs only)",
-     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_math, IN_CASE(math)},
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word, IN_CASE(math),
+     .words = ls_math_words},
     {"convolution", "auto|cudnn|own", "auto", "",
      "on GPUs: by cuDNN where it is here and takes the shape; cudnn: or not at all; own: by "
      "products",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_convolution,
-     IN_CASE(convolution), .applies = ls_case_convolves,
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word,
+     .words = ls_convolution_words, IN_CASE(convolution), .applies = ls_case_convolves,
      .concerns = "cases with --model cifar10 or resnet"},
     {"capture", "yes|no", "yes", "", "no: steps are put one by one, not as a program", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_CASE(capture)},
     {"inject", "bitflip=D:S|kill=R:S|..", "none", "device:step, rank:step",
      "breaks something, to see the checks work; also stop=, exit=, hang=R:S; delay=R:T", RUN_VERIFY,
-     .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(flip_device)},
+     .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(fault)},
     {"timeout", "TIME", "20s", "time", "without progress of another rank, or of a GPU", RUN_VERIFY,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),
      .applies = ls_case_has_timeout,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option values that are numbers, texts, names and words: see option_values.h. Names are looked up
- * in the registries that the caller of ls_request_parse passed.
+ * Option values that are numbers, texts, names and words: see option_values.h.
  */
 #include "bench/cli/option_values.h"
 
-#include "bench/cli/option_names.h"
 #include "bench/output/row_columns.h"
 #include "common/base/numbers.h"
 #include "common/data/data.h"
+#include "common/nn/model.h"
+#include "common/nn/optimizer.h"
+#include "impl/strategies.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ ls_status ls_set_int(const ls_setting *setting)
     return LS_OK;
 }
 
-ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out)
+/* One of the NULL-terminated words, *out its number; else a refusal that lists them. */
+static ls_status read_word(const ls_setting *setting, const char *const *words, int *out)
 {
     char valid[128] = "";
     size_t used = 0;
@@ -72,7 +74,7 @@ ls_status ls_setting_word(const ls_setting *setting, const char *const *words, i
 ls_status ls_set_word(const ls_setting *setting)
 {
     int word;
-    LS_TRY(ls_setting_word(setting, setting->option->words, &word));
+    LS_TRY(read_word(setting, setting->option->words, &word));
     *(int *)ls_setting_field(setting) = word + (int)setting->option->low;
     return LS_OK;
 }
@@ -82,7 +84,7 @@ static const char *const no_yes[] = {"no", "yes", NULL};
 ls_status ls_set_switch(const ls_setting *setting)
 {
     int word;
-    LS_TRY(ls_setting_word(setting, no_yes, &word));
+    LS_TRY(read_word(setting, no_yes, &word));
     *(bool *)ls_setting_field(setting) = word == 1;
     return LS_OK;
 }
@@ -151,37 +153,44 @@ static const char *other_name(const char *name)
     return NULL;
 }
 
-static ls_status check_name(const ls_setting *setting, const ls_list_section *section,
-                            const char *noun)
+static const char *name_at(size_t index, const void *registry)
 {
+    return ls_registry_name(registry, index);
+}
+
+/* Whether the value begins with a name of the option's registry; `noun`: what it would name. */
+static ls_status check_name(const ls_setting *setting, const char *noun)
+{
+    const ls_registry *registry = setting->option->registry;
     size_t length = strcspn(setting->text, ":");
-    if (ls_registry_find(section->registry, setting->text, length))
+    if (ls_registry_find(registry, setting->text, length))
         return LS_OK;
     char name[64], valid[512], hint[256] = "";
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name),
              setting->text);
-    const char *nearest = ls_list_nearest(section, name);
-    const char *here = strcmp(noun, "strategy") == 0 ? other_name(name) : NULL;
+    const char *nearest = ls_nearest_name(name, name_at, ls_registry_count(registry), registry);
+    const char *here = registry == &ls_strategies ? other_name(name) : NULL;
     if (here)
         snprintf(hint, sizeof hint, "%s; ", here);
     else if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
     return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is no %s; %svalid are: %s", name, noun,
-                             hint, ls_registry_names(section->registry, valid, sizeof valid));
+                             hint, ls_registry_names(registry, valid, sizeof valid));
 }
 
-static ls_status set_named(const ls_setting *setting, const ls_option_registry *registry,
-                           const char *noun)
+static ls_status set_named(const ls_setting *setting, const char *noun)
 {
-    if (registry->section)
-        LS_TRY(check_name(setting, registry->section, noun));
-    LS_TRY(ls_setting_array(setting));
-    return ls_setting_relay(setting, registry->check ? registry->check(setting->text) : LS_OK);
+    LS_TRY(check_name(setting, noun));
+    return ls_setting_array(setting);
 }
 
 ls_status ls_set_model(const ls_setting *setting)
 {
-    return set_named(setting, &setting->names->models, "model");
+    ls_model *model = NULL;
+    LS_TRY(set_named(setting, "model"));
+    ls_status status = ls_model_open(setting->text, &model);
+    ls_model_close(model);
+    return ls_setting_relay(setting, status);
 }
 
 ls_status ls_set_data(const ls_setting *setting)
@@ -192,13 +201,12 @@ ls_status ls_set_data(const ls_setting *setting)
                                  "'%s' is a file of %s; data files are named "
                                  "file:PATH.safetensors, and " LS_DATA_CONVERTER,
                                  setting->text, foreign);
-    return set_named(setting, &setting->names->data, "data set");
+    return set_named(setting, "data set");
 }
 
 ls_status ls_set_strategy(const ls_setting *setting)
 {
-    if (setting->names->strategies.section)
-        LS_TRY(check_name(setting, setting->names->strategies.section, "strategy"));
+    LS_TRY(check_name(setting, "strategy"));
     return ls_setting_relay(setting, ls_strategy_find(setting->text, &setting->one->strategy));
 }
 
@@ -223,7 +231,7 @@ ls_status ls_set_allreduce(const ls_setting *setting)
 {
     if (strcmp(setting->text, "auto") == 0)
         return ls_setting_array(setting);
-    return set_named(setting, &setting->names->allreduces, "all-reduce algorithm");
+    return set_named(setting, "all-reduce algorithm");
 }
 
 ls_status ls_set_bucket(const ls_setting *setting)
@@ -244,7 +252,9 @@ ls_status ls_set_bucket(const ls_setting *setting)
 
 ls_status ls_set_optimizer(const ls_setting *setting)
 {
-    return set_named(setting, &setting->names->optimizers, "optimizer");
+    ls_optimizer optimizer;
+    LS_TRY(set_named(setting, "optimizer"));
+    return ls_setting_relay(setting, ls_optimizer_parse(setting->text, &optimizer));
 }
 
 /* ---- Words and ranks ------------------------------------------------------------------------ */
@@ -259,7 +269,7 @@ ls_status ls_set_epochs(const ls_setting *setting)
 /* What a communicator needs of those that run the command. */
 static ls_status check_comm(const ls_setting *setting, const char *word)
 {
-    const ls_processes *processes = setting->names->processes;
+    const ls_processes *processes = setting->processes;
     if ((strcmp(word, "nccl") == 0 && !LS_HAS_NCCL) ||
         (strcmp(word, "mpi") == 0 && !ls_processes_built()))
         return ls_setting_refuse(setting, LS_CODE_MISSING,
@@ -280,9 +290,9 @@ static ls_status check_comm(const ls_setting *setting, const char *word)
 ls_status ls_set_comm(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
-    const ls_processes *processes = setting->names->processes;
+    const ls_processes *processes = setting->processes;
     int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
+    LS_TRY(read_word(setting, words, &word));
     LS_TRY(check_comm(setting, words[word]));
     const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
     memset(setting->one->comm, 0, sizeof setting->one->comm);
@@ -292,7 +302,7 @@ ls_status ls_set_comm(const ls_setting *setting)
 
 ls_status ls_set_ranks(const ls_setting *setting)
 {
-    const ls_processes *processes = setting->names->processes;
+    const ls_processes *processes = setting->processes;
     LS_TRY(ls_set_int(setting));
     if (setting->one && strcmp(setting->one->comm, "mpi") == 0 &&
         setting->one->ranks != processes->size)
@@ -305,51 +315,25 @@ ls_status ls_set_ranks(const ls_setting *setting)
 
 /* ---- GPUs (whether a case has one is looked at when it is resolved) ------------------------- */
 
-static const char *const convolutions[] = {
-    [LS_CONVOLUTION_AUTO] = "auto",
-    [LS_CONVOLUTION_CUDNN] = "cudnn",
-    [LS_CONVOLUTION_OWN] = "own",
-    NULL,
-};
-
-/* Refuses `word`, a value for GPUs, in a build without them; `works` says what can be given. */
-static ls_status need_gpus(const ls_setting *setting, const char *word, const char *works)
+ls_status ls_set_gpu_word(const ls_setting *setting)
 {
-    if (ls_kernel_table_default(LS_DEVICE_GPU))
-        return LS_OK;
-    return ls_setting_refuse(setting, LS_CODE_USAGE,
-                             "%s concerns no case of this command; it concerns GPUs, which this "
-                             "build has not: %s",
-                             word, works);
-}
-
-ls_status ls_set_math(const ls_setting *setting)
-{
-    static const char *const words[] = {"float32", "tf32", NULL};
-    int word;
-    LS_TRY(ls_setting_word(setting, words, &word));
-    if (word == 1)
-        LS_TRY(need_gpus(setting, words[1], words[0]));
-    setting->one->math = word ? LS_MATH_TF32 : LS_MATH_FLOAT32;
-    return LS_OK;
-}
-
-ls_status ls_set_convolution(const ls_setting *setting)
-{
-    int word;
-    LS_TRY(ls_setting_word(setting, convolutions, &word));
-    if (word != LS_CONVOLUTION_AUTO)
-        LS_TRY(need_gpus(setting, convolutions[word], convolutions[LS_CONVOLUTION_AUTO]));
-    if (word == LS_CONVOLUTION_CUDNN && !LS_HAS_CUDNN)
+    const ls_option *option = setting->option;
+    LS_TRY(ls_set_word(setting));
+    const int word = *(int *)ls_setting_field(setting);
+    if (word && !ls_kernel_table_default(LS_DEVICE_GPU))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "%s concerns no case of this command; it concerns GPUs, which "
+                                 "this build has not: %s",
+                                 option->words[word], option->words[0]);
+    if (option->words == ls_convolution_words && word == LS_CONVOLUTION_CUDNN && !LS_HAS_CUDNN)
         return ls_setting_refuse(setting, LS_CODE_MISSING,
                                  "cudnn is not in this build; auto or own");
-    setting->one->convolution = (ls_convolution)word;
     return LS_OK;
 }
 
 /* ---- What the whole command has ------------------------------------------------------------- */
 
-/* Read before all else (launch.h): here it is only looked at. */
+/* Read before all else (main.c): here it is only looked at. */
 ls_status ls_set_launcher(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "none", NULL};
@@ -358,7 +342,7 @@ ls_status ls_set_launcher(const ls_setting *setting)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "comes too late in a plan: ranks meet before they read it; on "
                                  "the command line it works");
-    return ls_setting_word(setting, words, &word);
+    return read_word(setting, words, &word);
 }
 
 ls_status ls_set_format(const ls_setting *setting)
@@ -394,7 +378,7 @@ ls_status ls_set_results(const ls_setting *setting)
 static ls_status set_level(const ls_setting *setting, ls_log_level level)
 {
     int word;
-    LS_TRY(ls_setting_word(setting, no_yes, &word));
+    LS_TRY(read_word(setting, no_yes, &word));
     if (word)
         setting->request->log.level = level;
     return LS_OK;

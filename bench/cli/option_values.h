@@ -14,6 +14,7 @@ ls_status ls_set_switch(const ls_setting *setting);   /**< "yes", "no": a bool *
 ls_status ls_set_text(const ls_setting *setting);     /**< an owned char * */
 ls_status ls_set_columns(const ls_setting *setting);  /**< the same, keys of a row */
 ls_status ls_set_word(const ls_setting *setting);     /**< the number of a word, an int or enum */
+ls_status ls_set_gpu_word(const ls_setting *setting); /**< the same; all but the first need GPUs */
 ls_status ls_set_duration(const ls_setting *setting); /**< nanoseconds, a uint64_t */
 ls_status
 ls_set_declared(const ls_setting *setting); /**< one that a strategy declares, and the like */
@@ -34,8 +35,6 @@ ls_status ls_set_link(const ls_setting *setting);
 ls_status ls_set_comm(const ls_setting *setting);
 ls_status ls_set_ranks(const ls_setting *setting);
 ls_status ls_set_precision(const ls_setting *setting);
-ls_status ls_set_math(const ls_setting *setting);
-ls_status ls_set_convolution(const ls_setting *setting);
 ls_status ls_set_launcher(const ls_setting *setting);
 ls_status ls_set_format(const ls_setting *setting);
 ls_status ls_set_results(const ls_setting *setting);
@@ -43,9 +42,6 @@ ls_status ls_set_quiet(const ls_setting *setting);
 ls_status ls_set_verbose(const ls_setting *setting);
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
-
-/** One of the NULL-terminated words, *out its number; else a refusal that lists them. */
-ls_status ls_setting_word(const ls_setting *setting, const char *const *words, int *out);
 
 /** Where the value goes: the option's field in the case or the request. */
 void *ls_setting_field(const ls_setting *setting);

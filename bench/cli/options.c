@@ -7,38 +7,33 @@
 
 #include "bench/cli/cases.h"
 #include "bench/cli/option_table.h"
-#include "bench/output/results_db.h"
-#include "impl/strategies.h"
+#include "bench/cli/option_values.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-typedef ls_request_parsing request_parsing;
-
-static void default_case(ls_case *one, bool verify, const ls_processes *processes)
+/*
+ * What the table says of an option that is not given, where that is a value: "the model's" is none,
+ * and leaves a zero. Texts have none that is; nor has `memory`, whose default the devices' kind
+ * decides.
+ */
+static void set_defaults(ls_request *request)
 {
-    memset(one, 0, sizeof *one); /* padding too: cases are compared as bytes */
-    memcpy(one->model, "mlp", sizeof "mlp");
-    one->strategy = &ls_strategy_single;
-    memcpy(one->devices, "1", sizeof "1");
-    memcpy(one->allreduce, "auto", sizeof "auto");
-    one->bucket_bytes = -1;
-    one->flip_device = -1;
-    one->delay_rank = -1;
-    memcpy(one->comm, processes->comm ? "mpi" : "thread",
-           processes->comm ? sizeof "mpi" : sizeof "thread");
-    one->batch = -1;
-    one->steps = 100;
-    one->epochs = -1;
-    one->warmup = 10;
-    one->learning_rate = -1;
-    one->seed = 1;
-    one->shuffle = true;
-    one->micro_shards = -1;
-    one->gate_steps = verify ? -1 : 10;
-    one->capture = true;
-    one->ranks = processes->size;
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count && !table[i].declared; i++) {
+        const ls_setting setting = {.option = &table[i],
+                                    .text = table[i].fallback,
+                                    .processes = request->processes,
+                                    .one = table[i].sweeps ? request->cases : NULL,
+                                    .request = table[i].sweeps ? NULL : request};
+        if (table[i].set != ls_set_text && table[i].set != ls_set_memory)
+            ls_status_free(table[i].set(&setting));
+    }
+    request->max_time_ns = 60000000000u;
+    request->cases->ranks = request->processes->size;
+    if (request->verify)
+        request->cases->gate_steps = -1;
 }
 
 static ls_status default_request(bool verify, const ls_processes *processes, FILE *err,
@@ -47,27 +42,17 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
     ls_request *request = calloc(1, sizeof *request);
     if (!request)
         return ls_fail_memory("options", sizeof *request);
+    *out = request;
     request->verify = verify;
-    request->blocks = 5;
-    request->trace_steps = 3;
-    request->cores_per_device = 1;
-    request->logical_gpus = 1;
-    request->timeout_ns = 20000000000u;
-    request->max_time_ns = 60000000000u;
-    request->progress = -1;
     request->log = (ls_log){err, LS_LOG_NORMAL};
-    request->format = strdup("table");
-    request->results = strdup(LS_RESULTS_DEFAULT);
-    request->cases = malloc(sizeof *request->cases);
+    request->cases = calloc(1, sizeof *request->cases); /* padding too: compared as bytes */
     request->given = calloc(1, sizeof *request->given);
     request->plan = calloc(1, sizeof *request->plan);
-    *out = request;
-    if (!request->format || !request->results || !request->cases || !request->given ||
-        !request->plan)
+    if (!request->cases || !request->given || !request->plan)
         return ls_fail_memory("options", sizeof *request->cases);
     request->processes = processes;
-    default_case(request->cases, verify, processes);
     request->case_count = 1;
+    set_defaults(request);
     return LS_OK;
 }
 
@@ -94,17 +79,12 @@ void ls_request_free(ls_request *request)
 
 /* ---- Conflicts ------------------------------------------------------------------------------ */
 
-static bool is_given(const request_parsing *parsing, const char *name)
+static bool is_given(const ls_request_parsing *parsing, const char *name)
 {
     return ls_option_set_find(parsing->set, name)->count > 0;
 }
 
-static bool is_yes(const request_parsing *parsing, const char *name)
-{
-    return strcmp(ls_option_set_text(parsing->set, name, "no"), "yes") == 0;
-}
-
-static ls_status check_conflicts(const request_parsing *parsing)
+static ls_status check_conflicts(const ls_request_parsing *parsing)
 {
     static const struct {
         const char *name, *other;
@@ -123,7 +103,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
         const char *name = pairs[i].name, *other = pairs[i].other;
         const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
         if (is_given(parsing, name) && strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
-            (pairs[i].given ? is_given(parsing, other) : is_yes(parsing, other)))
+            (pairs[i].given ? is_given(parsing, other) : ls_option_set_yes(parsing->set, other)))
             return ls_setting_refuse(&setting, LS_CODE_USAGE,
                                      "conflicts with --%s; give one of them", other);
     }
@@ -132,7 +112,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
         return ls_setting_refuse(&most, LS_CODE_USAGE,
                                  "ends --until-precision, which is not given; give both or none");
     const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
-    if (is_yes(parsing, "resume") && !parsing->request->results)
+    if (ls_option_set_yes(parsing->set, "resume") && !parsing->request->results)
         return ls_setting_refuse(&resume, LS_CODE_USAGE,
                                  "looks for rows in the results, and --results is none; a file");
     return LS_OK;
@@ -140,7 +120,7 @@ static ls_status check_conflicts(const request_parsing *parsing)
 
 /* ---- The request ---------------------------------------------------------------------------- */
 
-static ls_status set_request(const request_parsing *parsing, size_t index)
+static ls_status set_request(const ls_request_parsing *parsing, size_t index)
 {
     size_t count;
     const ls_option *option = &ls_option_table(&count)[index];
@@ -153,7 +133,7 @@ static ls_status set_request(const request_parsing *parsing, size_t index)
     return option->set(&setting);
 }
 
-static ls_status build_request(request_parsing *parsing)
+static ls_status build_request(ls_request_parsing *parsing)
 {
     size_t count;
     ls_option_table(&count);
@@ -210,7 +190,7 @@ ls_status ls_command_line(int argc, char **argv, char **out)
     return LS_OK;
 }
 
-ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
+ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out)
 {
     const bool verify = strcmp(argv[0], "verify") == 0, trace = strcmp(argv[0], "trace") == 0;
@@ -218,9 +198,9 @@ ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, 
                              : trace ? LS_FOR_RUN | LS_FOR_TRACE
                                      : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
-    request_parsing parsing = {.names = names};
-    ls_status status = default_request(verify, names->processes ? names->processes : &alone, err,
-                                       &parsing.request);
+    ls_request_parsing parsing = {.processes = processes};
+    ls_status status =
+        default_request(verify, processes ? processes : &alone, err, &parsing.request);
     if (!status)
         status = ls_option_set_open(command, parsing.request->given);
     if (!status)

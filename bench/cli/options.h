@@ -2,24 +2,23 @@
 /*
  * Options: from a command line and a plan file to the cases of a request.
  *
- * Use: ls_request_parse(argc, argv, names, stderr, &request) with argv[0] "run" or "verify"; then
- * ls_request_free. Other subcommands read their options with ls_option_set_read (option_set.h).
+ * Use: ls_request_parse(argc, argv, processes, stderr, &request) with argv[0] "run" or "verify";
+ * then ls_request_free. Other subcommands read their options with ls_option_set_read
+ * (option_set.h).
  */
 #pragma once
 
-#include "bench/cli/option_names.h"
+#include "bench/case/case.h"
 #include "common/base/status.h"
 
 #include <stdio.h>
 
-/** The program's own. Supplied by registries.c. */
-const ls_option_names *ls_option_names_registered(void);
-
 /**
- * Reads options and the plan file into a request, owned by the caller. A product's cases that a
+ * Reads options and the plan file into a request, owned by the caller, for the processes of the
+ * command (borrowed; NULL: this one alone). A product's cases that a
  * strategy cannot run, and a case that is listed twice, get a line each on `err`.
  */
-ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
+ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out);
 
 /** The command line as a row has it, quoted for a shell: owned by the caller (free). */

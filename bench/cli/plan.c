@@ -6,15 +6,17 @@
  */
 #include "bench/cli/plan.h"
 #include "bench/cli/option_table.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <errno.h>
 #include <libfyaml.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAN_CAPACITY = 1 << 20, ORIGIN_CAPACITY = 4200 };
+enum { PLAN_CAPACITY = 1 << 20, ORIGIN_CAPACITY = PATH_MAX + 32, SHORT_PATH = 200 };
 
 /* Keys of a plan that are no options. */
 typedef enum plan_key { CASES, DEFAULTS, EXCLUDE, REPEAT, BUDGET, PLAN_KEYS } plan_key;
@@ -24,15 +26,17 @@ static const char *const key_names[PLAN_KEYS] = {
     [REPEAT] = "repeat", [BUDGET] = "budget",
 };
 
+/* `event` is the one at hand, and `origin` its place; the next one takes theirs. */
 typedef struct plan_reading {
     const char *path;
     struct fy_parser *parser;
     struct fy_diag *diagnostics;
+    struct fy_event *event;
+    char origin[ORIGIN_CAPACITY];
     ls_option_set *set; /* of the command line, and what the plan has for all cases */
     ls_plan_file *out;
     bool seen[PLAN_KEYS];
-    struct fy_mark option_at; /* of the first option that is a key of the plan itself */
-    bool has_option;
+    char option_at[ORIGIN_CAPACITY]; /* of the first option that is a key of the plan itself */
 } plan_reading;
 
 /* A mapping of options that is being read. */
@@ -41,11 +45,8 @@ typedef struct mapping {
     bool of_case; /* one of `cases:` or `exclude:`, so no option of the whole command is in it */
 } mapping;
 
-static ls_status refuse_at(const plan_reading *plan, const struct fy_mark *mark, const char *why)
+static ls_status refuse(const char *origin, const char *why)
 {
-    char origin[ORIGIN_CAPACITY];
-    snprintf(origin, sizeof origin, "%s:%d:%d", plan->path, mark ? mark->line + 1 : 1,
-             mark ? mark->column + 1 : 1);
     return ls_fail(LS_CODE_USAGE, "plan", origin, "%s", why);
 }
 
@@ -53,127 +54,116 @@ static const char what_is_valid[] =
     "a plan is `option: value` or `option: [value, value]` lines, or `cases:`, a list of such "
     "mappings, with `defaults:`, `exclude:`, `repeat:`, `budget:`";
 
-static ls_status refuse_shape(const plan_reading *plan, struct fy_event *event, const char *found)
+static ls_status refuse_shape(const plan_reading *plan, const char *found)
 {
-    char why[256];
-    snprintf(why, sizeof why, "%s is not taken here; %s", found, what_is_valid);
-    return refuse_at(plan, fy_event_start_mark(event), why);
+    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s is not taken here; %s", found,
+                   what_is_valid);
+}
+
+/* "plan.yaml:3:8", of a path its first `most` characters. */
+static void write_place(const plan_reading *plan, int line, int column, int most, char *text,
+                        size_t size)
+{
+    snprintf(text, size, "%.*s:%d:%d", most, plan->path, line + 1, column + 1);
 }
 
 /* What the parser found wrong, with its place. */
-static ls_status refuse_syntax(const plan_reading *plan)
+static ls_status refuse_syntax(plan_reading *plan)
 {
     void *previous = NULL;
     const struct fy_diag_error *error = fy_diag_errors_iterate(plan->diagnostics, &previous);
+    write_place(plan, error ? error->line : 0, error ? error->column : 0, PATH_MAX, plan->origin,
+                sizeof plan->origin);
     if (!error)
-        return refuse_at(plan, NULL, "the YAML parser failed without a reason; check the file");
-    char why[512];
-    struct fy_mark mark = {.line = error->line, .column = error->column};
-    snprintf(why, sizeof why, "no valid YAML: %s; %s", error->msg, what_is_valid);
-    return refuse_at(plan, &mark, why);
+        return refuse(plan->origin, "the YAML parser failed without a reason; check the file");
+    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "no valid YAML: %.300s; %s", error->msg,
+                   what_is_valid);
 }
 
-/* The next event; freed by the caller with fy_parser_event_free. */
-static ls_status next_event(plan_reading *plan, struct fy_event **out)
+/* Goes on to the next event. */
+static ls_status advance(plan_reading *plan)
 {
-    *out = fy_parser_parse(plan->parser);
-    if (!*out || fy_parser_get_stream_error(plan->parser)) {
-        fy_parser_event_free(plan->parser, *out);
+    fy_parser_event_free(plan->parser, plan->event);
+    plan->event = fy_parser_parse(plan->parser);
+    if (!plan->event || fy_parser_get_stream_error(plan->parser))
         return refuse_syntax(plan);
-    }
+    const struct fy_mark *mark = fy_event_start_mark(plan->event);
+    write_place(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
+                sizeof plan->origin);
     return LS_OK;
 }
 
-/* Takes one event of a type that must come. */
-static ls_status expect_event(plan_reading *plan, enum fy_event_type type, const char *instead)
+/* Goes on to an event of a type that must come. */
+static ls_status expect(plan_reading *plan, enum fy_event_type type, const char *instead)
 {
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    ls_status status = event->type == type ? LS_OK : refuse_shape(plan, event, instead);
-    fy_parser_event_free(plan->parser, event);
-    return status;
+    LS_TRY(advance(plan));
+    return plan->event->type == type ? LS_OK : refuse_shape(plan, instead);
 }
 
-/* Text of a scalar event, borrowed from it, and its place. */
-static ls_status scalar_text(const plan_reading *plan, struct fy_event *event, const char **text,
-                             char origin[ORIGIN_CAPACITY])
+/* Text of the scalar at hand, borrowed from it. */
+static ls_status scalar_text(const plan_reading *plan, const char **text)
 {
+    const struct fy_event *event = plan->event;
     if (event->type == FYET_ALIAS)
-        return refuse_shape(plan, event, "an alias");
+        return refuse_shape(plan, "an alias");
     if (event->type != FYET_SCALAR)
-        return refuse_shape(plan, event, "a mapping or a nested list");
+        return refuse_shape(plan, "a mapping or a nested list");
     if (event->scalar.anchor || event->scalar.tag)
-        return refuse_shape(plan, event, "an anchor or a tag");
-    const struct fy_mark *mark = fy_event_start_mark(event);
-    snprintf(origin, ORIGIN_CAPACITY, "%s:%d:%d", plan->path, mark ? mark->line + 1 : 1,
-             mark ? mark->column + 1 : 1);
+        return refuse_shape(plan, "an anchor or a tag");
     size_t length = 0;
     *text = event->scalar.value ? fy_token_get_text(event->scalar.value, &length) : "";
     if (*text && memchr(*text, 0, length))
-        return refuse_shape(plan, event, "a zero byte");
+        return refuse_shape(plan, "a zero byte");
     *text = event->scalar.value ? fy_token_get_text0(event->scalar.value) : "";
     return *text ? LS_OK : ls_fail_memory("plan", length);
 }
 
-/* The values of a list, up to its end. */
-static ls_status read_list(plan_reading *plan, const mapping *to, const ls_option *option)
+/* A list or mapping that is to begin here. */
+static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
 {
-    size_t items = 0;
-    for (;; items++) {
-        struct fy_event *event;
-        LS_TRY(next_event(plan, &event));
-        bool end = event->type == FYET_SEQUENCE_END;
-        char origin[ORIGIN_CAPACITY];
-        const char *text;
-        ls_status status = LS_OK;
-        if (end && items == 0)
-            status = refuse_shape(plan, event, "an empty list");
-        if (!end)
-            status = scalar_text(plan, event, &text, origin);
-        if (!end && !status)
-            status = ls_option_set_append(to->set, option, text, origin);
-        fy_parser_event_free(plan->parser, event);
-        if (end || status)
-            return status;
-    }
+    const struct fy_event *event = plan->event;
+    if (event->type == FYET_ALIAS)
+        return refuse_shape(plan, "an alias");
+    if (event->type != type)
+        return refuse_shape(plan, type == FYET_MAPPING_START ? "what is no mapping"
+                                                             : "what is no list of mappings");
+    if (type == FYET_MAPPING_START ? event->mapping_start.anchor || event->mapping_start.tag
+                                   : event->sequence_start.anchor || event->sequence_start.tag)
+        return refuse_shape(plan, "an anchor or a tag");
+    return LS_OK;
 }
 
-static bool is_marked(const struct fy_event *event)
-{
-    return event->type == FYET_SEQUENCE_START
-               ? event->sequence_start.anchor || event->sequence_start.tag
-               : event->type == FYET_MAPPING_START &&
-                     (event->mapping_start.anchor || event->mapping_start.tag);
-}
-
+/* The value of an option, or the values of its list. */
 static ls_status read_value(plan_reading *plan, const mapping *to, const ls_option *option)
 {
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    char origin[ORIGIN_CAPACITY];
-    const char *text;
-    ls_status status;
-    bool list = event->type == FYET_SEQUENCE_START;
-    if (list && !option->sweeps) {
-        status = refuse_shape(plan, event, "a list, for an option that has one value,");
-    } else if (list) {
-        status = is_marked(event) ? refuse_shape(plan, event, "an anchor or a tag") : LS_OK;
-    } else {
-        status = scalar_text(plan, event, &text, origin);
-        if (!status)
-            status = ls_option_set_split(to->set, option, text, origin);
+    const char *text = NULL;
+    LS_TRY(advance(plan));
+    if (plan->event->type != FYET_SEQUENCE_START) {
+        LS_TRY(scalar_text(plan, &text));
+        return ls_option_set_split(to->set, option, text, plan->origin);
     }
-    fy_parser_event_free(plan->parser, event);
-    if (list && !status)
-        status = read_list(plan, to, option);
-    return status;
+    if (!option->sweeps)
+        return refuse_shape(plan, "a list, for an option that has one value,");
+    LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
+    for (size_t items = 0;; items++) {
+        LS_TRY(advance(plan));
+        if (plan->event->type == FYET_SEQUENCE_END)
+            return items ? LS_OK : refuse_shape(plan, "an empty list");
+        LS_TRY(scalar_text(plan, &text));
+        LS_TRY(ls_option_set_append(to->set, option, text, plan->origin));
+    }
 }
 
-/* Begins an option of a mapping. */
-static ls_status begin_option(plan_reading *plan, const mapping *to, const ls_option *option,
-                              const char *origin)
+/* The option that is a key of the mapping, and its value. */
+static ls_status read_option(plan_reading *plan, const mapping *to, const char *key)
 {
-    const ls_setting setting = {.option = option, .origin = origin};
+    const ls_option *option;
+    LS_TRY(ls_option_require(key, strlen(key), plan->set->command, plan->origin, &option));
+    if (strcmp(option->name, "plan") == 0)
+        return refuse_shape(plan, "a plan inside a plan");
+    if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
+        return refuse_shape(plan, "what the command line alone says");
+    const ls_setting setting = {.option = option, .origin = plan->origin};
     const ls_option_given *line = ls_option_set_find(plan->set, option->name);
     if (to->of_case && !option->sweeps)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
@@ -182,85 +172,40 @@ static ls_status begin_option(plan_reading *plan, const mapping *to, const ls_op
     if (line->count && !line->values[0].origin)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
                                  "given on the command line too; leave it out of one of them");
-    return ls_option_set_begin(to->set, option, origin);
-}
-
-/* The option that is a key. */
-static ls_status find_option(plan_reading *plan, struct fy_event *event, const char *key,
-                             const char *origin, const ls_option **out)
-{
-    LS_TRY(ls_option_require(key, strlen(key), plan->set->command, origin, out));
-    if (strcmp((*out)->name, "plan") == 0)
-        return refuse_shape(plan, event, "a plan inside a plan");
-    if (strcmp((*out)->name, "dry-run") == 0 || strcmp((*out)->name, "resume") == 0)
-        return refuse_shape(plan, event, "what the command line alone says");
-    return LS_OK;
-}
-
-/* One option and its value; *end at the end of the mapping. */
-static ls_status read_entry(plan_reading *plan, const mapping *to, bool *end)
-{
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    *end = event->type == FYET_MAPPING_END;
-    char origin[ORIGIN_CAPACITY];
-    const char *key;
-    const ls_option *option = NULL;
-    ls_status status = *end ? LS_OK : scalar_text(plan, event, &key, origin);
-    if (!*end && !status)
-        status = find_option(plan, event, key, origin, &option);
-    if (option && !status)
-        status = begin_option(plan, to, option, origin);
-    fy_parser_event_free(plan->parser, event);
-    if (*end || status)
-        return status;
+    LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
     return read_value(plan, to, option);
 }
 
-/* The entries of a mapping that has begun. */
+/* The mapping of options that begins here. */
 static ls_status read_mapping(plan_reading *plan, const mapping *to)
 {
-    for (bool end = false; !end;)
-        LS_TRY(read_entry(plan, to, &end));
-    return LS_OK;
+    const char *key = NULL;
+    LS_TRY(check_begin(plan, FYET_MAPPING_START));
+    for (;;) {
+        LS_TRY(advance(plan));
+        if (plan->event->type == FYET_MAPPING_END)
+            return LS_OK;
+        LS_TRY(scalar_text(plan, &key));
+        LS_TRY(read_option(plan, to, key));
+    }
 }
 
 /* ---- cases, defaults, exclude, repeat, budget ------------------------------------------------ */
 
-/* A list or mapping that is to begin here. */
-static ls_status check_begin(const plan_reading *plan, struct fy_event *event,
-                             enum fy_event_type type)
+/* Room for one more mapping, which begins here. */
+static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_set **out)
 {
-    if (event->type == FYET_ALIAS)
-        return refuse_shape(plan, event, "an alias");
-    if (event->type != type)
-        return refuse_shape(plan, event,
-                            type == FYET_MAPPING_START ? "what is no mapping"
-                                                       : "what is no list of mappings");
-    return is_marked(event) ? refuse_shape(plan, event, "an anchor or a tag") : LS_OK;
-}
-
-/* Room for one more mapping, at the event's place. */
-static ls_status add_part(plan_reading *plan, struct fy_event *event, ls_plan_parts *parts,
-                          ls_option_set **out)
-{
-    char why[160];
-    const struct fy_mark *mark = fy_event_start_mark(event);
-    if (parts->count == LS_CASES_MOST) {
-        snprintf(why, sizeof why, "more than %d mappings in this list; fewer, with lists in them",
-                 LS_CASES_MOST);
-        return refuse_at(plan, mark, why);
-    }
-    LS_TRY(check_begin(plan, event, FYET_MAPPING_START));
-    ls_plan_part *items = realloc(parts->items, (parts->count + 1) * sizeof *items);
-    if (!items)
-        return ls_fail_memory("plan", (parts->count + 1) * sizeof *items);
-    parts->items = items;
-    ls_plan_part *part = &items[parts->count];
+    const struct fy_mark *mark = fy_event_start_mark(plan->event);
+    if (parts->count == LS_CASES_MOST)
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
+                       "more than %d mappings in this list; fewer, with lists in them",
+                       LS_CASES_MOST);
+    LS_TRY(check_begin(plan, FYET_MAPPING_START));
+    LS_TRY(ls_grow("plan", &parts->items, parts->count, sizeof *parts->items));
+    ls_plan_part *part = &parts->items[parts->count];
     LS_TRY(ls_option_set_open(plan->set->command, &part->set));
     parts->count++;
-    snprintf(part->origin, sizeof part->origin, "%.200s:%d:%d", plan->path, mark->line + 1,
-             mark->column + 1);
+    write_place(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
     *out = &part->set;
     return LS_OK;
 }
@@ -268,69 +213,50 @@ static ls_status add_part(plan_reading *plan, struct fy_event *event, ls_plan_pa
 /* A list of mappings. */
 static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
 {
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    ls_status status = check_begin(plan, event, FYET_SEQUENCE_START);
-    fy_parser_event_free(plan->parser, event);
-    for (bool end = false; !end && !status;) {
-        ls_option_set *set = NULL;
-        LS_TRY(next_event(plan, &event));
-        end = event->type == FYET_SEQUENCE_END;
-        if (end && parts->count == 0)
-            status = refuse_shape(plan, event, "an empty list");
-        else if (!end)
-            status = add_part(plan, event, parts, &set);
-        fy_parser_event_free(plan->parser, event);
-        if (!end && !status)
-            status = read_mapping(plan, &(mapping){set, true});
+    ls_option_set *set = NULL;
+    LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
+    for (;;) {
+        LS_TRY(advance(plan));
+        if (plan->event->type == FYET_SEQUENCE_END)
+            return parts->count ? LS_OK : refuse_shape(plan, "an empty list");
+        LS_TRY(add_part(plan, parts, &set));
+        LS_TRY(read_mapping(plan, &(mapping){set, true}));
     }
-    return status;
-}
-
-/* `defaults:`, a mapping: as if its options were the plan's own. */
-static ls_status read_defaults(plan_reading *plan)
-{
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    ls_status status = check_begin(plan, event, FYET_MAPPING_START);
-    fy_parser_event_free(plan->parser, event);
-    return status ? status : read_mapping(plan, &(mapping){plan->set, false});
 }
 
 /* `repeat:` or `budget:`, one value. */
 static ls_status read_figure(plan_reading *plan, plan_key key)
 {
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    char origin[ORIGIN_CAPACITY], why[256];
-    const char *text;
-    ls_status status = scalar_text(plan, event, &text, origin);
-    if (!status && key == REPEAT && !ls_parse_integer(text, 1, LS_CASES_MOST, &plan->out->repeat)) {
-        snprintf(why, sizeof why, "repeat: '%.80s' is not valid; a whole number from 1 to %d", text,
-                 LS_CASES_MOST);
-        status = refuse_at(plan, fy_event_start_mark(event), why);
-    }
-    if (!status && key == BUDGET &&
-        (!ls_parse_duration(text, &plan->out->budget_ns) || plan->out->budget_ns < 1000000)) {
-        snprintf(why, sizeof why, "budget: '%.80s' is not valid; a time: 30s, 2min", text);
-        status = refuse_at(plan, fy_event_start_mark(event), why);
-    }
-    if (!status)
-        snprintf(key == REPEAT ? plan->out->repeat_at : plan->out->budget_at, LS_PLAN_ORIGIN,
-                 "%.200s", origin);
-    fy_parser_event_free(plan->parser, event);
-    return status;
+    ls_plan_file *out = plan->out;
+    const char *text = NULL;
+    LS_TRY(scalar_text(plan, &text));
+    if (key == REPEAT && !ls_parse_integer(text, 1, LS_CASES_MOST, &out->repeat))
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
+                       "repeat: '%.80s' is not valid; a whole number from 1 to %d", text,
+                       LS_CASES_MOST);
+    if (key == BUDGET && (!ls_parse_duration(text, &out->budget_ns) || out->budget_ns < 1000000))
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
+                       "budget: '%.80s' is not valid; a time: 30s, 2min", text);
+    snprintf(key == REPEAT ? out->repeat_at : out->budget_at, LS_PLAN_ORIGIN, "%.200s",
+             plan->origin);
+    return LS_OK;
 }
 
+/* The value of a key that is no option. */
 static ls_status read_key(plan_reading *plan, plan_key key)
 {
+    if (plan->seen[key])
+        return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s: given twice; give it once",
+                       key_names[key]);
+    plan->seen[key] = true;
+    LS_TRY(advance(plan));
     switch (key) {
     case CASES:
         return read_parts(plan, &plan->out->cases);
     case EXCLUDE:
         return read_parts(plan, &plan->out->exclude);
-    case DEFAULTS:
-        return read_defaults(plan);
+    case DEFAULTS: /* as if its options were the plan's own */
+        return read_mapping(plan, &(mapping){plan->set, false});
     default:
         return read_figure(plan, key);
     }
@@ -338,59 +264,31 @@ static ls_status read_key(plan_reading *plan, plan_key key)
 
 /* ---- The plan as a whole --------------------------------------------------------------------- */
 
-static plan_key find_key(const char *text)
-{
-    plan_key key = 0;
-    while (key < PLAN_KEYS && strcmp(text, key_names[key]) != 0)
-        key++;
-    return key;
-}
-
-/* One key of the plan itself; *end at its end. */
-static ls_status read_top(plan_reading *plan, bool *end)
-{
-    struct fy_event *event;
-    LS_TRY(next_event(plan, &event));
-    *end = event->type == FYET_MAPPING_END;
-    char origin[ORIGIN_CAPACITY], why[64];
-    const char *text;
-    plan_key key = PLAN_KEYS;
-    const ls_option *option = NULL;
-    ls_status status = *end ? LS_OK : scalar_text(plan, event, &text, origin);
-    if (!*end && !status)
-        key = find_key(text);
-    if (key < PLAN_KEYS && plan->seen[key]) {
-        snprintf(why, sizeof why, "%s: given twice; give it once", key_names[key]);
-        status = refuse_at(plan, fy_event_start_mark(event), why);
-    } else if (key < PLAN_KEYS) {
-        plan->seen[key] = true;
-    } else if (!*end && !status) {
-        status = find_option(plan, event, text, origin, &option);
-        if (!status && !plan->has_option)
-            plan->option_at = *fy_event_start_mark(event);
-        plan->has_option = true;
-    }
-    if (option && !status)
-        status = begin_option(plan, &(mapping){plan->set, false}, option, origin);
-    fy_parser_event_free(plan->parser, event);
-    if (*end || status)
-        return status;
-    return option ? read_value(plan, &(mapping){plan->set, false}, option) : read_key(plan, key);
-}
-
 static ls_status read_document(plan_reading *plan)
 {
-    LS_TRY(expect_event(plan, FYET_STREAM_START, "this"));
-    LS_TRY(expect_event(plan, FYET_DOCUMENT_START, "an empty file"));
-    LS_TRY(expect_event(plan, FYET_MAPPING_START, "a document that is no mapping"));
-    for (bool end = false; !end;)
-        LS_TRY(read_top(plan, &end));
-    LS_TRY(expect_event(plan, FYET_DOCUMENT_END, "this"));
-    LS_TRY(expect_event(plan, FYET_STREAM_END, "a second document"));
-    if (plan->has_option && (plan->seen[CASES] || plan->seen[DEFAULTS]))
-        return refuse_at(plan, &plan->option_at,
-                         "an option beside `cases:` or `defaults:`; under `defaults:` it is of all "
-                         "cases");
+    const char *text = NULL;
+    LS_TRY(expect(plan, FYET_STREAM_START, "this"));
+    LS_TRY(expect(plan, FYET_DOCUMENT_START, "an empty file"));
+    LS_TRY(expect(plan, FYET_MAPPING_START, "a document that is no mapping"));
+    for (;;) {
+        LS_TRY(advance(plan));
+        if (plan->event->type == FYET_MAPPING_END)
+            break;
+        LS_TRY(scalar_text(plan, &text));
+        plan_key key = 0;
+        while (key < PLAN_KEYS && strcmp(text, key_names[key]) != 0)
+            key++;
+        if (key == PLAN_KEYS && !*plan->option_at)
+            memcpy(plan->option_at, plan->origin, sizeof plan->option_at);
+        LS_TRY(key < PLAN_KEYS ? read_key(plan, key)
+                               : read_option(plan, &(mapping){plan->set, false}, text));
+    }
+    LS_TRY(expect(plan, FYET_DOCUMENT_END, "this"));
+    LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
+    if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
+        return refuse(plan->option_at,
+                      "an option beside `cases:` or `defaults:`; under `defaults:` it is of all "
+                      "cases");
     return LS_OK;
 }
 
@@ -458,8 +356,10 @@ ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out)
         status = ls_fail_memory("plan", length);
     else
         status = read_document(&plan);
-    if (plan.parser)
+    if (plan.parser) {
+        fy_parser_event_free(plan.parser, plan.event);
         fy_parser_destroy(plan.parser);
+    }
     if (plan.diagnostics)
         fy_diag_destroy(plan.diagnostics);
     free(text);

@@ -11,6 +11,27 @@
 
 #include <stdio.h>
 
+/** A subcommand. */
+typedef struct ls_command {
+    const char *name;
+    const char *operands; /**< after the name in the usage line */
+    const char *help;
+    unsigned options;           /**< LS_FOR_*; 0: it has none */
+    void (*more)(FILE *stream); /**< more of --help; may be NULL */
+    const char *examples[2];
+    /** On every rank; NULL: see `alone`. */
+    ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
+    /** On rank 0 alone. */
+    ls_status (*alone)(int argc, char **argv, int *exit_status);
+} ls_command;
+
+/**
+ * Prints the manual page or a shell's completion, of these commands and the option table, where
+ * `kind` is "--man", "--bash" or "--zsh". A build has them by `lockstep help --man`, which people
+ * need not know. False where it is none of these.
+ */
+bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count);
+
 /**
  * In an exit status beside the status itself: a device has fallen over, and what its libraries do
  * when a process ends in order could wait for it. So main leaves without them.
@@ -42,6 +63,7 @@ ls_status ls_budget_fit(ls_request *request);
 
 /** On every rank; collectives are of all, the rest is rank 0's. */
 ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);
+void ls_command_micro_help(FILE *stream);
 /** On every rank; rank 0 prints what each has. */
 ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
                              int *exit_status);
@@ -52,6 +74,8 @@ void ls_command_regress_help(FILE *stream);
 void ls_command_results_help(FILE *stream);
 ls_status ls_command_report(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);
+/** Of it: one section (its title), or all of them (NULL). LS_CODE_USAGE lists the titles. */
+ls_status ls_list_print(FILE *stream, const char *kind);
 
 /** `lockstep --version`: version, commit, build, and the libraries that are in it. */
 void ls_version_print(FILE *stream);

@@ -21,41 +21,34 @@
 
 enum { CORES_MOST = 64, SPECS_MOST = 1024 };
 
-/* A value of --devices and what it means here. */
-typedef struct resolution {
-    const char *spec;
-    ls_device_name *names; /* NULL where `missing` is set */
-    size_t count;
-    ls_status missing; /* why it does not exist here */
-} resolution;
-
-typedef struct device_view {
-    const ls_machine *machine;
-    int ranks;         /* that a launcher started; 0: it did not */
-    char **rank_texts; /* [ranks] JSON of each, on rank 0: rank, host, cores */
-    resolution *resolutions;
-    size_t resolution_count;
-} device_view;
-
 /* ---- Table --------------------------------------------------------------------------------- */
 
-/* Writes "0-3,8". */
-static char *cores_text(const ls_machine *machine, int index, char *text, size_t size)
+static json_int_t core_at(const json_t *cores, size_t index)
 {
-    int cores[CORES_MOST];
-    const int count = ls_machine_cores(machine, index, cores, CORES_MOST);
+    return json_integer_value(json_array_get(cores, index));
+}
+
+/* "0-3,8" of a device that has cores; "" of another. */
+static char *cores_text(const json_t *device, char *text, size_t size)
+{
+    const json_t *cores = json_object_get(device, "cores");
     size_t used = 0;
     *text = 0;
-    for (int i = 0; i < count && used < size;) {
-        int last = i;
-        while (last + 1 < count && cores[last + 1] == cores[last] + 1)
+    for (size_t i = 0, last; i < json_array_size(cores) && used < size; i = last + 1) {
+        for (last = i; core_at(cores, last + 1) == core_at(cores, last) + 1;)
             last++;
-        used += (size_t)snprintf(text + used, size - used, "%s%d", i ? "," : "", cores[i]);
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? "," : "",
+                                 (long long)core_at(cores, i));
         if (last > i && used < size)
-            used += (size_t)snprintf(text + used, size - used, "-%d", cores[last]);
-        i = last + 1;
+            used += (size_t)snprintf(text + used, size - used, "-%lld",
+                                     (long long)core_at(cores, last));
     }
     return text;
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
 }
 
 static void print_machine(const ls_machine_info *info)
@@ -117,17 +110,16 @@ static void print_gpus(const ls_machine *machine)
     }
 }
 
-static void print_devices(const ls_machine *machine)
+static void print_devices(const ls_machine *machine, const json_t *devices)
 {
     const int count = ls_machine_count(machine, LS_DEVICE_CPU);
     char bytes[32], cores[512], list[256];
     ls_format_bytes((double)ls_machine_cpu_capacity(machine), bytes);
     printf("\n%-10s %12s  %s\n", "device", "capacity", "cores");
     for (int i = 0; i < count; i++) {
-        char name[32];
-        ls_device_name_text(&(ls_device_name){.kind = LS_DEVICE_CPU, .index = i, .logical = -1},
-                            name);
-        printf("%-10s %12s  %s\n", name, bytes, cores_text(machine, i, cores, sizeof cores));
+        const json_t *device = json_array_get(devices, (size_t)i);
+        printf("%-10s %12s  %s\n", text_of(device, "name"), bytes,
+               cores_text(device, cores, sizeof cores));
     }
     print_gpus(machine);
     printf("names: %s\n", ls_machine_list(machine, list, sizeof list));
@@ -136,20 +128,24 @@ static void print_devices(const ls_machine *machine)
         puts("oversubscribed: some of these devices share cores");
 }
 
-static void print_resolution(const ls_machine *machine, const resolution *one)
+static void print_resolutions(const json_t *resolved)
 {
-    printf("%s ->", one->spec);
-    for (size_t i = 0; i < one->count; i++) {
-        char name[32], cores[512];
-        printf(" %s", ls_device_name_text(&one->names[i], name));
-        if (one->names[i].kind == LS_DEVICE_CPU)
-            printf(" (cores %s)", cores_text(machine, one->names[i].index, cores, sizeof cores));
+    size_t r, d;
+    json_t *one, *device;
+    char cores[512];
+    json_array_foreach(resolved, r, one)
+    {
+        printf("%s%s ->", r ? "" : "\n", text_of(one, "spec"));
+        json_array_foreach(json_object_get(one, "devices"), d, device)
+        {
+            printf(" %s", text_of(device, "name"));
+            if (*cores_text(device, cores, sizeof cores))
+                printf(" (cores %s)", cores);
+        }
+        if (text_of(one, "error"))
+            printf(" %s", text_of(one, "error"));
+        puts(json_is_true(json_object_get(one, "oversubscribed")) ? "; oversubscribed" : "");
     }
-    if (one->missing)
-        printf(" %s", ls_status_text(one->missing));
-    else if (ls_machine_oversubscribed(machine, one->names, one->count))
-        printf("; oversubscribed");
-    putchar('\n');
 }
 
 /* "0,2" of a rank's list, or what stands for none; owned by the caller. */
@@ -163,36 +159,31 @@ static char *list_text(const json_t *list, const char *none)
 
 /* A line for each rank that a launcher started: where it is, which cores are its own, of which NUMA
  * nodes, and the GPUs that it sees. */
-static void print_ranks(const device_view *view)
+static void print_ranks(const json_t *ranks)
 {
-    if (!view->ranks || !view->rank_texts[0])
-        return;
-    printf("\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa", "gpus");
-    for (int r = 0; r < view->ranks; r++) {
-        json_t *rank = json_loads(view->rank_texts[r], 0, NULL);
+    size_t r;
+    json_t *rank;
+    if (json_array_size(ranks))
+        printf("\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa", "gpus");
+    json_array_foreach(ranks, r, rank)
+    {
         char *cores = list_text(json_object_get(rank, "cores"), "none");
         char *nodes = list_text(json_object_get(rank, "numa"), "?");
         char *gpus = list_text(json_object_get(rank, "gpus"), "none");
-        printf("%-6d %-20s %-16s %-6s %s\n", r, json_string_value(json_object_get(rank, "host")),
-               cores, nodes, gpus);
+        printf("%-6zu %-20s %-16s %-6s %s\n", r, text_of(rank, "host"), cores, nodes, gpus);
         free(cores);
         free(nodes);
         free(gpus);
-        json_decref(rank);
     }
 }
 
-static void print_table(const device_view *view)
+static void print_table(const ls_machine *machine, const json_t *all)
 {
-    const ls_machine_info *info = ls_machine_describe(view->machine);
-    print_machine(info);
-    print_limits(info);
-    print_devices(view->machine);
-    if (view->resolution_count)
-        putchar('\n');
-    for (size_t i = 0; i < view->resolution_count; i++)
-        print_resolution(view->machine, &view->resolutions[i]);
-    print_ranks(view);
+    print_machine(ls_machine_describe(machine));
+    print_limits(ls_machine_describe(machine));
+    print_devices(machine, json_object_get(all, "devices"));
+    print_resolutions(json_object_get(all, "resolved"));
+    print_ranks(json_object_get(all, "ranks"));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -238,74 +229,41 @@ static json_t *json_of_device(const ls_machine *machine, const ls_device_name *n
     return device;
 }
 
-static json_t *json_of_resolution(const ls_machine *machine, const resolution *one)
+static json_t *json_of_devices(const ls_machine *machine)
 {
-    if (one->missing)
-        return json_pack("{s:s, s:s}", "spec", one->spec, "error", ls_status_text(one->missing));
     json_t *devices = json_array();
-    for (size_t i = 0; i < one->count; i++)
-        json_array_append_new(devices, json_of_device(machine, &one->names[i]));
-    return json_pack("{s:s, s:o, s:b}", "spec", one->spec, "devices", devices, "oversubscribed",
-                     ls_machine_oversubscribed(machine, one->names, one->count));
-}
-
-static ls_status print_json(const device_view *view)
-{
-    json_t *devices = json_array(), *resolved = json_array();
-    for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_CPU); i++) {
+    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_CPU); i++) {
         const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        json_array_append_new(devices, json_of_device(view->machine, &name));
+        json_array_append_new(devices, json_of_device(machine, &name));
     }
-    for (int i = 0; i < ls_machine_count(view->machine, LS_DEVICE_GPU); i++) {
-        const ls_device_name name = gpu_at(view->machine, i);
-        json_array_append_new(devices, json_of_device(view->machine, &name));
+    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_GPU); i++) {
+        const ls_device_name name = gpu_at(machine, i);
+        json_array_append_new(devices, json_of_device(machine, &name));
     }
-    for (size_t i = 0; i < view->resolution_count; i++)
-        json_array_append_new(resolved, json_of_resolution(view->machine, &view->resolutions[i]));
-    json_t *root =
-        json_pack("{s:o, s:o, s:o}", "machine", json_of_machine(ls_machine_describe(view->machine)),
-                  "devices", devices, "resolved", resolved);
-    json_t *ranks = json_array();
-    for (int r = 0; r < view->ranks && view->rank_texts[r]; r++)
-        json_array_append_new(ranks, json_loads(view->rank_texts[r], 0, NULL));
-    if (root && json_array_size(ranks))
-        json_object_set(root, "ranks", ranks);
-    json_decref(ranks);
-    if (!root)
-        return ls_fail(LS_CODE_MISSING, "devices", "json",
-                       "the text cannot be made; a SPEC must be UTF-8");
-    json_dumpf(root, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(root);
-    return LS_OK;
+    return devices;
 }
 
-/* ---- Command ------------------------------------------------------------------------------- */
-
-/* Resolves every operand; a failure other than "does not exist here" ends it. */
-static ls_status resolve_all(const ls_option_set *set, device_view *view)
+/* Appends what a SPEC resolves to, or why it does not exist here, which goes to *missing, too. */
+static ls_status resolve(const ls_machine *machine, const char *spec, json_t *resolved,
+                         ls_status *missing)
 {
-    for (size_t i = 0; i < set->operand_count; i++) {
-        resolution *one = &view->resolutions[i];
-        one->spec = set->operands[i];
-        view->resolution_count = i + 1;
-        ls_status status = ls_machine_resolve(view->machine, one->spec, &one->names, &one->count);
-        if (status && ls_status_code(status) != LS_CODE_MISSING)
-            return status;
-        one->missing = status;
-    }
-    return LS_OK;
-}
-
-/* The first SPEC that is missing here, taken from the view. */
-static ls_status take_missing(device_view *view)
-{
-    for (size_t i = 0; i < view->resolution_count; i++) {
-        ls_status missing = view->resolutions[i].missing;
-        view->resolutions[i].missing = LS_OK;
-        if (missing)
-            return missing;
-    }
+    ls_device_name *names = NULL;
+    size_t count = 0;
+    json_auto_t *devices = json_array();
+    ls_status status = ls_machine_resolve(machine, spec, &names, &count);
+    for (size_t i = 0; i < count && !status; i++)
+        json_array_append_new(devices, json_of_device(machine, &names[i]));
+    if (!status)
+        json_array_append_new(resolved,
+                              json_pack("{s:s, s:O, s:b}", "spec", spec, "devices", devices,
+                                        "oversubscribed",
+                                        ls_machine_oversubscribed(machine, names, count)));
+    free(names);
+    if (ls_status_code(status) != LS_CODE_MISSING)
+        return status;
+    json_array_append_new(resolved,
+                          json_pack("{s:s, s:s}", "spec", spec, "error", ls_status_text(status)));
+    *missing = ls_status_first(*missing, status);
     return LS_OK;
 }
 
@@ -335,49 +293,35 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
 }
 
 /* What each rank has, told to rank 0. */
-static ls_status gather_ranks(device_view *view, const ls_processes *processes)
+static ls_status gather_ranks(const ls_machine *machine, const ls_processes *processes, json_t *all)
 {
-    if (!view->ranks)
+    if (!processes->comm)
         return LS_OK;
-    view->rank_texts = calloc((size_t)view->ranks, sizeof *view->rank_texts);
-    json_t *rank = json_of_rank(view->machine, processes->rank);
-    char *text = rank ? json_dumps(rank, JSON_COMPACT) : NULL;
-    ls_status status = text && view->rank_texts
-                           ? LS_OK
-                           : ls_fail_memory("devices", (size_t)view->ranks * sizeof(char *));
-    status = ls_world_gather(processes->comm, status, text, view->rank_texts);
-    free(text);
-    json_decref(rank);
+    json_auto_t *rank = json_of_rank(machine, processes->rank), *list = NULL;
+    ls_status status = ls_world_gather_json(processes->comm, rank, &list);
+    if (json_array_size(list))
+        json_object_set(all, "ranks", list);
     return status;
 }
 
 static ls_status show(const ls_option_set *set, const ls_machine *machine,
                       const ls_processes *processes, bool json)
 {
-    const size_t slots = set->operand_count + 1;
-    device_view view = {.machine = machine,
-                        .ranks = processes->comm ? processes->size : 0,
-                        .resolutions = calloc(slots, sizeof *view.resolutions)};
-    if (!view.resolutions)
-        return ls_fail_memory("devices", slots * sizeof *view.resolutions);
-    ls_status status = gather_ranks(&view, processes);
-    if (!status)
-        status = resolve_all(set, &view);
-    if (!status && json)
-        status = print_json(&view);
-    else if (!status)
-        print_table(&view);
-    if (!status)
-        status = take_missing(&view);
-    for (size_t i = 0; i < view.resolution_count; i++) {
-        free(view.resolutions[i].names);
-        ls_status_free(view.resolutions[i].missing);
+    ls_status missing = LS_OK;
+    json_t *resolved = json_array();
+    json_auto_t *all =
+        json_pack("{s:o, s:o, s:o}", "machine", json_of_machine(ls_machine_describe(machine)),
+                  "devices", json_of_devices(machine), "resolved", resolved);
+    ls_status status = gather_ranks(machine, processes, all);
+    for (size_t i = 0; i < set->operand_count && !status; i++)
+        status = resolve(machine, set->operands[i], resolved, &missing);
+    if (!status && json) {
+        json_dumpf(all, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (!status) {
+        print_table(machine, all);
     }
-    free(view.resolutions);
-    for (int r = 0; view.rank_texts && r < view.ranks; r++)
-        free(view.rank_texts[r]);
-    free(view.rank_texts);
-    return status;
+    return ls_status_first(status, missing);
 }
 
 static ls_status run(const ls_option_set *set, const ls_processes *processes)

@@ -3,7 +3,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
 #include "bench/output/format_parts.h"
-#include "bench/row/row_facts.h"
+#include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/numbers.h"
 

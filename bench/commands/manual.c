@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual; see manual.h. */
-#include "bench/commands/manual.h"
+/* Manual page and completion; see command.h. */
+#include "bench/commands/command.h"
 
 #include "bench/cli/option_table.h"
-#include "bench/cli/options.h"
 #include "bench/report/text.h"
 #include "build_info.h"
 
@@ -23,7 +22,7 @@ static void put_troff(FILE *stream, const char *text)
 }
 
 /* Of these commands: "run, verify". */
-static void put_owners(FILE *stream, const ls_option *option, const ls_manual_command *commands,
+static void put_owners(FILE *stream, const ls_option *option, const ls_command *commands,
                        size_t count)
 {
     const char *before = "";
@@ -35,7 +34,7 @@ static void put_owners(FILE *stream, const ls_option *option, const ls_manual_co
     }
 }
 
-static void print_man(FILE *stream, const ls_manual_command *commands, size_t count)
+static void print_man(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
@@ -82,26 +81,12 @@ enum { VALUES = 1024 };
  * that takes files, which shells complete by themselves. */
 static const char *values_of(const ls_option *option, char text[VALUES])
 {
-    const ls_option_names *names = ls_option_names_registered();
-    const struct {
-        const char *option;
-        const ls_option_registry *entries;
-    } registered[] = {{"model", &names->models},
-                      {"data", &names->data},
-                      {"strategy", &names->strategies},
-                      {"optimizer", &names->optimizers},
-                      {"allreduce", &names->allreduces}};
     *text = 0;
     if (strncmp(option->placeholder, "FILE", 4) == 0)
         return text;
-    for (size_t i = 0; i < sizeof registered / sizeof *registered; i++) {
-        const ls_registry *registry = registered[i].entries->section->registry;
-        const size_t count =
-            strcmp(option->name, registered[i].option) ? 0 : ls_registry_count(registry);
-        for (size_t k = 0; k < count; k++) {
-            const char *name = ls_registry_name(registry, k);
-            ls_text_add(text, VALUES, "%s%s", *text ? " " : "", name);
-        }
+    for (size_t i = 0; option->registry && i < ls_registry_count(option->registry); i++) {
+        const char *name = ls_registry_name(option->registry, i);
+        ls_text_add(text, VALUES, "%s%s", *text ? " " : "", name);
     }
     for (const char *word = option->placeholder; *word; word += *word == '|') {
         const size_t length = strcspn(word, "|");
@@ -113,7 +98,7 @@ static const char *values_of(const ls_option *option, char text[VALUES])
 }
 
 /* A value comes after "--name", or after "--name" and "="; of a list of values the last is it. */
-static void print_bash(FILE *stream, const ls_manual_command *commands, size_t count)
+static void print_bash(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
@@ -158,7 +143,7 @@ static void put_zsh(FILE *stream, const char *text)
     }
 }
 
-static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t count)
+static void print_zsh(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
     const ls_option *table = ls_option_table(&options);
@@ -191,8 +176,7 @@ static void print_zsh(FILE *stream, const ls_manual_command *commands, size_t co
     fputs("esac\n", stream);
 }
 
-bool ls_manual_print(FILE *stream, const char *kind, const ls_manual_command *commands,
-                     size_t count)
+bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count)
 {
     if (strcmp(kind, "--man") == 0)
         print_man(stream, commands, count);

@@ -7,7 +7,6 @@
  * the reference table; wrong elements make the exit status 1.
  */
 #include "bench/case/workplace.h"
-#include "bench/cli/option_names.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
@@ -29,8 +28,8 @@
 
 static const ls_micro_op operations[] = {
     {"gemm", "matrix products of a model and of squares", ls_micro_gemm, .needs_roof = true},
-    {"copy", "copies within the device's memory, from another's, from and to the host",
-     ls_micro_copy, .pairs = true},
+    {"copy", "copies within a device, between two, from and to the host", ls_micro_copy,
+     .pairs = true},
     {"launch", "what the device and the host need to have operations run", ls_micro_launch,
      .needs_roof = false},
     {"optimizer", "one optimizer pass over flat buffers", ls_micro_optimizer, .needs_roof = true},
@@ -44,6 +43,13 @@ static const ls_micro_op operations[] = {
     {"sendrecv", "each rank sends to the next", ls_micro_collective, .redop = "none"},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+void ls_command_micro_help(FILE *stream)
+{
+    fputs("\nOperations:\n", stream);
+    for (size_t i = 0; i < OPERATIONS; i++)
+        fprintf(stream, "  %-13s %s\n", operations[i].name, operations[i].help);
+}
 
 static ls_status find_operation(const ls_option_set *set, const ls_micro_op **out)
 {
@@ -118,9 +124,9 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
                  {"batch", NULL},         {"ranks", NULL},
                  {"link", NULL},          {"comm", "auto"},
                  {"convolution", "auto"}, {"results", LS_RESULTS_DEFAULT}};
-    const ls_option_names names = {.processes = m->processes};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        LS_TRY(ls_option_set_take(set, taken[i].name, taken[i].fallback, &names, one, request));
+        LS_TRY(
+            ls_option_set_take(set, taken[i].name, taken[i].fallback, m->processes, one, request));
     LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
     m->batch = one->batch ? one->batch : m->model->kind->default_batch;
     LS_TRY(ls_optimizer_parse(
@@ -392,7 +398,7 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     LS_TRY(ls_row_id_make(&id));
     snprintf(reason, sizeof reason, "%" PRIu64 " wrong elements", f->wrong);
     const char *why = f->reason ? f->reason : f->checked && f->wrong ? reason : NULL;
-    json_t *row =
+    json_auto_t *row =
         json_pack("{s:i,s:s,s:s,s:s,s:s*,s:o,s:{s:s,s:s*},s:o}", "schema", LS_ROW_SCHEMA, "id",
                   id.id, "timestamp", id.timestamp, "command", m->command, "label", m->label,
                   "micro", micro_group(m, f), "result", "status", why ? "failed" : "ok", "reason",
@@ -404,6 +410,5 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     ls_progress_pause(m->progress);
     status = ls_status_first(status, ls_writer_row(m->writer, row)); /* also where it is not kept */
     ls_progress_update(m->progress, 0.5, NAN, NAN);                  /* it goes on below the row */
-    json_decref(row);
     return ls_world_agree(m->processes->comm, status);
 }

@@ -88,13 +88,13 @@ static ls_status read_own(const ls_option_set *set, ls_regress_task *task, ls_ro
         LS_TRY(ls_row_filter_open(keys, where));
         task->where = *where;
     }
-    task->instructions = strcmp(ls_option_set_text(set, "instructions", "no"), "yes") == 0;
+    task->instructions = ls_option_set_yes(set, "instructions");
     task->results = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT);
     if (strcmp(task->results, "none") == 0)
         task->results = NULL;
     const char *progress = ls_option_set_text(set, "progress", "auto");
-    task->quiet = strcmp(ls_option_set_text(set, "quiet", "no"), "yes") == 0 ||
-                  strcmp(progress, "no") == 0 || (strcmp(progress, "yes") != 0 && !isatty(2));
+    task->quiet = ls_option_set_yes(set, "quiet") || strcmp(progress, "no") == 0 ||
+                  (strcmp(progress, "yes") != 0 && !isatty(2));
     return LS_OK;
 }
 
@@ -273,29 +273,15 @@ static ls_status check_formats(request *r)
     return LS_OK;
 }
 
-/* Drops "--", which may stand before the options of run. */
-static int without_dashes(int argc, char **argv, char **out)
-{
-    int count = 0;
-    for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "--") != 0)
-            out[count++] = argv[i];
-    return count;
-}
-
 ls_status ls_command_regress(int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
     ls_row_filter *where = NULL;
     ls_regress_task task = {.seed = ls_clock_ns()};
     request r = {.set = &set, .task = &task, .exit_status = exit_status};
-    char **arguments = calloc((size_t)argc + 1, sizeof *arguments);
-    if (!arguments)
-        return ls_fail_memory("options", 0);
     ls_status status = ls_option_set_open(LS_FOR_REGRESS | LS_FOR_RUN, &set);
     if (!status)
-        status = ls_option_set_read(&set, without_dashes(argc, argv, arguments), arguments, 2);
-    free(arguments);
+        status = ls_option_set_read(&set, argc, argv, 2);
     if (!status) {
         r.formats = ls_option_set_text(&set, "format", "table");
         r.out = ls_option_set_text(&set, "out", NULL);

@@ -8,7 +8,6 @@
 #include "bench/output/rows_file.h"
 #include "bench/report/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct report_task {

@@ -105,8 +105,7 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
 
 static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
 {
-    const bool writes = verb->run == ls_results_import ||
-                        strcmp(ls_option_set_text(task->set, "yes", "no"), "yes") == 0;
+    const bool writes = verb->run == ls_results_import || ls_option_set_yes(task->set, "yes");
     if (writes && verb->run != ls_results_import) { /* of a file that is there */
         LS_TRY(ls_results_open(task->file, false, &task->results));
         ls_results_close(task->results);

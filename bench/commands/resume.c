@@ -70,7 +70,7 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
 static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *known, bool *out)
 {
     ls_plan_of_case plan = {0};
-    json_t *row = NULL;
+    json_auto_t *row = NULL;
     const ls_processes *processes = place->request->processes;
     ls_status status = ls_world_agree(processes->comm, ls_plan_open(place, one, &plan));
     const bool planned = !status; /* by all */
@@ -88,7 +88,6 @@ static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *k
         status = ls_world_turn(processes->comm, status, &number, &stop);
     *out = number;
     free(key);
-    json_decref(row);
     ls_plan_close(&plan);
     return status;
 }

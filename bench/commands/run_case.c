@@ -11,7 +11,6 @@
 #include "common/base/digest.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void ls_run_worsen(command_run *run, ls_code code)

@@ -11,9 +11,9 @@
 #include "bench/case/case_facts.h"
 #include "bench/commands/command.h"
 #include "bench/commands/run_parts.h"
-#include "bench/gate/gate_kernels.h"
+#include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
-#include "bench/row/row_facts.h"
+#include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "common/data/safetensors.h"
@@ -24,7 +24,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* All ranks see an interrupt at the same place. A device that fell over ends the sweep, too. */
 static bool is_interrupted(const command_run *run)
@@ -272,7 +271,7 @@ static void set_columns(command_run *run)
                                                                   .plan = &run->cases[i].plan}));
     ls_writer_expect(run->writer, groups);
     if (run->chosen.columns.count)
-        ls_writer_choose(run->writer, &run->chosen.columns);
+        ls_writer_set_columns(run->writer, &run->chosen.columns);
 }
 
 /* What this rank can refuse; the files that are written are rank 0's. */

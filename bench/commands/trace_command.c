@@ -3,7 +3,7 @@
 #include "bench/commands/run_parts.h"
 
 #include "bench/progress/progress.h"
-#include "bench/row/row_facts.h"
+#include "bench/row/row.h"
 #include "bench/trace/write.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
@@ -21,7 +21,7 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
         return ls_fail(LS_CODE_USAGE, "trace", "cases",
                        "these are %zu, and a file is of one; one value for each option works",
                        request->case_count);
-    if (request->cases[0].fault.kind)
+    if (ls_fault_strikes(&request->cases[0].fault))
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
                        "would end the command before the trace; delay=RANK:TIME works");
     return leads ? ls_trace_writable(request->out) : LS_OK;
@@ -55,14 +55,13 @@ static ls_status write_trace(const ls_workplace *place, const ls_session *sessio
 {
     const ls_request *request = place->request;
     const ls_row_facts facts = {.place = place, .plan = session->plan};
-    json_t *other = json_object();
+    json_auto_t *other = json_object();
     json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
     json_object_set_new(other, "command", json_string(request->command));
     json_object_set_new(other, "case", ls_row_case(&facts));
     if (untraced_ms > 0)
         json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
     ls_status status = ls_trace_write(whole, request->out, devices_of_rank(session), other);
-    json_decref(other);
     if (!status)
         ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
                     (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,

@@ -2,14 +2,12 @@
 /* Gate: candidate and judges side by side, step by step; see gate.h. */
 #include "bench/gate/gate.h"
 
-#include "bench/case/sync_bn.h"
-#include "bench/gate/gate_kernels.h"
-#include "bench/gate/gate_sides.h"
+#include "bench/case/case_plan.h"
 #include "bench/gate/oracle.h"
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
-#include "bench/train/step_kernels.h"
+#include "bench/train/session.h"
 #include "bench/train/world.h"
 #include "common/base/digest.h"
 

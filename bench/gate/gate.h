@@ -6,7 +6,95 @@
  */
 #pragma once
 
-#include "bench/gate/verdict.h"
+#include "bench/gate/reference.h"
+#include "bench/train/session.h"
+
+#include <jansson.h>
+
+typedef struct ls_gate {
+    const char *grade; /**< "exact", "bounded" or "none" */
+    bool compared;     /**< false: the row says why in `oracle` */
+    bool checked;      /**< not compared; of `steps` steps what else must hold (gate_sides.h) */
+    bool pass;
+    bool interrupted; /**< before all steps were compared */
+    uint64_t steps;   /**< how many were compared */
+    uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
+    double max_rel;
+    double loss_first, loss_last; /**< of the compared steps */
+    double step_s;                /**< of the steps put at once; 0: none were */
+    double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
+    double gradient_rel; /**< what that was; NaN: not looked at */
+    double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
+    double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
+    char kernels_compared[160];    /**< with what; "" */
+    char digest[33];               /**< of the candidate after the last compared step */
+    char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
+    char oracle[256];              /**< "same bits", or what differed first */
+    char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
+    json_t *kernels;               /**< of the candidate's step; NULL where nothing was compared */
+    float
+        *parameters; /**< of the candidate after the last step, where verify saves them; or NULL */
+} ls_gate;
 
 /** A failed comparison is no failure of this function: see `pass`. */
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+
+/** Frees what a gate holds; a zero-filled one holds nothing. */
+void ls_gate_close(ls_gate *gate);
+
+/* ---- Parts of it ---------------------------------------------------------------------------- */
+
+/** Copies the candidate's parameters, where the request is to verify and to save them. */
+ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
+                       ls_gate *gate);
+
+/** The gate does not pass, and why: what differed first. */
+void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(printf, 2, 3)));
+
+/** The pass of all ranks: one that does not is enough; it says why. */
+ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
+
+/** What a full step sent, against the formula. All ranks call it. */
+ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
+
+/* What the gate looks at beyond what steps compute (gate_sides.c): how they are ordered, and
+ * evaluation. */
+
+/** The candidate and who judges it, in this process. Borrowed. */
+typedef struct ls_gate_sides {
+    const ls_workplace *place;
+    ls_session *candidate;
+    ls_session *oracle;      /**< NULL: `single` judges, or this process does not */
+    ls_reference *reference; /**< NULL: this process does not judge */
+} ls_gate_sides;
+
+/** Puts the session's steps up to `steps`, at most `most` at once, so that an interrupt is answered
+ *  between; `done` is the progress before them. All ranks call it. */
+ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
+                      double done, ls_gate *gate);
+
+/** Checks the candidate's tasks (impl/step/run.h). Before any of them runs: tasks that nothing
+ * orders may wait for each other for ever. All ranks call it. */
+ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
+
+/** The same of a strategy that is not meant to be equal, in a session of its own. */
+ls_status ls_gate_steps_alone(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+
+/** The same of servers that serve whoever comes first (gate_arrival.c), and of `steps` steps from
+ * the initial values what must hold whoever does. All ranks call it. */
+ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+                          ls_gate *gate);
+
+/**
+ * Evaluates candidate and judge, which have the same parameters, on some samples of the test set:
+ * what the model makes of them must have the same bits. After the last compared step. All ranks
+ * call it.
+ */
+ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate);
+
+/** The kernels of the case against plain C's (gate_kernels.c). Rank 0 compares; all ranks call it,
+ *  after their candidate is closed. */
+ls_status ls_gate_kernels(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *gate);
+
+/** Frees what is known of them. */
+void ls_gate_kernels_close(ls_workplace *place);

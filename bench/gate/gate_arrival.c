@@ -5,8 +5,8 @@
  * ahead a worker was, the bytes sent. That a run's bits depend on the order of service alone is a
  * test's (tests/ps_replay.c).
  */
-#include "bench/gate/gate_sides.h"
-#include "bench/train/step_kernels.h"
+#include "bench/gate/gate.h"
+#include "bench/train/session.h"
 #include "bench/train/world.h"
 #include "impl/ps/ps_report.h"
 

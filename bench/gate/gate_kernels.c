@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Gate of kernels: fast ones against plain C; see gate_kernels.h. */
-#include "bench/gate/gate_kernels.h"
+/*
+ * Gate of kernels: candidate and judges use the same fast kernels, so what these have wrong only
+ * the definition shows, the table `reference` in plain C. Both compute the gradients of some
+ * samples of the first batch, by the first parameters: the fast kernels of as many rows as they
+ * have in the case, the samples again and again; plain C of these samples alone, on a CPU device.
+ * The mean is the same. Moving statistics of batch normalisation, which know how many rows there
+ * were, are left out. Known once a command for a model, its data and batch, and a kind of device.
+ */
+#include "bench/gate/gate.h"
 
-#include "bench/case/sync_bn.h"
+#include "bench/case/case_plan.h"
 #include "bench/gate/reference.h"
 #include "bench/train/world.h"
 #include "common/base/order.h"
@@ -159,8 +166,7 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     ls_case key = ls_reference_case(plan->config);
     key.batch = rows;
     key.scaling = LS_SCALING_STRONG;
-    key.epochs = key.micro_shards = -1;
-    key.steps = key.warmup = key.gate_steps = 0;
+    key.epochs = key.micro_shards = key.steps = key.warmup = key.gate_steps = 0;
     key.reduce = LS_REDUCE_FAST;
     key.target_kind = LS_TARGET_NONE;
     key.target = key.learning_rate = 0;

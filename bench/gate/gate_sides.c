@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate looks at beyond what steps compute; see gate_sides.h. */
-#include "bench/gate/gate_sides.h"
+/* What the gate looks at beyond what steps compute; see gate.h. */
+#include "bench/gate/gate.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
@@ -8,7 +8,6 @@
 #include "impl/step/run.h"
 
 #include <math.h>
-#include <stdio.h>
 
 ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
                       double done, ls_gate *gate)

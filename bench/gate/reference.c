@@ -51,10 +51,6 @@ ls_case ls_reference_case(const ls_case *c)
         memset(single.comm, 0, sizeof single.comm);
         memcpy(single.comm, "thread", sizeof "thread");
     }
-    single.flip_device = -1;
-    single.delay_rank = -1;
-    single.delay_ns = 0;
-    single.flip_step = 0;
     memset(&single.fault, 0, sizeof single.fault);
     return single;
 }
@@ -65,7 +61,7 @@ static ls_case key_of(const ls_plan_of_case *plan)
     ls_case key = ls_reference_case(plan->config);
     key.batch = plan->job.batch;
     key.scaling = LS_SCALING_STRONG;
-    key.epochs = key.epochs >= 0 ? 0 : -1;
+    key.epochs = key.epochs > 0;
     key.steps = key.warmup = key.gate_steps = 0;
     key.target_kind = LS_TARGET_NONE;
     key.target = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate found out; see verdict.h. */
-#include "bench/gate/verdict.h"
+/* What the gate found out; see gate.h. */
+#include "bench/gate/gate.h"
 
 #include "bench/train/world.h"
 

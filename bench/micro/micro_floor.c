@@ -11,8 +11,6 @@
 #include "common/data/data.h"
 #include "impl/replica.h"
 
-#include <string.h>
-
 /* Indices, inputs and targets of a batch, as a step gathers them; the position moves on. */
 static ls_status time_feed(ls_micro *m, ls_replica *replica, ls_net *net, ls_micro_figure *figure)
 {

@@ -15,8 +15,6 @@
 
 #include "common/base/clock.h"
 
-#include <stdio.h>
-
 enum { GROUP = 64 }; /* replays, or single operations, that are put at once */
 
 static const int nodes_of[] = {1, 8, 64, 512};

@@ -24,9 +24,9 @@ json_t *ls_row_part(const json_t *row, const ls_columns *columns)
 
 static void print_row(const ls_writer *writer, const json_t *row)
 {
-    json_t *part = writer->chosen ? ls_row_part(row, writer->columns) : NULL;
+    const bool chosen = writer->columns && writer->columns->alone;
+    json_auto_t *part = chosen ? ls_row_part(row, writer->columns) : NULL;
     ls_json_print(writer->stream, part ? part : row, -1);
-    json_decref(part);
 }
 
 static void json_line(ls_writer *writer, const json_t *row)
@@ -116,12 +116,6 @@ void ls_writer_expect(ls_writer *writer, json_t *cases)
     writer->cases = cases;
 }
 
-void ls_writer_choose(ls_writer *writer, const ls_columns *columns)
-{
-    writer->columns = columns;
-    writer->chosen = true;
-}
-
 void ls_writer_hold(ls_writer *writer)
 {
     writer->held = true;
@@ -177,7 +171,7 @@ ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, cons
     ls_writer *writer;
     LS_TRY(ls_writer_open(format ? format : formats, stream, &writer));
     ls_writer_hold(writer);
-    ls_writer_choose(writer, columns);
+    ls_writer_set_columns(writer, columns);
     ls_status status = LS_OK;
     for (size_t i = 0; i < json_array_size(rows) && !status; i++)
         status = ls_writer_row(writer, json_array_get(rows, i));

@@ -61,10 +61,6 @@ void ls_json_print(FILE *stream, const json_t *value, int indent);
  *  blanks, so does the first one if `at` is 0. `at`: where the first one begins. */
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
 
-/** The paths of all fields that a row may have, in the order of CSV; a path lives for the call. */
-typedef void (*ls_path_visit)(void *context, const char *path);
-void ls_row_paths(ls_path_visit visit, void *context);
-
 /** As ls_row_find, but of `memory.devices` what the fullest one has (the largest peak). */
 json_t *ls_row_value(const json_t *row, const char *path);
 
@@ -103,7 +99,7 @@ typedef struct ls_columns {
     const ls_column *column;
     size_t count;
     size_t leading; /**< so many stand before the options' columns */
-    bool alone;     /**< no option has a column by itself: these were chosen */
+    bool alone;     /**< no option has a column by itself: these were chosen, in every format */
     bool ranks;     /**< the fastest is named below */
     bool compares;  /**< what was compared is said below */
 } ls_columns;
@@ -122,7 +118,6 @@ struct ls_writer {
     const ls_format *format;
     FILE *stream;
     const ls_columns *columns; /**< of table and md; NULL: those of the row's kind */
-    bool chosen;               /**< in the other formats, too: nothing but these columns */
     bool held;                 /**< rows are flushed at the end, not one by one */
     const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
     size_t rows;
@@ -137,11 +132,9 @@ struct ls_writer {
     json_t *averages; /**< of `micro`: bus bandwidths by algorithm; NULL: none */
 };
 
-/** Uses these columns (borrowed) in table and md. Before the first row. */
+/** Uses these columns (borrowed) in table and md; where they stand alone, only these fields in
+ * every format. Before the first row. */
 void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
-
-/** Only these fields (borrowed), in every format. Before the first row. */
-void ls_writer_choose(ls_writer *writer, const ls_columns *columns);
 
 /** A row of nothing but the columns' fields; a new reference. */
 json_t *ls_row_part(const json_t *row, const ls_columns *columns);
@@ -149,7 +142,7 @@ json_t *ls_row_part(const json_t *row, const ls_columns *columns);
 /** Rows are there already and need not be seen one by one: flushes when it is closed. */
 void ls_writer_hold(ls_writer *writer);
 
-/** Writes all rows (an array), these columns alone; without a format, as a table. */
+/** Writes all rows (an array) in these columns; without a format, as a table. */
 ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,
                         FILE *stream);
 

@@ -350,7 +350,7 @@ void ls_markdown_flush(ls_writer *writer)
     json_t *differ, *shared;
     if (json_array_size(writer->kept) == 0)
         return;
-    json_t *fields = json_array();
+    json_auto_t *fields = json_array();
     part_options(writer, &differ, &shared);
     for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
         json_array_append_new(fields, json_string(telling[i]));
@@ -367,7 +367,6 @@ void ls_markdown_flush(ls_writer *writer)
     if (table)
         markdown_rows(writer, table);
     ls_table_free(table);
-    json_decref(fields);
     json_decref(differ);
     json_decref(shared);
     end_kept(writer);

@@ -71,10 +71,8 @@ json_t *ls_row_find(const json_t *row, const char *path)
 
 double ls_row_number(const json_t *row, const char *path)
 {
-    json_t *value = find_at(row, path);
-    const double number = json_number_value(value);
-    json_decref(value);
-    return number;
+    json_auto_t *value = find_at(row, path);
+    return json_number_value(value);
 }
 
 const char *ls_row_text(const json_t *row, const char *group, const char *field)

@@ -235,7 +235,7 @@ static ls_status migrate(ls_results *results)
                  briefs_sql, SCHEMA);
         code = ls_results_execute(results, sql);
         if (code == SQLITE_OK)
-            status = ls_results_make_briefs(results);
+            status = ls_results_make_briefs(results, INT64_MIN);
     }
     if (code == SQLITE_OK && !status)
         code = ls_results_execute(results, "COMMIT");

@@ -49,6 +49,9 @@ bool ls_results_brief_has(const char *path);
 /** Borrows the row; `number` is its place in the file. */
 typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
 
+/** A visit: appends the row to the context, an array. */
+ls_status ls_results_collect(void *array, int64_t number, const json_t *row);
+
 /** Visits every row, in the order they came in, and may take as long as it likes: the file is not
  *  locked meanwhile. Stops at a failure. */
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit,

@@ -29,5 +29,5 @@ int ls_results_execute(ls_results *results, const char *sql);
 /** The first number that a statement gives; SQLite's code. */
 int ls_results_query(ls_results *results, const char *sql, int *out);
 
-/** Makes the brief of each row; within a transaction. */
-ls_status ls_results_make_briefs(ls_results *results);
+/** Makes the briefs of the rows from this number on; within a transaction. */
+ls_status ls_results_make_briefs(ls_results *results, int64_t first);

@@ -50,17 +50,6 @@ bool ls_results_brief_has(const char *path)
     return false;
 }
 
-static void bind_value(sqlite3_stmt *statement, int column, const json_t *value)
-{
-    if (json_is_number(value))
-        sqlite3_bind_double(statement, column + 2, json_number_value(value));
-    else if (column == CASE && value)
-        sqlite3_bind_text(statement, column + 2,
-                          json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1, free);
-    else if (value)
-        sqlite3_bind_text(statement, column + 2, ls_value_text(value), -1, free);
-}
-
 static ls_status prepare(const ls_results *results, const char *sql, sqlite3_stmt **out)
 {
     const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
@@ -75,20 +64,27 @@ static ls_status finish(const ls_results *results, sqlite3_stmt *statement, int 
                                                      : ls_results_refuse_sqlite(results, code);
 }
 
-static ls_status insert_brief(ls_results *results, sqlite3_int64 number, const json_t *row)
+/* SQLite reads the rows' JSON; a list's text is its elements joined by '+'. */
+static const char row_sql[] =
+    "INSERT INTO rows SELECT json_extract(row, '$.id'), json_extract(row, '$.timestamp'),"
+    " json_extract(row, '$.result.status'), json_extract(row, '$.case.model'),"
+    " json_extract(row, '$.case.strategy'), json_extract(row, '$.label'), row"
+    " FROM (SELECT ? AS row)";
+static const char briefs_sql[] =
+    "INSERT INTO briefs SELECT rowid, id, timestamp, label, json_extract(row, '$.command'),"
+    " json_extract(row, '$.provenance.host'),"
+    " coalesce(json_extract(row, '$.case'), json_extract(row, '$.micro')), status,"
+    " json_extract(row, '$.result.reason'),"
+    " (SELECT group_concat(value, '+') FROM json_each(row, '$.result.warnings')),"
+    " json_extract(row, '$.time.step_ms.median'), json_extract(row, '$.time.step_ms.ci95[0]'),"
+    " json_extract(row, '$.time.step_ms.ci95[1]'), json_extract(row, '$.time.samples_per_s')"
+    " FROM rows WHERE rowid >= ?";
+
+ls_status ls_results_make_briefs(ls_results *results, int64_t first)
 {
     sqlite3_stmt *statement;
-    LS_TRY(prepare(results, "INSERT INTO briefs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   &statement));
-    sqlite3_bind_int64(statement, 1, number);
-    for (int i = 0; i < BRIEF; i++) {
-        json_t *value = ls_row_find(row, brief_path[i]);
-        if (i == CASE && !value)
-            value = json_incref(json_object_get(row, "micro"));
-        bind_value(statement, i,
-                   i == LOW || i == HIGH ? json_array_get(value, (size_t)(i - LOW)) : value);
-        json_decref(value);
-    }
+    LS_TRY(prepare(results, briefs_sql, &statement));
+    sqlite3_bind_int64(statement, 1, first);
     return finish(results, statement, sqlite3_step(statement));
 }
 
@@ -201,16 +197,6 @@ static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
     return row;
 }
 
-static ls_status keep_brief(void *context, int64_t number, const json_t *row)
-{
-    return insert_brief(context, number, row);
-}
-
-ls_status ls_results_make_briefs(ls_results *results)
-{
-    return ls_results_each(results, LS_ROWS_WHOLE, keep_brief, results);
-}
-
 /* Whether each row has a brief: rows may also come and go by SQL. */
 static ls_status has_briefs(ls_results *results, bool *out)
 {
@@ -249,39 +235,20 @@ ls_status ls_results_end(ls_results *results, ls_status status)
 
 /* ---- Rows in -------------------------------------------------------------------------------- */
 
-static void bind_text(sqlite3_stmt *statement, int place, const json_t *text)
-{
-    if (json_is_string(text)) /* a parameter that is not bound is NULL */
-        sqlite3_bind_text(statement, place, json_string_value(text), -1, SQLITE_STATIC);
-}
-
-static ls_status insert_row(ls_results *results, const json_t *row, const char *text)
-{
-    const json_t *of_case = json_object_get(row, "case");
-    sqlite3_stmt *statement;
-    LS_TRY(prepare(results,
-                   "INSERT INTO rows (id, timestamp, status, model, strategy, label, row)"
-                   " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                   &statement));
-    bind_text(statement, 1, json_object_get(row, "id"));
-    bind_text(statement, 2, json_object_get(row, "timestamp"));
-    bind_text(statement, 3, json_object_get(json_object_get(row, "result"), "status"));
-    bind_text(statement, 4, json_object_get(of_case, "model"));
-    bind_text(statement, 5, json_object_get(of_case, "strategy"));
-    bind_text(statement, 6, json_object_get(row, "label"));
-    sqlite3_bind_text(statement, 7, text, -1, SQLITE_STATIC);
-    LS_TRY(finish(results, statement, sqlite3_step(statement)));
-    return insert_brief(results, sqlite3_last_insert_rowid(results->db), row);
-}
-
 ls_status ls_results_put(ls_results *results, const json_t *row)
 {
+    sqlite3_stmt *statement;
     char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
     if (!text)
         return ls_fail_memory("row for the results", 0);
-    ls_status status = insert_row(results, row, text);
+    ls_status status = prepare(results, row_sql, &statement);
+    if (!status) {
+        sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+        status = finish(results, statement, sqlite3_step(statement));
+    }
     free(text);
-    return status;
+    return status ? status
+                  : ls_results_make_briefs(results, sqlite3_last_insert_rowid(results->db));
 }
 
 ls_status ls_results_append(ls_results *results, const json_t *row)
@@ -353,6 +320,13 @@ static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 l
             page->number[page->count++] = last = number;
     }
     return ls_status_first(status, finish(results, statement, code));
+}
+
+ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
+{
+    (void)number;
+    json_array_append(array, (json_t *)(size_t)row);
+    return LS_OK;
 }
 
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit, void *context)

@@ -10,8 +10,7 @@ enum { LS_CHOSEN_MOST = 64 };
 typedef struct ls_chosen {
     ls_columns columns; /**< none: --columns was not given */
     ls_column column[LS_CHOSEN_MOST];
-    ls_row_key key[LS_CHOSEN_MOST];
-    ls_row_key title[LS_CHOSEN_MOST]; /**< the keys as they were given */
+    char title[LS_CHOSEN_MOST][96]; /**< the keys as they were given */
 } ls_chosen;
 
 /** Reads "strategy,time.step_ms.median" (NULL: not given). What `out` points to itself stays valid

@@ -5,7 +5,6 @@
 #include "bench/output/format_parts.h"
 #include "common/base/numbers.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,22 +199,15 @@ static bool read_age(const char *text, int64_t *out)
 }
 
 /* A day that the calendar has, and a time of it. */
+static const char stamp_form[] = "%Y-%m-%dT%H:%M:%SZ";
+
 static bool is_stamp(const char stamp[21])
 {
-    static const char form[] = "0000-00-00T00:00:00Z";
-    for (size_t i = 0; i < sizeof form; i++)
-        if (form[i] == '0' ? !isdigit((unsigned char)stamp[i]) : stamp[i] != form[i])
-            return false;
-    struct tm given = {0};
-    sscanf(stamp, "%4d-%2d-%2dT%2d:%2d:%2d", &given.tm_year, &given.tm_mon, &given.tm_mday,
-           &given.tm_hour, &given.tm_min, &given.tm_sec);
-    given.tm_year -= 1900;
-    given.tm_mon -= 1;
-    struct tm normal = given;
-    timegm(&normal);
-    return normal.tm_mon == given.tm_mon && normal.tm_mday == given.tm_mday &&
-           normal.tm_hour == given.tm_hour && normal.tm_min == given.tm_min &&
-           normal.tm_sec == given.tm_sec;
+    struct tm day = {0};
+    char same[21];
+    const char *end = strptime(stamp, stamp_form, &day);
+    timegm(&day); /* makes it one that there is */
+    return end && strftime(same, sizeof same, stamp_form, &day) && strcmp(same, stamp) == 0;
 }
 
 ls_status ls_since_read(const char *text, time_t now, char stamp[21])
@@ -227,7 +219,7 @@ ls_status ls_since_read(const char *text, time_t now, char stamp[21])
         struct tm utc;
         const time_t then = now > age ? now - age : 0;
         gmtime_r(&then, &utc);
-        strftime(stamp, 21, "%Y-%m-%dT%H:%M:%SZ", &utc);
+        strftime(stamp, 21, stamp_form, &utc);
         return LS_OK;
     }
     if (length == 10 || length == 16 || length == 19 || length == 20) {

@@ -6,22 +6,90 @@
  */
 #include "bench/output/row_keys.h"
 
-#include "bench/output/format_parts.h"
+#include "common/data/data.h"
+#include "impl/strategy.h"
+#include "row_schema.h"
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
-enum { LISTED = 8, LIST_SIZE = 512 };
+enum { LISTED = 8, LIST_SIZE = 512, PATH_SIZE = 96, PATHS_MOST = 511 };
 
-/* What the paths are compared with, and what was found. */
-typedef struct key_search {
-    const char *name;
-    bool whole;
-    size_t ends;              /* paths that end in the name */
-    size_t ending, near_ones; /* how many are in the lists */
-    ls_row_key found;
-    char ending_list[LIST_SIZE], near_list[LIST_SIZE];
-} key_search;
+/* ---- Paths ---------------------------------------------------------------------------------- */
+
+/* All of them: made once, before the first is looked up, and never changed. */
+static const char *paths[PATHS_MOST + 1];
+static size_t path_count;
+static once_flag paths_made = ONCE_FLAG_INIT;
+
+static void add_path(const char *path)
+{
+    if (path_count == PATHS_MOST || !(paths[path_count++] = strdup(path)))
+        abort();
+}
+
+/* Each once: several strategies may have one. */
+static void add_declared(const ls_registry *owners)
+{
+    for (const void *const *entry = owners->entries; *entry; entry++) {
+        const ls_declared_option *const *option = ((const ls_declared_owner *)*entry)->options;
+        for (; option && *option; option++) {
+            char path[80], field[64];
+            size_t same = 0;
+            snprintf(path, sizeof path, "case.%s", ls_declared_field(*option, field));
+            while (same < path_count && strcmp(paths[same], path) != 0)
+                same++;
+            if (same == path_count)
+                add_path(path);
+        }
+    }
+}
+
+/* The names that a part of the schema has; a list has those of its elements. */
+static void add_fields(const json_t *schema, const json_t *part, const char *at)
+{
+    const char *definition = json_string_value(json_object_get(part, "$ref")), *name;
+    json_t *member;
+    if (definition)
+        part =
+            json_object_get(json_object_get(schema, "definitions"), strrchr(definition, '/') + 1);
+    json_t *fields = json_object_get(part, "properties"), *items = json_object_get(part, "items");
+    json_object_foreach(fields, name, member)
+    {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%s%s%s", at, *at ? "." : "", name);
+        add_fields(schema, member, path);
+    }
+    if (items)
+        add_fields(schema, items, at);
+    else if (!fields)
+        add_path(at);
+    if (strcmp(at, "case") == 0) {
+        add_declared(&ls_strategies);
+        add_declared(&ls_model_kinds);
+        add_declared(&ls_data_sources);
+    }
+}
+
+static void make_paths(void)
+{
+    json_auto_t *schema = json_loads(ls_row_schema, 0, NULL);
+    if (!schema)
+        abort();
+    add_fields(schema, schema, "");
+}
+
+const char *const *ls_row_paths(void)
+{
+    call_once(&paths_made, make_paths);
+    return paths;
+}
+
+/* ---- Keys ----------------------------------------------------------------------------------- */
 
 static void list(char text[LIST_SIZE], size_t *count, const char *path)
 {
@@ -48,45 +116,43 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
-static void compare(void *context, const char *path)
+/* Whether an unknown name may have meant this path. */
+static bool is_near(const char *path, const char *name)
 {
-    key_search *search = context;
-    const char *last = last_part(path);
-    if (search->whole)
-        return;
-    if (strcmp(path, search->name) == 0) {
-        search->whole = true;
-        snprintf(search->found.path, sizeof search->found.path, "%s", path);
-    } else if (strcmp(last, search->name) == 0 && strncmp(path, "train.target.", 13) != 0) {
-        if (search->ends++ == 0)
-            snprintf(search->found.path, sizeof search->found.path, "%s", path);
-        list(search->ending_list, &search->ending, path);
-    } else if (*search->name) {
-        const char *mine = last_part(search->name);
-        const size_t start = common_start(last, mine);
-        if ((*mine && strstr(path, mine)) || (start >= 3 && start + 3 >= strlen(mine)))
-            list(search->near_list, &search->near_ones, path);
-    }
+    const char *mine = last_part(name);
+    const size_t start = common_start(last_part(path), mine);
+    return *name && ((*mine && strstr(path, mine)) || (start >= 3 && start + 3 >= strlen(mine)));
 }
 
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, ls_row_key *out)
 {
-    char text[LS_ROW_PATH_SIZE];
-    key_search search = {.name = text};
+    char text[PATH_SIZE], ending_list[LIST_SIZE] = "", near_list[LIST_SIZE] = "";
+    size_t ending = 0, near_ones = 0;
+    ls_row_key found = {NULL};
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
-    ls_row_paths(compare, &search);
-    if (search.whole || search.ends == 1) {
-        *out = search.found;
+    for (const char *const *path = ls_row_paths(); *path; path++) {
+        const bool whole = strcmp(*path, text) == 0;
+        if (whole ||
+            (strcmp(last_part(*path), text) == 0 && strncmp(*path, "train.target.", 13) != 0)) {
+            found.path = *path;
+            ending = whole ? 0 : ending;
+            list(ending_list, &ending, *path);
+            if (whole)
+                break;
+        } else if (is_near(*path, text)) {
+            list(near_list, &near_ones, *path);
+        }
+    }
+    if (ending == 1) {
+        *out = found;
         return LS_OK;
     }
-    if (search.ends > 1)
+    if (ending > 1)
         return ls_fail(LS_CODE_USAGE, option, text,
-                       "is the last part of several keys; give one of %s", search.ending_list);
+                       "is the last part of several keys; give one of %s", ending_list);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
-                   search.near_ones ? "near are: "
-                                    : "valid are the columns of --format csv, such as ",
-                   search.near_ones ? search.near_list
-                                    : "case.model, case.strategy, case.devices, "
-                                      "time.step_ms.median, time.samples_per_s, result.status, "
-                                      "label, provenance.commit");
+                   near_ones ? "near are: " : "valid are the columns of --format csv, such as ",
+                   near_ones ? near_list
+                             : "case.model, case.strategy, case.devices, time.step_ms.median, "
+                               "time.samples_per_s, result.status, label, provenance.commit");
 }

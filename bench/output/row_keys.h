@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keys: how a person names a field of a row: by its path ("time.step_ms.median"), or by the last
- * part of it where no other path ends so ("median"). The paths are those of CSV, so that a name
- * means the same whatever rows there are. What lies in `train.target` has its path only: an
- * accuracy is the one that was reached.
+ * part of it where no other path ends so ("median"). The paths are those of bench/row.schema.json
+ * and of the options that strategies, models and data sets declare, so that a name means the same
+ * whatever rows there are. What lies in `train.target` has its path only: an accuracy is the one
+ * that was reached.
  */
 #pragma once
 
@@ -11,11 +12,12 @@
 
 #include <stddef.h>
 
-enum { LS_ROW_PATH_SIZE = 96 };
-
 typedef struct ls_row_key {
-    char path[LS_ROW_PATH_SIZE];
+    const char *path; /**< one of ls_row_paths */
 } ls_row_key;
+
+/** The paths of all fields that a row may have, in the order of CSV, NULL-terminated. */
+const char *const *ls_row_paths(void);
 
 /** Finds the field. LS_CODE_USAGE, which names the option and lists candidates, where the name is
  *  unknown or that of several. The name has `length` characters. */

@@ -116,7 +116,7 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
 
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
 {
-    json_t *value = ls_row_value(row, column->path);
+    json_auto_t *value = ls_row_value(row, column->path);
     cell[0] = 0;
     if (column->cell == LS_CELL_GATE)
         write_gate(value, cell);
@@ -133,7 +133,6 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
     if (column->cell == LS_CELL_OR_NONE && !value)
         snprintf(cell, LS_CELL_SIZE, "none");
     clean(cell);
-    json_decref(value);
 }
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
@@ -183,9 +182,8 @@ char *ls_row_reason(const json_t *row)
 
 bool ls_row_is_bad(const json_t *row)
 {
-    const char *status =
-        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    return status && strcmp(status, "ok") != 0;
+    const char *status = ls_row_text(row, "result", "status");
+    return *status && strcmp(status, "ok") != 0;
 }
 
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)

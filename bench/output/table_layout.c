@@ -12,48 +12,20 @@ static const char *const telling[] = {"case.model", "case.strategy", "case.devic
                                       "case.batch_global"};
 
 /* Columns of these first ranks stay while texts can be cut. */
-enum { SHORTEST_TEXT = 8, LOOKED_BACK = 8, FIGURES = 3 };
-
-/* Groups of the rows right before, which those of a list share some of. */
-typedef struct recent_groups {
-    char name[64];
-    const json_t *last[LOOKED_BACK];
-} recent_groups;
-
-/* The nearest of these rows that has the very same group, so the same cell; or this one. */
-static size_t like_before(recent_groups *recent, const json_t *row, size_t number)
-{
-    const json_t *own = json_object_get(row, recent->name);
-    size_t like = number;
-    for (size_t b = 1; own && b <= LOOKED_BACK && b <= number && like == number; b++)
-        if (recent->last[(number - b) % LOOKED_BACK] == own)
-            like = number - b;
-    recent->last[number % LOOKED_BACK] = own;
-    return like;
-}
+enum { SHORTEST_TEXT = 8, FIGURES = 3 };
 
 /* The cells of all rows. False without memory. */
 static bool fill(ls_table_column *column, const json_t *rows)
 {
     char cell[LS_CELL_SIZE];
-    recent_groups recent = {0};
-    snprintf(recent.name, sizeof recent.name, "%.*s", (int)strcspn(column->is.path, "."),
-             column->is.path);
     column->cell = calloc(json_array_size(rows) + 1, sizeof *column->cell);
     column->width = ls_text_width(column->is.title);
     column->shown = false;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
     for (size_t r = 0; column->cell && r < json_array_size(rows); r++) {
-        const json_t *row = json_array_get(rows, r);
-        const size_t like = like_before(&recent, row, r);
-        if (like < r)
-            memcpy(cell, column->cell[like], strlen(column->cell[like]) + 1);
-        else
-            ls_cell_write(&column->is, row, cell);
+        ls_cell_write(&column->is, json_array_get(rows, r), cell);
         if (!(column->cell[r] = strdup(cell)))
             return false;
-        if (like < r)
-            continue;
         const int width = ls_text_width(cell);
         column->width = width > column->width ? width : column->width;
         column->shown |= width > 0;

@@ -9,7 +9,6 @@
  */
 #include "bench/output/table_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const ls_column single[] = {
@@ -92,7 +91,7 @@ static void print_places(ls_writer *writer)
 
 static void print_row(ls_writer *writer, const ls_columns *columns, const json_t *row)
 {
-    json_t *rows = json_pack("[O]", row);
+    json_auto_t *rows = json_pack("[O]", row);
     ls_table *table = lay_out(writer, columns, rows);
     if (table && writer->headed != columns && columns == &paired_columns)
         print_places(writer);
@@ -102,7 +101,6 @@ static void print_row(ls_writer *writer, const ls_columns *columns, const json_t
         ls_table_row_print(writer, table, 0);
     writer->headed = columns;
     ls_table_free(table);
-    json_decref(rows);
 }
 
 /* ---- Collectives ---------------------------------------------------------------------------- */
@@ -123,14 +121,13 @@ static void add_bandwidth(ls_writer *writer, const json_t *row)
 /* The row that waits for its second placement, by itself or with it (`placed`). */
 static void print_pair(ls_writer *writer, const json_t *placed)
 {
-    json_t *line = json_copy(writer->first);
+    json_auto_t *line = json_copy(writer->first);
     json_t *group = json_object_get(placed, "micro");
     if (group)
         json_object_set(line, "placed", group);
     if (placed && json_object_get(placed, "result"))
         json_object_set(line, "result", json_object_get(placed, "result"));
     print_row(writer, &paired_columns, line);
-    json_decref(line);
     json_decref(writer->first);
     writer->first = NULL;
 }

@@ -4,7 +4,6 @@
 
 #include "common/base/digest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* These first, in this order; then the others as they come. */
@@ -59,7 +58,7 @@ static bool is_left_out(const json_t *groups, const char *field)
 {
     static const char *const keys[] = {"model", "data", "strategy", "reduce"};
     enum { HAS = 1, LACKS = 2 };
-    json_t *seen = json_object();
+    json_auto_t *seen = json_object();
     bool found = false;
     for (size_t i = 0; i < json_array_size(groups) && !found; i++) {
         const json_t *group = json_array_get(groups, i);
@@ -76,7 +75,6 @@ static bool is_left_out(const json_t *groups, const char *field)
         if (!was)
             json_object_set_new_nocheck(seen, key, json_integer(now));
     }
-    json_decref(seen);
     return found;
 }
 

@@ -71,7 +71,7 @@ static void print_rank(FILE *stream, const timed *cases, size_t count, const jso
 /* How many cases these fields tell apart. */
 static size_t count_names(const timed *cases, size_t count, const json_t *fields)
 {
-    json_t *names = json_object();
+    json_auto_t *names = json_object();
     for (size_t i = 0; i < count; i++) {
         char *name = NULL;
         size_t size;
@@ -83,9 +83,7 @@ static size_t count_names(const timed *cases, size_t count, const json_t *fields
             json_object_set_new_nocheck(names, name, json_true());
         free(name);
     }
-    const size_t found = json_object_size(names);
-    json_decref(names);
-    return found;
+    return json_object_size(names);
 }
 
 /* Options in which these cases differ, but for those that say nothing which the ones before have

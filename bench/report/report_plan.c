@@ -89,7 +89,7 @@ static bool put_case(FILE *stream, const json_t *row)
         char *text = runs && (!one->strategy || ls_option_applies(option, one))
                          ? text_of(row, option)
                          : NULL;
-        ls_setting setting = {option, text, NULL, ls_option_names_registered(), one, NULL};
+        ls_setting setting = {option, text, NULL, NULL, one, NULL};
         ls_status status = text && *text ? option->set(&setting) : LS_OK;
         valid = !status && (one->strategy || !option->of);
         if (text && *text && valid) {

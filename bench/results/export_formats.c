@@ -12,8 +12,6 @@
  */
 #include "bench/results/results_verbs.h"
 
-#include "common/base/numbers.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +171,7 @@ typedef struct mllog {
 static void print_event(const mllog *log, const char *type, const char *key, json_t *value,
                         json_t *metadata)
 {
-    json_t *event =
+    json_auto_t *event =
         json_pack("{s:s,s:I,s:s,s:s,s:o,s:o}", "namespace", "lockstep", "time_ms",
                   (json_int_t)log->time_ms, "event_type", type, "key", key, "value",
                   value ? value : json_null(), "metadata", metadata ? metadata : json_object());
@@ -182,7 +180,6 @@ static void print_event(const mllog *log, const char *type, const char *key, jso
     fputs(":::MLLOG ", log->stream);
     ls_json_print(log->stream, event, -1);
     fputc('\n', log->stream);
-    json_decref(event);
 }
 
 static void print_point(const mllog *log, const char *key, json_t *value)

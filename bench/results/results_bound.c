@@ -15,7 +15,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double little_use = 0.2, few_samples = 32, large_state = 16 << 20, many_bytes_s = 5e8,
@@ -400,7 +399,7 @@ static void say_figure(FILE *stream, const seen *s, const char *name)
 {
     const char how = strchr("%#B", *name) ? *name++ : 0;
     char bytes[32];
-    json_t *value = json_incref(json_object_get(s->figures, name));
+    json_auto_t *value = json_incref(json_object_get(s->figures, name));
     if (!value)
         value = ls_row_find(s->row, name);
     const double number = json_number_value(value);
@@ -412,7 +411,6 @@ static void say_figure(FILE *stream, const seen *s, const char *name)
         fprintf(stream, how == '%' ? "%.0f%%" : "%.0f", how == '%' ? 100 * number : number);
     else
         fprintf(stream, "%.4g", number);
-    json_decref(value);
 }
 
 static void say(FILE *stream, const seen *s, const char *words)

@@ -39,11 +39,24 @@ static ls_status find_form(const ls_option_set *set, const export_form **out)
     return ls_fail(LS_CODE_USAGE, "--to", name, "no such format; valid are: %s", valid);
 }
 
-static ls_status collect(void *context, int64_t number, const json_t *row)
+static ls_status write_row(void *context, int64_t number, const json_t *row)
 {
     (void)number;
-    json_array_append(context, (json_t *)(size_t)row);
-    return LS_OK;
+    return ls_writer_row(context, row);
+}
+
+ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count)
+{
+    const ls_format *form = task->form;
+    ls_writer *writer;
+    if (!form)
+        LS_TRY(ls_format_find("table", &form));
+    LS_TRY(ls_writer_open(form, stream, &writer));
+    ls_writer_hold(writer);
+    ls_writer_set_columns(writer, ls_results_columns(task, NULL));
+    ls_status status =
+        ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, write_row, writer, count);
+    return ls_status_first(status, ls_writer_close(writer));
 }
 
 static ls_status write_rows(FILE *stream, void *context)
@@ -53,8 +66,8 @@ static ls_status write_rows(FILE *stream, void *context)
     LS_TRY(find_form(task->set, &form));
     if (form->write) {
         json_t *rows = json_array();
-        ls_status status =
-            ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, collect, rows, NULL);
+        ls_status status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
+                                             ls_results_collect, rows, NULL);
         if (!status)
             status = form->write(stream, rows);
         json_decref(rows);

@@ -8,7 +8,6 @@
 #include "bench/output/rows_file.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 typedef struct import_task {
@@ -69,8 +68,8 @@ ls_status ls_results_check_prune(const ls_option_set *set)
 
 ls_status ls_results_prune(ls_results_task *task)
 {
-    json_t *numbers = json_array();
-    const bool yes = strcmp(ls_option_set_text(task->set, "yes", "no"), "yes") == 0;
+    json_auto_t *numbers = json_array();
+    const bool yes = ls_option_set_yes(task->set, "yes");
     /* Before it looks: a number may be another row's after a while. */
     ls_status status = yes ? ls_results_begin(task->results) : LS_OK;
     const bool begun = yes && !status;
@@ -84,6 +83,5 @@ ls_status ls_results_prune(ls_results_task *task)
     if (!status)
         printf(yes ? "%zu rows deleted\n" : "%zu rows fit; --yes deletes them\n",
                json_array_size(numbers));
-    json_decref(numbers);
     return status;
 }

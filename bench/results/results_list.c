@@ -42,44 +42,42 @@ static bool is_one_command(const json_t *rows)
     return true;
 }
 
-/* Rows as they come, or of whole ones what is shown. */
+/* Of whole rows what is shown. */
 typedef struct collection {
     json_t *rows;
-    const ls_columns *part; /* NULL: as they come */
+    const ls_columns *part;
 } collection;
 
-static ls_status collect(void *context, int64_t number, const json_t *row)
+static ls_status collect_parts(void *context, int64_t number, const json_t *row)
 {
     const collection *c = context;
     (void)number;
-    if (c->part)
-        json_array_append_new(c->rows, ls_row_part(row, c->part));
-    else
-        json_array_append(c->rows, (json_t *)(size_t)row);
+    json_array_append_new(c->rows, ls_row_part(row, c->part));
     return LS_OK;
 }
 
 /* As a table, for which all rows are looked at first. */
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
-    json_t *rows = json_array();
+    json_auto_t *rows = json_array();
     bool brief = true;
     for (size_t i = 0; i < task->chosen.columns.count; i++)
-        brief = brief && ls_results_brief_has(task->chosen.key[i].path);
+        brief = brief && ls_results_brief_has(task->chosen.column[i].path);
     ls_column part[LS_CHOSEN_MOST + 1];
     const ls_columns parts = {.column = part, .count = task->chosen.columns.count + 1};
     memcpy(part, task->chosen.column, sizeof task->chosen.column);
     part[parts.count - 1].path = "result.reason";
-    collection c = {rows, brief ? NULL : &parts};
-    ls_status status = ls_selection_each(&task->selection, task->results,
-                                         brief ? LS_ROWS_BRIEF : LS_ROWS_WHOLE, collect, &c, count);
+    collection c = {rows, &parts};
+    ls_status status = brief ? ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF,
+                                                 ls_results_collect, rows, count)
+                             : ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
+                                                 collect_parts, &c, count);
     const ls_columns columns = {.column = listed,
                                 .count = sizeof listed / sizeof *listed,
                                 .leading = 3,
                                 .ranks = is_one_command(rows)};
     if (!status && *count > 0)
-        status = ls_results_print(task, &columns, rows);
-    json_decref(rows);
+        status = ls_rows_write(task->form, ls_results_columns(task, &columns), rows, stdout);
     return status;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selection; see results_select.h. One pass over the rows, brief ones if no key needs more, notes
+ * Selection; see results_verbs.h. One pass over the rows, brief ones if no key needs more, notes
  * which are meant; then they are put in order, and visited. Whole rows are read again by their
  * number, so that no more than one is in memory.
  */
-#include "bench/results/results_select.h"
+#include "bench/results/results_verbs.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ void ls_selection_close(ls_selection *selection)
 
 static bool is_brief(const ls_selection *selection)
 {
-    bool brief = !*selection->sort.path || ls_results_brief_has(selection->sort.path);
+    bool brief = !selection->sort.path || ls_results_brief_has(selection->sort.path);
     const char *path;
     for (size_t i = 0; brief && (path = ls_row_filter_path(selection->filter, i)); i++)
         brief = ls_results_brief_has(path);
@@ -62,6 +63,7 @@ typedef struct row_pick {
     size_t place; /* in the file */
     char stamp[24];
     json_t *value; /* what it is sorted by; NULL: it has none */
+    bool down;     /* the largest comes first */
     json_t *row;   /* NULL: to be read again */
 } row_pick;
 
@@ -69,7 +71,7 @@ typedef struct row_picks {
     const ls_selection *selection;
     bool keep; /* rows are kept as they come */
     row_pick *items;
-    size_t count, capacity;
+    size_t count;
 } row_picks;
 
 static ls_status pick(void *context, int64_t number, const json_t *row)
@@ -82,18 +84,11 @@ static ls_status pick(void *context, int64_t number, const json_t *row)
         LS_TRY(ls_row_filter_holds(selection->filter, row, &meant));
     if (!meant)
         return LS_OK;
-    if (picks->count == picks->capacity) {
-        const size_t capacity = picks->capacity ? 2 * picks->capacity : 256;
-        row_pick *items = realloc(picks->items, capacity * sizeof *items);
-        if (!items)
-            return ls_fail_memory("rows", capacity * sizeof *items);
-        picks->items = items;
-        picks->capacity = capacity;
-    }
+    LS_TRY(ls_grow("rows", &picks->items, picks->count, sizeof *picks->items));
     row_pick *one = &picks->items[picks->count];
-    *one = (row_pick){.number = number, .place = picks->count++};
+    *one = (row_pick){.number = number, .place = picks->count++, .down = selection->descending};
     snprintf(one->stamp, sizeof one->stamp, "%s", stamp ? stamp : "");
-    if (*selection->sort.path)
+    if (selection->sort.path)
         one->value = ls_row_value(row, selection->sort.path);
     if (picks->keep)
         one->row = json_incref((json_t *)(size_t)row);
@@ -107,20 +102,14 @@ static int by_time(const void *a, const void *b)
     return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
+/* Rows without a value are last, whichever way. */
 static int by_value(const void *a, const void *b)
 {
     const row_pick *x = a, *y = b;
     const int order = ls_value_order(x->value, y->value);
-    return order ? order : by_time(a, b);
-}
-
-/* Rows without a value stay last. */
-static int by_value_down(const void *a, const void *b)
-{
-    const row_pick *x = a, *y = b;
-    const bool both = x->value && y->value;
-    const int order = ls_value_order(x->value, y->value);
-    return order ? (both ? -order : order) : by_time(a, b);
+    if (!order)
+        return by_time(a, b);
+    return x->down && x->value && y->value ? -order : order;
 }
 
 static ls_status visit_pick(ls_results *results, const row_pick *one, ls_row_visit visit,
@@ -128,11 +117,9 @@ static ls_status visit_pick(ls_results *results, const row_pick *one, ls_row_vis
 {
     if (one->row)
         return visit(context, one->number, one->row);
-    json_t *row;
+    json_auto_t *row = NULL;
     LS_TRY(ls_results_at(results, one->number, &row));
-    ls_status status = row ? visit(context, one->number, row) : LS_OK; /* gone meanwhile */
-    json_decref(row);
-    return status;
+    return row ? visit(context, one->number, row) : LS_OK; /* gone meanwhile */
 }
 
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,
@@ -146,9 +133,8 @@ ls_status ls_selection_each(const ls_selection *selection, ls_results *results, 
         qsort(picks.items, picks.count, sizeof *picks.items, by_time);
     const int64_t all = (int64_t)picks.count;
     const size_t first = all > selection->last ? (size_t)(all - selection->last) : 0;
-    if (*selection->sort.path && picks.count > 0)
-        qsort(picks.items + first, picks.count - first, sizeof *picks.items,
-              selection->descending ? by_value_down : by_value);
+    if (selection->sort.path && picks.count > 0)
+        qsort(picks.items + first, picks.count - first, sizeof *picks.items, by_value);
     for (size_t i = first; i < picks.count && !status; i++)
         status = visit_pick(results, &picks.items[i], visit, context);
     for (size_t i = 0; i < picks.count; i++) {

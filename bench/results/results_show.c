@@ -68,13 +68,10 @@ static void print_text(const json_t *row)
 ls_status ls_results_show(ls_results_task *task)
 {
     json_t *row;
-    ls_status status = LS_OK;
     LS_TRY(ls_selection_one(task->results, task->set->operands[1], &row));
-    json_t *rows = json_pack("[o]", row);
+    json_auto_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
-        status = ls_results_print(task, NULL, rows);
-    else
-        print_text(row);
-    json_decref(rows);
-    return status;
+        return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, stdout);
+    print_text(row);
+    return LS_OK;
 }

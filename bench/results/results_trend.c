@@ -8,7 +8,6 @@
 #include "bench/statistics/level_changes.h"
 #include "bench/statistics/statistics.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +134,7 @@ static ls_status print(ls_results_task *task, const json_t *commits)
 /* A line a level, named by the commit that it begins with and how much it moved. */
 static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
 {
-    char y[LS_ROW_PATH_SIZE + 32];
+    char y[128];
     const bool micro = json_object_get(t->first, "op");
     char *name = ls_value_text(json_object_get(t->first, micro ? "op" : "model"));
     const char *strategy =
@@ -160,7 +159,7 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
     }
     const size_t changes = json_array_size(all) - (n > 0);
     snprintf(y, sizeof y, "%s, median of a commit", t->key.path);
-    json_t *figure = json_pack(
+    json_auto_t *figure = json_pack(
         "{s:s,s:o,s:o,s:s,s:s,s:s,s:o,s:o,s:o}", "kind", "lines", "title",
         json_sprintf("%s moves %zu time%s in %zu commits", t->key.path, changes,
                      changes == 1 ? "" : "s", n),
@@ -169,7 +168,6 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
         json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->key.path),
         "alt", json_sprintf("%s by commit, %zu levels", t->key.path, changes + 1), "series", all);
     ls_status status = figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
-    json_decref(figure);
     free(name);
     return status;
 }

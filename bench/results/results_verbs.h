@@ -2,8 +2,38 @@
 /* Verbs of `results`: what results_command.c dispatches to. Each prints to standard output. */
 #pragma once
 
-#include "bench/results/results_select.h"
+#include "bench/cli/option_set.h"
+#include "bench/output/format_parts.h"
+#include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
+#include "bench/output/row_filter.h"
+
+/* ---- Selection (results_select.c): the rows that --where, --since and --last leave, in the order
+ * of their time, or of --sort --------------------------------------------------------------------
+ */
+
+typedef struct ls_selection {
+    ls_row_filter *filter; /**< NULL: all rows */
+    char since[21];        /**< "": of all times */
+    int64_t last;          /**< INT64_MAX: all */
+    ls_row_key sort;       /**< NULL: by time */
+    bool descending;
+} ls_selection;
+
+/** Reads the options. */
+ls_status ls_selection_open(const ls_option_set *set, ls_selection *out);
+void ls_selection_close(ls_selection *selection);
+
+/** Visits the rows, whole or (where that will do) brief; *count, which may be NULL, says how many
+ *  there are. */
+ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,
+                            ls_row_visit visit, void *context, size_t *count);
+
+/** The row that a person names: an id, the beginning of one, "last", "last~2" (two before it).
+ *  Owned by the caller (json_decref). */
+ls_status ls_selection_one(ls_results *results, const char *name, json_t **out);
+
+/* ---- Verbs ---------------------------------------------------------------------------------- */
 
 typedef struct ls_results_task {
     const ls_option_set *set; /**< its operands: the verb, and what follows it */
@@ -27,10 +57,12 @@ ls_status ls_results_prune(ls_results_task *task);
 ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
-/** Prints an array of rows by --format (else "table"), with these columns unless --columns names
- *  others. */
-ls_status ls_results_print(const ls_results_task *task, const ls_columns *columns,
-                           const json_t *rows);
+/** The columns that --columns names, or else these. */
+static inline const ls_columns *ls_results_columns(const ls_results_task *task,
+                                                   const ls_columns *otherwise)
+{
+    return task->chosen.columns.count ? &task->chosen.columns : otherwise;
+}
 
 /** Writes the selected rows, whole, one by one; *count, which may be NULL, says how many. */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);

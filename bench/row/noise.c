@@ -5,7 +5,6 @@
 #include "common/base/clock.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

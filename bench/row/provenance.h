@@ -38,5 +38,5 @@ typedef struct ls_library {
     char version[32]; /**< "2.6.3" */
 } ls_library;
 
-/** What this build stands on, with the versions that are loaded (libraries.c); how many. */
+/** What this build stands on, with the versions that are loaded; how many. */
 size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST]);

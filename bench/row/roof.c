@@ -2,6 +2,7 @@
 /* Roof: measured once, kept in the user's cache; see roof.h. */
 #include "bench/row/roof.h"
 
+#include "bench/case/case_facts.h"
 #include "bench/train/timing.h"
 #include "common/device/machine_gpus.h"
 
@@ -106,7 +107,7 @@ static void cache_key(const ls_machine *machine, const ls_device *device, ls_mat
     if (d->name.kind == LS_DEVICE_GPU) {
         const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);
         snprintf(key, size, "%s|%s|%s|%s|%s", info->host, gpu->name, gpu->pci, info->driver,
-                 math == LS_MATH_TF32 ? "tf32" : "float32");
+                 ls_math_words[math]);
         return;
     }
     snprintf(key, size, "%s|%s|%s|%s|cpu|oneDNN %s|%d cores", info->host, info->cpu,

@@ -4,14 +4,37 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/row/provenance.h"
-#include "bench/train/step_kernels.h"
+#include "bench/train/session.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* The random part comes from the system, so that processes and hosts that start in the same second
+ * differ. */
+ls_status ls_row_id_make(ls_row_id *out)
+{
+    uint8_t bits[6];
+    if (getrandom(bits, sizeof bits, 0) != sizeof bits) /* so few come whole, or not at all */
+        return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
+                       "%s; a system with getrandom is needed", strerror(errno));
+    struct timespec now;
+    struct tm utc;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))
+        return ls_fail(LS_CODE_MISSING, "row id", "clock",
+                       "the time of day cannot be read; set the clock");
+    strftime(out->timestamp, sizeof out->timestamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    size_t used = strftime(out->id, sizeof out->id, "%Y%m%dT%H%M%SZ", &utc);
+    snprintf(out->id + used, sizeof out->id - used, "-%02x%02x%02x%02x%02x%02x", bits[0], bits[1],
+             bits[2], bits[3], bits[4], bits[5]);
+    return LS_OK;
+}
 
 /* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
 static json_t *result_group(const ls_row_facts *f)
@@ -72,8 +95,8 @@ static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics 
     const ls_trial *trial = f->trial;
     const ls_job *job = &f->plan->job;
     const uint64_t warmup = (uint64_t)f->plan->warmup;
-    const uint64_t samples = ls_session_samples(&trial->session, warmup + trial->timed_done) -
-                             ls_session_samples(&trial->session, warmup) - trial->discarded_samples;
+    const uint64_t samples = ls_job_samples(&trial->session.job, warmup + trial->timed_done) -
+                             ls_job_samples(&trial->session.job, warmup) - trial->discarded_samples;
     const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
     const bool alone = ls_strategy_serves(f->plan->strategy) && job->ps.mode != LS_PS_SYNC;
     ls_put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
@@ -334,7 +357,7 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
     const ls_device_info **devices = calloc(plan->device_count, sizeof(void *));
     ls_device_info *copies = calloc(plan->device_count, sizeof *copies);
     ls_status status = devices && copies ? LS_OK : ls_fail_memory("row", sizeof *copies);
-    json_t *kernels = NULL;
+    json_auto_t *kernels = NULL;
     for (size_t i = 0; i < plan->device_count && !status; i++) {
         if (f->trial) {
             devices[i] = ls_device_describe(f->trial->session.devices[i]);
@@ -363,7 +386,6 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
                                  .kernels = kernels};
     if (!status)
         *out = ls_provenance_build(&facts);
-    json_decref(kernels);
     free(copies);
     free(devices);
     return status;
@@ -432,11 +454,9 @@ void ls_row_mark_error(json_t *row, const char *reason)
 
 ls_code ls_row_code(const json_t *row)
 {
-    const char *status =
-        json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    if (status && strcmp(status, "ok") == 0)
-        return LS_CODE_OK;
-    if (status && strcmp(status, "interrupted") == 0)
-        return LS_CODE_INTERRUPTED;
-    return status && strcmp(status, "failed") == 0 ? LS_CODE_CHECK : LS_CODE_MISSING;
+    const char *status = ls_row_text(row, "result", "status");
+    return strcmp(status, "ok") == 0            ? LS_CODE_OK
+           : strcmp(status, "interrupted") == 0 ? LS_CODE_INTERRUPTED
+           : strcmp(status, "failed") == 0      ? LS_CODE_CHECK
+                                                : LS_CODE_MISSING;
 }

@@ -3,12 +3,46 @@
  */
 #pragma once
 
-#include "bench/row/row_facts.h"
-#include "bench/row/row_id.h"
+#include "bench/gate/gate.h"
+#include "bench/train/trial.h"
 
 #include <jansson.h>
 
 enum { LS_ROW_SCHEMA = 1 };
+
+/** What a row is made of; borrowed. `trial` is NULL where the case never trained. */
+typedef struct ls_row_facts {
+    const ls_workplace *place;
+    const ls_plan_of_case *plan;
+    const ls_gate *gate; /**< NULL: never got there */
+    ls_trial *trial;
+    ls_statistics steps; /**< of the trial's timed steps, where it has some */
+    double ci95[2];      /**< of their median */
+    const char *noise;   /**< of the machine meanwhile, in words; NULL or "": none */
+    const char *error;   /**< why the case could not run; NULL: it could */
+    double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
+    const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */
+    double roof_flops;            /**< 0: not known */
+    double harness_ns;            /**< of a step; 0: not known */
+    double exact_cost;            /**< exact mode's median step over fast mode's; 0: not known */
+    bool shared;                  /**< other cases ran in the same process, too */
+} ls_row_facts;
+
+/** The group `case`: what tells the case from others. Owned by the caller. */
+json_t *ls_row_case(const ls_row_facts *facts);
+
+/** Adds what servers saw and did, where some served: lead, staleness, dropped, server_load. */
+void ls_row_put_ps(json_t *row, const ls_trial *trial);
+
+/** `id` sorts by time: "20261121T051700Z-1f0c9a7be244", the time to the second and 48 random bits.
+ */
+typedef struct ls_row_id {
+    char id[32];
+    char timestamp[24]; /**< the same time in ISO 8601, UTC: "2026-11-21T05:17:00Z" */
+} ls_row_id;
+
+/** LS_CODE_MISSING where the system gives no time or no random bits. */
+ls_status ls_row_id_make(ls_row_id *out);
 
 /** The rate at which each whole device did the model's FLOPs in the tenth percentile of the steps,
  *  floating-point operations per second; 0 where an algorithm may have had fewer of them to do than

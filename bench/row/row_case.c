@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a row says which case it is; see row_facts.h. */
-#include "bench/row/row_facts.h"
+/* What of a row says which case it is; see row.h. */
+#include "bench/row/row.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/output/format_parts.h"
@@ -58,7 +58,7 @@ static void put_training(json_t *group, const ls_row_facts *f)
     const ls_case *c = plan->config;
     const ls_job *job = &plan->job;
     char text[256];
-    ls_put_text(group, "scaling", c->scaling == LS_SCALING_WEAK ? "weak" : "strong");
+    ls_put_text(group, "scaling", ls_scaling_words[c->scaling]);
     ls_put_integer(group, "steps", (uint64_t)plan->timed);
     ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
     if (job->epochs)
@@ -69,33 +69,29 @@ static void put_training(json_t *group, const ls_row_facts *f)
     json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
     ls_put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
     ls_put_real(group, "lr", job->schedule.initial);
-    ls_put_text(group, "reduce", job->exact ? "exact" : "fast");
+    ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
 }
 
-/* Where to put the options that strategies, models and data declare. */
-typedef struct own_options {
-    json_t *group;
-    const ls_case *config;
-} own_options;
-
-/* --ps-mode is the field ps_mode. */
-static void put_own(void *context, const ls_declared_option *option)
+/* The options that strategies, models and data declare: --ps-mode is the field ps_mode. */
+static void put_own(json_t *group, const ls_case *config)
 {
-    const own_options *own = context;
-    const ls_declared_values *values = &own->config->own;
-    const int64_t number = ls_declared_number(values, option);
-    char name[64];
-    ls_declared_field(option, name);
-    if (option->type == LS_DECLARED_NUMBER)
-        json_object_set_new(own->group, name, json_integer((json_int_t)number));
-    else if (option->type == LS_DECLARED_SWITCH)
-        json_object_set_new(own->group, name, json_boolean(number));
-    else
-        ls_put_text(own->group, name,
-                    option->type == LS_DECLARED_WORD ? option->words[number]
-                                                     : ls_declared_text(values, option));
+    const ls_declared_option *own[LS_DECLARED_HAD];
+    const size_t count = ls_case_own(config, own);
+    for (size_t i = 0; i < count; i++) {
+        const int64_t number = ls_declared_number(&config->own, own[i]);
+        char name[64];
+        ls_declared_field(own[i], name);
+        if (own[i]->type == LS_DECLARED_NUMBER)
+            json_object_set_new(group, name, json_integer((json_int_t)number));
+        else if (own[i]->type == LS_DECLARED_SWITCH)
+            json_object_set_new(group, name, json_boolean(number));
+        else
+            ls_put_text(group, name,
+                        own[i]->type == LS_DECLARED_WORD ? own[i]->words[number]
+                                                         : ls_declared_text(&config->own, own[i]));
+    }
 }
 
 /* What is of some strategies alone. */
@@ -114,22 +110,6 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
         put_place(group, plan);
 }
 
-/* What is broken on purpose. */
-static void put_injected(json_t *group, const ls_case *c)
-{
-    char text[256];
-    if (c->flip_device >= 0) {
-        snprintf(text, sizeof text, "bitflip=%d:%lld", c->flip_device, (long long)c->flip_step);
-        ls_put_text(group, "inject", text);
-    }
-    if (c->fault.kind)
-        ls_put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
-    if (c->delay_rank >= 0) {
-        snprintf(text, sizeof text, "delay=%d:%gms", c->delay_rank, (double)c->delay_ns * 1e-6);
-        ls_put_text(group, "inject", text);
-    }
-}
-
 json_t *ls_row_case(const ls_row_facts *f)
 {
     const ls_plan_of_case *plan = f->plan;
@@ -143,7 +123,7 @@ json_t *ls_row_case(const ls_row_facts *f)
     }
     ls_put_text(group, "model", plan->model->name);
     ls_put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
-    ls_case_each_own(c, put_own, &(own_options){group, c});
+    put_own(group, c);
     ls_put_text(group, "strategy", plan->strategy->name);
     if (plan->soft_placed)
         ls_put_text(group, "devices_asked", c->devices);
@@ -161,11 +141,12 @@ json_t *ls_row_case(const ls_row_facts *f)
                                                        : "growth");
     if (*c->link_text)
         ls_put_text(group, "link", c->link_text);
-    put_injected(group, c);
+    if (c->fault.kind)
+        ls_put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
     if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
-        ls_put_text(group, "math", c->math == LS_MATH_TF32 ? "tf32" : "float32");
+        ls_put_text(group, "math", ls_math_words[c->math]);
     if (plan->devices->kind == LS_DEVICE_GPU && ls_case_convolves(c))
-        ls_put_text(group, "convolution", ls_convolution_name(c->convolution));
+        ls_put_text(group, "convolution", ls_convolution_words[c->convolution]);
     json_object_set_new(group, "capture", json_boolean(job->capture));
     ls_put_integer(group, "parameters", plan->model->graph->variables.elements);
     return group;

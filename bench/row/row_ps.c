@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups of a row that cases with parameter servers have; see row_facts.h. */
-#include "bench/row/row_facts.h"
-
-#include <stdlib.h>
+/* Groups of a row that cases with parameter servers have; see row.h. */
+#include "bench/row/row.h"
 
 static json_t *histogram_group(const ls_ps_histogram *h)
 {

@@ -18,6 +18,11 @@ static json_t *group_of(json_t *row, const char *group, const char *name)
     return json_object_get(json_object_get(row, group), name);
 }
 
+static json_t *row_at(const json_t *rows, int rank)
+{
+    return json_array_get(rows, (size_t)rank);
+}
+
 /* Whether two values, or lists of such, however deep, have one in common. */
 static bool share(const json_t *a, const json_t *b)
 {
@@ -41,42 +46,42 @@ static bool share_field(const json_t *a, const json_t *b, const char *path)
 }
 
 /* Ranks on one host that have a core or a GPU in common are too many for it. */
-static bool is_crowded(json_t *const *rows, int ranks)
+static bool is_crowded(const json_t *rows, int ranks)
 {
     for (int a = 0; a < ranks; a++) {
-        if (json_is_true(group_of(rows[a], "provenance", "oversubscribed")))
+        if (json_is_true(group_of(row_at(rows, a), "provenance", "oversubscribed")))
             return true;
         for (int b = 0; b < a; b++)
-            if (share_field(rows[a], rows[b], "host") &&
-                (share_field(rows[a], rows[b], "provenance.cores") ||
-                 share_field(rows[a], rows[b], "provenance.gpus.pci")))
+            if (share_field(row_at(rows, a), row_at(rows, b), "host") &&
+                (share_field(row_at(rows, a), row_at(rows, b), "provenance.cores") ||
+                 share_field(row_at(rows, a), row_at(rows, b), "provenance.gpus.pci")))
                 return true;
     }
     return false;
 }
 
-static json_t *list_ranks(json_t *const *rows, int ranks)
+static json_t *list_ranks(const json_t *rows, int ranks)
 {
     json_t *list = json_array();
     for (int r = 0; r < ranks; r++) {
         json_t *rank = json_object();
-        json_object_set(rank, "host", group_of(rows[r], "provenance", "host"));
-        json_object_set(rank, "cores", group_of(rows[r], "provenance", "cores"));
+        json_object_set(rank, "host", group_of(row_at(rows, r), "provenance", "host"));
+        json_object_set(rank, "cores", group_of(row_at(rows, r), "provenance", "cores"));
         json_array_append_new(list, rank);
     }
     return list;
 }
 
 /* The largest of all ranks, or what they are together. */
-static void join_memory(json_t *const *rows, int ranks)
+static void join_memory(const json_t *rows, int ranks)
 {
-    json_t *memory = json_object_get(rows[0], "memory");
+    json_t *memory = json_object_get(row_at(rows, 0), "memory");
     json_int_t most = 0;
     double growth = 0;
     for (int r = 0; r < ranks; r++) {
-        json_int_t rss = json_integer_value(group_of(rows[r], "memory", "rss_peak"));
+        json_int_t rss = json_integer_value(group_of(row_at(rows, r), "memory", "rss_peak"));
         most = rss > most ? rss : most;
-        growth += json_number_value(group_of(rows[r], "memory", "growth_per_step"));
+        growth += json_number_value(group_of(row_at(rows, r), "memory", "growth_per_step"));
     }
     if (json_object_get(memory, "rss_peak"))
         json_object_set_new(memory, "rss_peak", json_integer(most));
@@ -84,17 +89,17 @@ static void join_memory(json_t *const *rows, int ranks)
         json_object_set_new(memory, "growth_per_step", json_real(growth));
 }
 
-static void join(json_t *const *rows, int ranks)
+static void join(const json_t *rows, int ranks)
 {
-    json_t *provenance = json_object_get(rows[0], "provenance");
+    json_t *provenance = json_object_get(row_at(rows, 0), "provenance");
     const bool crowded = is_crowded(rows, ranks);
     json_t *list = list_ranks(rows, ranks);
     join_memory(rows, ranks);
     for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) {
         json_t *all = json_array();
         for (int r = 0; r < ranks; r++)
-            json_array_extend(all, group_of(rows[r], of_devices[i][0], of_devices[i][1]));
-        json_t *group = json_object_get(rows[0], of_devices[i][0]);
+            json_array_extend(all, group_of(row_at(rows, r), of_devices[i][0], of_devices[i][1]));
+        json_t *group = json_object_get(row_at(rows, 0), of_devices[i][0]);
         if (group && (json_array_size(all) || json_object_get(group, of_devices[i][1])))
             json_object_set(group, of_devices[i][1], all);
         json_decref(all);
@@ -102,45 +107,22 @@ static void join(json_t *const *rows, int ranks)
     for (int r = 1; r < ranks; r++)
         for (int i = 0; i < 2; i++) {
             const char *load = i ? "server_load" : "device_load";
-            json_array_extend(json_object_get(rows[0], load), json_object_get(rows[r], load));
+            json_array_extend(json_object_get(row_at(rows, 0), load),
+                              json_object_get(row_at(rows, r), load));
         }
     json_object_set_new(provenance, "oversubscribed", json_boolean(crowded));
     json_object_set_new(provenance, "ranks", list);
 }
 
-/* Reads the other ranks' rows, and joins them. */
-static ls_status join_texts(json_t *row, char **texts, int ranks)
-{
-    json_t **rows = calloc((size_t)ranks, sizeof *rows);
-    ls_status status = rows ? LS_OK : ls_fail_memory("row", (size_t)ranks * sizeof *rows);
-    for (int r = 0; r < ranks && !status; r++) {
-        rows[r] = r ? json_loads(texts[r], 0, NULL) : json_incref(row);
-        if (!rows[r])
-            status = ls_fail_memory("row", strlen(texts[r]));
-    }
-    if (!status)
-        join(rows, ranks);
-    for (int r = 0; rows && r < ranks; r++)
-        json_decref(rows[r]);
-    free(rows);
-    return status;
-}
-
 ls_status ls_row_join(const ls_processes *processes, json_t *row)
 {
-    ls_comm *comm = processes->comm;
-    char **texts = calloc((size_t)processes->size, sizeof *texts);
+    json_t *rows;
     if (row)
         json_object_set_new(row, "host", json_integer(processes->host));
-    char *mine = row ? json_dumps(row, JSON_COMPACT) : NULL;
-    ls_status status = texts && mine ? LS_OK : ls_fail_memory("row", sizeof *texts);
-    status = ls_world_gather(comm, status, mine, texts);
-    if (!status && processes->rank == 0)
-        status = join_texts(row, texts, processes->size);
+    ls_status status = ls_world_gather_json(processes->comm, row, &rows);
+    if (!status && processes->rank == 0 && json_array_set(rows, 0, row) == 0)
+        join(rows, processes->size);
     json_object_del(row, "host");
-    for (int r = 0; texts && r < processes->size; r++)
-        free(texts[r]);
-    free(texts);
-    free(mine);
+    json_decref(rows);
     return status;
 }

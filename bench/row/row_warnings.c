@@ -52,7 +52,7 @@ static void note_findings(const ls_trial *trial, double *sorted, double *medians
 void ls_row_note(const ls_row_facts *f, json_t *row)
 {
     const ls_trial *trial = f->trial;
-    json_t *notes = json_array();
+    json_auto_t *notes = json_array();
     double *memory = calloc(trial->samples + trial->blocks + 1, sizeof *memory);
     if (f->noise && *f->noise)
         note(notes, "noisy: %s", f->noise);
@@ -63,7 +63,6 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
                     "asked, over 20 blocks");
     if (json_array_size(notes))
         json_object_set(json_object_get(row, "result"), "notes", notes);
-    json_decref(notes);
     free(memory);
 }
 
@@ -110,7 +109,7 @@ void ls_row_warn(json_t *row)
     json_t *result = json_object_get(row, "result"), *notes = json_object_get(result, "notes");
     const bool crowded =
         json_is_true(json_object_get(json_object_get(row, "provenance"), "oversubscribed"));
-    json_t *warnings = json_array();
+    json_auto_t *warnings = json_array();
     if (crowded)
         json_array_append_new(warnings, json_string("oversubscribed"));
     if (is_noisy(row) && !is_noted(notes, "noisy"))
@@ -125,5 +124,4 @@ void ls_row_warn(json_t *row)
     }
     if (json_array_size(warnings))
         json_object_set(result, "warnings", warnings);
-    json_decref(warnings);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of options share: registries of their own, and lines that are taken or refused. */
+/* What the tests of options share: lines that are taken or refused. */
 #pragma once
 
 #include "bench/cli/options.h"
@@ -14,62 +14,6 @@
 #include <cmocka.h>
 
 enum { ARGUMENTS = 24 };
-
-/* ---- Registries ---------------------------------------------------------------------------- */
-
-static const char *const poly[] = {"poly", "the first"}, *const mlp[] = {"mlp", "another"};
-static const char *const fashion[] = {"fashion-mnist", "a"},
-                         *const synthetic[] = {"synthetic", "b"}, *const file[] = {"file", "c"};
-static const char *const single[] = {"single", "the first"}, *const towers[] = {"towers",
-                                                                                "another"};
-static const char *const sgd[] = {"sgd", "a"}, *const momentum[] = {"momentum", "b"},
-                         *const adam[] = {"adam", "c"}, *const rmsprop[] = {"rmsprop", "d"};
-
-static const ls_registry model_list = {"model", (const void *const[]){poly, mlp, NULL}};
-static const ls_registry data_list = {"--data",
-                                      (const void *const[]){fashion, synthetic, file, NULL}};
-static const ls_registry strategy_list = {"strategy", (const void *const[]){single, towers, NULL}};
-static const ls_registry optimizer_list = {
-    "optimizer", (const void *const[]){sgd, momentum, adam, rmsprop, NULL}};
-
-static const ls_list_section sections[] = {
-    {"models", &model_list},
-    {"data", &data_list},
-    {"strategies", &strategy_list},
-    {"optimizers", &optimizer_list},
-};
-
-static inline ls_status check_model(const char *text)
-{
-    if (strcmp(text, "mlp:0") == 0)
-        return ls_fail(LS_CODE_USAGE, "model", text, "size 0; sizes are at least 1");
-    return LS_OK;
-}
-
-/* single: one device; towers: one rank; a case of poly with towers ends the command. */
-static inline ls_status check_case(const ls_case *one, const ls_request *request)
-{
-    assert_non_null(request);
-    bool alone = strcmp(one->strategy->name, "single") == 0;
-    if (alone && strcmp(one->devices, "1") != 0 && strcmp(one->devices, "cpu:0") != 0 &&
-        strcmp(one->devices, "gpu:0") != 0)
-        return ls_fail(LS_CODE_USAGE, "single", one->devices, "several devices; one");
-    if (!alone && one->ranks > 1)
-        return ls_fail(LS_CODE_USAGE, "towers", "ranks", "several ranks; one");
-    if (!alone && strcmp(one->model, "poly") == 0)
-        return ls_fail(LS_CODE_MISSING, "towers", "poly", "broken here; mlp");
-    return LS_OK;
-}
-
-static const ls_option_names names = {
-    .models = {&sections[0], check_model},
-    .data = {&sections[1], NULL},
-    .strategies = {&sections[2], NULL},
-    .optimizers = {&sections[3], NULL},
-    .check_case = check_case,
-};
-
-/* ---- Helpers ------------------------------------------------------------------------------- */
 
 /* Parses what follows argv[0], separated by blanks; `said` (may be NULL) is what went to stderr. */
 static inline ls_status parse_line(const char *line, ls_request **out, char said[4096])
@@ -86,7 +30,7 @@ static inline ls_status parse_line(const char *line, ls_request **out, char said
     FILE *err = open_memstream(&text, &size);
     assert_non_null(err);
     *out = NULL;
-    ls_status status = ls_request_parse(count, arguments, &names, err, out);
+    ls_status status = ls_request_parse(count, arguments, NULL, err, out);
     fclose(err);
     if (said)
         snprintf(said, 4096, "%s", text);

@@ -447,13 +447,11 @@ static ls_status judge(replay *me)
 
 int main(int argc, char **argv)
 {
-    ls_option_names names = *ls_option_names_registered();
     const ls_processes alone = ls_processes_alone();
     ls_request *request = NULL;
     replay me = {0};
-    names.processes = &alone;
     ls_status status = argc < 2 ? ls_fail(LS_CODE_USAGE, "replay", NULL, "run OPTIONS <ROW")
-                                : ls_request_parse(argc - 1, argv + 1, &names, stderr, &request);
+                                : ls_request_parse(argc - 1, argv + 1, &alone, stderr, &request);
     if (!status) {
         me.request = request;
         request->processes = &alone;

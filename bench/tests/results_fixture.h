@@ -78,19 +78,12 @@ static void assert_refused(ls_status status, ls_code code, const char *path, con
     ls_status_free(status);
 }
 
-static ls_status collect(void *context, int64_t number, const json_t *row)
-{
-    (void)number;
-    json_array_append(context, (json_t *)(size_t)row);
-    return LS_OK;
-}
-
 static json_t *all_rows(const char *path)
 {
     ls_results *results;
     json_t *rows = json_array();
     assert_ok(ls_results_open(path, false, &results));
-    assert_ok(ls_results_each(results, LS_ROWS_WHOLE, collect, rows));
+    assert_ok(ls_results_each(results, LS_ROWS_WHOLE, ls_results_collect, rows));
     ls_results_close(results);
     return rows;
 }

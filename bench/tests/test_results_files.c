@@ -113,7 +113,7 @@ static void bring_up_to_date(const char *name, const char *older)
     assert_memory_equal(before, after, size);
     results = open_results(path);
     append(results, "c");
-    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, collect, brief));
+    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, ls_results_collect, brief));
     assert_int_equal(json_array_size(brief), 3);
     for (size_t i = 0; i < 3; i++) {
         const json_t *one = json_array_get(brief, i);
@@ -126,7 +126,7 @@ static void bring_up_to_date(const char *name, const char *older)
     run_sql(path, "DELETE FROM rows WHERE id = 'b'"); /* by a person: lists do not show it */
     assert_ok(ls_results_open(path, false, &results));
     brief = json_array();
-    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, collect, brief));
+    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, ls_results_collect, brief));
     assert_int_equal(json_array_size(brief), 2);
     ls_results_close(results);
     json_decref(brief);

@@ -65,7 +65,6 @@ typedef struct fixture {
 /* Workers whose operations read the job in every step, and a server. */
 static int setup(void **state)
 {
-    static const ls_option_names any_names;
     static char words[][24] = {
         "run",        "--model=poly",          "--strategy=ps",  "--ranks=3",
         "--steps=50", "--ps-backup-workers=1", "--timeout=0.3s", "--results=none"};
@@ -75,7 +74,7 @@ static int setup(void **state)
     f->alone = ls_processes_alone();
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         arguments[i] = words[i];
-    must(ls_request_parse((int)(sizeof words / sizeof *words), arguments, &any_names, stderr,
+    must(ls_request_parse((int)(sizeof words / sizeof *words), arguments, NULL, stderr,
                           &f->request));
     f->request->processes = &f->alone;
     must(ls_workplace_open(f->request, &f->place));

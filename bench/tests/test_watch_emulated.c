@@ -7,7 +7,7 @@
  * build without CUDA.
  */
 #include "bench/train/interrupt.h"
-#include "bench/train/session_watch.h"
+#include "bench/train/session.h"
 #include "common/base/tests/must.h"
 #include "common/device/machine_private.h"
 

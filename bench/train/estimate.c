@@ -20,14 +20,7 @@ static const double core_flops = 2e10; /* a second, of a core, where nothing can
 static const double timed_ns = 1e8;    /* steps are trained for so long */
 static const double chunk_s = 0.05;    /* of steps that are put at once */
 static const double opening_s = 0.01;  /* of a session, where nothing is opened */
-enum {
-    FORWARDS = 3,
-    LOOKS = 5,
-    WARM_STEPS = 2,
-    PROFILED_MOST = 100,
-    PROFILE_ROUNDS = 15,
-    EXACT_BLOCKS = 10
-};
+enum { FORWARDS = 3, LOOKS = 5, WARM_STEPS = 2, EXACT_BLOCKS = 10 };
 
 static double seconds(uint64_t begin_ns)
 {
@@ -118,9 +111,9 @@ static bool is_judged(const ls_plan_of_case *plan)
  * costs. Of long steps, few. */
 static double beside(const ls_plan_of_case *plan, double step_s)
 {
-    const double most = plan->timed < PROFILED_MOST ? (double)plan->timed : PROFILED_MOST;
+    const double most = plan->timed < LS_PROFILED_MOST ? (double)plan->timed : LS_PROFILED_MOST;
     const double chunk = fmax(1, fmin(step_s > 0 ? chunk_s / step_s : most, most));
-    const double rounds = plan->job.microbatches > 0 ? PROFILE_ROUNDS : 1;
+    const double rounds = plan->job.microbatches > 0 ? LS_PROFILE_ROUNDS : 1;
     const double profiled = rounds * chunk < most ? rounds * chunk : most;
     return profiled + (plan->job.exact ? EXACT_BLOCKS * chunk : 0);
 }

@@ -4,7 +4,6 @@
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCKS = 5, MOST_STEPS = 40, WARM_STEPS = 3 }; /* of a block; before the first */
@@ -46,7 +45,6 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
     uint64_t count = trial->chunk < MOST_STEPS ? trial->chunk : MOST_STEPS;
     count = count < trial->session.job.records ? count : trial->session.job.records;
     fast.reduce = LS_REDUCE_FAST;
-    fast.micro_shards = -1;
     memset(fast.allreduce, 0, sizeof fast.allreduce);
     memcpy(fast.allreduce, "auto", sizeof "auto");
     bool stop = false;

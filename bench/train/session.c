@@ -3,7 +3,6 @@
 #include "bench/train/session.h"
 
 #include "bench/train/session_memory.h"
-#include "bench/train/session_watch.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/hooks.h"
@@ -198,9 +197,7 @@ ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan
 ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
                                   ls_session *out)
 {
-    const ls_case *c = plan->config;
-    return open_or_tell(place, plan, &(opening){.delay_ns = c->delay_rank < 0 ? 0 : c->delay_ns},
-                        out);
+    return open_or_tell(place, plan, &(opening){.delay_ns = plan->config->fault.delay_ns}, out);
 }
 
 ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
@@ -416,7 +413,27 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     return LS_OK;
 }
 
-uint64_t ls_session_samples(const ls_session *session, uint64_t steps)
+/* An operation's name is "<entry>.<kernel>"; several kernels of one entry are joined by '+'. */
+static void note_kernel(void *context, const ls_op *op)
 {
-    return ls_job_samples(&session->job, steps);
+    json_t *kernels = context;
+    char entry[64], joined[192];
+    const char *dot = strchr(op->name, '.'), *kernel = dot ? dot + 1 : op->name;
+    snprintf(entry, sizeof entry, "%.*s", dot ? (int)(dot - op->name) : 63, op->name);
+    const char *known = json_string_value(json_object_get(kernels, entry));
+    if (known && strstr(known, kernel))
+        return;
+    snprintf(joined, sizeof joined, "%s%s%s", known ? known : "", known ? "+" : "", kernel);
+    json_object_set_new(kernels, entry, json_string(joined));
+}
+
+json_t *ls_step_kernels(const ls_run *run)
+{
+    ls_run_info info;
+    json_t *kernels = json_object();
+    run->kind->describe(run, &info);
+    json_object_set_new(kernels, "table", json_string(info.kernels));
+    json_object_set_new(kernels, "library", json_string(info.kernel_library));
+    run->kind->each_op(run, note_kernel, kernels);
+    return kernels;
 }

@@ -5,6 +5,8 @@
 #include "bench/case/workplace.h"
 #include "bench/train/session_memory.h"
 
+#include <jansson.h>
+
 /** Opens the plan's devices and its strategy, and loads the initial values; all processes of the
  *  case together, which get the same: success, or the failure of the one that failed. */
 ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out);
@@ -74,8 +76,22 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);
 
-/** Samples that steps [0, steps) have taken, all together. */
-uint64_t ls_session_samples(const ls_session *session, uint64_t steps);
+/** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */
+json_t *ls_step_kernels(const ls_run *run);
+
+/* ---- Watched devices (session_watch.c; common/device/watch.h): --timeout where ranks are devices
+ * of one process, and of GPUs ------------------------------------------------------------------ */
+
+/** Watches the session's devices where they are such, or a GPU is among them; before its strategy
+ * is opened. */
+ls_status ls_session_watch(ls_session *session);
+
+/** Of a session that has lost a device, a line each on stderr: which hangs, and what the others
+ *  waited for. */
+void ls_session_autopsy(const ls_session *session);
+
+/** A rank's devices hang from here on (--inject hang); one device where the case has one rank. */
+ls_status ls_session_hang(const ls_session *session, int rank);
 
 /** Whether the loss of `step` is not finite; then `reason` says so. */
 bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);

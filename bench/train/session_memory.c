@@ -40,46 +40,22 @@ ls_need ls_need_copy(const ls_need *need)
     return copy;
 }
 
-/* Every rank's devices, `most` of each, of which counts[r] are there, one after the other. */
-static void take_over(ls_need *need, ls_need_device *all, const uint64_t *counts, int ranks,
-                      uint64_t most)
-{
-    size_t count = 0;
-    for (int r = 0; r < ranks; r++)
-        for (uint64_t i = 0; i < counts[r]; i++)
-            all[count++] = all[(uint64_t)r * most + i];
-    free(need->devices);
-    need->devices = all;
-    need->count = count;
-}
-
 ls_status ls_need_join(ls_comm *comm, ls_need *need)
 {
     if (!comm)
         return LS_OK;
-    const size_t ranks = (size_t)comm->size;
-    uint64_t mine = need->count, most = 0;
-    uint64_t *counts = calloc(ranks, sizeof *counts);
-    ls_status status = counts ? LS_OK : ls_fail_memory("ranks", ranks * sizeof *counts);
-    status = ls_comm_bring(comm, status, &mine, sizeof mine, counts);
-    for (size_t r = 0; r < ranks && !status; r++)
-        most = counts[r] > most ? counts[r] : most;
-    ls_need_device *padded = calloc(most + 1, sizeof *padded);
-    ls_need_device *all = calloc(ranks * most + 1, sizeof *all);
-    if (!status) {
-        if (padded && need->count)
-            memcpy(padded, need->devices, need->count * sizeof *padded);
-        if (!padded || !all)
-            status = ls_fail_memory("ranks", ranks * most * sizeof *all);
-        status = ls_comm_bring(comm, status, padded, most * sizeof *padded, all);
+    const size_t all = (size_t)comm->size * need->count;
+    ls_need_device *devices = calloc(all + 1, sizeof *devices);
+    ls_status status = need->devices && devices ? LS_OK : ls_fail_memory("ranks", all);
+    status = ls_comm_bring(comm, status, need->devices, need->count * sizeof *devices, devices);
+    if (status) {
+        free(devices);
+        return status;
     }
-    if (status)
-        free(all);
-    else
-        take_over(need, all, counts, comm->size, most);
-    free(padded);
-    free(counts);
-    return status;
+    free(need->devices);
+    need->devices = devices;
+    need->count = all;
+    return LS_OK;
 }
 
 void ls_need_free(ls_need *need)

@@ -27,7 +27,8 @@ void ls_need_of(const ls_session *session, ls_need *out);
 ls_need ls_need_copy(const ls_need *need);
 void ls_need_free(ls_need *need);
 
-/** All ranks' devices, in their order. By all processes of the case; `comm` may be NULL. */
+/** All ranks' devices, as many of each, in their order. By all processes of the case; `comm` may be
+ * NULL. */
 ls_status ls_need_join(ls_comm *comm, ls_need *need);
 
 /** Bytes by all uses. */

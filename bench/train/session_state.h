@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of a session; what is done with it: session.h, session_watch.h. */
+/* The state of a session; what is done with it: session.h. */
 #pragma once
 
 #include "bench/case/case_plan.h"
@@ -15,7 +15,7 @@ typedef struct ls_session {
     ls_device **devices; /**< [device_count] */
     size_t device_count;
     ls_network *network; /**< between the devices; NULL: no links */
-    ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.h) */
+    ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.c) */
     ls_run *run;
     uint64_t step;                 /**< steps done */
     uint64_t put_first, put_count; /**< steps of the latest ls_session_steps */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Watched sessions; see session_watch.h. The lines are those of processes (mpi_autopsy.c), with
+/* Watched sessions; see session.h. The lines are those of processes (mpi_autopsy.c), with
  * devices in the place of hosts. */
-#include "bench/train/session_watch.h"
+#include "bench/train/session.h"
 
 #include "impl/delay.h"
 

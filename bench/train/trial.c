@@ -3,7 +3,7 @@
 #include "bench/train/trial.h"
 
 #include "bench/train/interrupt.h"
-#include "bench/train/session_watch.h"
+#include "bench/train/session.h"
 #include "bench/train/world.h"
 
 #include "common/base/clock.h"
@@ -177,7 +177,7 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
         chunk = chunk < until ? chunk : until;
     }
     const ls_fault *fault = &trial->plan->config->fault;
-    if (fault->kind && (uint64_t)fault->step > trial->session.step) {
+    if (ls_fault_strikes(fault) && (uint64_t)fault->step > trial->session.step) {
         uint64_t until = (uint64_t)fault->step - trial->session.step;
         chunk = chunk < until ? chunk : until;
     }
@@ -253,8 +253,8 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
 static void show_progress(ls_trial *trial)
 {
     const ls_plan_of_case *plan = trial->plan;
-    uint64_t samples = ls_session_samples(&trial->session, trial->session.step) -
-                       ls_session_samples(&trial->session, (uint64_t)plan->warmup);
+    uint64_t samples = ls_job_samples(&trial->session.job, trial->session.step) -
+                       ls_job_samples(&trial->session.job, (uint64_t)plan->warmup);
     double rate = trial->timed_ms > 0 ? (double)samples / trial->timed_ms * 1e3 : NAN;
     const uint64_t step = trial->session.step, warmup = (uint64_t)plan->warmup;
     const double share = step <= warmup ? (double)step / (double)warmup
@@ -266,11 +266,11 @@ static void show_progress(ls_trial *trial)
 static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->plan->config->fault;
-    const bool mine = trial->processes->size == 1 || fault->rank == trial->processes->rank;
-    if (!fault->kind || !mine || (uint64_t)fault->step != trial->session.step)
+    const bool mine = trial->processes->size == 1 || fault->place == trial->processes->rank;
+    if (!ls_fault_strikes(fault) || !mine || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->plan))
-        return ls_session_hang(&trial->session, fault->rank);
+        return ls_session_hang(&trial->session, fault->place);
     ls_fault_strike(fault->kind);
     return LS_OK;
 }

@@ -113,6 +113,9 @@ ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double 
 /** Accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);
 
+/** Steps that are profiled at most; of a pipeline, in so many rounds. */
+enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
+
 /** Of ls_trial_finish (trial_profile.c): some more full steps, for what the step's time goes to. */
 ls_status ls_trial_profile(ls_trial *trial);
 

@@ -25,8 +25,8 @@ static ls_status leave_out(ls_trial *trial, uint64_t first_step)
     memmove(times, times + out, (count - out) * sizeof *times);
     trial->samples -= out;
     trial->discarded += out;
-    trial->discarded_samples += ls_session_samples(&trial->session, first_step + out) -
-                                ls_session_samples(&trial->session, first_step);
+    trial->discarded_samples += ls_job_samples(&trial->session.job, first_step + out) -
+                                ls_job_samples(&trial->session.job, first_step);
     return LS_OK;
 }
 

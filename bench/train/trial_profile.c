@@ -13,8 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PROFILED = 100, ROUNDS = 15 }; /* steps at most; of a pipeline, in so many rounds */
-
 /* A device's: as its queues have it, and what they waited for told apart. */
 typedef struct device_time {
     ls_time_profile times, parts;
@@ -23,14 +21,14 @@ typedef struct device_time {
 /* The rounds of a trial. */
 typedef struct profile {
     ls_trial *trial;
-    size_t here, devices;    /* of this process, of all */
-    uint64_t steps;          /* of all rounds */
-    device_time *all;        /* [devices] of the latest round */
-    device_time *mine;       /* [here] */
-    ls_time_profile *times;  /* [devices] of the latest round */
-    ls_time_profile *sums;   /* [devices] parts of all rounds */
-    double measured[ROUNDS]; /* idle shares of a pipeline */
-    double formula[ROUNDS];
+    size_t here, devices;               /* of this process, of all */
+    uint64_t steps;                     /* of all rounds */
+    device_time *all;                   /* [devices] of the latest round */
+    device_time *mine;                  /* [here] */
+    ls_time_profile *times;             /* [devices] of the latest round */
+    ls_time_profile *sums;              /* [devices] parts of all rounds */
+    double measured[LS_PROFILE_ROUNDS]; /* idle shares of a pipeline */
+    double formula[LS_PROFILE_ROUNDS];
 } profile;
 
 /* Some steps; what their time went to. */
@@ -137,8 +135,9 @@ ls_status ls_trial_profile(ls_trial *trial)
     const ls_session *session = &trial->session;
     const ls_comm *comm = session->job.comm;
     const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
-    const uint64_t all = trial->timed_done < PROFILED ? trial->timed_done : PROFILED;
-    const uint64_t most = is_pipeline(trial) ? ROUNDS : 1;
+    const uint64_t all =
+        trial->timed_done < LS_PROFILED_MOST ? trial->timed_done : LS_PROFILED_MOST;
+    const uint64_t most = is_pipeline(trial) ? LS_PROFILE_ROUNDS : 1;
     const uint64_t rounds = all < most ? all : most, each = all / rounds;
     device_time *memory = calloc(devices + here, sizeof *memory);
     ls_time_profile *sums = calloc(2 * devices, sizeof *sums);

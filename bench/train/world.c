@@ -173,3 +173,21 @@ ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char
     free(bytes);
     return status;
 }
+
+ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out)
+{
+    const size_t ranks = comm ? (size_t)comm->size : 1;
+    char **texts = calloc(ranks, sizeof *texts);
+    char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
+    ls_status status = texts && text ? LS_OK : ls_fail_memory("ranks", ranks * sizeof *texts);
+    *out = json_array();
+    status = ls_world_gather(comm, status, text, texts);
+    for (size_t r = 0; texts && r < ranks; r++) {
+        if (!status && texts[r] && json_array_append_new(*out, json_loads(texts[r], 0, NULL)))
+            status = ls_fail_memory("ranks", strlen(texts[r]));
+        free(texts[r]);
+    }
+    free(texts);
+    free(text);
+    return status;
+}

@@ -7,6 +7,7 @@
 
 #include "common/comm/processes.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,3 +28,7 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 /** Texts of all ranks, for rank 0 to use: texts[r] is owned by the caller; the others get none.
  *  `ready`, taken over, is whether this rank has its text: where one has not, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
+
+/** The same of values: a new array of all ranks', on rank 0; an empty one on others. `mine` NULL:
+ *  this rank has none, so all fail. */
+ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out);

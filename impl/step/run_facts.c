@@ -319,8 +319,8 @@ static ls_status keep_received(const ls_served *served, ls_served_server *server
 {
     const ls_comm *end = served->ends[served->layout.workers + server->shard.server].comm;
     ls_received *before = &server->received, all = *before;
-    if (!carried->gives && end->backend->received) {
-        const ls_received now = end->backend->received(end);
+    if (!carried->gives && !ls_comm_is_joint(end)) {
+        const ls_received now = ls_comm_received(end);
         all.bytes += now.bytes;
         all.copied += now.copied;
     }

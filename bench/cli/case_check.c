@@ -1,58 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Registries: the core's tables as sections of `lockstep list` and as checks of options. */
+/* Whether a case's strategy can run it, by what is known before anything is opened; see cases.h. */
 #include "bench/case/case_facts.h"
-#include "bench/case/sync_bn.h"
-#include "bench/case/workplace.h"
-#include "bench/cli/list.h"
-#include "bench/cli/option_values.h"
-#include "bench/cli/options.h"
-
+#include "bench/case/case_plan.h"
+#include "bench/cli/cases.h"
 #include "common/base/numbers.h"
-#include "common/comm/comm.h"
-#include "common/data/data.h"
-#include "common/kernel/kernel.h"
-#include "common/nn/layer.h"
 #include "common/nn/model.h"
-#include "common/nn/optimizer.h"
 #include "common/nn/places.h"
 #include "impl/strategies.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-static const ls_list_section sections[] = {
-    {"strategies", &ls_strategies},
-    {"models", &ls_model_kinds},
-    {"layers", &ls_layers},
-    {"data", &ls_data_sources},
-    {"allreduce", &ls_allreduces},
-    {"optimizers", &ls_optimizer_rules},
-    {"communicators", &ls_comm_backends},
-    {"kernels", &ls_kernel_tables},
-};
-enum { STRATEGIES, MODELS, LAYERS, DATA, ALLREDUCE, OPTIMIZERS };
-
-const ls_list_section *ls_list_sections(size_t *count)
-{
-    *count = sizeof sections / sizeof *sections;
-    return sections;
-}
-
-/* ---- Checks of option values ---------------------------------------------------------------- */
-
-static ls_status check_model(const char *text)
-{
-    ls_model *model;
-    LS_TRY(ls_model_open(text, &model));
-    ls_model_close(model);
-    return LS_OK;
-}
-
-static ls_status check_optimizer(const char *text)
-{
-    ls_optimizer optimizer;
-    return ls_optimizer_parse(text, &optimizer);
-}
 
 /* Devices in the text of --devices: a number, or names joined by '+'. */
 static size_t count_devices(const char *text)
@@ -101,7 +57,7 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
     return ls_strategy_divides(strategy) ? check_division(&job, model, devices / replicas) : LS_OK;
 }
 
-static ls_status check_case(const ls_case *one, const ls_request *request)
+ls_status ls_case_check(const ls_case *one, const ls_request *request)
 {
     ls_model *model;
     LS_TRY(ls_model_open(one->model, &model));
@@ -109,30 +65,4 @@ static ls_status check_case(const ls_case *one, const ls_request *request)
     ls_status status = check_model_case(one, model, hosts);
     ls_model_close(model);
     return status;
-}
-
-static ls_status count_here(const ls_request *request, size_t *count)
-{
-    const ls_machine_options options = ls_request_machine(request);
-    ls_machine *machine;
-    LS_TRY(ls_machine_open(&options, &machine));
-    const int gpus = ls_machine_count(machine, LS_DEVICE_GPU);
-    *count = (size_t)(gpus ? gpus : ls_machine_count(machine, LS_DEVICE_CPU));
-    ls_machine_close(machine);
-    return LS_OK;
-}
-
-static const ls_option_names names = {
-    .models = {&sections[MODELS], check_model},
-    .data = {&sections[DATA], NULL},
-    .strategies = {&sections[STRATEGIES], NULL},
-    .optimizers = {&sections[OPTIMIZERS], check_optimizer},
-    .allreduces = {&sections[ALLREDUCE], NULL},
-    .check_case = check_case,
-    .count_devices = count_here,
-};
-
-const ls_option_names *ls_option_names_registered(void)
-{
-    return &names;
 }

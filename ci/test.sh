@@ -20,15 +20,21 @@ if command -v ccache >/dev/null; then # two of the builds have the same kernels 
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=yes
 fi
-for preset in release clang asan tsan hooks; do
+options=(-DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON -DCMAKE_CUDA_ARCHITECTURES=80)
+presets=(release clang asan tsan hooks)
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+for preset in "${presets[@]}"; do # all at once: configuring one keeps one core busy
+  cmake --preset "$preset" "${options[@]}" "${launcher[@]}" >"$logs/$preset" 2>&1 || touch "$logs/$preset.failed" &
+done
+wait
+echo "configured: $SECONDS s"
+for preset in "${presets[@]}"; do
   started=$SECONDS
-  log=$(mktemp)
-  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON -DCMAKE_CUDA_ARCHITECTURES=80 "${launcher[@]}" &&
-    cmake --build --preset "$preset"; } >"$log" 2>&1; then
-    tail -n 60 "$log" >&2
+  if [ -e "$logs/$preset.failed" ] || ! cmake --build --preset "$preset" >>"$logs/$preset" 2>&1; then
+    tail -n 60 "$logs/$preset" >&2
     exit 1
   fi
-  rm -f "$log"
   echo "built: $preset, $((SECONDS - started)) s"
 done
 ctest --test-dir build -j$((3 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"

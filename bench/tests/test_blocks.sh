@@ -60,7 +60,7 @@ fi
 same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly --steps 50
 
 # Blocks are added until the interval is narrow, 20 at least, or the time is over, which is said.
-lockstep_run 4 --model poly --steps 40 --until-precision 50% --max-time 100s
+lockstep_run 4 --model mlp --data synthetic:500 --steps 40 --until-precision 50% --max-time 100s
 rows "blocks are added" 'r["time"]["blocks"] >= 20 and r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) > 40
     and len(r["train"]["losses"]) > 40 and "imprecise" not in r["result"].get("warnings", [])'
 lockstep_run 2 --model poly --steps 8000 --until-precision 0.01% --max-time 1ms --strategy single,mirrored --devices 1

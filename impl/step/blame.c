@@ -87,7 +87,7 @@ void ls_tracing_blame(ls_tracing *w)
 ls_status ls_lanes_blame(ls_stepped *run)
 {
     ls_trace trace;
-    ls_status status = ls_stepped_trace(&run->shared.base, &trace);
+    ls_status status = ls_stepped_trace(&run->shared.base, false, &trace);
     for (int l = 0; l < run->lane_count; l++)
         run->lanes[l].blamed = run->lanes[l].times;
     for (size_t i = 0; i < trace.part_count && !status; i++) {

@@ -151,30 +151,53 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
     return member->replica && member->replica->device == device;
 }
 
-/* But for servers': how busy these are, their report says. */
-static ls_time_profile add_times(const ls_run *run, size_t index, bool blamed)
+/* But of servers: how busy these are, their report says. */
+static bool trains_on(const ls_run *run, int member, size_t index)
 {
     const ls_stepped *me = stepped(run);
-    const int members = me->served ? me->shared.count : me->shared.total;
-    ls_time_profile sum = {0};
-    for (int m = 0; m < members; m++) {
-        if (!is_on(run, &me->shared.members[m], index))
-            continue;
-        const ls_time_profile *one = blamed ? &me->lanes[m].blamed : &me->lanes[m].times;
-        for (int use = 0; use < LS_TIME_USES; use++)
-            sum.ns[use] += one->ns[use];
-    }
-    return sum;
+    return member < (me->served ? me->shared.count : me->shared.total) &&
+           is_on(run, &me->shared.members[member], index);
+}
+
+static void add_times(const ls_time_profile *more, ls_time_profile *sum)
+{
+    for (int use = 0; use < LS_TIME_USES; use++)
+        sum->ns[use] += more->ns[use];
 }
 
 ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
 {
-    return add_times(run, index, false);
+    ls_time_profile sum = {0};
+    for (int m = 0; m < stepped(run)->shared.total; m++)
+        if (trains_on(run, m, index))
+            add_times(&stepped(run)->lanes[m].times, &sum);
+    return sum;
 }
 
-ls_time_profile ls_stepped_parts(const ls_run *run, size_t index)
+/* What a lane noted, and that it was idle from `mark_ns` to its first operation (before, it is
+ * not asked for), and waited from its last one to `end_ns`. */
+static ls_time_profile between(const ls_lane *lane, uint64_t mark_ns, uint64_t end_ns)
 {
-    return add_times(run, index, true);
+    ls_time_profile parts = lane->blamed;
+    const ls_time_log *log = &lane->log;
+    if (!log->count || log->lost)
+        return parts;
+    const uint64_t first_ns = log->items[0].begin_ns, last_ns = log->items[log->count - 1].end_ns;
+    const uint64_t idle_ns = parts.ns[LS_TIME_IDLE] + first_ns;
+    parts.ns[LS_TIME_IDLE] = idle_ns > mark_ns ? idle_ns - mark_ns : 0;
+    parts.ns[LS_TIME_WAIT] += end_ns > last_ns ? end_ns - last_ns : 0;
+    return parts;
+}
+
+ls_time_profile ls_stepped_parts(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns)
+{
+    ls_time_profile sum = {0};
+    for (int m = 0; m < stepped(run)->shared.total; m++) {
+        const ls_time_profile its = between(&stepped(run)->lanes[m], mark_ns, end_ns);
+        if (trains_on(run, m, index))
+            add_times(&its, &sum);
+    }
+    return sum;
 }
 
 /* ---- Memory and traffic ---------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ typedef struct ls_op_node {
 typedef struct ls_tracing {
     const ls_stepped *run;
     ls_trace *out;
+    bool named; /**< slices get names and layers */
     ls_status status;
     ls_given_list *given; /**< [lanes] */
     int64_t *last;        /**< of each task of each step that was put its last slice; -1: none */
@@ -60,7 +61,9 @@ int ls_tracing_channel(const ls_stepped *run, const ls_comm *end);
 /** blame.c: parts of the waits for other lanes. */
 void ls_tracing_blame(ls_tracing *w);
 
-/** Makes room for what the lanes do in so many steps, or (0) gives it back. */
+/** Makes room for what the lanes do in so many steps. */
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps);
+/** What is put now: a trace finds its tasks by it. */
+void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times);
 /** ls_lane.blamed of the steps that were profiled. */
 ls_status ls_lanes_blame(ls_stepped *run);

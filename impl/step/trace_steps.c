@@ -10,15 +10,6 @@
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-enum { KINDS = 4 }; /* before, full, a period's last, after */
-
-static const ls_step *step_of(const ls_stepped *run, int kind)
-{
-    const ls_step *const steps[KINDS] = {&run->before, &run->step[LS_FULL],
-                                         &run->step[LS_FULL + LS_LAST], &run->after};
-    return steps[kind];
-}
-
 static void give(ls_tracing *w, const ls_given *one)
 {
     ls_given_list *list = &w->given[one->task->lane];
@@ -59,9 +50,8 @@ static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, in
         give(w, &one);
 }
 
-static void give_step(ls_tracing *w, int kind, int32_t number)
+static void give_step(ls_tracing *w, const ls_step *s, int32_t number)
 {
-    const ls_step *s = step_of(w->run, kind);
     for (size_t t = 0; t < s->task_count; t++)
         give_task(w, s, t, w->tasks, number);
     for (size_t t = 0; t < s->task_count; t++) {
@@ -74,15 +64,14 @@ static void give_step(ls_tracing *w, int kind, int32_t number)
 static void list_steps(ls_tracing *w)
 {
     const ls_stepped *run = w->run;
-    const uint64_t period = (uint64_t)run->shared.base.job->period;
+    int32_t number = 0;
     for (int l = 0; l < run->lane_count; l++)
         w->given[l] = (ls_given_list){.ended = -1, .verb = "a queue"};
-    give_step(w, 0, -1);
-    for (uint64_t i = 0; i < run->profiled; i++) {
-        const bool last = period && (run->profiled_from + i) % period == period - 1;
-        give_step(w, last ? 2 : 1, (int32_t)i);
-    }
-    give_step(w, 3, -1);
+    for (size_t p = 0; p < run->put_count; p++)
+        for (uint64_t i = 0; i < run->puts[p].times; i++) {
+            const ls_step *s = run->puts[p].step;
+            give_step(w, s, s == &run->before || s == &run->after ? -1 : number++);
+        }
     w->last = malloc((w->tasks + 1) * sizeof *w->last);
     if (!w->last)
         w->status = ls_fail_memory("trace", w->tasks * sizeof *w->last);
@@ -251,39 +240,70 @@ void ls_tracing_close(ls_tracing *w)
 
 /* ---- Logs ------------------------------------------------------------------------------------ */
 
-/* What a lane does in a step: the most of its kinds; a communicator may put more than was said. */
+/* What a lane does in a step; a communicator may put more than was said. */
+static size_t count_in(const ls_step *s, int lane)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < s->task_count; t++)
+        if (s->tasks[t].lane == lane)
+            count += s->tasks[t].begins + s->tasks[t].wait_count + s->tasks[t].op_count + 1 +
+                     (s->tasks[t].call >= 0 ? 64 : 0);
+    return count;
+}
+
+/* The most of the kinds of steps; with what is put around steps that are put together. */
 static size_t count_stretches(const ls_stepped *run, int lane)
 {
     size_t most = 0;
-    for (int k = 0; k < KINDS; k++) {
-        const ls_step *s = step_of(run, k);
-        size_t count = 0;
-        for (size_t t = 0; t < s->task_count; t++)
-            if (s->tasks[t].lane == lane)
-                count += s->tasks[t].begins + s->tasks[t].wait_count + s->tasks[t].op_count + 1 +
-                         (s->tasks[t].call >= 0 ? 64 : 0);
+    for (int k = 0; k < LS_KINDS; k++) {
+        const size_t count = count_in(&run->step[k], lane);
         most = count > most ? count : most;
     }
-    return most;
+    return most + count_in(&run->before, lane) + count_in(&run->after, lane);
+}
+
+/* One that has enough is used again. */
+static ls_status open_log(ls_time_log *log, size_t known)
+{
+    const size_t peers = 2 * known + 1024, capacity = known + peers;
+    if (capacity > log->capacity) {
+        free(log->items);
+        *log = (ls_time_log){.items = malloc(capacity * sizeof *log->items)};
+        if (!log->items)
+            return ls_fail_memory("profile", capacity * sizeof *log->items);
+        memset(log->items, 0, capacity * sizeof *log->items); /* its pages are there */
+        log->capacity = capacity;
+    }
+    log->count = log->lost = 0;
+    log->peers = peers;
+    return LS_OK;
+}
+
+/* Each time that steps are put these are one at least, and something may be put around them. */
+static ls_status open_puts(ls_stepped *run, uint64_t steps)
+{
+    const size_t room = 3 * steps;
+    run->put_count = 0;
+    if (room <= run->put_room)
+        return LS_OK;
+    free(run->puts);
+    run->puts = malloc(room * sizeof *run->puts);
+    run->put_room = run->puts ? room : 0;
+    return run->puts ? LS_OK : ls_fail_memory("profile", room * sizeof *run->puts);
+}
+
+void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times)
+{
+    if (run->profiled && step->task_count && run->put_count < run->put_room)
+        run->puts[run->put_count++] = (ls_step_put_times){step, times};
 }
 
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps)
 {
     for (int l = 0; l < run->lane_count; l++) {
-        ls_time_log *log = &run->lanes[l].log;
-        free(log->items);
-        *log = (ls_time_log){0};
-        const size_t each = count_stretches(run, l), known = (steps + 2) * each;
-        if (!steps || !each)
-            continue;
-        log->peers = 2 * known + 1024;
-        log->capacity = known + log->peers;
-        log->items = malloc(log->capacity * sizeof *log->items);
-        if (!log->items)
-            return ls_fail_memory("profile", log->capacity * sizeof *log->items);
-        memset(log->items, 0, log->capacity * sizeof *log->items); /* its pages are there */
+        const size_t each = count_stretches(run, l);
+        if (steps && each)
+            LS_TRY(open_log(&run->lanes[l].log, (steps + 1) * each));
     }
-    run->profiled = steps;
-    run->profiled_from = run->at;
-    return LS_OK;
+    return open_puts(run, steps);
 }

@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an operation, with the waits beside it: three readings at most, 30 ns each (results/README.md).
- */
-static const double noted_ns = 60, most_cost = 0.005; /* of the step */
+/* Of an operation, with the waits beside it: some readings of 30 ns (results/README.md). */
+static const double noted_ns = 50, most_cost = 0.01; /* of the step */
 
 static void count_op(void *context, const ls_op *op)
 {

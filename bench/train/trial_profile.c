@@ -144,9 +144,9 @@ static ls_status profile_rounds(ls_trial *trial, uint64_t rounds, uint64_t steps
     const ls_comm *comm = session->job.comm;
     const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
     ls_time_profile *times = calloc(devices + here, sizeof *times);
-    ls_status status = ls_world_agree(
-        session->job.comm,
-        times ? LS_OK : ls_fail_memory("profile", (devices + here) * sizeof *times));
+    ls_status status =
+        ls_world_agree(session->job.comm,
+                       times ? LS_OK : ls_fail_memory("profile", (devices + here) * sizeof *times));
     profile p = {
         .trial = trial, .here = here, .devices = devices, .times = times, .mine = times + devices};
     if (!status)

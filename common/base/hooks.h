@@ -19,6 +19,8 @@
 
 #include "common/base/status.h"
 
+#include <stdint.h>
+
 /** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a
  * step's are edits of it, by a table in impl/tests/step_edits.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \

@@ -174,8 +174,37 @@ ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
     return sum;
 }
 
-/* What a lane noted, and that it was idle from `mark_ns` to its first operation (before, it is
- * not asked for), and waited from its last one to `end_ns`. */
+static uint64_t take(uint64_t *ns, uint64_t most)
+{
+    const uint64_t taken = most < *ns ? most : *ns;
+    *ns -= taken;
+    return taken;
+}
+
+/* Takes away what the lane did from then until then; what it waited for peers is in `parts` as
+ * such. */
+static void leave_out(const ls_time_log *log, uint64_t from_ns, uint64_t to_ns,
+                      ls_time_profile *parts)
+{
+    uint64_t idle_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+    for (size_t i = 0; i < log->count && idle_ns; i++) {
+        const ls_stretch *s = &log->items[i];
+        const uint64_t begin_ns = s->begin_ns > from_ns ? s->begin_ns : from_ns;
+        const uint64_t end_ns = s->end_ns < to_ns ? s->end_ns : to_ns;
+        const ls_time_use use = s->kind == LS_STRETCH_COPY ? LS_TIME_COPY
+                                : s->kind == LS_STRETCH_OP ? s->op->use
+                                                           : LS_TIME_WAIT;
+        if (s->kind == LS_STRETCH_PEER || end_ns <= begin_ns)
+            continue;
+        const uint64_t ns = end_ns - begin_ns;
+        idle_ns -= ns;
+        take(&parts->ns[LS_TIME_WAIT], ns - take(&parts->ns[use], ns));
+    }
+    take(&parts->ns[LS_TIME_IDLE], idle_ns);
+}
+
+/* What a lane noted from `mark_ns` to `end_ns`; that it was idle from then to its first operation;
+ * and that it waited from its last one until then. */
 static ls_time_profile between(const ls_lane *lane, uint64_t mark_ns, uint64_t end_ns)
 {
     ls_time_profile parts = lane->blamed;
@@ -183,8 +212,9 @@ static ls_time_profile between(const ls_lane *lane, uint64_t mark_ns, uint64_t e
     if (!log->count || log->lost)
         return parts;
     const uint64_t first_ns = log->items[0].begin_ns, last_ns = log->items[log->count - 1].end_ns;
-    const uint64_t idle_ns = parts.ns[LS_TIME_IDLE] + first_ns;
-    parts.ns[LS_TIME_IDLE] = idle_ns > mark_ns ? idle_ns - mark_ns : 0;
+    leave_out(log, first_ns, mark_ns < last_ns ? mark_ns : last_ns, &parts);
+    leave_out(log, end_ns > first_ns ? end_ns : first_ns, last_ns, &parts);
+    parts.ns[LS_TIME_IDLE] += first_ns > mark_ns ? first_ns - mark_ns : 0;
     parts.ns[LS_TIME_WAIT] += end_ns > last_ns ? end_ns - last_ns : 0;
     return parts;
 }

@@ -134,14 +134,14 @@ struct ls_stepped {
     ls_divided places;
     ls_served *served; /**< NULL: members have variables of their own */
     ls_step step[LS_KINDS];
-    uint64_t at;            /**< number of the step that is put next */
-    uint64_t put[LS_KINDS]; /**< steps so far */
-    uint64_t profiled;      /**< steps that the lanes' logs have room for; 0: none are kept */
+    uint64_t at;             /**< number of the step that is put next */
+    uint64_t put[LS_KINDS];  /**< steps so far */
+    uint64_t profiled;       /**< steps that the lanes' logs have room for; 0: none are kept */
     ls_step_put_times *puts; /**< [put_count] what was put meanwhile, in order */
     size_t put_count, put_room;
-    ls_traffic counted;     /**< by ends of communicators of the runs that this one goes on from */
-    ls_step before, after;  /**< what is put once before, or after, steps that are put together */
-    ls_lane *lanes;         /**< [lane_count] the members' first, in order */
+    ls_traffic counted;    /**< by ends of communicators of the runs that this one goes on from */
+    ls_step before, after; /**< what is put once before, or after, steps that are put together */
+    ls_lane *lanes;        /**< [lane_count] the members' first, in order */
     int lane_count;
     int *component; /**< [lane_count]; -1: it has no tasks */
     int *place;     /**< [lane_count] of a lane among those of its component */

@@ -35,7 +35,7 @@ static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t e
         last->end_ns = end;
         return;
     }
-    out->parts = ls_step_grow(&w->status, out->parts, out->part_count, sizeof *out->parts);
+    out->parts = ls_tracing_grow(w, out->parts, out->part_count, sizeof *out->parts);
     if (w->status)
         return;
     out->parts[out->part_count++] =

@@ -215,7 +215,8 @@ static ls_time_profile between(const ls_lane *lane, uint64_t mark_ns, uint64_t e
     leave_out(log, first_ns, mark_ns < last_ns ? mark_ns : last_ns, &parts);
     leave_out(log, end_ns > first_ns ? end_ns : first_ns, last_ns, &parts);
     parts.ns[LS_TIME_IDLE] += first_ns > mark_ns ? first_ns - mark_ns : 0;
-    parts.ns[LS_TIME_WAIT] += end_ns > last_ns ? end_ns - last_ns : 0;
+    const uint64_t since_ns = last_ns > mark_ns ? last_ns : mark_ns;
+    parts.ns[LS_TIME_WAIT] += end_ns > since_ns ? end_ns - since_ns : 0;
     return parts;
 }
 

@@ -49,7 +49,7 @@ static void emit(lane_walk *l, ls_trace_slice *slice)
     ls_trace *out = w->out;
     slice->lane = l->lane;
     slice->step = l->now ? l->now->number : -1;
-    out->slices = ls_step_grow(&w->status, out->slices, out->slice_count, sizeof *out->slices);
+    out->slices = ls_tracing_grow(w, out->slices, out->slice_count, sizeof *out->slices);
     if (w->status)
         return;
     if (l->now && slice->kind != LS_STRETCH_EVENT)
@@ -74,8 +74,7 @@ static void emit_event(lane_walk *l, const ls_stretch *s, const ls_given *found)
 static void add_message(ls_tracing *w, const ls_trace_message *message)
 {
     ls_trace *out = w->out;
-    out->messages =
-        ls_step_grow(&w->status, out->messages, out->message_count, sizeof *out->messages);
+    out->messages = ls_tracing_grow(w, out->messages, out->message_count, sizeof *out->messages);
     if (!w->status)
         out->messages[out->message_count++] = *message;
 }

@@ -46,6 +46,10 @@ typedef struct ls_tracing {
     int64_t runs;
 } ls_tracing;
 
+/** Room for one more of so many items. No small pieces of the heap come and go: what a leak took
+ *  would be given back before it is counted. */
+void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
+
 /** Finds what was put; the trace's lanes get their names. Failures are w->status. */
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);

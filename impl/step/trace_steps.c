@@ -8,12 +8,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Room ------------------------------------------------------------------------------------ */
+
+enum { LEAST = 64, LEAST_BYTES = 2048 };
+
+/* All zero. */
+static void *take_room(ls_tracing *w, size_t count, size_t size)
+{
+    const size_t bytes = count * size < LEAST_BYTES ? LEAST_BYTES : count * size;
+    void *room = w->status ? NULL : calloc(1, bytes);
+    if (!room && !w->status)
+        w->status = ls_fail_memory("trace", bytes);
+    return room;
+}
+
+/* Full at powers of two, and at first when it is empty. */
+void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size)
+{
+    const bool full = !count || (count >= LEAST && !(count & (count - 1)));
+    const size_t bytes = (count ? 2 * count : LEAST) * size;
+    void *grown = full && !w->status ? realloc(items, bytes) : items;
+    if (!grown && !w->status)
+        w->status = ls_fail_memory("trace", bytes);
+    return grown ? grown : items;
+}
+
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
 static void give(ls_tracing *w, const ls_given *one)
 {
     ls_given_list *list = &w->given[one->task->lane];
-    list->items = ls_step_grow(&w->status, list->items, list->count, sizeof *list->items);
+    list->items = ls_tracing_grow(w, list->items, list->count, sizeof *list->items);
     if (!w->status)
         list->items[list->count++] = *one;
 }
@@ -72,9 +97,7 @@ static void list_steps(ls_tracing *w)
             const ls_step *s = run->puts[p].step;
             give_step(w, s, s == &run->before || s == &run->after ? -1 : number++);
         }
-    w->last = malloc((w->tasks + 1) * sizeof *w->last);
-    if (!w->last)
-        w->status = ls_fail_memory("trace", w->tasks * sizeof *w->last);
+    w->last = take_room(w, w->tasks, sizeof *w->last);
     for (size_t i = 0; i < w->tasks && w->last; i++)
         w->last[i] = -1;
 }
@@ -97,7 +120,7 @@ static void note_nodes(ls_tracing *w, int m)
         const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
         for (int l = 0; l < LS_NET_LISTS && pass; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
-                w->nodes = ls_step_grow(&w->status, w->nodes, w->node_count, sizeof *w->nodes);
+                w->nodes = ls_tracing_grow(w, w->nodes, w->node_count, sizeof *w->nodes);
                 if (w->status)
                     return;
                 w->nodes[w->node_count++] =
@@ -210,13 +233,11 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
 void ls_tracing_open(ls_tracing *w)
 {
     const size_t lanes = (size_t)w->run->lane_count;
-    w->begin = calloc(lanes + 1, sizeof *w->begin);
-    w->given = calloc(lanes + 1, sizeof *w->given);
-    w->out->lanes = calloc(lanes + 1, sizeof *w->out->lanes);
-    if (!w->begin || !w->given || !w->out->lanes) {
-        w->status = ls_fail_memory("trace", lanes * sizeof *w->out->lanes);
+    w->begin = take_room(w, lanes + 1, sizeof *w->begin);
+    w->given = take_room(w, lanes, sizeof *w->given);
+    w->out->lanes = take_room(w, lanes, sizeof *w->out->lanes);
+    if (w->status)
         return;
-    }
     w->out->lane_count = lanes;
     for (int l = 0; l < w->run->lane_count; l++)
         name_lane(w->run, l, &w->out->lanes[l]);

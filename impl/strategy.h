@@ -86,9 +86,9 @@ struct ls_run_kind {
      * 0 where nothing on it trains, as on a server's. */
     ls_time_profile (*times)(const ls_run *run, size_t index);
     /** The same, but the time that it waited for other queues is that of what these did: they
-     *  communicated, they copied, or it was waiting (impl/step/blame.c). From `mark_ns` to `end_ns`,
-     *  when by the records the steps began and had ended: before, it had nothing to do; what is
-     *  behind its last operation is waiting. */
+     *  communicated, they copied, or it was waiting (impl/step/blame.c). From `mark_ns` to
+     * `end_ns`, when by the records the steps began and had ended: before, it had nothing to do;
+     * what is behind its last operation is waiting. */
     ls_time_profile (*parts)(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);

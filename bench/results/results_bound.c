@@ -79,7 +79,7 @@ static double by_link(const ls_seen *s)
  * other rules. */
 static double by_rank(const ls_seen *s)
 {
-    if (s->replicas < 2 || s->bubble > 0 || s->nobody_waits)
+    if (s->replicas < 2 || s->bubble > 0)
         return 0;
     const double more = s->wait - s->least_wait;
     return s->held ? fmin(more, s->wait - waited_for_holder(s, s->copy + s->optimizer)) : more;
@@ -176,12 +176,7 @@ static double by_batch(const ls_seen *s)
 static double by_wait(const ls_seen *s)
 {
     const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;
-    return s->bubble > 0 || s->nobody_waits ? 0 : s->wait - known - by_rank(s);
-}
-
-static double by_delay(const ls_seen *s)
-{
-    return s->nobody_waits ? s->wait : 0;
+    return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
 }
 
 static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
@@ -241,8 +236,6 @@ static const rule causes[] = {
      "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
      "ms in the mean{planted}",
      "--strategy ps --ps-backup-workers 1: nobody waits for the slowest", 0},
-    {"a delay", by_delay, "a device sleeps, and no other waits for it{planted}",
-     "--strategy mirrored: devices meet in each step, and its wait shows which one is slow", 0},
     {"memory bandwidth", by_bandwidth,
      "a step goes over {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s at "
      "least) for {#samples} samples; products reach {%time.mfu} of the roof",

@@ -42,7 +42,6 @@ static void look_at_devices(ls_seen *s)
     put(s, "rank", json_number_value(json_object_get(slowest, "rank")));
     const char *device = json_string_value(json_object_get(slowest, "device"));
     put_text(s, "device", device ? device : "");
-    s->nobody_waits = count > 0 && all < 0.01 * s->wait;
     put(s, "least_wait", s->least_wait);
     put(s, "others_wait", (all - s->least_wait) / fmax(count - 1, 1));
 }

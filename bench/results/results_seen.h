@@ -20,7 +20,6 @@ typedef struct ls_seen {
     double exact_cost;          /* exact mode over fast mode; 0: it is not exact */
     double state;      /* bytes of parameters, gradients, optimizer of the fullest device */
     double least_wait; /* of the device that waits least; of the waterfall's where not known */
-    bool nobody_waits; /* for another: what is waited is a delay that was asked for */
     bool crowded, linked;
     bool held, divided; /* one device has the variables; a model's parts lie apart */
     bool apart;         /* of those that are held: backward runs there, too */

@@ -45,7 +45,6 @@ large="--model mlp:784-4096-10"
         --strategy ps --ranks 3 --inject delay=1:60ms
     cause "a slow rank" "rank 1 \(cpu:1\) waits .*--inject delay=1:60ms" "--strategy ps --ps-backup-workers 1" "" \
         --strategy independent --devices 2 --inject delay=1:60ms
-    cause "a delay" "no other waits.*--inject delay=0:60ms" "--strategy mirrored" "" --strategy single --inject delay=0:60ms
     cause "one server" "while 2 workers wait" "--ps-servers 2" "" $large --strategy ps --ranks 3 --ps-servers 1 --batch 4
     cause "a slow rank" "rank 2 \(cpu:2\) waits" "--strategy ps --ps-backup-workers 1" "" \
         --strategy mirrored --cpu-devices 4 --devices 4 --inject delay=2:60ms

@@ -12,6 +12,7 @@
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out)
         const uint64_t *ns = a->parts[i * trial->session.device_count].ns;
         double share = out < steps ? 1 : 0;
         for (uint64_t s = 0; s < out && out < steps; s++)
-            share -= step_ms[s] / a->puts[i].ms;
+            share = fmax(share - step_ms[s] / a->puts[i].ms, 0);
         left_out -= out;
         step_ms += step_ms ? out : 0;
         for (size_t k = 0; k < numbers; k++)

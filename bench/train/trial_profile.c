@@ -52,7 +52,7 @@ static void measure_parts(ls_trial *trial, const double *all, size_t devices)
         training += sum_of(all + d * LS_TIME_USES) > 0;
     }
     trial->profiled_ms = sum * 1e-6 / fmax((double)training, 1) / (double)a->steps;
-    trial->residual = trial->profiled_ms * (double)a->steps / a->ms - 1;
+    trial->residual = a->ms > 0 ? trial->profiled_ms * (double)a->steps / a->ms - 1 : 0;
     for (size_t i = 0; i < devices * LS_TIME_USES && sum > 0; i++)
         trial->part_ms[i % LS_TIME_USES] += all[i] / sum * mean_ms;
     for (size_t d = 0; d < trial->session.device_count; d++) {

@@ -63,7 +63,7 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
     if (!status)
         status = make_room(out, timed + 1, request->log.level >= LS_LOG_VERBOSE);
     if (!status)
-        status = ls_account_open(&out->accounts, plan->device_count);
+        status = ls_account_open(&out->accounts, out->session.device_count);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->loads = calloc(plan->device_count + 1, sizeof *out->loads);

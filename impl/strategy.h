@@ -79,14 +79,17 @@ struct ls_run_kind {
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
-    /** Begins to note what the time of each device's queues goes to in the full steps put next, at
-     *  most so many; 0 ends it. After sync. LS_CODE_MISSING where a device cannot. */
+    /** Begins to note what the time of each device's queues goes to in the steps put next, at most
+     *  so many; 0 ends it. After sync. LS_CODE_MISSING where a device cannot. */
     ls_status (*profile)(ls_run *run, uint64_t steps);
     /** What the time of device `index` went to meanwhile, from its first operation to its last; all
-     *  0 where nothing on it trains, as on a server's. `blamed`: the time that it waited for other
-     *  queues is that of what these did: they communicated, they copied, or it was waiting
-     *  (impl/step/blame.c). */
-    ls_time_profile (*times)(const ls_run *run, size_t index, bool blamed);
+     * 0 where nothing on it trains, as on a server's. */
+    ls_time_profile (*times)(const ls_run *run, size_t index);
+    /** The same, but the time that it waited for other queues is that of what these did: they
+     *  communicated, they copied, or it was waiting (impl/step/blame.c). From `mark_ns` to
+     * `end_ns`, when by the records the steps began and had ended: before, it had nothing to do;
+     * what is behind its last operation is waiting. */
+    ls_time_profile (*parts)(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns);
     /** Formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must by formula, over all devices of all

@@ -71,6 +71,7 @@ typedef struct ls_request {
     int cores_per_device;
     int logical_gpus;
     bool baseline;
+    bool waterfall;  /**< what the steps' time goes to is found out */
     bool trace;      /**< `trace`: some steps go to a file, in place of measuring */
     int trace_steps; /**< how many */
     char *out;       /**< that file; NULL: not given */

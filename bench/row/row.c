@@ -147,8 +147,12 @@ static json_t *time_group(const ls_row_facts *f)
     ls_put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)
         ls_put_real(group, "harness_us", f->harness_ns * 1e-3);
-    if (trial->profiled_ms > 0)
+    if (trial->profiled_ms > 0) {
+        if (trial->accounted)
+            ls_put_integer(group, "accounted", trial->accounted);
         ls_put_real(group, "profiled_ms", trial->profiled_ms);
+        ls_put_real(group, "residual", trial->residual);
+    }
     return group;
 }
 

@@ -81,7 +81,7 @@ static ls_flow flow_of_copy(const ls_trace *t, const ls_trace_message *m)
 {
     const int lane = t->slices[m->slice].lane;
     return (ls_flow){.from_slice = m->slice,
-                     .to_slice = m->slice,
+                     .to_slice = last_of(t, m->slice),
                      .from_lane = m->sends ? lane : m->from,
                      .to_lane = m->sends ? m->to : lane,
                      .bytes = m->bytes};

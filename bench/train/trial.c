@@ -62,6 +62,8 @@ ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, 
         out->planned = timed * LS_STATISTICS_BLOCKS / (uint64_t)request->blocks;
     if (!status)
         status = make_room(out, timed + 1, request->log.level >= LS_LOG_VERBOSE);
+    if (!status)
+        status = ls_account_open(&out->accounts, out->session.device_count);
     out->parameters = calloc(elements + 1, sizeof *out->parameters);
     out->ledgers = calloc(plan->device_count + 1, sizeof *out->ledgers);
     out->loads = calloc(plan->device_count + 1, sizeof *out->loads);
@@ -89,6 +91,7 @@ void ls_trial_close(ls_trial *trial)
     free(trial->servers);
     free(trial->loads);
     free(trial->parameters);
+    ls_account_close(&trial->accounts);
     *trial = (ls_trial){0};
 }
 
@@ -219,7 +222,7 @@ static void take_samples(ls_trial *trial, uint64_t count, double ms)
 }
 
 /* Takes over the records of the last `count` steps. */
-static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
+static ls_status take_records(ls_trial *trial, uint64_t count, bool timed, bool accounted)
 {
     const ls_step_record *records = trial->records;
     uint64_t mark_ns;
@@ -244,10 +247,11 @@ static ls_status take_records(ls_trial *trial, uint64_t count, bool timed)
         if (!trial->failed && ls_loss_diverged(loss, first + i, trial->reason))
             stop(trial);
     }
+    trial->latest_ms = all_ms / (double)count;
     if (timed)
-        take_samples(trial, count, all_ms / (double)count);
-    adapt_chunk(trial, count, all_ms / (double)count);
-    return LS_OK;
+        take_samples(trial, count, trial->latest_ms);
+    adapt_chunk(trial, count, trial->latest_ms);
+    return accounted ? ls_account_add(trial, count, mark_ns, records[count - 1].end_ns) : LS_OK;
 }
 
 static void show_progress(ls_trial *trial)
@@ -279,21 +283,27 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
 {
     while (steps && !trial->stopped) {
         bool interrupted = ls_interrupted();
-        uint64_t count = next_chunk(trial, steps);
-        LS_TRY(ls_world_turn(trial->session.job.comm, LS_OK, &count, &interrupted));
+        uint64_t answer = 2 * next_chunk(trial, steps) + (timed && ls_account_wanted(trial));
+        LS_TRY(ls_world_turn(trial->session.job.comm, LS_OK, &answer, &interrupted));
+        const uint64_t count = answer / 2;
+        const bool accounted = answer % 2;
         if (interrupted) {
             trial->stopped = trial->interrupted = true;
             break;
         }
         LS_TRY(strike(trial));
+        if (accounted)
+            LS_TRY(ls_account_begin(trial, count));
         const ls_held held = ls_held_by(&trial->session);
         LS_TRY(ls_session_steps(&trial->session, count));
         if (timed && !trial->fresh)
             ls_growth_add(&trial->growth, held, ls_held_by(&trial->session), count);
+        if (accounted)
+            LS_TRY(ls_account_end(trial));
         if (timed)
             trial->put_ns[trial->puts++] = trial->session.put_ns;
         trial->fresh = false;
-        LS_TRY(take_records(trial, count, timed));
+        LS_TRY(take_records(trial, count, timed, accounted));
         LS_TRY(look_at_accuracy(trial));
         show_progress(trial);
         steps -= count;

@@ -25,6 +25,23 @@ typedef struct ls_device_load {
     double gather_ms;        /**< of busy_ms: of a batch's samples */
 } ls_device_load;
 
+/** Steps that were put together, and accounted. */
+typedef struct ls_account {
+    uint64_t steps;
+    double ms; /**< by their records */
+} ls_account;
+
+/** What the time of this process's devices went to in the timed steps (account.c). */
+typedef struct ls_accounts {
+    enum { LS_ACCOUNTS_UNKNOWN, LS_ACCOUNTS_ALL, LS_ACCOUNTS_NONE } which; /**< of them */
+    ls_account *puts;       /**< [count] of this block */
+    ls_time_profile *parts; /**< [count, devices] */
+    size_t count;
+    double *ns; /**< [devices, LS_TIME_USES] of the steps that count */
+    double ms;  /**< of these, by their records */
+    uint64_t steps;
+} ls_accounts;
+
 /** What the trial found out; filled by ls_trial_block and ls_trial_finish. */
 typedef struct ls_trial {
     ls_session session;
@@ -43,6 +60,7 @@ typedef struct ls_trial {
     uint64_t reopened, reopen_ns; /**< how often the devices were, and what all that took */
     ls_step_record *records;      /**< [job.records] */
     double *chunk_ms;             /**< [job.records] of the steps put last */
+    double latest_ms;             /**< the mean of these; 0: there are none */
     double trained_ms;            /**< all steps so far, with the warm-up's */
     double *losses;               /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
@@ -68,7 +86,10 @@ typedef struct ls_trial {
     ls_memory_ledger *ledgers;     /**< [devices] when the last step was done */
     size_t rss_peak;               /**< bytes, when the last step was done */
     double part_ms[LS_TIME_USES];  /**< of the mean step: what its time goes to; all 0: not known */
-    double profiled_ms;            /**< the mean step while these were taken */
+    ls_accounts accounts;          /**< what they are made of */
+    uint64_t accounted;            /**< timed steps that they were taken in; 0: in others, behind */
+    double profiled_ms;            /**< the mean of these steps, by the devices' own readings */
+    double residual;               /**< that over their mean by the records, less 1 */
     ls_device_load *loads;         /**< [devices] of this process, where part_ms is known */
     double bubble, bubble_formula; /**< of a pipeline: medians of rounds (bubble.h); else NaN */
     bool counted;                  /**< full steps crossed borders: sent and formula are known */
@@ -113,10 +134,22 @@ ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double 
 /** Accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);
 
+/** Whether the timed steps that are put next are accounted: rank 0's answer is all ranks'. */
+bool ls_account_wanted(ls_trial *trial);
+/** Around ls_session_steps. All processes together. */
+ls_status ls_account_begin(ls_trial *trial, uint64_t steps);
+ls_status ls_account_end(ls_trial *trial);
+/** Then, of their records: when they began, and had ended everywhere. All processes together. */
+ls_status ls_account_add(ls_trial *trial, uint64_t steps, uint64_t mark_ns, uint64_t end_ns);
+/** At a block's end: so many first steps of it, with these times, are left out of what counts. */
+void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out);
+ls_status ls_account_open(ls_accounts *accounts, size_t devices);
+void ls_account_close(ls_accounts *accounts);
+
 /** Steps that are profiled at most; of a pipeline, in so many rounds. */
 enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
 
-/** Of ls_trial_finish (trial_profile.c): some more full steps, for what the step's time goes to. */
+/** Of ls_trial_finish (trial_profile.c): what the step's time goes to; some more full steps. */
 ls_status ls_trial_profile(ls_trial *trial);
 
 /** Of an exact case: its median step over that of the same case in fast mode, five blocks each in

@@ -17,9 +17,9 @@ static ls_status leave_out(ls_trial *trial, uint64_t first_step)
     double *times = trial->step_ms + begin;
     const uint64_t steps = trial->session.step - first_step;
     size_t out = 0;
-    if (count != steps || ls_ps_by_arrival(&trial->session.job.ps))
-        return LS_OK;
-    LS_TRY(ls_steady_from(times, count, &out));
+    if (count == steps && !ls_ps_by_arrival(&trial->session.job.ps))
+        LS_TRY(ls_steady_from(times, count, &out));
+    ls_account_take(trial, times, out);
     for (size_t i = 0; i < out; i++)
         trial->discarded_ms += times[i];
     memmove(times, times + out, (count - out) * sizeof *times);

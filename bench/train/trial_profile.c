@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a step's time goes to: some more full steps with a reading of the clock after each
- * operation, when all that the row and the user keep has been taken. Where the devices' time goes,
- * of parameter servers the workers'; what a device waits for another queue is the time of what that
- * did (impl/step/blame.c). Of a pipeline several rounds, for medians of its idle share (bubble.h).
+ * What a step's time goes to, when all that the row and the user keep has been taken: from what
+ * was accounted in the timed steps (account.c), or, where that would have cost too much, in some
+ * more full steps. Where the devices' time goes, of parameter servers the workers'. Of a pipeline
+ * also several rounds of steps, for medians of its idle share (bubble.h); of servers one, for how
+ * busy they are.
  */
 #include "bench/train/bubble.h"
 #include "bench/statistics/statistics.h"
@@ -13,51 +14,91 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A device's: as its queues have it, and what they waited for told apart. */
-typedef struct device_time {
-    ls_time_profile times, parts;
-} device_time;
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static double sum_of(const double *ns)
+{
+    double all = 0;
+    for (int use = 0; use < LS_TIME_USES; use++)
+        all += ns[use];
+    return all;
+}
+
+/* So many steps more, accounted. */
+static ls_status account_more(ls_trial *trial, uint64_t steps)
+{
+    uint64_t mark_ns;
+    LS_TRY(ls_account_begin(trial, steps));
+    LS_TRY(ls_session_steps(&trial->session, steps));
+    LS_TRY(ls_account_end(trial));
+    LS_TRY(ls_session_records(&trial->session, steps, trial->records, &mark_ns));
+    LS_TRY(ls_account_add(trial, steps, mark_ns, trial->records[steps - 1].end_ns));
+    ls_account_take(trial, NULL, 0);
+    return LS_OK;
+}
+
+/* The mean over all devices' times, as shares of the mean timed step; and each one's here. `all`:
+ * [devices, uses] of all processes. */
+static void measure_parts(ls_trial *trial, const double *all, size_t devices)
+{
+    const ls_accounts *a = &trial->accounts;
+    const double mean_ms = ls_trial_mean_ms(trial);
+    double sum = 0;
+    size_t training = 0;
+    for (size_t d = 0; d < devices; d++) {
+        sum += sum_of(all + d * LS_TIME_USES);
+        training += sum_of(all + d * LS_TIME_USES) > 0;
+    }
+    trial->profiled_ms = sum * 1e-6 / fmax((double)training, 1) / (double)a->steps;
+    trial->residual = a->ms > 0 ? trial->profiled_ms * (double)a->steps / a->ms - 1 : 0;
+    for (size_t i = 0; i < devices * LS_TIME_USES && sum > 0; i++)
+        trial->part_ms[i % LS_TIME_USES] += all[i] / sum * mean_ms;
+    for (size_t d = 0; d < trial->session.device_count; d++) {
+        const double *mine = a->ns + d * LS_TIME_USES, its = sum_of(mine);
+        const double ms = its > 0 ? mean_ms / its : 0, wait_ms = mine[LS_TIME_WAIT] * ms;
+        trial->loads[d] = (ls_device_load){.busy_ms = its * ms - wait_ms,
+                                           .wait_ms = wait_ms,
+                                           .gather_ms = mine[LS_TIME_GATHER] * ms};
+    }
+}
+
+static ls_status bring_parts(ls_trial *trial)
+{
+    const ls_comm *comm = trial->session.job.comm;
+    const size_t numbers = trial->session.device_count * LS_TIME_USES;
+    const size_t processes = comm ? (size_t)comm->size : 1;
+    double *all = calloc(processes * numbers + 1, sizeof *all);
+    ls_status status = all ? LS_OK : ls_fail_memory("profile", processes * numbers * sizeof *all);
+    status = ls_comm_bring(trial->session.job.comm, status, trial->accounts.ns,
+                           numbers * sizeof *all, all);
+    if (!status)
+        measure_parts(trial, all, processes * trial->session.device_count);
+    free(all);
+    return status;
+}
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
 
 /* The rounds of a trial. */
 typedef struct profile {
     ls_trial *trial;
     size_t here, devices;               /* of this process, of all */
-    uint64_t steps;                     /* of all rounds */
-    device_time *all;                   /* [devices] of the latest round */
-    device_time *mine;                  /* [here] */
     ls_time_profile *times;             /* [devices] of the latest round */
-    ls_time_profile *sums;              /* [devices] parts of all rounds */
-    double measured[LS_PROFILE_ROUNDS]; /* idle shares of a pipeline */
+    ls_time_profile *mine;              /* [here] */
+    double measured[LS_PROFILE_ROUNDS]; /* idle shares */
     double formula[LS_PROFILE_ROUNDS];
 } profile;
 
-/* Some steps; what their time went to. */
-static ls_status profile_here(profile *p, uint64_t steps)
-{
-    ls_session *session = &p->trial->session;
-    LS_TRY(session->run->kind->step(session->run, false, steps));
-    LS_TRY(session->run->kind->sync(session->run));
-    LS_TRY(session->run->kind->profile(session->run, 0));
-    for (size_t d = 0; d < p->here; d++)
-        p->mine[d] = (device_time){session->run->kind->times(session->run, d, false),
-                                   session->run->kind->times(session->run, d, true)};
-    return LS_OK;
-}
-
-/* The same, on the devices of all processes; none begins where one cannot. */
+/* Some steps, on the devices of all processes; none begins where one cannot. */
 static ls_status take_round(profile *p, uint64_t steps)
 {
-    const ls_session *session = &p->trial->session;
-    ls_comm *comm = session->job.comm;
-    bool stop = false;
-    LS_TRY(ls_world_turn(comm, session->run->kind->profile(session->run, steps), &steps, &stop));
-    LS_TRY(ls_comm_bring(comm, profile_here(p, steps), p->mine, p->here * sizeof *p->mine, p->all));
-    for (size_t d = 0; d < p->devices; d++) {
-        p->times[d] = p->all[d].times;
-        for (int use = 0; use < LS_TIME_USES; use++)
-            p->sums[d].ns[use] += p->all[d].parts.ns[use];
-    }
-    return LS_OK;
+    ls_session *session = &p->trial->session;
+    LS_TRY(ls_account_begin(p->trial, steps));
+    LS_TRY(ls_session_steps(session, steps));
+    LS_TRY(ls_account_end(p->trial));
+    for (size_t d = 0; d < p->here; d++)
+        p->mine[d] = session->run->kind->times(session->run, d);
+    return ls_comm_bring(session->job.comm, LS_OK, p->mine, p->here * sizeof *p->mine, p->times);
 }
 
 static double median(double *values, uint64_t count)
@@ -95,76 +136,46 @@ static ls_status take_rounds(profile *p, uint64_t rounds, uint64_t steps)
     return LS_OK;
 }
 
-static double sum_of(const ls_time_profile *times)
+static ls_status profile_rounds(ls_trial *trial, uint64_t rounds, uint64_t steps)
 {
-    double all = 0;
-    for (int use = 0; use < LS_TIME_USES; use++)
-        all += (double)times->ns[use];
-    return all;
+    const ls_session *session = &trial->session;
+    const ls_comm *comm = session->job.comm;
+    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
+    ls_time_profile *times = calloc(devices + here, sizeof *times);
+    ls_ps_server server;
+    ls_status status =
+        ls_world_agree(session->job.comm,
+                       times ? LS_OK : ls_fail_memory("profile", (devices + here) * sizeof *times));
+    profile p = {
+        .trial = trial, .here = here, .devices = devices, .times = times, .mine = times + devices};
+    if (!status)
+        status = take_rounds(&p, rounds, steps);
+    for (size_t s = 0; s < trial->server_count && !status; s++)
+        if (ls_ps_report_server(session->run, s, &server))
+            trial->servers[s].busy = server.busy;
+    free(times);
+    return status;
 }
 
-/* The mean over all devices' times, as shares of the mean timed step; and each one's here. */
-static void measure_parts(const profile *p)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    ls_trial *trial = p->trial;
-    const ls_comm *comm = trial->session.job.comm;
-    const ls_time_profile *mine = p->sums + (comm ? (size_t)comm->rank * p->here : 0);
-    const double mean_ms = ls_trial_mean_ms(trial);
-    double all = 0;
-    size_t training = 0;
-    for (size_t d = 0; d < p->devices; d++) {
-        all += sum_of(&p->sums[d]);
-        training += sum_of(&p->sums[d]) > 0;
-    }
-    trial->profiled_ms = all * 1e-6 / fmax((double)training, 1) / (double)p->steps;
-    for (size_t d = 0; d < p->devices && all > 0; d++)
-        for (int use = 0; use < LS_TIME_USES; use++)
-            trial->part_ms[use] += (double)p->sums[d].ns[use] / all * mean_ms;
-    for (size_t d = 0; d < p->here; d++) {
-        const double its = sum_of(&mine[d]), ms = its > 0 ? mean_ms / its : 0;
-        const double wait_ms = (double)mine[d].ns[LS_TIME_WAIT] * ms;
-        trial->loads[d] = (ls_device_load){.busy_ms = its * ms - wait_ms,
-                                           .wait_ms = wait_ms,
-                                           .gather_ms = (double)mine[d].ns[LS_TIME_GATHER] * ms};
-    }
+    return a < b ? a : b;
 }
 
 /* Of long steps, few. */
 ls_status ls_trial_profile(ls_trial *trial)
 {
-    const ls_session *session = &trial->session;
-    const ls_comm *comm = session->job.comm;
-    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
-    const uint64_t all =
-        trial->timed_done < LS_PROFILED_MOST ? trial->timed_done : LS_PROFILED_MOST;
-    const uint64_t most = is_pipeline(trial) ? LS_PROFILE_ROUNDS : 1;
-    const uint64_t rounds = all < most ? all : most, each = all / rounds;
-    device_time *memory = calloc(devices + here, sizeof *memory);
-    ls_time_profile *sums = calloc(2 * devices, sizeof *sums);
-    ls_status status =
-        memory && sums ? LS_OK : ls_fail_memory("profile", (2 * devices + here) * sizeof *memory);
-    status = ls_world_agree(session->job.comm, status);
-    if (status) {
-        free(memory);
-        free(sums);
-        return status;
-    }
-    profile p = {.trial = trial,
-                 .here = here,
-                 .devices = devices,
-                 .steps = rounds * (trial->chunk < each ? trial->chunk : each),
-                 .all = memory,
-                 .mine = memory + devices,
-                 .times = sums + devices,
-                 .sums = sums};
-    status = take_rounds(&p, rounds, p.steps / rounds);
-    if (!status)
-        measure_parts(&p);
-    ls_ps_server server;
-    for (size_t s = 0; s < trial->server_count && !status; s++)
-        if (ls_ps_report_server(session->run, s, &server))
-            trial->servers[s].busy = server.busy;
-    free(memory);
-    free(sums);
-    return status;
+    const uint64_t all = least(trial->timed_done, LS_PROFILED_MOST);
+    const uint64_t rounds = is_pipeline(trial) ? least(all, LS_PROFILE_ROUNDS) : 1;
+    const uint64_t chunk = least(trial->chunk, trial->session.job.records);
+    if (!trial->place->request->waterfall)
+        return LS_OK;
+    if (!trial->accounts.steps)
+        LS_TRY(account_more(trial, least(all, chunk)));
+    else
+        trial->accounted = trial->accounts.steps;
+    LS_TRY(bring_parts(trial));
+    if (is_pipeline(trial) || ls_strategy_serves(trial->plan->strategy))
+        return profile_rounds(trial, rounds, least(all / rounds, chunk));
+    return LS_OK;
 }

@@ -19,6 +19,8 @@
 
 #include "common/base/status.h"
 
+#include <stdint.h>
+
 /** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a
  * step's are edits of it, by a table in impl/tests/step_edits.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \
@@ -96,8 +98,8 @@ typedef struct ls_hooks_place {
     long long step, operation;
 } ls_hooks_place;
 
-/** Sleeps where an operation of this name is to be slow. */
-void ls_hooks_slow(const char *operation);
+/** Until when an operation of this name that begins now is to sleep; 0: it is not to be slow. */
+uint64_t ls_hooks_slow(const char *operation);
 
 /** The failure that is wanted of this operation, or LS_OK. `last`: it is the last of its step. */
 ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);

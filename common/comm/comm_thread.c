@@ -121,10 +121,11 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
         ready_ns = in->ready_ns;
     uint64_t arrival_ns = ls_device_transfer(comm->group->devices[in->from], comm->base.device,
                                              count * sizeof(float), ready_ns);
+    in->arrival_ns = arrival_ns;
     if (!x->what.add)
         memcpy(x->what.receive, in->data, count * sizeof(float));
     if (arrival_ns)
-        ls_clock_sleep_until(arrival_ns);
+        ls_queue_sleep_until(queue, arrival_ns);
     if (x->what.add)
         ls_loop_add(x->what.receive, in->data, count);
     ls_comm_has(&comm->base, &x->what, count);
@@ -154,6 +155,8 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     if (!ls_comm_thread_await(x->comm, &out->taken, out->sent))
         return ls_comm_thread_abandoned(x->comm);
     ls_queue_waited(queue, begin_ns, out->came_ns); /* then it is taken, over a link for a while */
+    if (out->arrival_ns && begin_ns)
+        ls_queue_wait_end(queue, out->arrival_ns > begin_ns ? out->arrival_ns : begin_ns);
     return LS_OK;
 }
 

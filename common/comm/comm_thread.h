@@ -21,6 +21,7 @@ typedef struct thread_channel {
     uint64_t sent;
     _Alignas(64) uint64_t received; /* the receiver's */
     uint64_t came_ns;               /* when it came for the message taken last; 0: not profiled */
+    uint64_t arrival_ns;            /* over links: when that has arrived; else 0 */
 } thread_channel;
 
 /* What a rank shows the others in a direct all-reduce: its buffer, or the elements themselves. */

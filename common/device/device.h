@@ -298,6 +298,8 @@ uint64_t ls_queue_wait_begin(const ls_queue *queue);
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
 /** The same up to `end_ns`, which may lie before the beginning: nothing then. */
 void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns);
+/** Of an operation: sleeps until then. What it wakes up late by counts as waiting. */
+void ls_queue_sleep_until(ls_queue *queue, uint64_t ns);
 
 /* ---- Events ------------------------------------------------------------------------------- */
 

@@ -271,6 +271,14 @@ void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns)
         ls_time_log_add(queue->log, &(ls_stretch){begin_ns, end_ns, NULL, LS_STRETCH_PEER});
 }
 
+void ls_queue_sleep_until(ls_queue *queue, uint64_t ns)
+{
+    const uint64_t begin_ns = ls_queue_wait_begin(queue);
+    ls_clock_sleep_until(ns);
+    if (begin_ns)
+        ls_queue_wait_end(queue, ns > begin_ns ? ns : begin_ns);
+}
+
 ls_status ls_event_open(ls_device *device, ls_event **out)
 {
     return device->backend->event_open(device, out);

@@ -35,7 +35,7 @@ static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t e
         last->end_ns = end;
         return;
     }
-    out->parts = ls_step_grow(&w->status, out->parts, out->part_count, sizeof *out->parts);
+    out->parts = ls_tracing_grow(w, out->parts, out->part_count, sizeof *out->parts);
     if (w->status)
         return;
     out->parts[out->part_count++] =
@@ -87,7 +87,7 @@ void ls_tracing_blame(ls_tracing *w)
 ls_status ls_lanes_blame(ls_stepped *run)
 {
     ls_trace trace;
-    ls_status status = ls_stepped_trace(&run->base, &trace);
+    ls_status status = ls_stepped_trace(&run->base, false, &trace);
     for (int l = 0; l < run->lane_count; l++)
         run->lanes[l].blamed = run->lanes[l].times;
     for (size_t i = 0; i < trace.part_count && !status; i++) {

@@ -133,6 +133,7 @@ static void begin_turn(const ls_job *job)
 static ls_status put(ls_stepped *me, int kind, uint64_t times)
 {
     const bool turns = !me->step[LS_BEFORE].task_count && !me->step[LS_AFTER].task_count;
+    ls_lanes_note_put(me, &me->step[kind], times);
     me->put[kind] += times;
     me->at += times;
     for (int c = 0; c < me->component_count && me->base.job->capture; c++)
@@ -196,8 +197,10 @@ static ls_status put_all(ls_stepped *me, int which, uint64_t times)
 static ls_status put_steps(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
+    ls_lanes_note_put(me, &me->step[LS_BEFORE], 1);
     LS_TRY(ls_step_put_apart(&me->step[LS_BEFORE]));
     LS_TRY(put_all(me, tail ? LS_TAIL : LS_FULL, times));
+    ls_lanes_note_put(me, &me->step[LS_AFTER], 1);
     return ls_step_put_apart(&me->step[LS_AFTER]);
 }
 
@@ -238,6 +241,7 @@ static ls_status profile(ls_run *run, uint64_t steps)
             LS_TRY(ls_queue_profile(lane->queue, steps ? &lane->times : NULL,
                                     steps && lane->log.items ? &lane->log : NULL));
     }
+    me->profiled = steps;
     return steps ? LS_OK : ls_lanes_blame(me);
 }
 
@@ -260,6 +264,7 @@ static void close_run(ls_run *run)
             ls_queue_close(me->lanes[l].queue);
         free(me->lanes[l].log.items);
     }
+    free(me->puts);
     for (int g = 0; g < me->group_count; g++)
         ls_group_close(&me->groups[g]);
     free(me->groups);

@@ -150,18 +150,81 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
     return member->replica && member->replica->device == device;
 }
 
-/* But for servers': how busy these are, their report says. */
-ls_time_profile ls_stepped_times(const ls_run *run, size_t index, bool blamed)
+/* But of servers: how busy these are, their report says. */
+static bool trains_on(const ls_run *run, int member, size_t index)
 {
     const ls_stepped *me = stepped(run);
-    const int members = me->served ? me->count : me->total;
+    return member < (me->served ? me->count : me->total) && is_on(run, &me->members[member], index);
+}
+
+static void add_times(const ls_time_profile *more, ls_time_profile *sum)
+{
+    for (int use = 0; use < LS_TIME_USES; use++)
+        sum->ns[use] += more->ns[use];
+}
+
+ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+{
     ls_time_profile sum = {0};
-    for (int m = 0; m < members; m++) {
-        if (!is_on(run, &me->members[m], index))
+    for (int m = 0; m < stepped(run)->total; m++)
+        if (trains_on(run, m, index))
+            add_times(&stepped(run)->lanes[m].times, &sum);
+    return sum;
+}
+
+static uint64_t take(uint64_t *ns, uint64_t most)
+{
+    const uint64_t taken = most < *ns ? most : *ns;
+    *ns -= taken;
+    return taken;
+}
+
+/* Takes away what the lane did from then until then; what it waited for peers is in `parts` as
+ * such. */
+static void leave_out(const ls_time_log *log, uint64_t from_ns, uint64_t to_ns,
+                      ls_time_profile *parts)
+{
+    uint64_t idle_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+    for (size_t i = 0; i < log->count && idle_ns; i++) {
+        const ls_stretch *s = &log->items[i];
+        const uint64_t begin_ns = s->begin_ns > from_ns ? s->begin_ns : from_ns;
+        const uint64_t end_ns = s->end_ns < to_ns ? s->end_ns : to_ns;
+        const ls_time_use use = s->kind == LS_STRETCH_COPY ? LS_TIME_COPY
+                                : s->kind == LS_STRETCH_OP ? s->op->use
+                                                           : LS_TIME_WAIT;
+        if (s->kind == LS_STRETCH_PEER || end_ns <= begin_ns)
             continue;
-        const ls_time_profile *one = blamed ? &me->lanes[m].blamed : &me->lanes[m].times;
-        for (int use = 0; use < LS_TIME_USES; use++)
-            sum.ns[use] += one->ns[use];
+        const uint64_t ns = end_ns - begin_ns;
+        idle_ns -= ns;
+        take(&parts->ns[LS_TIME_WAIT], ns - take(&parts->ns[use], ns));
+    }
+    take(&parts->ns[LS_TIME_IDLE], idle_ns);
+}
+
+/* What a lane noted from `mark_ns` to `end_ns`; that it was idle from then to its first operation;
+ * and that it waited from its last one until then. */
+static ls_time_profile between(const ls_lane *lane, uint64_t mark_ns, uint64_t end_ns)
+{
+    ls_time_profile parts = lane->blamed;
+    const ls_time_log *log = &lane->log;
+    if (!log->count || log->lost)
+        return parts;
+    const uint64_t first_ns = log->items[0].begin_ns, last_ns = log->items[log->count - 1].end_ns;
+    leave_out(log, first_ns, mark_ns < last_ns ? mark_ns : last_ns, &parts);
+    leave_out(log, end_ns > first_ns ? end_ns : first_ns, last_ns, &parts);
+    parts.ns[LS_TIME_IDLE] += first_ns > mark_ns ? first_ns - mark_ns : 0;
+    const uint64_t since_ns = last_ns > mark_ns ? last_ns : mark_ns;
+    parts.ns[LS_TIME_WAIT] += end_ns > since_ns ? end_ns - since_ns : 0;
+    return parts;
+}
+
+ls_time_profile ls_stepped_parts(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns)
+{
+    ls_time_profile sum = {0};
+    for (int m = 0; m < stepped(run)->total; m++) {
+        const ls_time_profile its = between(&stepped(run)->lanes[m], mark_ns, end_ns);
+        if (trains_on(run, m, index))
+            add_times(&its, &sum);
     }
     return sum;
 }

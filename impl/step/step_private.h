@@ -131,6 +131,12 @@ typedef struct ls_divided {
     ls_step test;   /**< the forward pass of evaluation, made by the first one */
 } ls_divided;
 
+/** A step that was put so often. */
+typedef struct ls_step_put_times {
+    const ls_step *step;
+    uint64_t times;
+} ls_step_put_times;
+
 struct ls_stepped {
     ls_run base;
     ls_graph_parts parts; /**< of the model, over places; count 0: it is whole */
@@ -152,12 +158,13 @@ struct ls_stepped {
     ls_served *served; /**< NULL: members have variables of their own */
     ls_held held;
     ls_step step[LS_STEPS];
-    uint64_t at;            /**< number of the step that is put next */
-    uint64_t put[LS_KINDS]; /**< steps so far */
-    uint64_t profiled;      /**< steps that the lanes' logs have room for; 0: none are kept */
-    uint64_t profiled_from; /**< `at` when that began */
-    ls_traffic counted;     /**< by ends of communicators of the runs that this one goes on from */
-    ls_lane *lanes;         /**< [lane_count] the members' first, in order */
+    uint64_t at;             /**< number of the step that is put next */
+    uint64_t put[LS_KINDS];  /**< steps so far */
+    uint64_t profiled;       /**< steps that the lanes' logs have room for; 0: none are kept */
+    ls_step_put_times *puts; /**< [put_count] what was put meanwhile, in order */
+    size_t put_count, put_room;
+    ls_traffic counted; /**< by ends of communicators of the runs that this one goes on from */
+    ls_lane *lanes;     /**< [lane_count] the members' first, in order */
     int lane_count;
     int *component; /**< [lane_count]; -1: it has no tasks */
     int *place;     /**< [lane_count] of a lane among those of its component */

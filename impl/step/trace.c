@@ -20,6 +20,7 @@ typedef struct lane_walk {
     ls_tracing *w;
     int lane;
     size_t next;         /* of w->given[lane] */
+    size_t peers;        /* waits for peers that stand before what is looked at */
     const ls_given *now; /* what was found last */
 } lane_walk;
 
@@ -48,7 +49,7 @@ static void emit(lane_walk *l, ls_trace_slice *slice)
     ls_trace *out = w->out;
     slice->lane = l->lane;
     slice->step = l->now ? l->now->number : -1;
-    out->slices = ls_step_grow(&w->status, out->slices, out->slice_count, sizeof *out->slices);
+    out->slices = ls_tracing_grow(w, out->slices, out->slice_count, sizeof *out->slices);
     if (w->status)
         return;
     if (l->now && slice->kind != LS_STRETCH_EVENT)
@@ -65,15 +66,15 @@ static void emit_event(lane_walk *l, const ls_stretch *s, const ls_given *found)
                             .use = LS_TIME_IDLE,
                             .run = l->w->runs++,
                             .cause = found ? found->awaited : -1};
-    snprintf(slice.name, sizeof slice.name, "wait for %.30s", found ? found->verb : "a queue");
+    if (l->w->named)
+        snprintf(slice.name, sizeof slice.name, "wait for %.30s", found ? found->verb : "a queue");
     emit(l, &slice);
 }
 
 static void add_message(ls_tracing *w, const ls_trace_message *message)
 {
     ls_trace *out = w->out;
-    out->messages =
-        ls_step_grow(&w->status, out->messages, out->message_count, sizeof *out->messages);
+    out->messages = ls_tracing_grow(w, out->messages, out->message_count, sizeof *out->messages);
     if (!w->status)
         out->messages[out->message_count++] = *message;
 }
@@ -85,21 +86,46 @@ static bool crosses(const ls_step *s, const ls_task *task)
            ls_step_replica(s, task->from.member)->device;
 }
 
+/* A stretch of work, cut where it waited for peers. Returns its first slice. */
+static int64_t emit_work(lane_walk *l, const ls_stretch *s, ls_trace_slice *work, double bytes,
+                         double flops)
+{
+    const ls_stretch *peer = s - l->peers;
+    ls_trace_slice wait = {
+        .kind = LS_STRETCH_PEER, .use = LS_TIME_WAIT, .run = work->run, .cause = -1};
+    int64_t first = -1;
+    if (l->w->named)
+        snprintf(wait.name, sizeof wait.name, "wait in %.30s", work->name);
+    memcpy(wait.layer, work->layer, sizeof wait.layer);
+    for (work->begin_ns = s->begin_ns; peer <= s; peer++) {
+        const bool last = peer == s;
+        work->end_ns = last ? s->end_ns : peer->begin_ns;
+        work->bytes = last ? bytes : 0;
+        work->flops = last ? flops : 0;
+        if (last || work->end_ns > work->begin_ns) {
+            emit(l, work);
+            first = first < 0 ? (int64_t)l->w->out->slice_count - 1 : first;
+        }
+        if (last)
+            break;
+        wait.begin_ns = peer->begin_ns;
+        wait.end_ns = work->begin_ns = peer->end_ns;
+        emit(l, &wait);
+    }
+    return first;
+}
+
 static void emit_copy(lane_walk *l, const ls_stretch *s)
 {
     const ls_task *task = l->now && l->now->task->to.memory ? l->now->task : NULL;
-    ls_trace_slice slice = {.begin_ns = s->begin_ns,
-                            .end_ns = s->end_ns,
-                            .kind = LS_STRETCH_COPY,
-                            .use = LS_TIME_COPY,
-                            .run = l->w->runs++,
-                            .cause = -1,
-                            .bytes = task ? (double)task->to.bytes : 0};
-    snprintf(slice.name, sizeof slice.name, "copy.%.30s", task ? task->verb : "communicator");
-    emit(l, &slice);
+    ls_trace_slice work = {
+        .kind = LS_STRETCH_COPY, .use = LS_TIME_COPY, .run = l->w->runs++, .cause = -1};
+    if (l->w->named)
+        snprintf(work.name, sizeof work.name, "copy.%.30s", task ? task->verb : "communicator");
+    const int64_t first = emit_work(l, s, &work, task ? (double)task->to.bytes : 0, 0);
     if (!task || !crosses(l->now->step, task))
         return;
-    const ls_trace_message copy = {.slice = (int64_t)l->w->out->slice_count - 1,
+    const ls_trace_message copy = {.slice = first,
                                    .bytes = task->to.bytes,
                                    .channel = LS_TRACE_COPY,
                                    .from = task->from.member,
@@ -124,48 +150,26 @@ static void tell_messages(lane_walk *l, const ls_op *op, int64_t slice)
     }
 }
 
-/* An operation, cut where it waited for peers. */
-static void emit_op(lane_walk *l, const ls_stretch *s, const ls_stretch *peers, size_t count)
+static void emit_op(lane_walk *l, const ls_stretch *s)
 {
     ls_trace_slice work = {
         .kind = LS_STRETCH_OP, .use = (int32_t)s->op->use, .run = l->w->runs++, .cause = -1};
-    ls_trace_slice wait = {
-        .kind = LS_STRETCH_PEER, .use = LS_TIME_WAIT, .run = work.run, .cause = -1};
-    int64_t first = -1;
-    snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
-    snprintf(wait.name, sizeof wait.name, "wait in %.30s", s->op->name);
-    ls_tracing_layer(l->w, l->now, s->op, work.layer);
-    memcpy(wait.layer, work.layer, sizeof wait.layer);
-    work.begin_ns = s->begin_ns;
-    for (size_t p = 0; p <= count; p++) {
-        work.end_ns = p < count ? peers[p].begin_ns : s->end_ns;
-        if (p == count) {
-            work.bytes = s->op->bytes;
-            work.flops = s->op->flops;
-        }
-        if (p == count || work.end_ns > work.begin_ns) {
-            emit(l, &work);
-            first = first < 0 ? (int64_t)l->w->out->slice_count - 1 : first;
-        }
-        if (p == count)
-            break;
-        wait.begin_ns = peers[p].begin_ns;
-        wait.end_ns = work.begin_ns = peers[p].end_ns;
-        emit(l, &wait);
+    if (l->w->named) {
+        snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
+        ls_tracing_layer(l->w, l->now, s->op, work.layer);
     }
-    tell_messages(l, s->op, first);
+    tell_messages(l, s->op, emit_work(l, s, &work, s->op->bytes, s->op->flops));
 }
 
 static void walk_lane(ls_tracing *w, int lane)
 {
     const ls_time_log *log = &w->run->lanes[lane].log;
     lane_walk l = {.w = w, .lane = lane};
-    size_t peers = 0;
     w->out->lost += log->lost;
     for (size_t i = 0; i < log->count && !w->status; i++) {
         const ls_stretch *s = &log->items[i];
         if (s->kind == LS_STRETCH_PEER) {
-            peers++;
+            l.peers++;
             continue;
         }
         const ls_given *found = find(&l, s);
@@ -174,8 +178,8 @@ static void walk_lane(ls_tracing *w, int lane)
         else if (s->kind == LS_STRETCH_COPY)
             emit_copy(&l, s);
         else
-            emit_op(&l, s, s - peers, peers);
-        peers = 0;
+            emit_op(&l, s);
+        l.peers = 0;
     }
 }
 
@@ -188,9 +192,9 @@ static void find_causes(ls_tracing *w)
     }
 }
 
-ls_status ls_stepped_trace(const ls_run *run, ls_trace *out)
+ls_status ls_stepped_trace(const ls_run *run, bool named, ls_trace *out)
 {
-    ls_tracing w = {.run = (const ls_stepped *)run, .out = out};
+    ls_tracing w = {.run = (const ls_stepped *)run, .out = out, .named = named};
     *out = (ls_trace){0};
     ls_tracing_open(&w);
     for (int l = 0; l < w.run->lane_count && !w.status; l++) {

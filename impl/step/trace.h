@@ -70,7 +70,8 @@ typedef struct ls_trace {
     uint64_t lost; /**< waits that there was no room for */
 } ls_trace;
 
-/** Of the steps that were profiled last, when that has ended. To be closed also on failure. */
-ls_status ls_stepped_trace(const ls_run *run, ls_trace *out);
+/** Of the steps that were profiled last, when that has ended. `named`: with names and layers. To
+ *  be closed also on failure. */
+ls_status ls_stepped_trace(const ls_run *run, bool named, ls_trace *out);
 
 void ls_trace_close(ls_trace *trace);

@@ -35,6 +35,7 @@ typedef struct ls_op_node {
 typedef struct ls_tracing {
     const ls_stepped *run;
     ls_trace *out;
+    bool named; /**< slices get names and layers */
     ls_status status;
     ls_given_list *given; /**< [lanes] */
     int64_t *last;        /**< of each task of each step that was put its last slice; -1: none */
@@ -44,6 +45,10 @@ typedef struct ls_tracing {
     size_t *begin; /**< [lanes + 1] a lane's first slice */
     int64_t runs;
 } ls_tracing;
+
+/** Room for one more of so many items. No small pieces of the heap come and go: what a leak took
+ *  would be given back before it is counted. */
+void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
 
 /** Finds what was put; the trace's lanes get their names. Failures are w->status. */
 void ls_tracing_open(ls_tracing *w);
@@ -57,7 +62,9 @@ void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *o
 /** blame.c: parts of the waits for other lanes. */
 void ls_tracing_blame(ls_tracing *w);
 
-/** Makes room for what the lanes do in so many steps, or (0) gives it back. */
+/** Makes room for what the lanes do in so many steps. */
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps);
+/** What is put now: a trace finds its tasks by it. */
+void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times);
 /** ls_lane.blamed of the steps that were profiled. */
 ls_status ls_lanes_blame(ls_stepped *run);

@@ -8,12 +8,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Room ------------------------------------------------------------------------------------ */
+
+enum { LEAST = 64, LEAST_BYTES = 2048 };
+
+/* All zero. */
+static void *take_room(ls_tracing *w, size_t count, size_t size)
+{
+    const size_t bytes = count * size < LEAST_BYTES ? LEAST_BYTES : count * size;
+    void *room = w->status ? NULL : calloc(1, bytes);
+    if (!room && !w->status)
+        w->status = ls_fail_memory("trace", bytes);
+    return room;
+}
+
+/* Full at powers of two, and at first when it is empty. */
+void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size)
+{
+    const bool full = !count || (count >= LEAST && !(count & (count - 1)));
+    const size_t bytes = (count ? 2 * count : LEAST) * size;
+    void *grown = full && !w->status ? realloc(items, bytes) : items;
+    if (!grown && !w->status)
+        w->status = ls_fail_memory("trace", bytes);
+    return grown ? grown : items;
+}
+
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
 static void give(ls_tracing *w, const ls_given *one)
 {
     ls_given_list *list = &w->given[one->task->lane];
-    list->items = ls_step_grow(&w->status, list->items, list->count, sizeof *list->items);
+    list->items = ls_tracing_grow(w, list->items, list->count, sizeof *list->items);
     if (!w->status)
         list->items[list->count++] = *one;
 }
@@ -50,9 +75,8 @@ static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, in
         give(w, &one);
 }
 
-static void give_step(ls_tracing *w, int kind, int32_t number)
+static void give_step(ls_tracing *w, const ls_step *s, int32_t number)
 {
-    const ls_step *s = &w->run->step[kind];
     for (size_t t = 0; t < s->task_count; t++)
         give_task(w, s, t, w->tasks, number);
     for (size_t t = 0; t < s->task_count; t++) {
@@ -65,18 +89,15 @@ static void give_step(ls_tracing *w, int kind, int32_t number)
 static void list_steps(ls_tracing *w)
 {
     const ls_stepped *run = w->run;
-    const uint64_t period = (uint64_t)run->base.job->period;
+    int32_t number = 0;
     for (int l = 0; l < run->lane_count; l++)
         w->given[l] = (ls_given_list){.ended = -1, .verb = "a queue"};
-    give_step(w, LS_BEFORE, -1);
-    for (uint64_t i = 0; i < run->profiled; i++) {
-        const bool last = period && (run->profiled_from + i) % period == period - 1;
-        give_step(w, last ? LS_FULL + LS_LAST : LS_FULL, (int32_t)i);
-    }
-    give_step(w, LS_AFTER, -1);
-    w->last = malloc((w->tasks + 1) * sizeof *w->last);
-    if (!w->last)
-        w->status = ls_fail_memory("trace", w->tasks * sizeof *w->last);
+    for (size_t p = 0; p < run->put_count; p++)
+        for (uint64_t i = 0; i < run->puts[p].times; i++) {
+            const ls_step *s = run->puts[p].step;
+            give_step(w, s, s == &run->step[LS_BEFORE] || s == &run->step[LS_AFTER] ? -1 : number++);
+        }
+    w->last = take_room(w, w->tasks, sizeof *w->last);
     for (size_t i = 0; i < w->tasks && w->last; i++)
         w->last[i] = -1;
 }
@@ -99,7 +120,7 @@ static void note_nodes(ls_tracing *w, int m)
         const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
         for (int l = 0; l < LS_NET_LISTS && pass; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
-                w->nodes = ls_step_grow(&w->status, w->nodes, w->node_count, sizeof *w->nodes);
+                w->nodes = ls_tracing_grow(w, w->nodes, w->node_count, sizeof *w->nodes);
                 if (w->status)
                     return;
                 w->nodes[w->node_count++] =
@@ -190,13 +211,11 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
 void ls_tracing_open(ls_tracing *w)
 {
     const size_t lanes = (size_t)w->run->lane_count;
-    w->begin = calloc(lanes + 1, sizeof *w->begin);
-    w->given = calloc(lanes + 1, sizeof *w->given);
-    w->out->lanes = calloc(lanes + 1, sizeof *w->out->lanes);
-    if (!w->begin || !w->given || !w->out->lanes) {
-        w->status = ls_fail_memory("trace", lanes * sizeof *w->out->lanes);
+    w->begin = take_room(w, lanes + 1, sizeof *w->begin);
+    w->given = take_room(w, lanes, sizeof *w->given);
+    w->out->lanes = take_room(w, lanes, sizeof *w->out->lanes);
+    if (w->status)
         return;
-    }
     w->out->lane_count = lanes;
     for (int l = 0; l < w->run->lane_count; l++)
         name_lane(w->run, l, &w->out->lanes[l]);
@@ -220,39 +239,70 @@ void ls_tracing_close(ls_tracing *w)
 
 /* ---- Logs ------------------------------------------------------------------------------------ */
 
-/* What a lane does in a step: the most of its kinds; a communicator may put more than was said. */
+/* What a lane does in a step; a communicator may put more than was said. */
+static size_t count_in(const ls_step *s, int lane)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < s->task_count; t++)
+        if (s->tasks[t].lane == lane)
+            count += s->tasks[t].begins + s->tasks[t].wait_count + s->tasks[t].op_count + 1 +
+                     (s->tasks[t].call >= 0 ? 64 : 0);
+    return count;
+}
+
+/* The most of the kinds of steps; with what is put around steps that are put together. */
 static size_t count_stretches(const ls_stepped *run, int lane)
 {
     size_t most = 0;
-    for (int k = 0; k < LS_STEPS; k++) {
-        const ls_step *s = &run->step[k];
-        size_t count = 0;
-        for (size_t t = 0; t < s->task_count; t++)
-            if (s->tasks[t].lane == lane)
-                count += s->tasks[t].begins + s->tasks[t].wait_count + s->tasks[t].op_count + 1 +
-                         (s->tasks[t].call >= 0 ? 64 : 0);
+    for (int k = 0; k < LS_KINDS; k++) {
+        const size_t count = count_in(&run->step[k], lane);
         most = count > most ? count : most;
     }
-    return most;
+    return most + count_in(&run->step[LS_BEFORE], lane) + count_in(&run->step[LS_AFTER], lane);
+}
+
+/* One that has enough is used again. */
+static ls_status open_log(ls_time_log *log, size_t known)
+{
+    const size_t peers = 2 * known + 1024, capacity = known + peers;
+    if (capacity > log->capacity) {
+        free(log->items);
+        *log = (ls_time_log){.items = malloc(capacity * sizeof *log->items)};
+        if (!log->items)
+            return ls_fail_memory("profile", capacity * sizeof *log->items);
+        memset(log->items, 0, capacity * sizeof *log->items); /* its pages are there */
+        log->capacity = capacity;
+    }
+    log->count = log->lost = 0;
+    log->peers = peers;
+    return LS_OK;
+}
+
+/* Each time that steps are put these are one at least, and something may be put around them. */
+static ls_status open_puts(ls_stepped *run, uint64_t steps)
+{
+    const size_t room = 3 * steps;
+    run->put_count = 0;
+    if (room <= run->put_room)
+        return LS_OK;
+    free(run->puts);
+    run->puts = malloc(room * sizeof *run->puts);
+    run->put_room = run->puts ? room : 0;
+    return run->puts ? LS_OK : ls_fail_memory("profile", room * sizeof *run->puts);
+}
+
+void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times)
+{
+    if (run->profiled && step->task_count && run->put_count < run->put_room)
+        run->puts[run->put_count++] = (ls_step_put_times){step, times};
 }
 
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps)
 {
     for (int l = 0; l < run->lane_count; l++) {
-        ls_time_log *log = &run->lanes[l].log;
-        free(log->items);
-        *log = (ls_time_log){0};
-        const size_t each = count_stretches(run, l), known = (steps + 2) * each;
-        if (!steps || !each)
-            continue;
-        log->peers = 2 * known + 1024;
-        log->capacity = known + log->peers;
-        log->items = malloc(log->capacity * sizeof *log->items);
-        if (!log->items)
-            return ls_fail_memory("profile", log->capacity * sizeof *log->items);
-        memset(log->items, 0, log->capacity * sizeof *log->items); /* its pages are there */
+        const size_t each = count_stretches(run, l);
+        if (steps && each)
+            LS_TRY(open_log(&run->lanes[l].log, (steps + 1) * each));
     }
-    run->profiled = steps;
-    run->profiled_from = run->at;
-    return LS_OK;
+    return open_puts(run, steps);
 }

@@ -161,10 +161,10 @@ bool ls_hooks_planted(int bug)
     return hooks.plant == bug;
 }
 
-void ls_hooks_slow(const char *operation)
+uint64_t ls_hooks_slow(const char *operation)
 {
-    if (*hooks.slow && strncmp(operation, hooks.slow, strlen(hooks.slow)) == 0)
-        ls_clock_sleep(hooks.slow_ns);
+    const bool slow = *hooks.slow && strncmp(operation, hooks.slow, strlen(hooks.slow)) == 0;
+    return slow ? ls_clock_ns() + hooks.slow_ns : 0;
 }
 
 void ls_hooks_thread(void)

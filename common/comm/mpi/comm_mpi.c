@@ -5,12 +5,12 @@
  * exchange  Both sides cut the elements into the same pieces and keep a few of them on their way:
  *           no count is too large for MPI, a piece that is to be added is still in the cache, and
  *           on a network one piece travels while the next is announced. What is added arrives in
- *           the member's scratch; else it arrives in place.
- *           Over a link (link.h) pieces go at once, and one more, which is empty, when the time of
- *           the link is over at the sender's end; the receiver then books its own port and waits
- *           until the message has arrived. Nobody sleeps for what another of its flows could do.
- * library   MPI_Iallreduce in place, over processes.
- * giving up What a failed exchange has on its way is cancelled; nobody receives in this
+ *           the member's scratch; else it arrives in place. Between hosts an empty piece goes
+ * first, by which a peer that is late is told from a network that is slow. Over a link (link.h)
+ * pieces go at once, and one more, which is empty, when the time of the link is over at the
+ * sender's end; the receiver then books its own port and waits until the message has arrived.
+ * Nobody sleeps for what another of its flows could do. library   MPI_Iallreduce in place, over
+ * processes. giving up What a failed exchange has on its way is cancelled; nobody receives in this
  * communicator any more (comm_mpi_wait.c).
  *
  * Leaves out: single copies between members of one process, which shared memory could do better;
@@ -42,6 +42,7 @@ typedef struct flow {
     size_t count; /* elements */
     size_t pieces, posted, done;
     int process, tag;
+    size_t leads;    /* 1: its first piece is empty: the peer is there; else 0 */
     bool linked;     /* its last piece is empty: the link's time is over */
     uint64_t due_ns; /* linked: before that no last piece goes, or comes; then, when all has arrived
                       */
@@ -61,9 +62,15 @@ static int place_of(size_t piece)
     return (int)(piece % WINDOW);
 }
 
+/* The first element of a piece that is not empty. */
+static size_t first_of(const flow *f, size_t piece)
+{
+    return (piece - f->leads) * PIECE;
+}
+
 static int elements_of(const flow *f, size_t piece)
 {
-    const size_t first = piece * PIECE;
+    const size_t first = piece < f->leads ? f->count : first_of(f, piece);
     return first >= f->count ? 0 : f->count - first < PIECE ? (int)(f->count - first) : PIECE;
 }
 
@@ -88,8 +95,8 @@ static float *arrival(const exchange_op *x, size_t piece)
 {
     if (!elements_of(&x->in, piece))
         return NULL;
-    return x->what.add ? x->comm->scratch + (size_t)place_of(piece) * PIECE
-                       : x->what.receive + piece * PIECE;
+    return x->what.add ? x->comm->scratch + (size_t)place_of(piece - x->in.leads) * PIECE
+                       : x->what.receive + first_of(&x->in, piece);
 }
 
 static ls_status post_pieces(exchange_op *x)
@@ -104,8 +111,8 @@ static ls_status post_pieces(exchange_op *x)
         const int count = elements_of(f, f->posted);
         if (!count && ls_clock_ns() < f->due_ns)
             break;
-        LS_TRY(ls_comm_mpi_check(MPI_Isend(count ? x->what.send + f->posted * PIECE : NULL, count,
-                                           MPI_FLOAT, f->process, f->tag, comm,
+        LS_TRY(ls_comm_mpi_check(MPI_Isend(count ? x->what.send + first_of(f, f->posted) : NULL,
+                                           count, MPI_FLOAT, f->process, f->tag, comm,
                                            &f->request[place_of(f->posted)]),
                                  "MPI_Isend"));
     }
@@ -137,10 +144,10 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     LS_TRY(ls_comm_mpi_check(error, "MPI_Irecv"));
     MPI_Get_count(arrived, MPI_FLOAT, &count);
     if (count != wanted)
-        return ls_comm_mismatch(&x->comm->base, f->count, f->done * PIECE + (size_t)count,
+        return ls_comm_mismatch(&x->comm->base, f->count, first_of(f, f->done) + (size_t)count,
                                 x->what.from, false);
     if (x->what.add && count)
-        ls_loop_add(x->what.receive + f->done * PIECE, arrival(x, f->done), (size_t)count);
+        ls_loop_add(x->what.receive + first_of(f, f->done), arrival(x, f->done), (size_t)count);
     ls_comm_has(&x->comm->base, &x->what, (size_t)count);
     f->done++;
     if (f->linked && f->done == f->pieces)
@@ -291,9 +298,12 @@ static flow open_flow(const exchange_op *x, int peer, int from, int to, size_t c
 {
     const mpi_group *group = x->comm->group;
     const bool linked = x->comm->base.linked && !x->what.inside && peer != x->comm->base.rank;
+    const int process = group->places[peer].process, *hosts = group->life->hosts;
+    const bool leads = !linked && hosts && hosts[process] != hosts[group->process];
     return (flow){.count = count,
-                  .pieces = count ? (count + PIECE - 1) / PIECE + linked : 0,
-                  .process = group->places[peer].process,
+                  .pieces = count ? leads + (count + PIECE - 1) / PIECE + linked : 0,
+                  .leads = leads,
+                  .process = process,
                   .tag = ls_comm_mpi_tag(group, from, to),
                   .linked = linked && count};
 }

@@ -44,7 +44,7 @@ static void carry(cpu_queue *queue, const cpu_command *command)
     uint64_t arrival_ns = ls_network_reserve(queue->base.device->network, command->from_port,
                                              command->to_port, command->bytes, ls_clock_ns());
     memcpy(command->to, command->from, command->bytes);
-    ls_clock_sleep_until(arrival_ns);
+    ls_queue_sleep_until(&queue->base, arrival_ns);
 }
 
 /* What a test makes of an operation: nothing, unless it is the one that is to fail. */
@@ -53,7 +53,7 @@ static ls_status run_op(cpu_queue *queue, ls_op *op)
 #ifdef LOCKSTEP_HOOKS
     bool last = strcmp(op->name, "finish_step") == 0;
     LS_TRY(ls_hooks_fail(&queue->place, queue->base.device->info.text, last));
-    ls_hooks_slow(op->name);
+    ls_queue_sleep_until(&queue->base, ls_hooks_slow(op->name));
 #endif
     return op->run(op, &queue->base);
 }

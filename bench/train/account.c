@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the timed steps' time went to: the queues read the clock behind each operation, and note it.
+ * That is taken of all timed steps, put by put, where it costs next to nothing; else of some more
+ * steps behind them (trial_profile.c). Steps that are not yet steady are left out again.
+ *
+ * The parts of a device are its own readings, from its first operation to its last, and then its
+ * waiting until the steps had ended everywhere. That they sum to the steps' time by the records,
+ * which others have taken, is not made so: by how much they do not is the residual.
+ */
+#include "bench/train/trial.h"
+#include "bench/train/world.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of an operation, with the waits beside it: some readings of 30 ns (results/README.md). */
+static const double noted_ns = 50, most_cost = 0.01; /* of the step */
+
+static void count_op(void *context, const ls_op *op)
+{
+    (void)op;
+    ++*(size_t *)context;
+}
+
+bool ls_account_wanted(ls_trial *trial)
+{
+    ls_accounts *a = &trial->accounts;
+    const ls_session *session = &trial->session;
+    size_t ops = 0;
+    if (a->which != LS_ACCOUNTS_UNKNOWN || trial->latest_ms <= 0)
+        return a->which == LS_ACCOUNTS_ALL;
+    session->run->kind->each_op(session->run, count_op, &ops);
+    const double each = (double)ops / (double)session->device_count;
+    const bool cheap = each * noted_ns <= most_cost * trial->latest_ms * 1e6;
+    const bool wanted = trial->place->request->waterfall;
+    const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
+    a->which = wanted && cheap && !gpu ? LS_ACCOUNTS_ALL : LS_ACCOUNTS_NONE;
+    return a->which == LS_ACCOUNTS_ALL;
+}
+
+ls_status ls_account_begin(ls_trial *trial, uint64_t steps)
+{
+    const ls_session *session = &trial->session;
+    return ls_world_agree(session->job.comm, session->run->kind->profile(session->run, steps));
+}
+
+ls_status ls_account_end(ls_trial *trial)
+{
+    return ls_account_begin(trial, 0);
+}
+
+static ls_status make_room(ls_accounts *a, size_t devices)
+{
+    LS_TRY(ls_grow("account", &a->puts, a->count, sizeof *a->puts));
+    return ls_grow("account", &a->parts, a->count, devices * sizeof *a->parts);
+}
+
+ls_status ls_account_add(ls_trial *trial, uint64_t steps, uint64_t mark_ns, uint64_t end_ns)
+{
+    const ls_session *session = &trial->session;
+    ls_accounts *a = &trial->accounts;
+    const size_t devices = session->device_count;
+    LS_TRY(ls_world_agree(session->job.comm, make_room(a, devices)));
+    for (size_t d = 0; d < devices; d++)
+        a->parts[a->count * devices + d] =
+            session->run->kind->parts(session->run, d, mark_ns, end_ns);
+    a->puts[a->count++] = (ls_account){steps, (double)(end_ns - mark_ns) * 1e-6};
+    return LS_OK;
+}
+
+/* Where a put is of both, by their times. */
+void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out)
+{
+    ls_accounts *a = &trial->accounts;
+    const size_t numbers = trial->session.device_count * LS_TIME_USES;
+    for (size_t i = 0; i < a->count; i++) {
+        const uint64_t steps = a->puts[i].steps, out = left_out < steps ? left_out : steps;
+        const uint64_t *ns = a->parts[i * trial->session.device_count].ns;
+        double share = out < steps ? 1 : 0;
+        for (uint64_t s = 0; s < out && out < steps; s++)
+            share = fmax(share - step_ms[s] / a->puts[i].ms, 0);
+        left_out -= out;
+        step_ms += step_ms ? out : 0;
+        for (size_t k = 0; k < numbers; k++)
+            a->ns[k] += share * (double)ns[k];
+        a->steps += steps - out;
+        a->ms += share * a->puts[i].ms;
+    }
+    a->count = 0;
+}
+
+ls_status ls_account_open(ls_accounts *a, size_t devices)
+{
+    a->ns = calloc(devices * LS_TIME_USES + 1, sizeof *a->ns);
+    return a->ns ? LS_OK : ls_fail_memory("account", devices * sizeof *a->ns);
+}
+
+void ls_account_close(ls_accounts *a)
+{
+    free(a->puts);
+    free(a->parts);
+    free(a->ns);
+    *a = (ls_accounts){0};
+}

@@ -293,6 +293,7 @@ static const ls_run_kind run_of_steps = {
     .each_op = ls_stepped_each,
     .profile = profile,
     .times = ls_stepped_times,
+    .parts = ls_stepped_parts,
     .memory = ls_stepped_memory,
     .traffic = ls_stepped_traffic,
     .gradient = ls_stepped_gradient,

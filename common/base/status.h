@@ -69,7 +69,8 @@ ls_status ls_status_final(ls_status status) __attribute__((warn_unused_result));
 /** Whether it is so marked; false for NULL. */
 bool ls_status_is_final(ls_status status);
 
-/** Says which part a failure is of: "<what>: <where>: <its text>", same code and marks. Frees it.
+/** Puts a part's name before a failure: "<what>: <where>: <its text>"; code and marks stay. Frees
+ * it.
  */
 ls_status ls_status_within(const char *what, const char *where, ls_status status)
     __attribute__((warn_unused_result));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spare blocks: memory for small messages, which is given back to be taken again, so that steps
- * that say something to each other allocate nothing. Zero-filled there are none; a block that is
- * larger than a spare one is the system's each time. The caller holds a lock.
+ * Spare blocks: a free list of memory for small messages, so that steps that exchange them allocate
+ * nothing. Zero-filled, it is empty. Blocks of more than LS_SPARE_BYTES are not kept: they are
+ * allocated and freed each time. The caller holds a lock.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ typedef struct ls_spares {
     ls_spare *first;
 } ls_spares;
 
-/** NULL: the system has no more. */
+/** A block; NULL where memory is short. */
 static inline void *ls_spares_take(ls_spares *spares, size_t bytes)
 {
     ls_spare *block = spares->first;
@@ -31,7 +31,7 @@ static inline void *ls_spares_take(ls_spares *spares, size_t bytes)
     return block;
 }
 
-/** `bytes` as it was taken with. */
+/** Gives a block back; `bytes` as when it was taken. */
 static inline void ls_spares_give(ls_spares *spares, void *block, size_t bytes)
 {
     ls_spare *spare = block;
@@ -43,7 +43,7 @@ static inline void ls_spares_give(ls_spares *spares, void *block, size_t bytes)
     spares->first = spare;
 }
 
-/** Has so many there before they are needed, as far as the system has them. */
+/** Adds so many blocks before they are needed, as far as memory allows. */
 static inline void ls_spares_stock(ls_spares *spares, int count)
 {
     for (void *block; count-- > 0 && (block = malloc(LS_SPARE_BYTES));)

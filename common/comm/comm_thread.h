@@ -20,7 +20,7 @@ typedef struct thread_channel {
     uint64_t ready_ns; /* over links: when it was published */
     uint64_t sent;
     _Alignas(64) uint64_t received; /* the receiver's */
-    uint64_t came_ns;               /* when it came for the message taken last; 0: not profiled */
+    uint64_t came_ns;               /* when it was ready for the latest message; 0: not profiled */
 } thread_channel;
 
 /* A message of the host calls; its bytes follow. */
@@ -38,14 +38,14 @@ typedef struct thread_shown {
     float few[LS_DIRECT_FEW];
 } thread_shown;
 
-/* Of one rank. Operations take turns with the two places: one is rewritten only after a meeting
- * that everybody entered after having read it. */
+/* One rank's. Operations use the two entries in turn: one is rewritten only after a meeting (a
+ * barrier) that every rank entered after reading it. */
 typedef struct thread_slot {
-    ls_signal met; /* meetings that the rank has come to */
+    ls_signal met; /* meetings that the rank has arrived at */
     thread_shown shown[2];
 } thread_slot;
 
-/* Small messages of a rank that wait at a time, of parameter servers: more are made as needed. */
+/* Spare blocks for each rank: small messages of parameter servers that wait at a time. */
 enum { LS_THREAD_SPARES = 4 };
 
 typedef struct thread_group {
@@ -55,7 +55,7 @@ typedef struct thread_group {
     ls_device **devices;
     thread_slot *slots;                 /* [size] */
     _Alignas(64) _Atomic int abandoned; /* 1 + rank that gave up; 0: none */
-    /* Meetings of a crowded group: the last to come wakes all. */
+    /* Meetings of a crowded group: the last rank to arrive wakes all. */
     _Alignas(64) _Atomic uint64_t arrived;
     ls_signal released;
     /* Behind the mutex. */
@@ -84,7 +84,8 @@ void ls_comm_thread_abandon(ls_comm *comm);
 ls_status ls_comm_thread_abandoned(const thread_comm *comm);
 bool ls_comm_thread_is_abandoned(const thread_comm *comm);
 
-/* For a queue: raises a counter; waits until one is there, false where a rank gave up. */
+/* On a queue's thread: raises a counter; waits until one reaches `target`, false where a rank gave
+ * up. */
 void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);
 

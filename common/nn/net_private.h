@@ -8,9 +8,9 @@
 
 typedef struct net_node {
     bool wants_gradient; /* a gradient must reach its output */
-    bool fused_forward;  /* a ReLU that lives in its input's buffers */
-    bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
-    bool masked_before;  /* of these, the latter */
+    bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
+    bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
+    bool masked_before;  /* the layer before it does */
     bool joined;         /* the next node's operations are this one's, too */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
@@ -43,7 +43,7 @@ static inline const ls_node *graph_node(const ls_net *net, int n)
     return &net->options.graph->nodes[n];
 }
 
-/* What it keeps from forward to backward beside its output. */
+/* What a node keeps from forward to backward beside its output. */
 static inline size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
 {
     const ls_node *node = &graph->nodes[n];

@@ -12,8 +12,8 @@ typedef struct ls_nccl_meeting {
 } ls_nccl_meeting;
 
 /**
- * All processes (NULL: this one alone) hear of all, each with `count` devices; `mine`, if any, is
- * the failure of this one, which the others then follow. LS_CODE_USAGE where two hold one GPU.
+ * Tells all processes (NULL: this one alone) of all others, each with `count` devices; `mine`: this
+ * process's failure so far, with which all fail. LS_CODE_USAGE where two hold one GPU.
  */
 ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
                        ls_device *const *devices, int count, ls_nccl_meeting *out);

@@ -54,7 +54,7 @@ typedef struct ls_part {
 typedef struct ls_part_function {
     /** Makes what a part needs: appends operations to part->ops. */
     ls_status (*open)(ls_part *part);
-    /** Puts the part on a queue of its device. NULL: puts part->ops. */
+    /** Enqueues the part on a queue of its device. NULL: part->ops are enqueued. */
     ls_status (*put)(ls_part *part, ls_queue *queue);
     /** Frees part->own, also after a failed open. NULL: nothing to free. */
     void (*close)(ls_part *part);
@@ -82,14 +82,14 @@ typedef struct ls_parallel_options {
  *  for a count that leaves a part without a row. */
 ls_status ls_make_parallel(const ls_parallel_options *options, ls_parallel **out);
 
-/** Puts one run on the holder's queue (and, through events, on the others'); capture it with what
- *  stands before and behind it, such as an optimizer's pass. */
+/** Enqueues one run on the holder's queue (and, through events, on the others'). May be captured
+ * together with what comes before and after it, such as an optimizer's pass. */
 ls_status ls_parallel_put(ls_parallel *parallel);
 
 /** Waits for the holder's queue and the others; the first failure on any of them. */
 ls_status ls_parallel_sync(ls_parallel *parallel);
 
-/** What one run copies over device borders: counted when it was last put. */
+/** What one run copies between devices: counted when it was last enqueued. */
 ls_traffic ls_parallel_traffic(const ls_parallel *parallel);
 
 /** After ls_parallel_sync, and after programs with it in them are closed. Takes NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Report: what the servers of a `ps` run saw and did, of all processes, which all call these. `run`
- * is one of a strategy that serves. After sync.
+ * Report: what the servers of a `ps` run did. All processes call these functions, after sync; `run`
+ * is of a strategy with servers.
  */
 #pragma once
 
@@ -24,17 +24,17 @@ size_t ls_ps_report_servers(const ls_run *run);
 /** Bytes of variables that server `index` of this process holds, and where. */
 size_t ls_ps_report_bytes(const ls_run *run, size_t index, const ls_device **device);
 
-/** Bytes of gradients that it received from other devices, and that it only moved from one place of
- *  its own to another, for the worker on it; in `steps` steps, all that were put. 0: not counted.
+/** Bytes of gradients that the server received from other devices, and that it only moved within
+ * its own (from a worker there), in all `steps` steps so far. 0: not counted.
  */
 ls_received ls_ps_report_received(const ls_run *run, size_t index, uint64_t *steps);
 
-/** Share of its time that it did not wait, while the run was profiled last. */
+/** Share of its time in which the server did not wait, when the run was last profiled. */
 double ls_ps_report_busy(const ls_run *run, size_t index);
 
-/** Writes what each server did since the load, in its order, a line each thing: server, what,
- *  worker. Process 0 writes; all have the same success. LS_CODE_MISSING where it cannot. */
+/** Writes what each server served since the load, in order, a line per request: server, request,
+ * worker. Process 0 writes; all return the same status. LS_CODE_MISSING where it cannot. */
 ls_status ls_ps_record(const ls_run *run, const char *path);
 
-/** Whether a file of that name can be written; leaves none behind. LS_CODE_MISSING where not. */
+/** LS_CODE_MISSING where no file of that name can be written. Leaves none behind. */
 ls_status ls_ps_record_writable(const char *path);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conflicts of tasks over memory: each task, in the order said, with those before it on other lanes
- * that touch the same bytes, one of the two writing.
+ * Conflicts of tasks over memory. A task conflicts with an earlier one (in the order in which
+ * `build` appended them) on another lane if both touch the same bytes and one of them writes.
  *
- * Addresses are cut where any access begins or ends; each piece knows its last writer, and the last
- * reader of each lane since. So the work is that of the accesses' pieces, not of pairs of tasks.
+ * Memory is cut wherever an access begins or ends. Each piece knows its last writer, and the last
+ * reader of each lane since. So the work grows with the pieces that are accessed, not with pairs of
+ * tasks.
  */
 #pragma once
 
@@ -15,8 +16,8 @@ typedef struct ls_conflicts ls_conflicts;
 /** For the tasks of steps [count], one after the other: task number t counts through all. */
 ls_status ls_conflicts_open(const ls_step *const *steps, size_t count, ls_conflicts **out);
 
-/** Takes the next task; visits the earlier ones that it meets, none of its own lane. Those that
- *  another one implies by the order of its lane may be left out; some are visited twice. */
+/** Takes the next task, and visits the earlier ones that it conflicts with. One that the order of
+ * its lane implies may be missing; some are visited twice. */
 ls_status ls_conflicts_next(ls_conflicts *conflicts, void (*visit)(void *context, size_t earlier),
                             void *context);
 

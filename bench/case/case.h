@@ -24,14 +24,15 @@ typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
 typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
 typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
 
-/** Values that a list may vary. Text is "" and numbers are -1 where the default is the model's. */
+/** A case: the options that a list may vary. "" and -1 stand for the model's default. */
 typedef struct ls_case {
     char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
-    ls_declared_values own;      /**< options that the strategy, the model and the data declare */
-    char devices[512];           /**< "1", "cpu:0+cpu:1" */
-    int64_t batch; /**< -1: the model's; as given: global (strong) or per device (weak) */
+    ls_declared_values
+        own;           /**< values of options that the strategy, the model and the data declare */
+    char devices[512]; /**< "1", "cpu:0+cpu:1" */
+    int64_t batch; /**< -1: the model's; as given: global (strong scaling) or per device (weak) */
     ls_scaling scaling;
     int64_t steps;  /**< timed steps; -1 where epochs are given */
     int64_t epochs; /**< -1 where steps are given */
@@ -41,7 +42,7 @@ typedef struct ls_case {
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;
-    int64_t micro_shards; /**< -1 where `reduce` is fast: no part of such a case */
+    int64_t micro_shards; /**< -1 where `reduce` is fast, which has none */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;
@@ -50,54 +51,56 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     ls_math math;
-    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO, also where there is none */
+    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO where the model has none */
     bool capture;
-    char allreduce[32];   /**< of a strategy that reduces: "auto", or a name */
-    int64_t bucket_bytes; /**< of one: -1: auto; 0: one per variable */
+    char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
+    int64_t bucket_bytes; /**< likewise; -1: auto; 0: one per variable */
     int delay_rank;       /**< --inject delay=RANK:TIME; -1: none */
     uint64_t delay_ns;
     int flip_device; /**< --inject bitflip=DEVICE:STEP; -1: none */
     int64_t flip_step;
     ls_fault fault; /**< --inject kill=RANK:STEP and the like; all zero: none */
-    int ranks;      /**< 1; of comm mpi the processes, of others ranks in this one */
-    char comm[8];   /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
+    int ranks;      /**< 1; else processes (comm mpi), or ranks within this process */
+    char comm[8];   /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
 } ls_case;
 
-/** What the whole command shares. Text is owned by the request. */
+/** A command: its cases, and options that hold for all of them. The request owns the text. */
 typedef struct ls_request {
     ls_case *cases;
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    double precision; /**< blocks are added until half of ci95 over the median is that; 0: none */
-    uint64_t max_time_ns; /**< that a group's blocks take with those added */
+    double precision;     /**< blocks are added until half of ci95 over the median is at most this;
+                               0: none are */
+    uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
     int cpu_devices;      /**< 0: the machine's */
     int cores_per_device;
     int logical_gpus;
     bool baseline;
-    bool trace;      /**< `trace`: some steps go to a file, in place of measuring */
+    bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
-    char *out;       /**< that file; NULL: not given */
-    bool print_step; /**< the step is listed, in place of training */
+    char *out;       /**< file of the trace; NULL: not given */
+    bool print_step; /**< the step is listed, nothing is trained */
     bool soft_placement;
     bool log_placement;
-    uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */
-    char *load;                    /**< NULL: none */
-    char *save;                    /**< NULL: none */
-    char *ps_record;               /**< NULL: none */
-    char *label;                   /**< NULL: none */
-    char *results;                 /**< file; NULL: none */
-    struct ls_option_set *given;   /**< whose texts the cases' own options borrow */
-    struct ls_plan_file *plan;     /**< and its sets', too */
-    uint64_t budget_ns;            /**< that steps are fitted to; 0: none */
+    uint64_t timeout_ns; /**< without progress of another rank, or of a GPU */
+    char *load;          /**< NULL: none */
+    char *save;          /**< NULL: none */
+    char *ps_record;     /**< NULL: none */
+    char *label;         /**< NULL: none */
+    char *results;       /**< file; NULL: none */
+    struct ls_option_set
+        *given; /**< options given for all cases; owns texts that cases[].own borrows */
+    struct ls_plan_file *plan;     /**< likewise: options given for some cases */
+    uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0: none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */
-    bool steps_given;              /**< by the command or the plan: a budget takes no more */
-    bool dry_run;                  /**< cases are listed, in place of training */
-    bool resume;                   /**< cases that have a row are left out */
+    bool steps_given;              /**< by the command or the plan: a budget does not raise them */
+    bool dry_run;                  /**< cases are listed, nothing is trained */
+    bool resume;                   /**< cases that have a row already are skipped */
     char *format;                  /**< "table", "jsonl", "json", "csv", "md" */
-    char *columns;                 /**< of the table: keys; NULL: not chosen */
+    char *columns;                 /**< keys of the table's columns; NULL: not chosen */
     char *command;                 /**< the command line, for the row */
     int progress;                  /**< -1 auto, 0 no, 1 yes */
     ls_log log;                    /**< quiet, normal, verbose */
-    const ls_processes *processes; /**< those of the command; borrowed */
+    const ls_processes *processes; /**< that run the command; borrowed */
 } ls_request;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults of a rank on purpose (--inject), to see what the others do. */
+/* Faults of a rank on purpose (--inject), to see that the others notice. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,11 +10,11 @@ typedef enum ls_fault_kind {
     LS_FAULT_NONE,
     LS_FAULT_KILL, /**< SIGKILL */
     LS_FAULT_STOP, /**< SIGSTOP */
-    LS_FAULT_EXIT, /**< status 0, and no word to anybody */
-    LS_FAULT_HANG  /**< it is there, and does nothing */
+    LS_FAULT_EXIT, /**< exits with status 0, without telling anybody */
+    LS_FAULT_HANG  /**< stays, and does nothing */
 } ls_fault_kind;
 
-/** What happens to a rank before a step of the timed run, warm-up included, is put. */
+/** What happens to a rank before it enqueues a step of the timed run, warm-up included. */
 typedef struct ls_fault {
     ls_fault_kind kind;
     int rank;
@@ -27,5 +27,5 @@ bool ls_fault_parse(const char *text, ls_fault *out);
 /** The same as text. */
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size);
 
-/** Does it to this process. Returns from a stop alone, when that ends. */
+/** Does it to this process. Returns only from a stop, once it is continued. */
 void ls_fault_strike(ls_fault_kind kind);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan does wrong on purpose (--inject): checked against what it will run. */
+/* Faults on purpose (--inject), checked against the plan that they are for. */
 #pragma once
 
 #include "bench/case/case_plan.h"

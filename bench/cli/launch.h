@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Launch: what is made of what a launcher's variables say before anybody is met: tasks that MPI
- * does not bring together are refused, or run each alone on purpose (`--launcher none`).
+ * Launch: tasks that a launcher started, by its environment variables, but that MPI does not
+ * connect are refused, or each run alone on purpose (`--launcher none`).
  */
 #pragma once
 
@@ -14,7 +14,7 @@ const char *ls_launch_option(int argc, char **argv, const char *name);
 bool ls_launch_none(int argc, char **argv);
 
 /**
- * LS_CODE_MISSING where the variables say that this is one of several tasks, and it met none. All
- * of them are to come here; rank 0 returns first, since the first that ends may be the end of all.
+ * LS_CODE_MISSING where the variables say that this is one of several tasks, and MPI connected it
+ * to none. All tasks call this; rank 0 returns first, since the first to end may end them all.
  */
 ls_status ls_launch_check(const ls_processes *processes, const char *command);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What options know of the registries: names that are valid, and how whole values are checked. */
+/* The registries, as options see them: valid names, and checks of whole values. */
 #pragma once
 
 #include "bench/case/case.h"
@@ -11,12 +11,12 @@ typedef struct ls_option_registry {
     ls_status (*check)(const char *text); /**< may be NULL; its refusal is relayed */
 } ls_option_registry;
 
-/** What the registries know, for the values that name an entry of them. */
+/** Checks of values that name an entry of a registry, and of whole cases. */
 typedef struct ls_option_names {
     ls_option_registry models, data, strategies, optimizers, allreduces;
     /**
-     * Whether the case's strategy can run it; may be NULL. LS_CODE_USAGE leaves the case out of a
-     * product, any other failure ends the command. Sees the case with every default filled in.
+     * Whether the case's strategy can run it; all defaults are filled in. LS_CODE_USAGE drops the
+     * case from a product, any other failure ends the command. May be NULL.
      */
     ls_status (*check_case)(const ls_case *one, const ls_request *request);
     /** How many devices of the best kind are here, for `--devices all`; may be NULL. */

@@ -12,12 +12,12 @@
 
 #include <stdio.h>
 
-/** The program's own. Supplied by registries.c. */
+/** Those of this program. Supplied by registries.c. */
 const ls_option_names *ls_option_names_registered(void);
 
 /**
- * Reads options and the plan file into a request, owned by the caller. A product's cases that a
- * strategy cannot run, and a case that is listed twice, get a line each on `err`.
+ * Reads options and the plan file into a request, owned by the caller. Cases of a product that a
+ * strategy cannot run, and cases that are listed twice, get a line each on `err`.
  */
 ls_status ls_request_parse(int argc, char **argv, const ls_option_names *names, FILE *err,
                            ls_request **out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual: the manual page and shells' completion, of the commands and the option table. A build
- * prints them by `lockstep help --man`, --bash, --zsh, which people need not know. */
+/* Manual: the manual page and shells' completions, made from the commands and the option table. The
+ * build prints them by `lockstep help --man`, --bash, --zsh, which is not for users. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +13,6 @@ typedef struct ls_manual_command {
     unsigned options; /**< LS_FOR_* */
 } ls_manual_command;
 
-/** Whether `kind` is one of them: "--man". */
+/** Prints one of them; false where `kind` ("--man") is none. */
 bool ls_manual_print(FILE *stream, const char *kind, const ls_manual_command *commands,
                      size_t count);

@@ -8,5 +8,5 @@
 
 #include "bench/gate/verdict.h"
 
-/** A failed comparison is no failure of this function: see `pass`. */
+/** A failed comparison is no failure of this function: look at out->pass. */
 ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);

@@ -18,12 +18,12 @@ ls_status ls_draw_file(json_t *figure, const char *path);
 /** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
-/** Makes gnuplot's SVG one that describes itself and turns dark; reads and writes the file, and
- *  gives the `svg` element as a page takes it (free); NULL where there is no file. */
+/** Adds a description and colours for dark pages to gnuplot's SVG file; returns its `svg` element
+ * for a page (free), or NULL where there is no file. */
 char *ls_draw_dress(const json_t *figure, const char *folder);
 
-/** All of a file's text (free), to its first zero; NULL where there is none. */
+/** A file's text (free), up to a zero byte; NULL where there is no file. */
 char *ls_draw_read(const char *path);
 
-/** CSS by which the pictures turn dark. */
+/** Writes the CSS for dark pages. */
 void ls_draw_dark_style(FILE *stream);

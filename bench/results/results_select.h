@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selection: the rows of a results file that --where, --since and --last leave, in the order of
- * their time, or of --sort. What verbs of `results` share.
+ * Selection: the rows of a results file that --where, --since and --last select, ordered by time or
+ * by --sort. Shared by the verbs of `results`.
  */
 #pragma once
 
@@ -22,8 +22,7 @@ typedef struct ls_selection {
 ls_status ls_selection_open(const ls_option_set *set, ls_selection *out);
 void ls_selection_close(ls_selection *selection);
 
-/** Visits the rows, whole or (where that will do) brief; *count, which may be NULL, says how many
- *  there are. */
+/** Visits the selected rows, whole or brief; *count, which may be NULL, is set to their number. */
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,
                             ls_row_visit visit, void *context, size_t *count);
 

@@ -36,7 +36,7 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one);
 bool ls_regress_is_given(const ls_regress_task *task, const char *option);
 
 /** Runs BEFORE PROGRAM run OPTIONS --format=jsonl --results=none AFTER; the two lists end with
- *  NULL, and may be NULL. What of AFTER ("--name=value") was asked for otherwise is left out. */
+ * NULL, and may be NULL. Options of AFTER ("--name=value") that OPTIONS has are left out. */
 ls_status ls_regress_run(const ls_regress_task *task, int side, const char *const *before,
                          const char *const *after, uint64_t limit_ns, ls_child *out);
 

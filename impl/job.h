@@ -80,10 +80,10 @@ typedef struct ls_job {
     /** On GPUs. */
     ls_convolution convolution;
 
-    const ls_layout
-        *layout; /**< hosts and processes of the replicas; NULL: all are in this process */
-    const ls_processes
-        *processes; /**< told of progress, since others may wait for this one; may be NULL */
+    const ls_layout *layout;       /**< hosts and processes of the replicas; NULL: all are in
+                                        this process */
+    const ls_processes *processes; /**< told of progress, since others may wait for this one; may
+                                        be NULL */
 } ls_job;
 
 /** Agrees with all ranks on the outcome of opening, `mine` here: where it failed on any rank all

@@ -23,13 +23,13 @@ enum {
     LS_REPLICA_LOSSES = 128 /* more than an exact tree's height and finished subtrees, and decay */
 };
 
-/** Who computes weight decay's part of the loss. */ typedef enum ls_decay_loss {
-    LS_DECAY_UPDATES,
-    * /**< the replica that updates the variables */
-    LS_DECAY_HERE,
-    /**< this one, by `decay_loss`, from variables that it gets each step */
+/** Who computes weight decay's part of the loss. */
+typedef enum ls_decay_loss {
+    LS_DECAY_UPDATES,  /**< the replica that updates the variables */
+    LS_DECAY_HERE,     /**< this one, by `decay_loss`, from variables that it gets each step */
     LS_DECAY_ELSEWHERE /**< another replica */
 } ls_decay_loss;
+
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
@@ -41,20 +41,20 @@ typedef struct ls_replica {
     size_t owned;          /**< how many of those it updates itself: the first ones */
     void *parameters;      /**< real [P] */
     ls_decay_loss decays;
-    bool own_variables;   /**< parameters and argument block are its own, not those of
-                               `variables_of` */
-    bool updates;         /**< it updates variables */
-    void *gradients;      /**< real [P] */
-    void *slot[2];        /**< real [owned], as many as the optimizer has; else NULL */
-    void *average;        /**< real [owned]: moving averages, where it updates; or NULL */
-    ls_step_state *state; /**< argument block of training */
-    double *loss;         /**< [LS_REPLICA_LOSSES] parts of the loss; fast mode has one */
-    size_t sums;          /**< parts of a step's loss, at most */
-    size_t more;          /**< parts recorded besides the first: sums - 1, and weight decay's */
-    double *more_losses;  /**< [job->records, more]; NULL for none */
-    ls_op_list
-        decay_loss; /**< sets decay[0]; empty where this replica has no weight decay to compute */
-    double *decay;  /**< [2]: weight decay's part of the loss, and 0; or NULL */
+    bool own_variables;      /**< parameters and argument block are its own, not those of
+                                  `variables_of` */
+    bool updates;            /**< it updates variables */
+    void *gradients;         /**< real [P] */
+    void *slot[2];           /**< real [owned], as many as the optimizer has; else NULL */
+    void *average;           /**< real [owned]: moving averages, where it updates; or NULL */
+    ls_step_state *state;    /**< argument block of training */
+    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; fast mode has one */
+    size_t sums;             /**< parts of a step's loss, at most */
+    size_t more;             /**< parts recorded besides the first: sums - 1, and weight decay's */
+    double *more_losses;     /**< [job->records, more]; NULL for none */
+    ls_op_list decay_loss;   /**< sets decay[0]; empty where this replica has no weight decay to
+                                  compute */
+    double *decay;           /**< [2]: weight decay's part of the loss, and 0; or NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [batch] */
@@ -65,10 +65,10 @@ typedef struct ls_replica {
     uint64_t *correct;         /**< [1] */
     ls_op_list test_feed;      /**< made by the first evaluation */
     ls_op_list test_count;
-    struct ls_test_outputs
-        *test_outputs; /**< likewise; NULL: another place has the model's output */
-    int slots;         /**< buffers of optimizer state, as in `slot` */
-    size_t workspace;  /**< bytes of the small buffers above */
+    struct ls_test_outputs *test_outputs; /**< likewise; NULL: another place has the model's
+                                               output */
+    int slots;                            /**< buffers of optimizer state, as in `slot` */
+    size_t workspace;                     /**< bytes of the small buffers above */
 } ls_replica;
 
 typedef struct ls_replica_options {

@@ -35,8 +35,8 @@ typedef struct ls_replicated {
     int first;    /**< place of the first of these */
     int losses;   /**< place that computes the loss */
     int total;    /**< members: count x places, or count + 1 */
-    int all;      /**< `total`; with job->backward_held also, behind them, a shadow of each replica:
-                       its slice on the holder's device, with the holder's variables */
+    int all;      /**< `total`; with job->backward_held also, behind them, a shadow of each
+                       replica: its slice on the holder's device, with the holder's variables */
     ls_member *members;         /**< [all] */
     ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
     uint64_t steps[LS_BATCHES]; /**< enqueued so far */

@@ -25,17 +25,17 @@ typedef struct ls_slice ls_slice;
 
 typedef struct ls_slice_options {
     ls_replica *replica;
-    int64_t batch;     /**< B of the steps it is for */
-    int number, count; /**< d and n */
-    int pieces;        /**< fast mode: micro-batches that it is cut into; 0: one */
-    int slots;         /**< pieces at work at once, each with memory of its own; 0: one */
-    ls_slice
-        *memory_of; /**< NULL, or a slice of pieces at least as large, whose memory it shares */
-    bool synced;    /**< batch statistics of the whole batch: all pieces go through a node before
-                         any goes on, each with memory and gradients of its own, and sums over
-                         samples are added up in the order of gradients */
-    bool apart;     /**< synced: the pieces' gradients are not added up here */
-    ls_comm *comm;  /**< synced: of all replicas; NULL: this slice is the whole batch */
+    int64_t batch;       /**< B of the steps it is for */
+    int number, count;   /**< d and n */
+    int pieces;          /**< fast mode: micro-batches that it is cut into; 0: one */
+    int slots;           /**< pieces at work at once, each with memory of its own; 0: one */
+    ls_slice *memory_of; /**< NULL, or a slice of pieces at least as large, whose memory it
+                              shares */
+    bool synced;   /**< batch statistics of the whole batch: all pieces go through a node before
+                        any goes on, each with memory and gradients of its own, and sums over
+                        samples are added up in the order of gradients */
+    bool apart;    /**< synced: the pieces' gradients are not added up here */
+    ls_comm *comm; /**< synced: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;
 
 /** What an act does. */

@@ -105,8 +105,8 @@ struct ls_run_kind {
 
 /** A job in outline: what a strategy's check sees before anything is opened. */
 typedef struct ls_outline {
-    const ls_job *job;     /**< as far as options decide it: batch, arithmetic, and what `resolve`
-                                sets; no model, data or devices */
+    const ls_job *job;     /**< as far as options decide it: batch, arithmetic, and what
+                                `resolve` sets; no model, data or devices */
     size_t devices;        /**< of each rank */
     int ranks;             /**< processes, or threads that stand for them */
     const char *allreduce; /**< "auto", or a name */

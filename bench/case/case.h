@@ -29,9 +29,9 @@ typedef struct ls_case {
     char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
-    ls_declared_values
-        own;           /**< values of options that the strategy, the model and the data declare */
-    char devices[512]; /**< "1", "cpu:0+cpu:1" */
+    ls_declared_values own;      /**< values of options that the strategy, the model and the data
+                                      declare */
+    char devices[512];           /**< "1", "cpu:0+cpu:1" */
     int64_t batch; /**< -1: the model's; as given: global (strong scaling) or per device (weak) */
     ls_scaling scaling;
     int64_t steps;  /**< timed steps; -1 where epochs are given */
@@ -70,8 +70,8 @@ typedef struct ls_request {
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    double precision;     /**< blocks are added until half of ci95 over the median is at most this;
-                               0: none are */
+    double precision;     /**< blocks are added until half of ci95 over the median is at most
+                               this; 0: none are */
     uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
     int cpu_devices;      /**< 0: the machine's */
     int cores_per_device;
@@ -83,14 +83,14 @@ typedef struct ls_request {
     bool print_step; /**< the step is listed, nothing is trained */
     bool soft_placement;
     bool log_placement;
-    uint64_t timeout_ns; /**< without progress of another rank, or of a GPU */
-    char *load;          /**< NULL: none */
-    char *save;          /**< NULL: none */
-    char *ps_record;     /**< NULL: none */
-    char *label;         /**< NULL: none */
-    char *results;       /**< file; NULL: none */
-    struct ls_option_set
-        *given; /**< options given for all cases; owns texts that cases[].own borrows */
+    uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */
+    char *load;                    /**< NULL: none */
+    char *save;                    /**< NULL: none */
+    char *ps_record;               /**< NULL: none */
+    char *label;                   /**< NULL: none */
+    char *results;                 /**< file; NULL: none */
+    struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
+                                        borrows */
     struct ls_plan_file *plan;     /**< likewise: options given for some cases */
     uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0: none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */

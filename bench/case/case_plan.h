@@ -17,9 +17,9 @@ typedef struct ls_workplace {
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.h */
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL: none is shown */
-    bool *left;       /**< set where a session has lost a device: its threads may still use what is
-                           opened here and in plans, so nothing of it is closed, and the process ends
-                           at once */
+    bool *left;       /**< set where a session has lost a device: its threads may still use what
+                           is opened here and in plans, so nothing of it is closed, and the
+                           process ends at once */
     _Atomic int busy; /**< looks during which other processes are told that this one is alive
                            (ls_workplace_busy) */
 } ls_workplace;

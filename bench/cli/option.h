@@ -66,10 +66,10 @@ typedef struct ls_option {
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
     bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL: not
                                                   decided by the strategy */
-    const char
-        *concerns; /**< which cases have it, in words, for refusals where `applies` says no */
-    const ls_declared_option *declared; /**< its declaration by a strategy, a model or data;
-                                             NULL: an option of the program */
+    const char *concerns;                    /**< which cases have it, in words, for refusals
+                                                  where `applies` says no */
+    const ls_declared_option *declared;      /**< its declaration by a strategy, a model or data;
+                                                  NULL: an option of the program */
 } ls_option;
 
 /**

@@ -27,8 +27,8 @@ typedef struct ls_gate {
     char oracle[256];              /**< "same bits", or what differed first */
     char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
     json_t *kernels;               /**< of the candidate's step; NULL where nothing was compared */
-    float
-        *parameters; /**< of the candidate after the last step, where verify saves them; or NULL */
+    float *parameters;             /**< of the candidate after the last step, where verify saves
+                                        them; or NULL */
 } ls_gate;
 
 /** Copies the candidate's parameters, where the request is to verify and to save them. */

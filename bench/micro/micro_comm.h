@@ -12,8 +12,8 @@ typedef struct ls_micro_member {
     ls_comm *comm;
     float *input, *data, *scratch; /**< [count], [count], as the algorithm needs */
     ls_op_list ops;
-    ls_event
-        *left; /**< with joint ranks (ls_comm_is_joint): the rank has done its part of a call */
+    ls_event *left;      /**< with joint ranks (ls_comm_is_joint): the rank has done its part of
+                              a call */
     ls_program *program; /**< NULL: members[0]'s program holds its operations */
 } ls_micro_member;
 

@@ -9,10 +9,10 @@
 
 struct ls_results {
     sqlite3 *db;
-    char *path; /* as the user wrote it */
-    int schema; /* of the file */
-    json_t
-        *shared; /* texts that brief rows refer to by hash, as far as they were read; NULL: none */
+    char *path;     /* as the user wrote it */
+    int schema;     /* of the file */
+    json_t *shared; /* texts that brief rows refer to by hash, as far as they were read; NULL:
+                       none */
 };
 
 /** Schema from which on files have brief rows. */

@@ -62,8 +62,8 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 typedef struct ls_ratio_side {
     const double *logs;
     size_t count;
-    double
-        half; /**< where there is one run: half of its 95% interval, in logarithms; 0: not known */
+    double half; /**< where there is one run: half of its 95% interval, in logarithms; 0: not
+                      known */
 } ls_ratio_side;
 
 /**

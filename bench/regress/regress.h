@@ -43,8 +43,8 @@ typedef struct ls_regress_task {
     const char *results;         /**< file that rows of blocks are kept in; NULL: none */
     uint64_t seed;               /**< of the order */
     const double *slowed; /**< to calibrate: each case is judged again with NEW's times ... */
-    size_t slowed_count;  /**< ... multiplied by 1 + each of these (0 first, then 0.05, ..); NULL,
-                               0: not so */
+    size_t slowed_count;  /**< ... multiplied by 1 + each of these (0 first, then 0.05, ..);
+                               NULL, 0: not so */
     bool quiet;           /**< no progress */
 } ls_regress_task;
 

@@ -54,9 +54,9 @@ typedef struct ls_trial {
     double trained_ms;            /**< all steps so far, with the warm-up's */
     double *losses;               /**< [timed], kept with --verbose; else NULL */
     uint64_t timed_done;
-    double timed_ms; /**< of all timed steps */
-    uint64_t
-        discarded; /**< timed steps that were not yet steady, and count in no figure of speed */
+    double timed_ms;            /**< of all timed steps */
+    uint64_t discarded;         /**< timed steps that were not yet steady, and count in no figure
+                                     of speed */
     uint64_t discarded_samples; /**< samples of these */
     double discarded_ms;
     double *put_ns; /**< [puts] session.put_ns of each lot of timed steps */

@@ -39,13 +39,13 @@ struct ls_declared_option {
     int64_t low, high;        /**< see the type */
     const char *const *words; /**< NULL-terminated */
     bool continues;           /**< a comma before `name=` is part of the value */
-    const char
-        *when; /**< which cases of its owner have it, as refusals say: "--ps-mode ssp"; NULL: all */
+    const char *when;         /**< which cases of its owner have it, as refusals say: "--ps-mode
+                                   ssp"; NULL: all */
     /** Refuses a text that is not well formed, and says what would work; NULL: any text will do. */
-    *ls_status (*check)(const char *text);
-    *
+    ls_status (*check)(const char *text);
 };
-**enum { LS_DECLARED_MOST = 8 }; /* options that one case may give */
+
+enum { LS_DECLARED_MOST = 8 }; /* options that one case may give */
 
 /** An option that was given, and its value. */
 typedef struct ls_declared_value {

@@ -29,8 +29,8 @@ typedef struct ls_pool_options {
     ls_memory_policy policy;
     size_t capacity; /**< bytes of the device */
     bool on_demand;  /**< `all` is a limit only: the memory is reserved elsewhere (arena.h) */
-    bool watched; /**< host memory: in a build with the address sanitizer pieces are marked for it,
-                     except under `all`, whose marks would take an eighth of the machine */
+    bool watched;    /**< host memory: in a build with the address sanitizer pieces are marked for
+                          it, except under `all`, whose marks would take an eighth of the machine */
     /** Takes memory from the system: at least `bytes`, 64-byte aligned. Called under a lock. */
     ls_status (*reserve)(void *context, size_t bytes, void **out);
     /** Gives back all that one call of `reserve` took. */

@@ -46,8 +46,8 @@ struct ls_model_kind {
                               again; 0: never */
     bool convolves;      /**< has convolutions that GPUs can leave to a library */
     double average;      /**< decay of the moving averages that are evaluated; 0: none */
-    /** Of a model without sizes: its layers, from input to loss; NULL: `build` builds it. */ const
-        *ls_model_step *chain;
+    /** Of a model without sizes: its layers, from input to loss; NULL: `build` builds it. */
+    const ls_model_step *chain;
     ls_data_need need; /**< of a chain */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);

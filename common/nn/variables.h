@@ -41,9 +41,9 @@ typedef struct ls_variable {
     ls_initializer initializer; /**< of its values */
     int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
-    double keep;          /**< 0; else this is a moving statistic, not trained: its gradient is the
-                               batch's statistic, and a step makes it keep * itself + (1 - keep) *
-                               gradient */
+    double keep;          /**< 0; else this is a moving statistic, not trained: its gradient is
+                               the batch's statistic, and a step makes it keep * itself + (1 -
+                               keep) * gradient */
     size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 

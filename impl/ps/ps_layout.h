@@ -36,8 +36,8 @@ typedef struct ls_ps_layout {
     int *server_rank, *worker_rank; /**< [servers], [workers] in the communicator */
     ls_ps_range *ranges; /**< of all servers, in the order of the flat buffer: what workers pull */
     size_t range_count;
-    ls_ps_range
-        *pushed; /**< the same cut at the bounds of buckets, in their order: what workers push */
+    ls_ps_range *pushed; /**< the same cut at the bounds of buckets, in their order: what workers
+                              push */
     size_t pushed_count;
     size_t *elements; /**< [servers] of each shard */
 } ls_ps_layout;

@@ -19,13 +19,13 @@ typedef struct ls_lane {
     ls_queue *queue;
     int member;
     const char *name;
-    bool own;              /**< opened here; else the member's compute queue */
-    ls_time_profile times; /**< while profiled */
-    ls_time_profile
-        blamed; /**< the same, with waits for other lanes divided by what these did (blame.c) */
-    ls_time_log log; /**< its stretches, while profiled */
-    const bool
-        *pass; /**< while tasks are enqueued: the flag that skips the present ones; NULL: none */
+    bool own;               /**< opened here; else the member's compute queue */
+    ls_time_profile times;  /**< while profiled */
+    ls_time_profile blamed; /**< the same, with waits for other lanes divided by what these did
+                                 (blame.c) */
+    ls_time_log log;        /**< its stretches, while profiled */
+    const bool *pass; /**< while tasks are enqueued: the flag that skips the present ones; NULL:
+                           none */
 } ls_lane;
 
 /** A task: operations on one lane, or a copy. */
@@ -64,8 +64,8 @@ struct ls_step {
     size_t access_count;
     size_t *waits;
     size_t wait_count;
-    size_t *said;      /**< [members] how many acts of its slice are appended; of a divided replica,
-                            how many pieces are gathered */
+    size_t *said;      /**< [members] how many acts of its slice are appended; of a divided
+                            replica, how many pieces are gathered */
     const bool **pass; /**< [members] `pass` of the tasks that are appended now */
     int calls;
     ls_op_list own; /**< operations that belong to this step */

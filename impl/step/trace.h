@@ -19,12 +19,12 @@ enum { LS_TRACE_TEXT = 40 };
 typedef struct ls_trace_slice {
     uint64_t begin_ns, end_ns; /**< of this process's clock (ls_clock_ns) */
     int32_t lane;
-    int32_t step; /**< number among the profiled steps; -1: once before or after them */
-    int32_t kind; /**< ls_stretch_kind */
-    int32_t use;  /**< ls_time_use; a wait for a peer: LS_TIME_WAIT, for another lane: IDLE */
-    int64_t run;  /**< the same for all slices of one run of an operation */
-    int64_t
-        cause; /**< of a wait for another lane: slice that it waits for; -1: not known, or none */
+    int32_t step;  /**< number among the profiled steps; -1: once before or after them */
+    int32_t kind;  /**< ls_stretch_kind */
+    int32_t use;   /**< ls_time_use; a wait for a peer: LS_TIME_WAIT, for another lane: IDLE */
+    int64_t run;   /**< the same for all slices of one run of an operation */
+    int64_t cause; /**< of a wait for another lane: slice that it waits for; -1: not known, or
+                        none */
     double bytes, flops;
     char name[LS_TRACE_TEXT];
     char layer[LS_TRACE_TEXT]; /**< ""; "dense0"; of a range "dense0 to dense1" */
@@ -41,8 +41,8 @@ typedef struct ls_trace_message {
     int64_t slice; /**< first slice of its operation's run that is no wait */
     uint64_t bytes;
     int32_t channel, from, to;
-    int32_t
-        sends; /**< 1: the sending end; 0: the receiving one; LS_TRACE_COPY: a copy, both ends */
+    int32_t sends; /**< 1: the sending end; 0: the receiving one; LS_TRACE_COPY: a copy, both
+                        ends */
     int32_t place; /**< number among the messages of its slice */
 } ls_trace_message;
 

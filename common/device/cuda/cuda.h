@@ -39,14 +39,14 @@ typedef struct cuda_queue {
     ls_queue base;
     cudaStream_t stream;
     cuda_pinned *pinned;
-    uint64_t begun_ns; /* of the capture that began here; 0: none */
-    uint32_t first;    /* number of the first step after ls_cuda_queue_begin */
-    uint32_t put;      /* replays enqueued since then */
-    uint64_t ops;      /* enqueued under a watch */
-    cudaEvent_t
-        lots[2];  /* ends of the latest two lots of LOT operations (cuda_watch.c); NULL: not yet */
-    bool counted; /* its steps count in pinned->steps */
-    bool busy;    /* at the latest look */
+    uint64_t begun_ns;   /* of the capture that began here; 0: none */
+    uint32_t first;      /* number of the first step after ls_cuda_queue_begin */
+    uint32_t put;        /* replays enqueued since then */
+    uint64_t ops;        /* enqueued under a watch */
+    cudaEvent_t lots[2]; /* ends of the latest two lots of LOT operations (cuda_watch.c); NULL:
+                            not yet */
+    bool counted;        /* its steps count in pinned->steps */
+    bool busy;           /* at the latest look */
 } cuda_queue;
 
 typedef struct cuda_event {

@@ -71,8 +71,8 @@ typedef struct ls_max_pool_forward_args {
     int32_t *place;         /**< [B, out_height, out_width, C] */
 } ls_max_pool_forward_args;
 
-/** dx = at each place the sum of the dy whose largest it was; else 0. Overwrites. With
- *  `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
+/** dx of a pixel = the sum of the dy of all windows whose largest it was, else 0. Overwrites. With
+ * `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
 typedef struct ls_max_pool_backward_args {
     int64_t rows, channels;  /**< B, C */
     ls_window window;        /**< of the image */
@@ -209,8 +209,8 @@ typedef struct ls_lstm_backward_args {
     void *dbias;           /**< real [4H] */
 } ls_lstm_backward_args;
 
-/** Two of the same shape, of which neither needs the other: the bits that each has alone. What both
- *  read, weights too, may be the same. */
+/** Two independent LSTMs of the same shape, with the bits that each has alone. What they read,
+ * weights too, may be shared. */
 typedef struct ls_lstm_pair_forward_args {
     ls_lstm_forward_args of[2]; /**< of each */
 } ls_lstm_pair_forward_args;
@@ -240,24 +240,24 @@ typedef struct ls_copy_columns_args {
     void *y;                               /**< real [B, y_pitch] */
 } ls_copy_columns_args;
 
-/** A convolution's weights: `packed` begins as memory of a device does. */
+/** A convolution's weights; `packed` is aligned as device memory is. */
 typedef struct ls_packed_weights {
     int64_t outputs, channels, taps; /**< taps: height times width */
     const void *weight;              /**< real [O, C, taps] */
     void *packed;                    /**< real [O, taps, C] */
 } ls_packed_weights;
 
-/** The weights of several convolutions, in the order of images: where a table has this, its
- *  convolutions need not do it each for itself. */
+/** Writes the weights of several convolutions in the order of images, so that in a table with this
+ * each convolution need not do so itself. */
 typedef struct ls_pack_weights_args {
     const ls_packed_weights *items; /**< [count], copied */
-    int64_t count;                  /**< elements */
+    int64_t count;                  /**< convolutions */
 } ls_pack_weights_args;
 
-/** Entries that only tables have whose convolutions can do without. */
+/** Entries that only tables have whose convolutions take packed weights. */
 #define LS_KERNEL_PACK_ENTRIES(X) X(pack_weights, ls_pack_weights_args)
 
-/** Those of this file, */
+/** Entries of this file. */
 #define LS_KERNEL_IMAGE_ENTRIES(X)                                                                 \
     X(gather_crops, ls_gather_crops_args)                                                          \
     X(conv_forward, ls_conv_forward_args)                                                          \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How blocks share work where one launch does that of many: tables of ranges, of which each block
- * has a part of one; and which block comes last, to add up what all have left. Not yet run on a
- * GPU.
+ * How blocks share a launch that does several things: a table says which blocks have which item,
+ * and each block does a part of its item; the last block to end may add up what all have left. Not
+ * yet run on a GPU.
  */
 #pragma once
 
@@ -60,8 +60,8 @@ __device__ static inline ls_gpu_share ls_gpu_range_share(const ls_gpu_ranges &ra
                      : ls_gpu_share{ls_gpu_first(), ls_gpu_stride()};
 }
 
-/* To be called by all threads once they have left what others are to see: whether their block is
- * the last of `blocks` that count in *arrived, which is 0 before and after. */
+/* Called by all threads after they wrote what other blocks are to see: whether their block is the
+ * last of `blocks` that count in *arrived, which is 0 before and after. */
 __device__ static inline bool ls_gpu_comes_last(unsigned *arrived, unsigned blocks)
 {
     __shared__ bool last;

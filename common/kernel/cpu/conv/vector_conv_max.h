@@ -141,8 +141,8 @@ static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int6
         add_taps(image, line, ys, xs, C, w, dy, dweight);
 }
 
-/* Rows in their order, so that one image after the other is in the cache; what a ReLU has cut adds
- * nothing. */
+/* Rows in order, so that one image after the other is in the cache. Where a ReLU was 0 nothing is
+ * added. */
 static void conv_max_backward(const ls_conv_max_backward_weights_args *a, int64_t first,
                               int64_t last)
 {

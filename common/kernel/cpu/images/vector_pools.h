@@ -86,7 +86,7 @@ static void max_pool(const ls_max_pool_forward_args *a, int64_t first, int64_t l
     }
 }
 
-/* The whole window of one output pixel at once: what is not the place adds 0. */
+/* The whole window of one output pixel: pixels that were not the largest add 0. */
 static inline void pool_back_window(const float *dy, const int32_t *place, int64_t C,
                                     int64_t in_width, const int64_t y[2], const int64_t x[2],
                                     float *image)
@@ -103,7 +103,8 @@ static inline void pool_back_window(const float *dy, const int32_t *place, int64
         }
 }
 
-/* Windows up to so many pixels are gone over whole, larger ones (global pools) by their places. */
+/* Windows of up to so many pixels are walked whole; in larger ones (global pools) only the largest.
+ */
 enum { POOL_WINDOW = 16, POOL_CHUNK = 256 };
 
 static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int64_t last)

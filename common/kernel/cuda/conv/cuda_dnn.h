@@ -70,10 +70,11 @@ typedef struct ls_dnn_way {
 /** Each way of a direction, from 0 on; NULL: there are no more. */
 const ls_dnn_way *ls_dnn_way_at(ls_dnn_direction direction, size_t index);
 
-/** The one that this shape takes. It depends on the window and the number of channels alone. */
+/** The way chosen for a shape, which depends on the window and the number of channels alone. */
 const ls_dnn_way *ls_dnn_way_for(ls_dnn_direction direction, const ls_conv_shape *shape);
 
-/** What shapes that take the same ways have in common; *measured: where, NULL: not measured. */
+/** The class of shapes for which the same ways are chosen; *measured: on what GPU; NULL: not
+ * measured. */
 const char *ls_dnn_class_of(const ls_conv_shape *shape, const char **measured);
 
 /** Loads the library; no handle yet. LS_CODE_MISSING where it is not there or of another major
@@ -92,5 +93,5 @@ ls_status ls_dnn_check(const ls_dnn *dnn, cudnnStatus_t status, const char *what
 /** NULL, or why the library has nothing for this shape, as far as that is known without it. */
 const char *ls_dnn_refuses(const ls_conv_shape *shape);
 
-/** Whether that says that the library has nothing for such a shape, rather than that it failed. */
+/** Whether the status means that the library cannot do such a shape, not that it failed. */
 bool ls_dnn_unsupported(cudnnStatus_t status);

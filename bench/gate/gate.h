@@ -2,7 +2,7 @@
 /*
  * Gate: the check that a case computes what it should, in a pass of its own before anything is
  * timed. Candidate and judges start from the same values on devices of their own; after each step
- * losses and parameters are compared. README.md has the rules.
+ * losses and parameters are compared. compared.md has the rules.
  */
 #pragma once
 

@@ -32,8 +32,7 @@ typedef struct ls_machine_options {
     int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
     int cores_per_device; /**< 0: 1 */
     int logical_gpus;     /**< 0: 1; each GPU counts as this many */
-    int part, parts; /**< the cores are divided among `parts` processes, of which this is number
-                          `part`; 0: they are not */
+    int part, parts; /**< this process gets part number `part` of `parts` of the cores; 0: all */
     int neighbours;  /**< processes that share the memory; 0: 1 */
     int neighbour;   /**< which of them this is: decides what GPUs a number in `--devices` means */
 } ls_machine_options;

@@ -102,7 +102,7 @@ bool ls_comm_shares(const ls_device_name *names, int count)
     return shares;
 }
 
-/* By rank 0, which sends all to each. */
+/* Rank 0 gathers, and sends everything to each rank. */
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all)
 {
     enum { TAG = 0x636f6c };
@@ -124,14 +124,14 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
     return LS_OK;
 }
 
-/* *who: the first rank that has it. */
+/* *who: the first rank with the worst code. */
 static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t *who)
 {
     const size_t ranks = (size_t)comm->size;
     ls_code *all = calloc(ranks, sizeof *all);
     ls_status status = all ? ls_comm_collect(comm, &mine, sizeof mine, all)
                            : ls_fail_memory("communicator", ranks * sizeof *all);
-    if (status) /* nobody waits for what this rank does not say */
+    if (status) /* so that nobody waits for this rank's message */
         comm->backend->abandon(comm);
     *worst = LS_CODE_OK;
     for (size_t r = 0; r < ranks && !status; r++)
@@ -195,8 +195,9 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
     return LS_OK;
 }
 
-/* Its end is written by every operation: so they have an order, in which all ranks put them, and
- * nobody uses its scratch meanwhile. `told`: how its messages were. */
+/* Notes what an operation touches. Every operation writes its end of the communicator, so that
+ * those of one end stay in order and none uses another's scratch. `told`: status of noting its
+ * messages. */
 static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status told,
                        ls_op **op)
 {
@@ -209,7 +210,7 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
     return status;
 }
 
-/* Adds a message, if it is one. */
+/* Notes a message, if there is one. */
 static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
 {
     if (from < 0 || to < 0 || from == to || !count)
@@ -218,7 +219,7 @@ static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
     return ls_op_sends(op, &message);
 }
 
-/* What an exchange moves over a border. */
+/* Notes the messages of an exchange. */
 static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 {
     if (x->inside)
@@ -227,8 +228,8 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
     return tell(comm, x->from, comm->rank, x->receive_count, op);
 }
 
-/* `direct`: each rank has the others' part of its slice, and gives each the sum of it; of few
- * elements each has all. */
+/* Notes the messages of `direct`: each rank gets the others' parts of its slice, and sends each its
+ * sum; of a few elements each rank gets all. */
 static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
 {
     const int me = comm->rank;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Back end `device`: ranks are devices of one process, whose queues are ordered by events. No
- * thread waits for another: everything is put by one call (comm.h, ls_comm_put), which goes through
- * the ranks' lists in turn, each as far as what it needs of the others has been put.
+ * thread waits for another: one call (ls_comm_put) enqueues everything. It goes through the ranks'
+ * lists in turn, each as far as what it needs from other ranks is enqueued.
  *
  * exchange  The sender records `ready`. The receiver's queue waits for that, copies (or adds
  *           straight from the sender's memory; ranks that share none copy first, and add then) and
@@ -11,9 +11,9 @@
  *           and writes it to all; all record `taken` and wait for all. A few elements are summed by
  *           each, and written back after that.
  *
- * A wait follows its record in the order of putting, and every event is recorded once: what CUDA
- * asks of a capture. Bytes and messages are counted when they are put, or captured: once for all
- * replays. Failures go from queue to queue as those of events do (device.h).
+ * Waits are enqueued after their records, and every event is recorded once, as CUDA's captures
+ * demand. Bytes and messages are counted when they are enqueued, or captured: once for all replays.
+ * Failures go from queue to queue as those of events do (device.h).
  *
  * Leaves out: host calls, and ranks of other processes. On GPUs not yet run.
  */
@@ -30,36 +30,39 @@ typedef struct device_comm device_comm;
 typedef struct device_group {
     int size, members;   /* members: ends that are not closed */
     device_comm **ranks; /* [size] */
-    device_op **message; /* [size, size] from, to: the one that waits to be taken; NULL: none */
+    device_op *
+        *message; /* [size, size] from, to: the message that waits for its receiver; NULL: none */
 } device_group;
 
 struct device_comm {
     ls_comm base;
     device_group *group;
-    float *scratch; /* what is to be added arrives here, and sums of a few elements */
+    float *scratch; /* for what is received to be added, and for sums of a few elements */
     size_t scratch_elements;
     ls_traffic sent;
-    bool fixed; /* some operation has been put: scratch stays where it is */
-    /* While lists are put. */
+    bool fixed; /* an operation was enqueued, so scratch may not move */
+    /* While ls_comm_put runs: */
     size_t next;            /* operation of the rank's list */
     int stage;              /* of that operation */
-    uint64_t shown, summed; /* direct operations that have come so far */
+    uint64_t shown, summed; /* direct operations that have reached these stages */
     device_op *direct[2];   /* those, taking turns */
 };
 
 struct device_op {
     ls_op op;
     device_comm *comm;
-    /* One stage after the other; *done stays false where it needs of others what is not there. */
+    /* Enqueues the operation's next stages; *done stays false where it needs something of another
+     * rank that is not enqueued yet. */
     ls_status (*put)(device_op *op, ls_queue *queue, bool *done);
     ls_exchange what; /* of an exchange */
     float *data;      /* of direct: [count] */
     size_t count;
     ls_direct_part part;
     ls_event *ready, *taken;
-    ls_op *sum, *write;       /* made when the others are first met; NULL: not yet, or none */
-    const device_op *partner; /* of an exchange: whose message this one takes, always */
-    device_op *taker;         /* of an exchange: what has taken its message */
+    ls_op *sum, *write;       /* made in the first run; NULL: not yet, or none */
+    const device_op *partner; /* of an exchange: the operation whose message this one always
+                                 receives */
+    device_op *taker;         /* of an exchange: the operation that received its message */
 };
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
@@ -95,7 +98,7 @@ static ls_status make_op(device_comm *comm, const char *name, bool ready, bool t
     return status;
 }
 
-/* At least so many elements, for one operation after the other. */
+/* Grows the scratch, which operations use one after the other, to at least so many elements. */
 static ls_status take_scratch(device_comm *comm, size_t elements)
 {
     void *memory;
@@ -212,7 +215,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 
 /* ---- Direct --------------------------------------------------------------------------------- */
 
-/* The operation of rank `other` that meets this rank's latest. */
+/* The operation of rank `other` that belongs to this rank's latest. */
 static device_op *meets(const device_comm *comm, int other)
 {
     return comm->group->ranks[other]->direct[(comm->shown - 1) % 2];
@@ -316,7 +319,7 @@ static ls_status make_direct(ls_comm *base, float *data, size_t elements, ls_op 
 
 /* ---- Putting -------------------------------------------------------------------------------- */
 
-/* Puts what can be put of a rank's list; whether that was anything. */
+/* Enqueues what can be enqueued of a rank's list; sets *moved if that was anything. */
 static ls_status advance(device_comm *comm, const ls_comm_list *list, bool *moved)
 {
     while (comm->next < list->ops->count) {
@@ -376,7 +379,7 @@ static ls_traffic get_traffic(const ls_comm *base)
     return ((const device_comm *)base)->sent;
 }
 
-/* Nobody waits in a call, and queues hear of a failure by their events. */
+/* Nothing to do: nobody waits in a call, and queues learn of a failure by their events. */
 static void abandon(ls_comm *base)
 {
     (void)base;
@@ -443,7 +446,7 @@ static ls_status open_end(device_group *group, int rank, ls_device *device, ls_c
     return LS_OK;
 }
 
-/* Ranks share memory where they are processors, or one GPU, and no link is between them. */
+/* Sets whether ranks share memory: CPU devices or parts of one GPU do, unless they are linked. */
 static void join_memory(ls_comm *const *comms, int ranks)
 {
     bool shared = true, linked = false;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All ranks' queues. With a core each, ranks look at each other's own counter, which takes the
- * fewest cache lines from core to core; in a crowd each sleeps and wakes once at most. */
+/* A barrier of all ranks' queues. With a core each, ranks look at each other's counters, which
+ * moves the fewest cache lines; where cores are shared, each sleeps and wakes at most once. */
 static bool meet(thread_comm *comm)
 {
     thread_group *group = comm->group;

@@ -39,7 +39,8 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
     return LS_OK;
 }
 
-/* Where the first message of this tag to this rank hangs, from `from` or (-1) from any; NULL. */
+/* The link to the first message of this tag to this rank, from `from` or (-1) from any; NULL: none.
+ */
 static thread_message **find_message(thread_comm *comm, int from, int tag)
 {
     for (thread_message **at = &comm->group->messages; *at; at = &(*at)->next)
@@ -76,7 +77,7 @@ static ls_status take_message(thread_comm *comm, int from, int tag, thread_messa
     return at ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
-/* From *from, or (-1) from any, whose it then is. */
+/* Receives from *from; where that is -1 from any rank, to which it is set. */
 static ls_status receive(thread_comm *comm, int tag, void *data, size_t room, int *from,
                          size_t *bytes)
 {

@@ -49,10 +49,10 @@ static ls_status refuse_lost(const ls_arena *arena)
 }
 
 /*
- * Left free by every policy, for what CUDA and its libraries take past us, and mostly after us: the
- * kernels of cuBLASLt and cuDNN, which are loaded when first used (some hundred megabytes), stacks
- * of threads, instantiated graphs, NCCL's buffers (some megabytes a peer and channel). Of a small
- * GPU, or of what others have left, an eighth.
+ * Left free by every policy for what CUDA and its libraries allocate themselves, mostly later: the
+ * kernels of cuBLASLt and cuDNN, which are loaded at first use (some hundred megabytes), stacks of
+ * threads, instantiated graphs, NCCL's buffers (some megabytes per peer and channel). At most an
+ * eighth of what is free.
  */
 static const size_t spare_most = (size_t)1 << 30;
 
@@ -189,7 +189,7 @@ void ls_arena_give(ls_arena *arena, void *memory)
     pthread_mutex_unlock(&arena->lock);
 }
 
-/* A device's pool words its own refusal; a data set has none. */
+/* Words the refusal for a data set; for a device, its pool does. */
 static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
 {
     ls_status status = take_locked(arena, bytes, out);

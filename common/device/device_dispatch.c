@@ -71,7 +71,8 @@ const ls_device_info *ls_device_describe(const ls_device *device)
     return &device->info;
 }
 
-/* The host has called: all that is seen of a GPU's queue between the ends of two steps. */
+/* A call of the host counts as a sign of life: between the ends of steps nothing else of a GPU's
+ * queue is seen. */
 static ls_status beat(const ls_device *device, ls_status status)
 {
     if (device->info.name.kind == LS_DEVICE_GPU)

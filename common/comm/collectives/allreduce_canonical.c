@@ -57,7 +57,8 @@ typedef struct leaf {
     float *data;
 } leaf;
 
-/* The sums of a rank's slice, in place of leaves; then the result goes to its place. */
+/* The plan of sums of a rank's slice, computed in place of leaves; then the result is moved to its
+ * place. */
 typedef struct tree_plan {
     leaf *leaves;
     ls_sum_step *steps;
@@ -70,7 +71,7 @@ static void free_plan(tree_plan *t)
     free(t->steps);
 }
 
-/* Plans sum(node) in place of its leftmost leaf; leaves are in order, `next` is the first left. */
+/* Plans sum(node) in place of its leftmost leaf; leaves are in order, *next is the next one. */
 static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
 {
     const leaf *l = &t->leaves[*next];
@@ -119,7 +120,7 @@ static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range s
     return LS_OK;
 }
 
-/* Subtrees of rank `from` come, those of this rank go to rank `to`. */
+/* Receives the subtrees of rank `from`, and sends this rank's to rank `to`. */
 static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
                            const tree_plan *tree, ls_op_list *ops)
 {
@@ -156,7 +157,7 @@ static ls_status put_gather(ls_comm *comm, const ls_allreduce_args *a, ls_op_lis
     return status;
 }
 
-/* All that there is to put, but for what a single rank needs: nothing. */
+/* Appends all rounds; a single rank needs none. */
 static ls_status put_all(ls_comm *comm, const ls_allreduce_args *a, tree_plan *tree,
                          ls_op_list *ops)
 {

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* Of a rank: who leads its process, its host; ranks are numbers in the communicator. */
+/* The leaders of a rank's process and host, as ranks of the communicator. */
 typedef struct place {
     int process, host; /* their first ranks */
 } place;
@@ -58,15 +58,15 @@ static ls_status find_places(const ls_layout *layout, int ranks, places *out)
     return LS_OK;
 }
 
-/* Whether rank r's data go to `leader` in the process (its members') or on the host (of first ranks
- * of its processes); the leader, the lowest of them, has its own. */
+/* Whether rank r sends its data to `leader`: within the process, or (`host`) as its process's first
+ * rank to the host's. A leader, the lowest of its ranks, does not send to itself. */
 static bool is_under(const places *all, int r, int leader, bool host)
 {
     const place at = all->at[r];
     return host ? at.process == r && at.host == leader : at.process == leader;
 }
 
-/* Up: the leader takes all; down: it sends to all. */
+/* Going up, the leader receives from all; going down, it sends to all. */
 static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const places *all, bool host,
                            bool up, ls_op_list *ops)
 {
@@ -131,7 +131,7 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = ring.messages_sent + messages};
 }
 
-enum { RING, HOST, PROCESS }; /* sums on the way */
+enum { RING, HOST, PROCESS }; /* numbers of partial sums */
 
 /* What a process's ranks add up to. */
 static ls_status put_process(const places *all, size_t count, int leader, size_t *visit,

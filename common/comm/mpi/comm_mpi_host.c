@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of the MPI back end's host calls. A message is a header, then its bytes; whoever waits
- * for one takes what has come to this process from MPI into one list of the group, where its
- * members look. So a sender can take what comes to it while it waits, and senders in a ring end.
- * For set-up and parameter servers; queues have operations (comm_mpi.c). Over a link (link.h) a
- * message leaves at once and says when it will have arrived: by the clock, which processes of a
- * host share, or as long after it was taken in; the sender does not wait.
+ * Messages of the MPI back end's host calls. A message is a header, then its bytes. Whoever waits
+ * for a message moves all that MPI has received for this process into one list of the group, where
+ * its members look. So a sender can take what comes to it while it waits, and senders in a ring
+ * end. For set-up and parameter servers; queues have operations (comm_mpi.c). Over a link (link.h)
+ * a message leaves at once and says when it will have arrived: by the clock that processes of a
+ * host share, or by a delay after it was received. The sender does not wait.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -65,7 +65,8 @@ static void keep_message(mpi_group *group, mpi_message *message)
     pthread_mutex_unlock(&group->mutex);
 }
 
-/* What has begun to come and is given up: it may still be written, so then its memory stays. */
+/* Gives up a message that is being received: its memory may still be written, so it is not freed
+ * then. */
 static void drop_body(mpi_group *group, mpi_message *message, MPI_Request *request)
 {
     int flag = *request == MPI_REQUEST_NULL;
@@ -173,7 +174,7 @@ static ls_status post_message(mpi_group *group, int process, const mpi_header *h
     return status;
 }
 
-/* To another process; then the memory is free again. */
+/* Sends to another process, and waits until the memory may be used again. */
 static ls_status send_to(mpi_comm *comm, const mpi_header *header, const void *data)
 {
     mpi_group *group = comm->group;
@@ -230,8 +231,8 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
     return LS_OK;
 }
 
-/* With the mutex held: where the first message hangs that is for `to`, of this tag, from `from` or
- * (-1) from any; NULL. */
+/* With the mutex held: the link to the first message for `to`, of this tag, from `from` or (-1)
+ * from any; NULL: none. */
 static mpi_message **find_message(mpi_group *group, int to, int from, int tag)
 {
     for (mpi_message **at = &group->messages; *at; at = &(*at)->next) {
@@ -278,7 +279,8 @@ static ls_status take_message(mpi_comm *comm, const mpi_header *wanted, mpi_mess
     return status;
 }
 
-/* From *from, or (-1) from any, whose it then is; *bytes as they are expected, as they came. */
+/* Receives from *from, or where that is -1 from any rank, to which it is set; *bytes is set to the
+ * number that came. */
 static ls_status receive(mpi_comm *comm, int tag, void *data, size_t room, int *from, size_t *bytes)
 {
     const mpi_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag, .bytes = *bytes};

@@ -30,16 +30,16 @@
 /* Looks before the core is given to what else may run there. */
 enum { SPINS = 100 };
 
-/* What a member shows in an all-reduce: where its data are in its process, or the data. */
+/* What a member shows in an all-reduce: the address of its data in its process, or the data. */
 typedef struct mpi_shown {
     _Alignas(64) uint64_t address, count;
     float few[LS_DIRECT_FEW];
 } mpi_shown;
 
-/* Of one member. Operations take turns with the two places: one is rewritten only after a meeting
- * that everybody entered after having read it. */
+/* One member's. Operations use the two entries in turn: one is rewritten only after a meeting that
+ * every member entered after reading it. */
 struct mpi_slot {
-    _Alignas(64) _Atomic uint64_t met; /* meetings that it has come to */
+    _Alignas(64) _Atomic uint64_t met; /* meetings that it has arrived at */
     mpi_shown shown[2];
     int file; /* of its device's registered pages, in its process */
 };
@@ -153,7 +153,7 @@ static void map_boards(mpi_group *group, char why[sizeof group->unshared])
     }
 }
 
-/* Each hears from all how they fared: nobody is left alone, and all boards are there until then. */
+/* Agrees with all on the outcome of mapping; until then all boards exist. */
 static ls_status agree_on_boards(ls_comm *processes, mpi_group *group)
 {
     const size_t bytes = sizeof group->unshared;
@@ -252,7 +252,7 @@ static ls_status meet(direct_op *d)
     return LS_OK;
 }
 
-/* Where member `m` has its data, which it shows for the first time, or which are others now. */
+/* Maps the data of member `m`, which it shows for the first time, or which have moved. */
 static ls_status map_window(direct_op *d, int m, uint64_t address)
 {
     const mpi_group *group = d->comm->group;

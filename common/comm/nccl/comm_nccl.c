@@ -34,8 +34,8 @@
 
 enum { LOOK_NS = 20000 }; /* between two looks of who waits */
 
-/* What queues get to end in, once the communicators are given up: kernels see that within
- * milliseconds. */
+/* Time for queues to end after the communicators are given up; kernels notice within milliseconds.
+ */
 static const uint64_t grace_ns = 3000000000;
 
 /* Most time to open: of many hosts it takes some ten seconds, whatever --timeout says of a step. */
@@ -48,7 +48,7 @@ typedef struct nccl_group {
     ncclUniqueId id;
     bool given_up;
     uint64_t given_up_ns; /* when */
-    bool stuck;           /* in its opening, whose thread still has it */
+    bool stuck;           /* opening has not returned, and its thread still uses this */
 } nccl_group;
 
 typedef struct nccl_comm {
@@ -173,7 +173,7 @@ static void *abort_thread(void *context)
     return NULL;
 }
 
-/* Of several, none waits for another's to come back; one that cannot be begun is left as it is. */
+/* Aborts run side by side; one whose thread cannot be started is skipped. */
 static void begin_abort(const ls_nccl *nccl, ncclComm_t comm)
 {
     pthread_t thread;
@@ -331,8 +331,8 @@ static ls_status init_ends(void *context)
         status, ls_nccl_check(nccl, nccl->call.ncclGroupEnd(), "open the communicators"));
 }
 
-/* All ranks' ends; where they do not come to it, the devices are lost, and the group is the
- * thread's that still tries. */
+/* Opens all ranks' ends. Where that does not end in time the devices are lost, and the group is
+ * left to the thread that still tries. */
 static ls_status join(nccl_group *group)
 {
     const uint64_t longest_ns = group->nccl.open_ns ? group->nccl.open_ns : open_most_ns;

@@ -77,7 +77,7 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
         return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
     const char *behind = left_behind(program);
     for (cpu_edge *edge = program->edges; edge; edge = edge->next)
-        if (edge->event) /* to wait for it from here on is to wait for no capture */
+        if (edge->event) /* from here on, waiting for it joins no capture */
             forget_capture(edge->event);
     program->base.info.bytes = sizeof *program;
     for (size_t i = 0; i < program->list_count; i++) {

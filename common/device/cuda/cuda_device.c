@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A call on a GPU that does not end what it has to do may never return. */
+/* On a lost GPU a call may never return, so none is made. */
 static bool is_lost(const cuda_device *device)
 {
     return device->arena && ls_arena_is_lost(device->arena);

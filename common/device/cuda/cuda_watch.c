@@ -16,12 +16,12 @@
 
 #include <stdio.h>
 
-/* How many replays the host may be ahead, and the operations of a lot, which may be some launches
- * each. */
+/* Most replays that the host may be ahead; operations in a lot, each of which may be several
+ * launches. */
 enum { MOST_REPLAYS = 512, LOT = 64 };
 
-/* So long the host asks without a pause; then it sleeps a part of what it has waited for, at most
- * 0.2 ms. */
+/* The host first asks for this long without a pause; then it sleeps a part of the time waited so
+ * far, at most 0.2 ms. */
 static const uint64_t awake_ns = 100000, part = 16, nap_ns = 200000;
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static cudaError_t look_at_event(const cuda_wait *wait)
     return cudaEventQuery(wait->event);
 }
 
-/* An empty stream has done all that was put, whatever its word says. */
+/* An empty stream has done everything, whatever its word says. */
 static cudaError_t look_for_room(const cuda_wait *wait)
 {
     cuda_queue *queue = wait->queue;
@@ -139,7 +139,7 @@ void ls_cuda_queue_begin(ls_queue *base, uint64_t step)
     __atomic_store_n(&queue->pinned->steps, queue->first, __ATOMIC_RELEASE);
 }
 
-/* A device that is lost is asked nothing: its queues are at what they were. */
+/* Of a lost device CUDA is not asked: its queues count as doing what they last did. */
 void ls_cuda_queue_activity(const ls_queue *base, ls_activity *out)
 {
     cuda_queue *queue = (cuda_queue *)base; /* it is only looked at */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass over what
- * is trained, and moving statistics moved on, in one operation; then moving averages of all of it.
+ * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass and moving
+ * statistics, in one operation; then moving averages of all parameters.
  */
 #include "impl/carried.h"
 #include "impl/replica.h"
@@ -52,8 +52,8 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
 
 /* ---- The operations -------------------------------------------------------------------------- */
 
-/* Weight decay's gradient where `decay`, the optimizer's pass, and moving statistics towards the
- * batch's, which stand where gradients do. */
+/* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
+ * statistics towards the batch's, which are in the gradient buffer. */
 static ls_status append_update(ls_replica *r, size_t first, size_t count, bool decay,
                                ls_op_list *ops)
 {

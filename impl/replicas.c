@@ -84,7 +84,7 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which)
                              LS_SCHEDULE_1F1B};
 }
 
-/* Those that are at work at once on a pipeline's stage: of the micro-batches in flight. */
+/* Pieces at work at once on a pipeline's stage: those of the micro-batches in flight. */
 static int slots_of(const ls_job *job, int d, int place)
 {
     int most = 1;
@@ -136,7 +136,8 @@ static ls_status open_shadow(const ls_replicated *run, int number)
     return ls_replicated_open_slices(job, number, shadow);
 }
 
-/* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
+/* Whether pieces of a batch, or replicas, add up batch statistics, for which replicas need a
+ * communicator. */
 static bool syncs_statistics(const ls_job *job)
 {
     return ls_replicated_syncs(job) && ls_job_replicas(job) > 1;
@@ -221,7 +222,8 @@ void ls_replicated_move(const ls_graph_parts *parts, int place, float *whole, fl
     }
 }
 
-/* Of a part of the model its variables, from the whole flat buffer or, `out`, to it. */
+/* Copies the variables of a member's part of the model from the whole flat buffer or (`out`) to it.
+ */
 static ls_status move_part(const ls_replicated *run, int member, float *whole, bool out)
 {
     ls_replica *replica = run->members[member].replica;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Memory of a device begins so; a pool's pieces may not. */
+/* A device's chunks are aligned so; a pool's pieces need not be. */
 enum { PACKED_ALIGNMENT = 256 };
 
 static size_t padded(size_t bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A net's buffers and operations, looked at and put; see net.h. */
+/* A net's buffers and operations: reading and enqueuing them; see net.h. */
 #include "common/nn/net_private.h"
 
 #include "common/base/hooks.h"
@@ -148,7 +148,8 @@ ls_status ls_net_forward(ls_net *net, ls_queue *queue)
     return LS_OK;
 }
 
-/* Whether an earlier node's backward pass, later on, has more of node n's variables' gradient. */
+/* Whether an earlier node, which backward reaches later, adds to the gradient of node n's
+ * variables. */
 static bool is_shared_on(const ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What servers saw, brought together; see ps_report.h. */
+/* Gathers what servers saw from all processes; see ps_report.h. */
 #include "impl/ps/ps_report.h"
 
 #include "impl/step/served.h"
@@ -52,7 +52,8 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
         out->dropped += all[p].dropped;
     }
     free(all);
-    if (!ls_ps_by_arrival(&run->job->ps)) /* all of a step at once: nobody is ahead */
+    if (!ls_ps_by_arrival(
+            &run->job->ps)) /* all gradients of a step count at once: nobody is ahead */
         all_together(run, out);
     return status;
 }
@@ -143,7 +144,7 @@ static int process_of(const ls_served *me, int server)
     return me->layout.members[me->layout.server_rank[server]].process;
 }
 
-/* One server's log, from its process to process 0, which has room for it, and writes it. */
+/* Sends one server's log from its process to process 0, which has room for it, and writes it. */
 static ls_status bring_log(const ls_served *me, ls_comm *comm, int number, log_size size,
                            ls_ps_event *room, FILE *file)
 {
@@ -159,8 +160,8 @@ static ls_status bring_log(const ls_served *me, ls_comm *comm, int number, log_s
     return LS_OK;
 }
 
-/* Process 0 has the file and room before any sends: what nobody takes would be taken for
- * another's. */
+/* Process 0 has opened the file and allocated memory before any process sends: a message that
+ * nobody received would be taken for another one. */
 static ls_status write_record(const ls_served *me, ls_comm *comm, const char *path,
                               const log_size *sizes)
 {

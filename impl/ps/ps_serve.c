@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that serve whoever comes first: async, ssp; how synchronous steps with backup workers do,
- * is in ps_serve_backup.c. A worker says what it wants in a small message; its server takes these
- * from any worker, in the order in which they come, and serves one at a time:
+ * Servers that serve requests as they arrive: async and ssp. (Synchronous steps with backup
+ * workers: ps_serve_backup.c.) A request is a small message; a server receives requests from any
+ * worker, in the order of arrival, and serves one at a time:
  *
  *     pull      sends its shard to that worker
  *     push      receives that worker's gradient of the shard, straight into the shard's own, and
  *               updates: one step of the optimizer's state
  *
- * ssp: a pull is held back while its worker has done more than K steps above the slowest one's;
- * so no gradient is ever applied that is more than K steps ahead. Each server sees to that alone.
+ * ssp: a pull is held back while its worker is more than K steps ahead of the slowest one; so no
+ * gradient is ever applied that is more than K steps ahead. Each server checks this by itself.
  *
  * All of it is one operation of the server's queue, which ends when every worker has said that it
- * is through. A worker asks one server at a time, right before their exchange, so that a server
- * never waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient
- * is applied whole, so that the optimizer's state counts applied gradients.
+ * is done. A worker asks one server at a time, right before their exchange, so that a server never
+ * waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient is
+ * applied whole, so that the optimizer's state counts applied gradients.
  */
 #include "impl/ps/ps_serve.h"
 
@@ -54,7 +54,7 @@ static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
     return LS_OK;
 }
 
-/* Sends the variables to every worker that asked and may have them. */
+/* Sends the variables to every worker that waits for them and may go on. */
 static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
 {
     const ls_ps_options *ps = &s->job->ps;
@@ -146,7 +146,7 @@ ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
-/* Of the shard's ranges one after the other: the shard to a worker, or a gradient of it from there.
+/* Appends exchanges of all ranges of the shard: the shard to a worker, or its gradient from there.
  */
 static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange like,
                                  ls_op_list *ops)

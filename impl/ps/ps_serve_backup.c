@@ -10,14 +10,14 @@
  *     update k   by n - B gradients, or as many as there are in an epoch's last batch: their sum,
  *                scaled to the mean over the samples that it is of
  *
- * A worker that is too late for one server passes over the whole step, and all steps up to the
- * newest: it works for step k from variables k of all shards, and their batch k, or not at all. So
- * no gradient is stale, and training ends after as many updates as there are steps. Each server
- * decides for its own shard who is first. None waits in vain: one that is past step k has had n - B
- * gradients of it, and those workers push theirs to every server, waiting for nothing between.
+ * A worker that is too late for one server skips the whole step, and all steps up to the newest: it
+ * computes step k with variables k of all shards and batch k, or not at all. So no gradient is
+ * stale, and training ends after as many updates as there are steps. Each server decides for its
+ * own shard who is first. None waits in vain: one that is past step k has had n - B gradients of
+ * it, and those workers push theirs to every server, waiting for nothing between.
  *
- * Leaves out: one decision for all shards; a worker asked before it pushes, which would save the
- * bytes of what is dropped and cost the others a message.
+ * Leaves out: one decision for all shards; asking before a push, which would save the bytes of
+ * dropped gradients, and cost all others a message.
  */
 #include "impl/ps/ps_serve.h"
 
@@ -37,7 +37,7 @@ int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch)
     return batch < first ? (int)batch : first;
 }
 
-/* A shard, or a gradient of one, has gone between the two. */
+/* Counts the traffic of a shard, or of its gradient, between the two. */
 static void note_served(ls_ps_serving *s, int worker)
 {
     const ls_ps_layout *l = s->shard->layout;
@@ -51,7 +51,7 @@ static void note_served(ls_ps_serving *s, int worker)
     }
 }
 
-/* Each worker that waits for a step that has come, or gone. */
+/* Answers each worker that waits for a step which has come, or gone. */
 static ls_status answer(ls_ps_serving *s, ls_queue *queue)
 {
     for (int w = 0; w < s->workers; w++) {

@@ -15,7 +15,7 @@ typedef struct reader {
 
 struct ls_conflicts {
     const ls_step *const *steps;
-    size_t step, at; /* whose turn it is: task `at` of that step */
+    size_t step, at; /* the next task: number `at` of that step */
     size_t taken;    /* tasks */
     int *lane;       /* [tasks] */
     uintptr_t *cuts; /* [cut_count] in order: piece i is [cuts[i], cuts[i + 1]) */
@@ -115,7 +115,7 @@ static ls_status take_reader(ls_conflicts *c, size_t *out)
     return LS_OK;
 }
 
-/* A lane's later reader stands for its earlier ones. */
+/* Notes a reader, in place of earlier ones of the same lane. */
 static ls_status note_reader(ls_conflicts *c, size_t piece, size_t task)
 {
     size_t new;

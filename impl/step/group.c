@@ -2,10 +2,10 @@
 /*
  * All-reduces of gradients, bucket by bucket, over members of all processes.
  *
- * Overlapped, a member's all-reduces have a lane of their own: a bucket travels while backward goes
- * on. Else they are put on its compute lane, which is faster where one core does both and memory is
- * shared. Where the communicator's queues are ordered by events (GPUs), one call puts those of all
- * members; else each waits for its peers on its own queue.
+ * With overlap, a member's all-reduces have a lane of their own, so a bucket is reduced while
+ * backward goes on. Else they are on its compute lane, which is faster where one core does both and
+ * memory is shared. Where the communicator's queues are ordered by events (GPUs), one call puts
+ * those of all members; else each waits for its peers on its own queue.
  */
 #include "common/base/hooks.h"
 #include "impl/step/step_private.h"
@@ -28,7 +28,7 @@ static int final_node(const ls_graph *graph, ls_range range)
     return 0;
 }
 
-/* The last node's first; of one node's as they are. */
+/* Those of the last node come first; those of one node keep their order. */
 static ls_status order_buckets(const ls_graph *graph, ls_group *g)
 {
     g->order = calloc(g->buckets.count + 1, sizeof *g->order);
@@ -45,7 +45,7 @@ static ls_status order_buckets(const ls_graph *graph, ls_group *g)
     return LS_OK;
 }
 
-/* What a strategy that asked for none (ls_strategy.reduces) finds. */
+/* The group of a place; fails for a strategy that has none (ls_strategy.reduces). */
 static const ls_group *group_at(const ls_step *s, int place)
 {
     static const ls_group none;
@@ -70,8 +70,8 @@ ls_status ls_group_buckets(const ls_group_options *o, ls_buckets *out)
                            out);
 }
 
-/* Of a replica on q processes, place m is on the one after m / (its devices on each) others, so
- * replica d's on process d q + that. */
+/* Where a replica is on q processes with c devices on each, place m of replica d is on process d q
+ * + m / c. */
 const ls_layout *ls_group_layout(const ls_group_options *o, int *hosts, ls_layout *spread)
 {
     const ls_job *job = o->job;
@@ -86,7 +86,7 @@ const ls_layout *ls_group_layout(const ls_group_options *o, int *hosts, ls_layou
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* The most that an all-reduce of this end needs; they run one after the other. */
+/* Allocates the most scratch that an all-reduce of this end needs; they run one after the other. */
 static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 {
     const ls_job *job = run->shared.base.job;
@@ -124,7 +124,7 @@ static ls_status open_members(ls_stepped *run, ls_group *g)
     return LS_OK;
 }
 
-/* With the devices of the members, for the caller to free. */
+/* Prepares the ends, and lists the members' devices, for the caller to free. */
 static ls_status prepare(const ls_stepped *run, const ls_group_options *o, ls_group *g,
                          ls_device ***devices)
 {
@@ -179,7 +179,7 @@ void ls_group_close(ls_stepped *run, ls_group *g)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-/* Of a range of `flat`, the member's gradients or parameters. */
+/* Builds an end's all-reduce of a range of `flat`, the member's gradients or parameters. */
 static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_range range,
                        ls_op_list *ops)
 {
@@ -198,7 +198,7 @@ static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_rang
     return job->allreduce->build(g->comms[i], &args, ops);
 }
 
-/* An empty slice's gradient is 0; canonical sums know of it. */
+/* Appends a task that sets an empty slice's gradient to 0; `canonical` needs none. */
 static void say_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The listing of a run's steps, for people: a line a task; see run.h. */
+/* The listing of a run's steps, for people: a line for each task; see run.h. */
 #include "impl/step/names.h"
 #include "impl/step/run.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps as devices know them: tasks put on queues, waits as events, a component's tasks as one
- * program. Tasks are put in the order in which they were said, so every wait follows its record, as
- * a capture wants, and whoever puts them is never held up by what waits for one that is still to be
- * put.
+ * Lowers steps: tasks go onto queues, waits become events, a component's tasks become one program.
+ * Tasks are enqueued in the order of `build`. So every wait follows its record, as a capture
+ * demands, and the host is never blocked by a task that waits for one that is still to be enqueued.
  */
 #include "impl/step/step_private.h"
 
@@ -68,7 +67,7 @@ static ls_status put_ops(const ls_step *s, const ls_task *task)
     return LS_OK;
 }
 
-/* What is put from here on is passed over by another condition than before. */
+/* Changes the condition by which later tasks of the lane are skipped. */
 static ls_status pass_by(ls_lane *lane, const bool *pass)
 {
     if (lane->pass == pass)
@@ -77,7 +76,7 @@ static ls_status pass_by(ls_lane *lane, const bool *pass)
     return ls_queue_pass(lane->queue, pass);
 }
 
-/* What it does, without whom it waits for. */
+/* Enqueues a task's work, without its waits. */
 static ls_status put_work(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
@@ -106,7 +105,8 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
     return sum;
 }
 
-/* Tasks that one call puts, with the ends of all ranks of their communicator. */
+/* Enqueues tasks that belong to one ls_comm_put, with the ends of all ranks of their communicator.
+ */
 static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = first->ends;

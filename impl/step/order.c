@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for whom: every conflict between lanes is a wait, less those that others imply.
+ * Which task waits for which: every conflict between lanes becomes a wait, unless others imply it.
  *
  * Lanes between which there is a wait, or a call, are a component: one program. Each task has a
- * clock: of every lane of its component, how many of the step's tasks have ended when it begins. A
- * wait for what the clock knows is left out. Two kinds are added: a lane that nothing else ties to
- * the step's beginning waits for that, and the last task waits for what is last on every lane. So a
- * step ends before the next one begins, and one capture holds all lanes.
+ * vector clock: for every lane of its component, how many of the step's tasks have ended when it
+ * begins. A wait for what the clock implies is left out. Two kinds of waits are added: a lane
+ * without any waits for the step's beginning, and the last task waits for the last task of every
+ * lane. So a step ends before the next one begins, and one capture holds all lanes.
  */
 #include "impl/step/conflicts.h"
 
@@ -87,7 +87,7 @@ static void count_lanes(const ls_step *s, int *component)
         component[s->tasks[t].lane] = 0;
 }
 
-/* Its driver is the lane of the last task said, in every step. */
+/* Sets each component's driver: the lane of its last task, which must be the same in every step. */
 static void find_driver(ls_stepped *run, const ls_step *s)
 {
     for (size_t t = 0; t < s->task_count; t++) {
@@ -151,7 +151,7 @@ static int compare_later_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Appends those waits that tell the clock something, the latest first. */
+/* Appends the waits that advance the clock, the latest first. */
 static void keep_waits(sweep *w, size_t *clock, size_t size, size_t count)
 {
     qsort(w->wanted, count, sizeof *w->wanted, compare_later_first);
@@ -166,7 +166,8 @@ static void keep_waits(sweep *w, size_t *clock, size_t size, size_t count)
     }
 }
 
-/* Its waits in `raw`, and of a component's last task all lanes' last ones. */
+/* Collects a task's waits from `raw`; for a component's last task also the last ones of all lanes.
+ */
 static size_t want(sweep *w, const size_t *raw, size_t t)
 {
     const ls_task *task = &w->step->tasks[t];
@@ -229,7 +230,7 @@ static ls_status open_sweep(sweep *w)
     return LS_OK;
 }
 
-/* The step's waits again, without those that others imply. */
+/* Replaces the step's waits by those that others do not imply. */
 static ls_status prune(sweep *w)
 {
     ls_step *s = w->step;

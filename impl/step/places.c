@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model over several places (graph_parts.h): what a node does is a task of its place, and what it
- * has for other places is carried there.
+ * A model over several places (graph_parts.h): a node's work is a task of its place, and its
+ * outputs for other places are carried there.
  *
  * In one process that is a copy by the place that has it. Between processes it is a transfer: one
  * exchange of a communicator of all devices, on a lane that each place has for this alone, so that
- * a place computes on while it travels. Every process says the transfers that concern it in the
- * order in which all say the step, so that transfers which wait for their peers cannot lock up.
+ * a place computes on while it travels. Every process appends the transfers that concern it in the
+ * same order of the whole step, so that transfers which wait for their peers cannot lock up.
  */
 #include "impl/step/step_private.h"
 
@@ -137,7 +137,7 @@ static ls_net *net_of(const ls_step *s, int member, int piece)
 
 /* ---- From place to place --------------------------------------------------------------------- */
 
-/* A process that has one end of the two. */
+/* Appends one end of a transfer, in the process that has it. */
 static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool sends)
 {
     ls_comm *end = s->run->places.ends[member];
@@ -159,7 +159,7 @@ static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool 
     s->copied.messages_sent += sends;
 }
 
-/* From places[0] to places[1]: memory of both, as far as they are here. */
+/* Carries from places[0] to places[1]; ends[i] is the memory of each that is in this process. */
 static void carry(ls_step *s, const int places[2], const ls_span ends[2])
 {
     if (s->status)
@@ -265,7 +265,7 @@ void ls_share_values(ls_step *s, int replica)
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-/* Once a piece. */
+/* Gathers a piece's inputs on a place, once. */
 static void gather(ls_step *s, int member, int piece)
 {
     if (s->said[member] > (size_t)piece)
@@ -274,7 +274,7 @@ static void gather(ls_step *s, int member, int piece)
     ls_step_say_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
 }
 
-/* Of evaluation's forward pass. */
+/* A node of evaluation's forward pass. */
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
@@ -301,7 +301,7 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
             cross(s, replica, piece, &parts_of(s)->borders[i], false);
 }
 
-/* Whether its place has none before it. */
+/* Whether a node is the first of its place. */
 static bool is_first(const ls_step *s, int n)
 {
     const int place = parts_of(s)->place[n];

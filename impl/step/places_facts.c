@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A model over several places: its values, what it makes of a test set, what it holds and moves. */
+/* A model over several places: its parameters, evaluation, memory and traffic. */
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* Every process tells all what its place number i owns, one i after the other. */
+/* Every process sends all others what its place number i owns, for one i after the other. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters)
 {
     const ls_replicated *r = &run->shared;
@@ -36,7 +36,7 @@ ls_status ls_places_gather(ls_stepped *run, float *parameters)
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* The first replica's, of the first piece of a full batch. */
+/* Builds evaluation's forward pass: the first replica's, with the first piece of a full batch. */
 static ls_status build_test(ls_stepped *run)
 {
     ls_step *s = &run->places.test;
@@ -88,7 +88,7 @@ ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
     ls_comm **ends = run->places.ends;
     ls_status status = evaluate_here(run, most, out);
     for (int m = 0; status && ends && m < run->shared.places; m++)
-        ends[m]->backend->abandon(ends[m]); /* for who waits at a border for this one */
+        ends[m]->backend->abandon(ends[m]); /* so that nobody waits at a border for this one */
     return ends ? ls_stepped_tell(run->shared.base.job, status, out) : status;
 }
 
@@ -106,7 +106,7 @@ void ls_places_memory(const ls_stepped *run, int member, ls_memory_formula *form
         formula->bytes[LS_MEMORY_COMMUNICATION] += end->backend->memory(end);
 }
 
-/* Every output over a border, its gradient back, of all rows once; gradients of copies once a
+/* Outputs over borders and their gradients back, once for each row; gradients of copies once per
  * piece, their values once. */
 ls_traffic ls_border_traffic(const ls_step *s)
 {

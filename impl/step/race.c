@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must hold of steps as they are said, by the steps alone; see run.h.
+ * The race check: what must hold of steps, by their tasks alone; see ls_stepped_check.
  *
- * Any two tasks that touch the same bytes, one of them writing, are ordered: by their lane, by the
- * waits that will be put, by what begins a step behind its driver. Looked at are two steps one
- * after the other, of each size. Communicators order nothing. Each task has a clock: of every lane
- * of its component, which task is known to have ended.
+ * Any two tasks that touch the same bytes, one of them writing, must be ordered: by their lane, by
+ * waits, or by the beginning of a step after its driver. It looks at two steps in a row, of each
+ * size. Communicators order nothing. Each task has a vector clock: for every lane of its component,
+ * the last task that is known to have ended.
  *
- * Besides, no step has an operation more often than it is to be done, and all ends that wait for
- * each other meet (meetings.c).
+ * Besides, no step may have an operation more often than it is to be done, and all ends that wait
+ * for each other must meet (meetings.c).
  */
 #include "impl/step/conflicts.h"
 #include "impl/step/names.h"
@@ -86,16 +86,16 @@ static ls_status fail_race(const pair *p)
 
 /* ---- Races ----------------------------------------------------------------------------------- */
 
-/* Tasks are counted through both steps; what is a task's number is so from 1, 0 being none. */
+/* Tasks are numbered through both steps, from 1; 0 stands for none. */
 typedef struct sweep {
     const ls_stepped *run;
     const ls_step *steps[2];
     size_t *latest; /* [lanes] the lane's latest task */
-    size_t *begun;  /* [components] the driver's latest when the step at hand begins */
+    size_t *begun;  /* [components] the driver's latest when the present step begins */
     size_t *first;  /* [tasks] where its clock is: what has ended when it has */
     size_t *clocks;
-    size_t *clock;    /* of the task at hand */
-    size_t task, met; /* the task at hand, from 0; the one that it races with, or 0 */
+    size_t *clock;    /* of the present task */
+    size_t task, met; /* the present task, from 0; the one that it races with, or 0 */
 } sweep;
 
 static const ls_task *task_of(const sweep *w, size_t number, const ls_step **step)
@@ -218,7 +218,7 @@ static void add_ops(ops *all, ls_op *const *items, size_t count)
     }
 }
 
-/* Those of the slices' acts. */
+/* Adds the operations of the slices' acts. */
 static void add_acts(const ls_step *s, ops *all)
 {
     const ls_stepped *run = s->run;
@@ -233,7 +233,7 @@ static void add_acts(const ls_step *s, ops *all)
     }
 }
 
-/* Both in order: none of `said` is there more often than in `acts`, or once. */
+/* Both sorted: no operation is in `said` more often than in `acts`, or (if in none) once. */
 static ls_status compare_lists(const ops *said, const ops *acts)
 {
     size_t its = 0;
@@ -250,7 +250,8 @@ static ls_status compare_lists(const ops *said, const ops *acts)
     return LS_OK;
 }
 
-/* A net that goes through several shards in turn has its operations as often. */
+/* No operation is twice in a step; a net that computes several shards in turn has its own that
+ * often. */
 static ls_status check_once(const ls_step *s)
 {
     ops said = {0}, acts = {0};
@@ -275,7 +276,7 @@ static ls_status check_step(const ls_step *s)
     return ls_step_check_meetings(s);
 }
 
-/* Two steps in a row, of all kinds, but for two smaller batches. */
+/* Checks pairs of steps in a row, of all kinds, except two smaller batches. */
 ls_status ls_stepped_check(const ls_run *run)
 {
     const ls_stepped *me = (const ls_stepped *)run;

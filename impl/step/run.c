@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps: opening, putting, waiting, closing; see run.h. */
+/* Runs of steps: opening, enqueuing, waiting, closing; see run.h. */
 #include "impl/step/run.h"
 
 #include "impl/step/served.h"
@@ -14,7 +14,8 @@ static ls_stepped *stepped(const ls_run *run)
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* Where replicas do not have variables of their own: the one on the variable device, or one more.
+/* The holder, where replicas do not have variables of their own: the replica on the variable
+ * device, or one more member.
  */
 static int find_holder(const ls_strategy *strategy, const ls_job *job)
 {
@@ -88,7 +89,7 @@ static ls_status build_steps(ls_stepped *me)
     return me->after.status;
 }
 
-/* Those of a place's own variables, of each. */
+/* Opens a group for each place, of the variables that it owns. */
 static ls_status open_groups(ls_stepped *me, const ls_job *job)
 {
     const ls_graph *graph = job->model->graph;
@@ -126,15 +127,14 @@ static ls_status build(ls_stepped *me)
 /* ---- Putting and waiting --------------------------------------------------------------------- */
 
 /*
- * A call that puts more replays than fit into a GPU's queue blocks until some are done, which those
- * of a library that waits for a lost rank never are. So there is a look at them before there are
- * as many.
+ * Enqueuing more replays than a GPU's queue holds blocks until some are done, which never happens
+ * where a library waits for a lost rank. So the library is checked before there are that many.
  */
 enum { REPLAYS_AHEAD = 128 };
 
 /*
- * Where servers serve by themselves, steps are no turns (ls_device_turn): one worker may wait for
- * another's, and none is held up because another's queue is full.
+ * Where servers serve by themselves, steps are no turns (ls_device_turn): a worker may wait for
+ * another one's step, so none may be blocked because another's queue is full.
  */
 static ls_status put(ls_stepped *me, int kind, uint64_t times)
 {
@@ -154,7 +154,8 @@ static ls_status put(ls_stepped *me, int kind, uint64_t times)
     return LS_OK;
 }
 
-/* Where a library can make the queues wait for ever, until they are empty or it is given up. */
+/* Where a library can make queues wait for ever: waits until they are empty, or the library is
+ * given up. */
 static ls_status wait_for_library(ls_stepped *me, bool *waits)
 {
     ls_status status = LS_OK;
@@ -208,7 +209,7 @@ static ls_status put_steps(ls_run *run, bool tail, uint64_t times)
     return ls_step_put_apart(&me->after);
 }
 
-/* The members first: other lanes have nothing to wait for that these have not put. */
+/* Members' queues first: all that other lanes wait for is enqueued by then. */
 static ls_status sync_run(ls_run *run)
 {
     ls_stepped *me = stepped(run);
@@ -220,7 +221,7 @@ static ls_status sync_run(ls_run *run)
     return status;
 }
 
-/* What other lanes do is ordered after their driver's alone. */
+/* A component's other lanes come after its driver, so only drivers are marked. */
 static ls_status mark(ls_run *run)
 {
     ls_stepped *me = stepped(run);

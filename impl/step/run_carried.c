@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of steps: the state that one leaves and another goes on from (ls_run_kind.keep): what each
- * member has in its flat buffers, what servers know of their workers, and what was counted. Not
- * records, which have been read, nor what every step makes anew.
+ * The state that one run saves and another continues from (ls_run_kind.keep): each member's flat
+ * buffers, what servers know of their workers, and counters. Not records, which have been read, nor
+ * what every step computes anew.
  */
 #include "impl/carried.h"
 #include "impl/step/run.h"
@@ -23,7 +23,7 @@ static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
     return ls_carry_value(carried, &s->served, sizeof s->served);
 }
 
-/* What the server's end has received so far goes on with it. */
+/* Saves or restores the bytes that the server's end has received. */
 static ls_status keep_received(ls_stepped *me, int server, ls_carried *carried)
 {
     const ls_comm *end = me->served->ends[me->served->layout.workers + server].comm;

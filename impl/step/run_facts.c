@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps: what they hold, move and found; see run.h. */
+/* Runs of steps: memory, traffic, times and evaluation; see run.h. */
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 
@@ -92,8 +92,8 @@ ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
     return status;
 }
 
-/* With the first replica's net, on the variables as they are now, or their averages; replicas that
- * fetched ahead find the variables again. */
+/* Evaluates with the first replica's net, on the present variables or their averages. Where a
+ * replica has fetched variables ahead these are restored. */
 ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     if (stepped(run)->served)
@@ -151,7 +151,7 @@ static bool is_on(const ls_run *run, const ls_member *member, size_t index)
     return member->replica && member->replica->device == device;
 }
 
-/* But for servers': how busy these are, their report says. */
+/* Adds the times of lanes, without servers', which are in their report. */
 static ls_time_profile add_times(const ls_run *run, size_t index, bool blamed)
 {
     const ls_stepped *me = stepped(run);
@@ -205,7 +205,7 @@ static void add_group(const ls_group *g, int member, ls_memory_formula *formula)
     }
 }
 
-/* What it holds to talk to others. */
+/* Adds the memory of its communicators. */
 static void add_ends(const ls_stepped *me, int m, ls_memory_formula *formula)
 {
     const ls_replica *r = me->shared.members[m].replica;
@@ -250,8 +250,8 @@ static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
     return status;
 }
 
-/* What an end has counted over all steps, but for those that count when they are put, once for all
- * replays (ls_step.called). */
+/* Adds what an end has counted over all steps; ends that count when operations are enqueued, once
+ * for all replays, are in ls_step.called. */
 static void add_counted(const ls_comm *end, ls_traffic *sum)
 {
     if (end && !ls_comm_is_joint(end))
@@ -271,7 +271,7 @@ ls_traffic ls_stepped_counted(const ls_stepped *me)
     return sum;
 }
 
-/* All that this process has sent. */
+/* All traffic that this process has sent. */
 static ls_traffic count_sent(const ls_stepped *me)
 {
     ls_traffic sum = ls_stepped_counted(me);
@@ -294,7 +294,7 @@ static ls_traffic formula_of(const ls_stepped *me, int kind)
     return sum;
 }
 
-/* What all steps must have sent: by the strategy's formula; with backup workers as much as servers
+/* What all steps must have sent, by the strategy's formula; with backup workers, by what servers
  * served. */
 static ls_status find_due(const ls_stepped *me, ls_traffic *due)
 {
@@ -310,15 +310,16 @@ static ls_status find_due(const ls_stepped *me, ls_traffic *due)
     return collect(me->shared.base.job, mine, due);
 }
 
-/* A share of what all steps have: rounded away from 0, so that one step's alone shows, too. */
+/* An average over the steps, rounded away from 0, so that a difference in a single step shows. */
 static uint64_t per_step(uint64_t all, uint64_t steps)
 {
     const int64_t signed_all = (int64_t)all, n = (int64_t)steps;
     return (uint64_t)((signed_all + (signed_all > 0 ? n - 1 : 1 - n)) / n);
 }
 
-/* The formula is of a full step, or, where steps differ, of their mean. Sent is that, and each
- * step's share of what all of them sent beyond what they must, or did not. */
+/* *formula is that of a full step, or, where steps differ, of their mean. *sent is the formula plus
+ * the average by which the steps sent more, or less, than they must.
+ */
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps as they are said: tasks with their operations and the memory that these touch; see step.h.
+/* Appending tasks to a step, with their operations and the memory that these touch; see step.h.
  */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What members do by themselves, and copies between them; see step.h. */
+/* The verbs of a member's own work, and of copies between members; see step.h. */
 #include "impl/step/step_private.h"
 
 #include "common/base/hooks.h"
@@ -36,7 +36,7 @@ static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_ra
     ls_task_end(s);
 }
 
-/* Of who gets the variables each step, and sees to weight decay's part of the loss. */
+/* Appends weight decay's part of the loss, of a member that gets its variables in each step. */
 static void say_decay(ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
@@ -57,7 +57,7 @@ void ls_forward(ls_step *s, int member)
     say_acts(s, "forward", member, end, nothing);
 }
 
-/* As many acts as make all of the range final. */
+/* How many acts it takes to make all of the range final. */
 static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
 {
     size_t final = 0, end = 0;
@@ -228,7 +228,8 @@ static void *take_staging(ls_step *s)
     return s->status ? NULL : *memory;
 }
 
-/* Sum number `index` of a member where the holder can add it; `only`: there is no other. */
+/* Brings a member's sum number `index` to where the holder can add it; `only`: it is the only sum.
+ */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
     const int to = ls_holder(s);

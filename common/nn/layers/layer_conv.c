@@ -151,8 +151,8 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * all;
 }
 
-/* Of the image's windows in rows ("im2col"); the gradient of the input is a convolution of the
- * output's. With global_max the gradient touches too little to be a product. */
+/* Products over the image's windows as rows ("im2col"); the input's gradient is a convolution of
+ * the output's. With global_max the gradients touch too little to count as products. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

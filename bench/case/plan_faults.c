@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* A rank that is struck must be there, in a step of the timed run. One that is a thread can only
- * hang, or be killed and all with it. */
+/* A fault's rank must exist, and its step be in the timed run. A rank that is a thread can only
+ * hang, or be killed together with all others. */
 static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -37,7 +37,7 @@ static ls_status check_rank_fault(const ls_workplace *place, const ls_plan_of_ca
     return LS_OK;
 }
 
-/* A straggler must be a replica of several, on a CPU; which replicas are on that rank. */
+/* A straggler must be one of several replicas, on a CPU. Finds the replicas on that rank. */
 static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -72,7 +72,7 @@ static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Of a model divided over devices, some may have no variables. */
+/* Whether a device has a gradient: where a model is divided, some have no variables. */
 static bool has_gradient(const ls_plan_of_case *plan, int device)
 {
     const ls_job *job = &plan->job;

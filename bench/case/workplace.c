@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many step records a device keeps: the most steps that are put at once. */
+/* How many step records a device keeps: the most steps that may be enqueued at once. */
 static const uint64_t record_capacity = 32768;
 
 struct ls_data_cache {
@@ -27,7 +27,7 @@ struct ls_data_cache {
     struct ls_data_cache *next;
 };
 
-/* Looks of mpi_pulse.c, for eight timeouts. */
+/* Looks of mpi_pulse.c in eight timeouts. */
 enum { BUSY_LOOKS = 8 * 16 };
 
 void ls_workplace_busy(ls_workplace *place, bool begins)
@@ -35,7 +35,7 @@ void ls_workplace_busy(ls_workplace *place, bool begins)
     atomic_store(&place->busy, begins ? BUSY_LOOKS : 0);
 }
 
-/* Work is what the devices' queues do: signs of life to other processes come of that. */
+/* Whether this process is alive, for others: its devices' queues made progress, or it is busy. */
 static bool has_moved(void *context)
 {
     ls_workplace *place = context;
@@ -173,7 +173,7 @@ static ls_placement placement_of(const ls_workplace *place)
                           .logged = place->request->log_placement};
 }
 
-/* By which devices exchange: the processes' communicator, or one of this process. */
+/* Chooses by which communicator devices exchange: the processes' own, or one of this process. */
 static ls_status choose_transport(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -194,10 +194,10 @@ static ls_status choose_transport(ls_plan_of_case *plan)
 }
 
 /*
- * The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Where
- * one core computes and adds up in memory that is shared (no links), there is nothing to overlap,
- * and all gradients go at once. Else an eighth of them is a bucket, so that most travels while
- * backward goes on; not so little that a message is mostly its latency.
+ * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. Where one
+ * core computes and adds up in shared memory (no links), nothing can overlap, so all gradients are
+ * one bucket. Else a bucket is an eighth of them, so that most are reduced while backward goes on,
+ * but not so small that a message is mostly latency.
  */
 static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *plan)
 {
@@ -226,7 +226,7 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
     return LS_OK;
 }
 
-/* TF32 is of GPUs, all of them: also of the one that updates. */
+/* TF32 needs GPUs, and on all devices: also on the one that updates. */
 static ls_status check_math(const ls_plan_of_case *plan)
 {
     char text[32];
@@ -240,7 +240,7 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* And of which library its convolutions are, if not of the one that each device has. */
+/* Refuses a library for convolutions that not every device has. */
 static ls_status check_convolution(const ls_plan_of_case *plan)
 {
     char text[32];
@@ -299,8 +299,8 @@ static ls_status take_places(ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Which of a replica's devices each node is on, where the model is divided over them; whether it
- * can be cut there is looked at before anything is opened. */
+/* Decides which of a replica's devices each node is on, where the model is divided; refuses a cut
+ * that is not possible before anything is opened. */
 static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
@@ -361,7 +361,7 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     return LS_OK;
 }
 
-/* What the case says of itself; what has to be found comes after. */
+/* The job as far as the case decides it; the rest is found later. */
 static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -408,7 +408,7 @@ static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
     job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
-    if (place->request->ps_record) /* a pull and a push of each worker in each step */
+    if (place->request->ps_record) /* room for a pull and a push of each worker in each step */
         job->ps.log_events = 2 * steps * (uint64_t)ls_job_replicas(job);
     const ls_outline outline =
         ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);

@@ -28,7 +28,7 @@ bool ls_launch_none(int argc, char **argv)
     return value && strcmp(value, "none") == 0;
 }
 
-/* Another task that ends first may have rank 0 ended before it has said why. */
+/* Other tasks end this much later, since the first to end may end rank 0 before it has said why. */
 static const uint64_t behind_ns = 1000000000;
 
 ls_status ls_launch_check(const ls_processes *processes, const char *command)

@@ -128,7 +128,7 @@ ls_status ls_setting_relay(const ls_setting *setting, ls_status status)
 
 /* ---- Names of the registries --------------------------------------------------------------- */
 
-/* What others call it, and what there is of it here. */
+/* Names in other programs, and what stands for them here. */
 static const struct {
     const char *name, *here;
 } other_names[] = {
@@ -256,7 +256,7 @@ ls_status ls_set_epochs(const ls_setting *setting)
     return LS_OK;
 }
 
-/* What a communicator needs of those that run the command. */
+/* Refuses a communicator that needs other processes or devices than the command has. */
 static ls_status check_comm(const ls_setting *setting, const char *word)
 {
     const ls_processes *processes = setting->names->processes;
@@ -349,7 +349,7 @@ ls_status ls_set_convolution(const ls_setting *setting)
 
 /* ---- What the whole command has ------------------------------------------------------------- */
 
-/* Read before all else (launch.h): here it is only looked at. */
+/* --launcher was read before all else (launch.h): here it is only checked. */
 ls_status ls_set_launcher(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "none", NULL};

@@ -60,7 +60,7 @@ static ls_status refuse_shape(const plan_reading *plan, struct fy_event *event, 
     return refuse_at(plan, fy_event_start_mark(event), why);
 }
 
-/* What the parser found wrong, with its place. */
+/* Refuses what the parser found wrong, with its line and column. */
 static ls_status refuse_syntax(const plan_reading *plan)
 {
     void *previous = NULL;

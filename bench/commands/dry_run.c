@@ -133,7 +133,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     return status;
 }
 
-/* What no column has: why a case cannot be opened, and all of them together. */
+/* Prints what no column has: why a case cannot be opened, and totals. */
 static void tell(const ls_request *request, const ls_forecast *forecast, int *exit_status)
 {
     size_t most = 0;

@@ -41,7 +41,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     return LS_OK;
 }
 
-/* The case before this one that is the same: a repeat has its estimate. */
+/* An equal case before this one, whose estimate a repeat takes; NULL: none. */
 static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
 {
     for (size_t i = 0; i < index; i++)
@@ -79,7 +79,8 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     return LS_OK;
 }
 
-/* Each takes about as long as the others: devices are opened, some samples computed. */
+/* Tells the progress of the cases, each of which takes about as long: opening devices, computing
+ * some samples. */
 static void show_cases(const ls_forecast *forecast)
 {
     const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.1};
@@ -147,7 +148,7 @@ static bool same_model(const ls_forecast *forecast, size_t a, size_t b)
     return strcmp(forecast->configs[a].model, forecast->configs[b].model) == 0;
 }
 
-/* Steps of all cases that have the model of case `index`, in so much time. */
+/* Steps for each case with the model of case `index`, if all these take `share_s`. */
 static double steps_in(const ls_forecast *forecast, size_t index, double share_s)
 {
     double sum = 0;
@@ -157,7 +158,7 @@ static double steps_in(const ls_forecast *forecast, size_t index, double share_s
     return sum > 0 ? floor(share_s / sum) : 0;
 }
 
-/* How many times the asked blocks' time all blocks take: --until-precision adds like ones. */
+/* Time of all blocks over that of the requested ones: --until-precision adds more. */
 static double blocks_over_asked(const ls_request *request)
 {
     const bool adds = request->precision > 0 && request->blocks < LS_STATISTICS_BLOCKS;

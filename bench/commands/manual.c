@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text as troff has it. */
+/* Writes text escaped for troff. */
 static void put_troff(FILE *stream, const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -89,8 +89,8 @@ static void add_word(char text[VALUES], const char *word, size_t length)
     text[used + length] = 0;
 }
 
-/* The values of the option that are names: its registry's, and the words in "N|all". None of one
- * that takes files, which shells complete by themselves. */
+/* The names that an option takes as values: its registry's, and the words in "N|all". None for
+ * files, which shells complete themselves. */
 static const char *values_of(const ls_option *option, char text[VALUES])
 {
     const ls_option_names *names = ls_option_names_registered();

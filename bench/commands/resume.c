@@ -66,7 +66,7 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
     return status;
 }
 
-/* Whether the case has a row that no repeat before it was left out for. */
+/* Whether there is a row for the case that no earlier repeat was skipped for. */
 static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *known, bool *out)
 {
     ls_plan_of_case plan = {0};

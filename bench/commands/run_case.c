@@ -59,7 +59,7 @@ static void write_title(const command_run *run, const case_run *c, char *text, s
              plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
 }
 
-/* Whether the gate has from one of the cases before this one what `single` computes. */
+/* Whether the gate knows the case's reference from an earlier case. */
 static bool knows_single(const command_run *run, size_t own)
 {
     const ls_case single = ls_reference_case(&run->configs[own]);
@@ -102,11 +102,11 @@ void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* What stands beside the figures of a case that is timed. */
+/* Measures what a timed case's row has besides its figures: roof, harness, exact cost. */
 static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
 {
     ls_device *device = c->trial.session.devices[0];
-    /* A row is not lost for what stands beside it: without a roof it has no mfu. */
+    /* Failures here do not lose the row: without a roof it has no mfu. */
     if (ls_session_leads(&c->trial.session)) {
         ls_workplace_busy(&run->place, true);
         ls_status_free(ls_harness_cost(device, &facts->harness_ns));
@@ -118,7 +118,7 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
         ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts->exact_cost));
 }
 
-/* Of ranks elsewhere on the machine this process knows nothing. */
+/* Describes the noise of the machine; this process knows nothing of other ranks on it. */
 static void look_for_noise(const command_run *run, const case_run *c, char *words, size_t size)
 {
     ls_noise_reading now;
@@ -155,7 +155,7 @@ static ls_status make_row(command_run *run, case_run *c)
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
-    if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
+    if (c->plan.job.comm) /* where ranks have lost each other rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
     ls_row_warn(row);
@@ -201,8 +201,9 @@ static bool same_bits(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Where the gate compared every step, the timed run must end where the checked one did; but for a
- * library's sums, which may not repeat. The first loss is known before any sum. */
+/* Where the gate compared every step, the timed run must end with the same digest, except with a
+ * library's sums, which need not repeat. The first loss comes before any sum, and must always be
+ * equal. */
 static void compare_digests(case_run *c)
 {
     const ls_job *job = &c->plan.job;
@@ -251,7 +252,7 @@ void ls_run_note_median(case_run *c)
     ls_status_free(status);
 }
 
-/* The waterfall's parts, a sample each; see above. */
+/* Notes the waterfall's parts per sample. */
 static void note_parts(case_run *c)
 {
     double sum = 0;
@@ -263,8 +264,8 @@ static void note_parts(case_run *c)
     c->has_parts = sum > 0;
 }
 
-/* Of a case that was asked for: a baseline that was added is not what the user saves. verify has
- * what the gate reached. */
+/* Saves the parameters of a case that the user asked for, not of an added baseline; with verify,
+ * those that the gate ended with. */
 static ls_status save_parameters(command_run *run, const case_run *c)
 {
     const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
@@ -316,7 +317,7 @@ void ls_run_end(command_run *run, case_run *c)
         ls_trial_close(&c->trial);
     c->trained = false;
     ls_run_commit(run, c->group, false);
-    if (ls_run_is_left(run) && !*run->over) { /* beside the row, which is good */
+    if (ls_run_is_left(run) && !*run->over) { /* the row is good all the same */
         snprintf(run->over, sizeof run->over, "a device was lost after the last step");
         ls_run_worsen(run, LS_CODE_MISSING);
     }
@@ -348,7 +349,7 @@ void ls_run_open(command_run *run, case_run *c)
     ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);
-    if (c->error && c->trained) { /* not by all: no row has it */
+    if (c->error && c->trained) { /* on some ranks only, so no row has it */
         ls_trial_close(&c->trial);
         c->trained = false;
     }

@@ -26,7 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All ranks see an interrupt at the same place. A device that fell over ends the sweep, too. */
+/* Whether the sweep ends: interrupted (all ranks see that at the same point), or a device fell
+ * over. */
 static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
@@ -58,8 +59,8 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
     }
 }
 
-/* Until when blocks may be added to the cases [first, end): they have --max-time, and of what is
- * left of a budget a share by their number, at whose end they are evaluated. */
+/* Until when blocks may be added to the cases [first, end): within --max-time, and within their
+ * share of what is left of a budget, less the time of their evaluation. */
 static uint64_t turns_until(const command_run *run, size_t first, size_t end)
 {
     const ls_request *request = run->request;
@@ -105,14 +106,14 @@ static void take_turns(command_run *run, size_t first, size_t end)
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             const bool last = is_last(run, c, block, until_ns);
             more |= !last;
-            if (last) /* one that waits for no baseline has its row, whatever becomes of the others
-                       */
+            if (last) /* a case without a baseline gets its row now, whatever happens to the
+                         others */
                 ls_run_note_median(c);
             if (c->error || (last && c->baseline == order[i]))
                 ls_run_end(run, c);
         }
     }
-    for (size_t i = first; i < end; i++) /* who waits for a baseline: all are known now */
+    for (size_t i = first; i < end; i++) /* the other cases: all baselines are known now */
         if (run->cases[i].trained)
             ls_run_note_median(&run->cases[i]);
     for (size_t i = first; i < end; i++) {
@@ -122,7 +123,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
     }
 }
 
-/* Of a sweep that a device ended, the cases that have no row. */
+/* Says which cases have no row, since a device's failure ended the sweep. */
 static void tell_left_out(const command_run *run)
 {
     size_t left = 0;
@@ -182,14 +183,15 @@ static size_t find_case(const command_run *run, size_t first, size_t end, const 
     return at;
 }
 
-/* Finds each case of the group that begins at `first` the step of `single` that it is compared
- * with, among the group's cases, or else those of groups before; a lone case with none. */
+/* Finds for each case of the group that begins at `first` the case of `single` that it is compared
+ * with: in the group, else in earlier groups. */
 static void find_baselines(command_run *run, size_t first)
 {
     for (size_t i = first; i < run->count; i++) {
         const ls_case single = ls_reference_case(&run->configs[i]);
         size_t at = find_case(run, first, run->count, &single);
-        const size_t before = find_case(run, 0, first, &single); /* not in turns, but here */
+        const size_t before =
+            find_case(run, 0, first, &single); /* not in turns with this case, but known */
         at = at < run->count || before == first ? at : before;
         if (at == run->count || (at == i && !run->request->baseline))
             continue;
@@ -204,8 +206,8 @@ static void add_case(command_run *run, const ls_case *config, size_t group, bool
     run->count++;
 }
 
-/* Cases of the request from *next on, and what they need of `single` where that is to be added, as
- * many as make a group. */
+/* Lists a group: cases of the request from *next on, and (--baseline) cases of `single` that they
+ * need. */
 static void list_group(command_run *run, size_t *next, size_t group)
 {
     const ls_request *request = run->request;
@@ -247,7 +249,7 @@ static ls_status list_cases(command_run *run)
 
 /* ---- The command ---------------------------------------------------------------------------- */
 
-/* What a rank reads by itself must be what the others have read. */
+/* All ranks must have read the same data. */
 static ls_status compare_data(command_run *run)
 {
     ls_comm *comm = run->processes->comm;
@@ -275,7 +277,7 @@ static void set_columns(command_run *run)
         ls_writer_choose(run->writer, &run->chosen.columns);
 }
 
-/* What this rank can refuse; the files that are written are rank 0's. */
+/* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
 static ls_status resolve_all(command_run *run)
 {
     const ls_request *request = run->request;
@@ -315,7 +317,7 @@ static ls_status open_command(command_run *run)
     return compare_data(run);
 }
 
-/* But for what the threads of a lost device may use: true where there is such. */
+/* Closes all, except what threads of a lost device may still use; returns whether there is such. */
 static bool close_command(command_run *run)
 {
     for (size_t i = 0; run->cases && i < run->count; i++)
@@ -336,7 +338,7 @@ static bool close_command(command_run *run)
     return false;
 }
 
-/* What is done in place of training the cases: `trace` has one, and no baseline. */
+/* --print-step and `trace`, in place of training; `trace` has one case, and no baseline. */
 static ls_status look_at_steps(command_run *run)
 {
     for (size_t i = 0; i < run->count; i++)

@@ -27,7 +27,8 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
     return leads ? ls_trace_writable(request->out) : LS_OK;
 }
 
-/* Without a trace: the mean of so many steps, or as many as are recorded, behind one. */
+/* The mean time of `steps` steps (at most as many as are recorded) without a trace, after one more
+ * step. */
 static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
 {
     const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;

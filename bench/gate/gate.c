@@ -18,20 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rounding difference can flip a ReLU, so slices may differ so much from the whole batch. */
+/* Bound for slices against the whole batch: a rounding difference can flip a ReLU. */
 static const double gradient_bound = 2e-2;
 
-/* The first loss moves by rounding alone, far less than by one sample of some thousands. */
+/* Bound for the first loss, which differs by rounding alone: far less than one lost sample of
+ * thousands. */
 static const double loss_bound = 1e-4;
 
-/* Steps put at once in the second pass, so that an interrupt is answered between. */
+/* Steps enqueued at once in the second pass, so that an interrupt is answered soon. */
 enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
-/* Of all that is done, what is done step by step, with the judges' and all that is compared. */
+/* Share of the gate's time in which it compares step by step. */
 static const double alone_share = 0.8;
-/* A library may add in any order: rounding, far less than a slice that is lost. */
+/* Bound for a library's sums, which may add in any order: rounding, far less than a lost slice. */
 static const double library_bound = 1e-5;
 
-/* The candidate, and (for several replicas in fast mode) the oracle run here; `single` is known. */
+/* The candidate and (for several replicas in fast mode) the oracle run here; `single` is a
+ * reference. */
 enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
 typedef struct comparison {
@@ -71,7 +73,7 @@ static ls_status open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_
     return ls_oracle_open(plan->strategy, &plan->job, job, out);
 }
 
-/* The judges of this process's candidate, before it: the reference uses the same devices. */
+/* Opens the judges, before the candidate, since the reference uses the same devices. */
 static ls_status open_judges(ls_workplace *place, uint64_t steps, comparison *c)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -123,7 +125,7 @@ static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *pla
 
 /* ---- Judging -------------------------------------------------------------------------------- */
 
-/* By element. `when`: in which step, or how these were put. */
+/* Notes the first element that differs. `when`: in which step, or how steps were enqueued. */
 static void note_element(const comparison *c, const char *when, const ls_difference *d,
                          const float *mine, const char *name, const float *its, ls_gate *gate)
 {
@@ -145,8 +147,8 @@ static void note_difference(const comparison *c, int judge, uint64_t step, const
         note_element(c, when, d, c->values[CANDIDATE], name, c->values[judge], gate);
 }
 
-/* Replicas that keep parameters of their own have the same: their next gradients might not show it,
- * and after the last step there are none. */
+/* Replicas with parameters of their own must all have the same: later gradients might not show a
+ * difference, and after the last step there are none. */
 static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
 {
     char differs[LS_REASON_SIZE];
@@ -158,8 +160,8 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* The first step's gradient, as the judge summed it, and the candidate's loss, against those of
- * the whole batch in one piece: what judge and candidate have in common is judged here. */
+/* Compares the first step's gradient, as the judge summed it, and the candidate's loss with those
+ * of the whole batch in one piece: this finds faults that judge and candidate share. */
 static void judge_first_step(const comparison *c, ls_gate *gate)
 {
     double loss;
@@ -181,8 +183,8 @@ static void judge_first_step(const comparison *c, ls_gate *gate)
                       c->loss[CANDIDATE], loss, loss_bound);
 }
 
-/* The candidate's same steps again, many put at once as in a timed run: nothing may depend on the
- * host waiting between them, nor on what an earlier run left behind. */
+/* Runs the candidate's steps again, many enqueued at once as in a timed run: nothing may depend on
+ * the host waiting between them, nor on what an earlier run left behind. */
 static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
@@ -207,7 +209,7 @@ static ls_status take_step(comparison *c, int side)
     return LS_OK;
 }
 
-/* Some steps at once from `values`, which they leave their own in; and the judge's, one by one. */
+/* Runs some steps at once from `values`, and leaves the outcome there; the judge's one by one. */
 static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, float *values)
 {
     ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
@@ -227,9 +229,9 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
     return ls_world_agree(c->comm, status);
 }
 
-/* A library's sums need not repeat, so that bits say nothing. A few steps at a time are put at
- * once, from where the ones before ended: the last one's gradient is near what the judge has, whose
- * parameters only rounding tells apart, and replicas have the same parameters. */
+/* A library's sums need not repeat, so bits say nothing. A few steps at a time are enqueued at
+ * once, from where the earlier ones ended: the last gradient must be near the judge's, whose
+ * parameters differ by rounding alone, and all replicas must have the same parameters. */
 static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     float *values = c->again;
@@ -279,7 +281,7 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
                   (unsigned long long)step, d.max_rel, library_bound);
 }
 
-/* One step of each judge; what differs from the candidate's goes into the gate. */
+/* Runs one step of each judge, and notes in the gate what differs from the candidate's. */
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_run *candidate = c->run[CANDIDATE].run;
@@ -306,7 +308,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* All ranks take the step and hear whether it was well. */
+/* Runs and compares a step on all ranks; all learn the outcome. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
@@ -325,7 +327,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* What all ranks hold must be what rank 0 holds, with which the judges were compared. */
+/* All ranks must have the parameters of rank 0, which were compared with the judges'. */
 static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *gate)
 {
     int other;
@@ -346,8 +348,8 @@ static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate
     return LS_OK;
 }
 
-/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not come to
- * it, one is compared by itself, with the first parameters. */
+/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not reach
+ * it, one such step is compared by itself, from the initial parameters. */
 static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate of servers that serve whoever comes first: nothing is compared, since timing decides which
- * bits a run has. What must hold whoever comes first is checked: the tasks, finite values, how far
- * ahead a worker was, the bytes sent. That a run's bits depend on the order of service alone is a
- * test's (tests/ps_replay.c).
+ * Gate of servers that serve requests as they arrive: nothing is compared, since timing decides the
+ * bits of a run. It checks what must hold in any order: the tasks, finite values, how far ahead a
+ * worker was, the bytes sent. A test shows that the bits depend on the order of service alone
+ * (tests/ps_replay.c).
  */
 #include "bench/gate/gate_sides.h"
 #include "bench/train/step_kernels.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Steps put at once, so that an interrupt is answered between. */
+/* Steps enqueued at once, so that an interrupt is answered soon. */
 enum { STEPS_AT_ONCE = 1000 };
 
 static ls_status judge_bound(const ls_session *session, ls_gate *gate)

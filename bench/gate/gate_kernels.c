@@ -15,12 +15,12 @@
 
 /* A rounding difference can flip a ReLU. */
 static const double kernels_bound = 2e-2;
-/* What plain C does in under half a second, on a slow core; one sample, of a deep model, may be
- * more. */
+/* Operations that plain C does in under half a second on a slow core; one sample of a deep model
+ * may take more. */
 static const double reference_flops = 2.5e8;
 enum { MOST_SAMPLES = 32 };
 
-/* What was found, of all cases that are as this one. */
+/* What was found, for all cases with the same model, data and batch. */
 typedef struct ls_kernels_known {
     ls_case key;
     double max_rel;
@@ -77,8 +77,8 @@ static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
-/* Of the first step of `single` on so many rows of the data; by the device's own table, or `table`
- * on a CPU. */
+/* Computes the gradient of the first step of `single` on so many rows of the data, by the device's
+ * own table, or by `table` on a CPU. */
 static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
                          const ls_data *data, int64_t rows, const ls_kernel_table *table,
                          float *gradient)
@@ -131,8 +131,8 @@ static void compare(const ls_variables *variables, const float *fast, const floa
 
 /* ---- The check ------------------------------------------------------------------------------ */
 
-/* Rows that fast kernels have at once: the batch's, which slices are compared with (gate.h); where
- * these have statistics of their own, or are added when they come, a slice's. */
+/* Rows that fast kernels compute at once: the whole batch's; where slices have batch statistics of
+ * their own, or are applied alone, a slice's. */
 static int64_t rows_of(const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate looks at beyond what steps compute; see gate_sides.h. */
+/* What the gate checks besides the values that steps compute; see gate_sides.h. */
 #include "bench/gate/gate_sides.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"

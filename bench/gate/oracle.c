@@ -15,19 +15,19 @@ typedef struct oracle {
     const ls_job *its_job;
     int count; /* n: parts */
     ls_replica *replica;
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas add
-                                      batch statistics up: one of n pieces, the others NULL */
-    ls_op_list update, apply; /* `apply`: of a gradient that was given, with weight decay in it */
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas
+                                      add batch statistics up: one of n pieces, the others NULL */
+    ls_op_list update, apply;      /* `apply`: for a given gradient, which includes weight decay */
     ls_op_list finish[LS_BATCHES];
     bool *has[LS_BATCHES];          /* [n] which slices are not empty */
     ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; none where only a library knows */
-    float *part;                    /* [P] gradient of the slice at hand */
-    float **sums; /* [sums of the orders] of [P] on the way; the first is the gradient */
+    float *part;                    /* [P] gradient of the present slice */
+    float **sums; /* [sums of the orders] each [P]: partial sums; the first is the gradient */
     int sum_count;
     double *losses;     /* [n] each slice's */
     const float *given; /* [P] or NULL */
     bool widely;        /* the float64 sum is what a step updates by */
-    double *exact;      /* [P] that sum, where one of these is so */
+    double *exact;      /* [P] the float64 sum; NULL: not wanted */
     float *wide;        /* [P] the same, rounded */
 } oracle;
 
@@ -154,7 +154,7 @@ static ls_status run_slice(oracle *me, int which, int d)
     size_t before = 0;
     for (int i = 0; i < d; i++)
         before += me->has[which][i];
-    if (all) { /* which has run, all pieces together */
+    if (all) { /* whose pieces run all at once */
         gradients = ls_slice_gradients(all, before);
         its_loss = ls_slice_loss(all, before);
     } else {
@@ -168,7 +168,7 @@ static ls_status run_slice(oracle *me, int which, int d)
 static ls_status run_order(oracle *me, int which)
 {
     const ls_sum_order *order = &me->order[which];
-    int at = -1; /* whose gradient is at hand */
+    int at = -1; /* the slice whose gradient is in `part` */
     for (size_t i = 0; i < order->count; i++) {
         const ls_order_step *s = &order->steps[i];
         if (s->input >= 0 && s->input != at)
@@ -179,7 +179,7 @@ static ls_status run_order(oracle *me, int which)
     return LS_OK;
 }
 
-/* The sum as nearly as it can be told. */
+/* Sums the slices' gradients in float64. */
 static ls_status sum_widely(oracle *me, int which)
 {
     const size_t elements = me->replica->elements;
@@ -197,7 +197,8 @@ static ls_status sum_widely(oracle *me, int which)
     return LS_OK;
 }
 
-/* What was given has weight decay in it, of the parameters before the update: so gets the sum. */
+/* A given gradient includes weight decay, of the parameters before the update: adds it to the sum,
+ * too. */
 static ls_status add_decay(oracle *me)
 {
     const ls_variables *variables = &me->replica->graph->variables;

@@ -47,7 +47,7 @@ ls_case ls_reference_case(const ls_case *c)
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
     single.ranks = 1;
-    if (strcmp(c->comm, "mpi") != 0) { /* one device talks to nobody */
+    if (strcmp(c->comm, "mpi") != 0) { /* one device needs no communicator */
         memset(single.comm, 0, sizeof single.comm);
         memcpy(single.comm, "thread", sizeof "thread");
     }
@@ -59,7 +59,7 @@ ls_case ls_reference_case(const ls_case *c)
     return single;
 }
 
-/* What a trajectory does not depend on is taken out. */
+/* The case without what its trajectory does not depend on. */
 static ls_case key_of(const ls_plan_of_case *plan)
 {
     ls_case key = ls_reference_case(plan->config);
@@ -145,7 +145,7 @@ static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, s
     return step_tail(plan, r);
 }
 
-/* A known one with fewer steps than are asked for now is replaced. */
+/* Drops a reference that has fewer steps than are wanted now. */
 static void drop(ls_workplace *place, ls_reference *r)
 {
     ls_reference **at = &place->references;
@@ -204,7 +204,7 @@ static ls_status compute(ls_reference *r)
         return LS_OK;
     if (ls_plan_tests(r->session.plan))
         LS_TRY(ls_session_evaluate(&r->session, LS_REFERENCE_TESTED, &r->evaluation));
-    close_session(r); /* nothing more is asked of it: its devices are free */
+    close_session(r); /* it is complete: its devices are free again */
     return LS_OK;
 }
 
@@ -238,7 +238,7 @@ const ls_evaluation *ls_reference_evaluation(const ls_reference *r)
     return &r->evaluation;
 }
 
-/* An interrupted one ends where it is. */
+/* After an interrupt the reference may be incomplete. */
 void ls_reference_done(ls_workplace *place, ls_reference *r)
 {
     if (r->keeps && r->known == r->steps)

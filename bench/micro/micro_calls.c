@@ -2,13 +2,13 @@
 /*
  * One call of a collective as a program, to be replayed.
  *
- * Each rank replays a program of its own; where the communicator puts the ranks of a process
- * together (ls_comm_is_joint: GPUs) these have one, of the first one's queue, which the others join
- * by an event and which waits for each at the end. Not yet run on a GPU.
+ * Each rank replays a program of its own. Joint ranks (ls_comm_is_joint: GPUs) of a process share
+ * one, captured from the first one's queue, which the others join by an event and which waits for
+ * each at the end. Not yet run on a GPU.
  */
 #include "bench/micro/micro_comm.h"
 
-/* NCCL, where no all-reduce ends for so long, has failed. */
+/* NCCL has failed where no all-reduce ends for so long. */
 static const uint64_t longest_ns = 20000000000u;
 
 static ls_status build_sendrecv(const ls_collective *c, const ls_micro_member *me, ls_op_list *ops)
@@ -45,7 +45,7 @@ static ls_status build_call(const ls_collective *c, ls_micro_member *me, ls_op_l
     return build_sendrecv(c, me, ops);
 }
 
-/* Out of place: what the rank brings goes from its input to the buffer that the call works on. */
+/* Out of place: copies the rank's input to the buffer that the call works on. */
 static ls_status put_input(const ls_collective *c, const ls_micro_member *me)
 {
     const int rank = me->comm->rank;

@@ -164,7 +164,8 @@ static void add_inputs(trial *t)
         t->reference.input_relu = t->reference.input[0];
 }
 
-/* The model's first values; what begins equal in all elements is moved a little, to be seen. */
+/* The model's initial values; where all elements are equal they are moved a little, so that
+ * mistakes show. */
 static void fill_variable(const trial *t, const tensor *x, const ls_variable *variable)
 {
     const size_t elements = t->graph->variables.elements;
@@ -316,7 +317,7 @@ static ls_status judge_tensors(trial *t, uint64_t wrong[2])
     return LS_OK;
 }
 
-/* All rows a gradient, and what forward keeps: for who times the layer next. */
+/* Gives all rows a gradient, and runs forward, so that the layer can be timed next. */
 static ls_status leave_full(trial *t)
 {
     const int n = (int)(t->node - t->graph->nodes);

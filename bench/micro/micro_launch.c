@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro launch`: what it costs to have operations run, the operations being readings of
- * the device's clock, the smallest that there are.
+ * `lockstep micro launch`: what it costs to launch operations, here readings of the device's clock,
+ * the smallest operations.
  *
  *     program    N of them as a program: time of a replay by the device's clock, and the host's own
  *                time to ask for it (host_us); build_us: from the beginning of the capture to its

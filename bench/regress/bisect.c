@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bisection: the commits after GOOD up to BAD (first parents) are built in a work tree of their
- * own and compared with GOOD's program, by halves. A commit that is slower is behind the change,
- * one that is the same or faster before it. One that does not build, does not run or cannot be told
- * is passed over, its neighbours are tried; what is left between the last before and the first
- * behind is the answer: one commit, or a range.
+ * Bisection: the commits after GOOD up to BAD (first parents) are built in a work tree of their own
+ * and compared with GOOD's program, by halves. A commit that is slower is after the change, one
+ * that is the same or faster before it. One that does not build, does not run or cannot be decided
+ * is skipped, and its neighbours are tried. The answer is what is left between the last before and
+ * the first after: one commit, or a range.
  */
 #include "bench/regress/compared.h"
 
@@ -177,7 +177,7 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
     json_array_append_new(b->steps, step);
 }
 
-/* Builds a commit and compares it with the good one. Of what fails here the commit is unknown; only
+/* Builds a commit and compares it with the good one. Where that fails the commit is unknown; only
  * an interruption ends the search. */
 static ls_status try_commit(bisection *b, size_t at, place *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Case keys; see case_keys.h. The ratio of two rates has the interval that both have together, in
- * logarithms: the distances of the bounds add up as squares, as of independent measurements.
+ * Case keys; see case_keys.h. The interval of a ratio combines both intervals in logarithms: the
+ * distances of the bounds add up as squares, as for independent measurements.
  */
 #include "bench/report/case_keys.h"
 
@@ -292,7 +292,8 @@ static size_t own_length(const char *strategy, const char *name)
     return !strategy[i] && name[i] == '_' ? i + 1 : 0;
 }
 
-/* What differs, first the words ("async" of ps_mode), then what needs its name. */
+/* Adds the options that differ: first values that are words ("async" of ps_mode), then those that
+ * need their name. */
 static void add_options(const json_t *row, const json_t *names, const char *strategy, bool words,
                         bool own_only, char *out)
 {

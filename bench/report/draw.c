@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing; see draw.h: runs gnuplot, without its user's settings, in the folder; and dresses its
- * SVG: a description, colours that can be named, ids of its own, and a dark side. */
+/* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings; and adds to its SVG
+ * a description, named colours, ids of its own, and colours for dark pages. */
 #include "bench/report/draw.h"
 
 #include "bench/report/text.h"
@@ -159,7 +159,7 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* What gnuplot says again and again, though it goes without saying, or once above (dress). */
+/* Attributes that gnuplot repeats, although they are defaults, or set once above (dress). */
 static const char *const unsaid[] = {" fill=\"none\"",
                                      " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"",
                                      " stroke-width=\"1.00\"",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A figure as a script of gnuplot, for a phone and a column of print alike: narrow, and its names
- * stand where lines end, pushed apart. Text of rows comes in single quotes, where gnuplot knows no
- * escape but its own quote, doubled, and without line ends; terminals are told not to read markup.
+ * A figure as a script of gnuplot, narrow enough for a phone or a printed column. Names of series
+ * stand at the ends of their lines, moved apart. Text of rows comes in single quotes, where gnuplot
+ * knows no escape but its own quote, doubled, and without line ends; terminals are told not to read
+ * markup.
  */
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
@@ -32,7 +33,7 @@ enum {
     MARKS = 64
 };
 
-/* Of neighbours one is dark and one light, also where they are printed grey. */
+/* Neighbours are dark and light in turn, so that they differ in grey print, too. */
 static const char *const part_colours[] = {"#0072b2", "#56b4e9", "#d55e00",
                                            "#c8c8c8", "#cc79a7", "#4d4d4d"};
 

@@ -2,11 +2,11 @@
 /*
  * What bounds a step, in three lines: the cause, the evidence, the option most worth trying.
  *
- * A table of rules: each says how much of the mean step its cause explains, from the row's fields
- * alone, or 0. The rule that explains most is told; of equals the first. Parts of the waterfall are
- * means over the devices. So what one device does while the n - 1 others wait for it explains n
- * times its part, at most as much as there is waiting. A fifth of a device's peak is little use of
- * it, and 32 samples are few: beyond, products gain little by more of them.
+ * A table of rules: each computes from the row's fields alone how much of the mean step its cause
+ * explains, or 0. The rule that explains most is printed; of equals the first. Parts of the
+ * waterfall are means over the devices. So what one device does while n - 1 others wait for it
+ * explains n times its part, at most the waiting. A device at under a fifth of its peak counts as
+ * little used, and 32 samples as few: beyond these, products gain little.
  */
 #include "bench/results/results_verbs.h"
 
@@ -217,15 +217,15 @@ static seen look(const json_t *row)
 
 /* ---- Causes ---------------------------------------------------------------------------------- */
 
-/* What the others wait while one device spends `part`, of the mean, on something that is its own.
+/* How long the others wait while one device spends `part` (of the mean) on work of its own.
  */
 static double waited_for(const seen *s, double part)
 {
     return fmin(s->wait, part * fmax(s->devices - 1, 0));
 }
 
-/* The same of towers, which wait for nothing but the holder of the variables where this has much
- * to do; where it has little, for a slow one. */
+/* The same for towers, which wait for the device with the variables where that has much to do, else
+ * for a slow tower. */
 static double waited_for_holder(const seen *s, double part)
 {
     const double all = s->copy + s->optimizer;
@@ -289,8 +289,8 @@ static double by_loader(const seen *s)
     return s->gather + (s->divided ? waited_for(s, s->gather) : 0);
 }
 
-/* What devices wait more than the one that waits least; what towers would also wait for is told by
- * other rules. */
+/* How much more devices wait than the one that waits least; other rules cover what towers wait for
+ * besides. */
 static double by_rank(const seen *s)
 {
     if (s->replicas < 2 || s->bubble > 0 || s->nobody_waits)
@@ -311,7 +311,7 @@ static double by_bandwidth(const seen *s)
                : 0;
 }
 
-/* All that does not grow with the batch; where devices meet, the meeting, too. */
+/* All that does not grow with the batch, including barriers between devices. */
 static double by_batch(const seen *s)
 {
     if (!is_small(s) || s->state >= large_state)
@@ -323,7 +323,7 @@ static double by_batch(const seen *s)
 
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-/* What all wait; towers and stages, what the other rules are not about. */
+/* All waiting; of towers and stages, what no other rule covers. */
 static double by_wait(const seen *s)
 {
     const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages and copies between devices: their two ends, paired. Of the messages of a channel from
- * one rank to another, both ends are told in their order: the first one sent is the first one
- * received. Where only one end is known (a server that serves by itself tells of no messages), the
- * other is on the peer's lane at that time.
+ * Pairs the two ends of messages and copies between devices. Both ends list the messages of a
+ * channel from one rank to another in order: the first one sent is the first one received. Where
+ * only one end is known (a server that serves by itself tells of no messages), the other is on the
+ * peer's lane at that time.
  */
 #include "bench/trace/whole.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces of all processes, brought together; see whole.h. */
+/* Gathers the traces of all processes; see whole.h. */
 #include "bench/trace/whole.h"
 
 #include "bench/train/world.h"
@@ -117,8 +117,8 @@ static ls_status send_own(ls_comm *comm, ls_trace *own)
     return LS_OK;
 }
 
-/* Numbers of a process become those of all, times those of rank 0's clock. `at`: where its arrays
- * begin. */
+/* Renumbers a process's items among those of all, and converts times to rank 0's clock. `at`: where
+ * its arrays begin. */
 static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, const size_t *at)
 {
     ls_trace *t = &whole->trace;

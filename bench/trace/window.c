@@ -29,7 +29,7 @@ static void find_all(ls_whole_trace *whole)
     }
 }
 
-/* What is within the window; nothing of what no slice is to be of. */
+/* Shows a piece of a slice as far as it is within the window. */
 static void show(ls_whole_trace *whole, int64_t slice, uint64_t begin, uint64_t end, int32_t use)
 {
     const bool hidden = use == LS_TIME_HARNESS || use == LS_TIME_IDLE;

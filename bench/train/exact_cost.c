@@ -63,7 +63,7 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
         if (open)
             ls_session_close(&session);
     }
-    if (planned && !*place->left) /* else threads of a lost device use it */
+    if (planned && !*place->left) /* unless threads of a lost device still use it */
         ls_plan_close(&plan);
     return status;
 }

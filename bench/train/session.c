@@ -32,7 +32,7 @@ static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_n
     return (ls_memory_policy){.kind = all ? LS_MEMORY_ALL : LS_MEMORY_GROWTH};
 }
 
-/* Where memory is only counted, a CPU device stands for a GPU, which has none such. */
+/* Where memory is only counted a CPU device stands for a GPU, since GPUs cannot count. */
 static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
                              const ls_device_name *name, const opening *how, ls_device **out)
 {
@@ -85,17 +85,17 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-/* Of a judge, of a whole model. */
+/* Changes the job to a judge's: one device, the whole model. */
 static void be_judge(ls_job *job)
 {
-    job->flip_replica = -1; /* it is not to be broken */
-    job->microbatches = 0;  /* to it they are slices */
+    job->flip_replica = -1; /* faults on purpose are the candidate's */
+    job->microbatches = 0;  /* micro-batches are slices to it */
     job->place = NULL;
     job->ps = (ls_ps_options){0};
     job->comm = NULL;
 }
 
-/* What is of GPUs alone, where CPU devices stand for them. */
+/* Changes a GPU's job to one that CPU devices can open. */
 static ls_status be_counted(ls_job *job)
 {
     job->math = LS_MATH_FLOAT32;
@@ -121,7 +121,7 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
-    status = ls_world_agree(out->job.comm, status); /* from here on some do things together */
+    status = ls_world_agree(out->job.comm, status); /* from here on ranks call each other */
     if (!status) {
         *out->lent = out->job;
         ls_hooks_spare(how->judge != NULL);
@@ -140,8 +140,8 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
     return status;
 }
 
-/* What a case that does not fit would need is known when it is open, so it is opened once more,
- * with memory that is only counted. */
+/* The need of a case that does not fit is only known once it is open, so it is opened again with
+ * memory that is only counted. */
 static ls_status count_need(const ls_workplace *place, const ls_plan_of_case *plan,
                             ls_session_opener judge, ls_need *out)
 {
@@ -158,8 +158,8 @@ ls_status ls_session_need(const ls_workplace *place, const ls_plan_of_case *plan
     return count_need(place, plan, NULL, out);
 }
 
-/* The failure of an opening, taken over: where a device had no room, on any rank, in words of what
- * the case needs. Where each would have had room, others have it, and the first word stands. */
+/* Words the failure of an opening, taken over. Where a device on any rank had no room it says what
+ * the case needs; where each device alone would have had room the first failure stands. */
 static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *plan,
                            ls_session_opener judge, ls_need *need, ls_status status)
 {
@@ -242,7 +242,7 @@ static bool has_lost(const ls_session *session)
 void ls_session_close(ls_session *session)
 {
     ls_processes_step(session->job.processes, 0, 0, false);
-    if (session->run && !has_lost(session)) /* what was put may be a part of a step */
+    if (session->run && !has_lost(session)) /* part of a step may be enqueued */
         ls_status_free(session->run->kind->sync(session->run));
     if (has_lost(session)) { /* threads that hang use all of it */
         if (ls_watch_lost(session->watch))
@@ -293,7 +293,7 @@ ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
     return status;
 }
 
-/* So few replays fit into any queue: what the host takes for them has no waiting in it. */
+/* So few replays fit into any queue, so that the host's time for them includes no waiting. */
 enum { TIMED_PUTS = 64 };
 
 /* The planted leaks: 64 bytes a step. */
@@ -360,7 +360,8 @@ ls_status ls_session_gather(ls_session *session, float *values)
     return ls_world_agree(session->job.comm, session->run->kind->gather(session->run, values));
 }
 
-/* The one that leads, or all where servers have the parameters or a model is divided over them. */
+/* Rank 0 evaluates; all ranks do where servers have the parameters, or the model is divided over
+ * ranks. */
 static bool evaluates(const ls_session *session)
 {
     return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||

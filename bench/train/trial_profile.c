@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a step's time goes to: some more full steps with a reading of the clock after each
- * operation, when all that the row and the user keep has been taken. Where the devices' time goes,
- * of parameter servers the workers'; what a device waits for another queue is the time of what that
- * did (impl/step/blame.c). Of a pipeline several rounds, for medians of its idle share (bubble.h).
+ * What a step's time goes to: some more full steps, with a reading of the clock after each
+ * operation, after everything for the row and the user is done. With parameter servers it is the
+ * workers' time; a device's wait for another queue counts as what that did (impl/step/blame.c). A
+ * pipeline has several rounds, for medians of its idle share (bubble.h).
  */
 #include "bench/train/bubble.h"
 #include "bench/statistics/statistics.h"
@@ -15,7 +15,7 @@
 
 enum { PROFILED = 100, ROUNDS = 15 }; /* steps at most; of a pipeline, in so many rounds */
 
-/* A device's: as its queues have it, and what they waited for told apart. */
+/* A device's time: as its queues measured it, and with their waits divided. */
 typedef struct device_time {
     ls_time_profile times, parts;
 } device_time;
@@ -33,7 +33,7 @@ typedef struct profile {
     double formula[ROUNDS];
 } profile;
 
-/* Some steps; what their time went to. */
+/* Profiles some steps on this process's devices. */
 static ls_status profile_here(profile *p, uint64_t steps)
 {
     ls_session *session = &p->trial->session;
@@ -46,7 +46,7 @@ static ls_status profile_here(profile *p, uint64_t steps)
     return LS_OK;
 }
 
-/* The same, on the devices of all processes; none begins where one cannot. */
+/* The same on the devices of all processes; where one cannot, none begins. */
 static ls_status take_round(profile *p, uint64_t steps)
 {
     const ls_session *session = &p->trial->session;

@@ -82,7 +82,7 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *a, ls_work *work)
     return LS_OK;
 }
 
-/* The weights once more, which are no other bytes. */
+/* Notes the packed weights, whose bytes are counted already. */
 static ls_status touch_packed(ls_work *work, const void *packed, const ls_conv_shape *s,
                               const conv_sizes *size)
 {

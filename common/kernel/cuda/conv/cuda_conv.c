@@ -6,13 +6,13 @@
  * Forward y = windows weight^T, with bias and ReLU in the product; backward dweight = dy^T windows
  * and dwindows = dy weight, added back into the images. Windows have their channels last, as images
  * do; the weights, [O,C,height,width] as files have them, are put into that order once a run, where
- * they are not given so. The images of a batch are taken in parts, so many that their windows fit
- * `window_bytes`; the parts of a gradient are added in their order. A 1 x 1 convolution of stride 1
- * multiplies the image itself.
+ * they are not given so. The images of a batch are taken in parts whose windows fit `window_bytes`;
+ * the parts of a gradient are added in order. A 1 x 1 convolution of stride 1 multiplies the image
+ * itself.
  *
- * What it costs: the windows are written and read once, for the second layer of cifar10 at batch
- * 128 118 MB each way beside 3.8 GFLOP. cuDNN, where it is here and takes the shape, needs none
- * (cuda_conv_dnn.c); this takes any.
+ * What it costs: the windows are written and read once: 118 MB each way beside 3.8 GFLOP, for the
+ * second layer of cifar10 at batch 128. cuDNN (cuda_conv_dnn.c) needs no windows, but is not always
+ * installed and does not take every shape; this does.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -31,7 +31,7 @@ typedef struct conv_op {
     bool direct;                     /* the windows are the images */
     void *memory;
     float *windows; /* [part_rows, out_height, out_width, height, width, C] */
-    float *packed;  /* [O, height, width, C]; NULL: the weights lie so, or are `given` so */
+    float *packed;  /* [O, height, width, C]; NULL: the weights are in that order, or `given` so */
     float *sums;    /* of columns in pieces */
 } conv_op;
 
@@ -73,7 +73,7 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *s, bool back, const flo
     return ls_gpu_transpose(stream, &args);
 }
 
-/* The weights in their order, or back; where they lie so there is nothing to do. */
+/* Brings the weights into that order, or back; nothing where they are in it. */
 static ls_status swap_taps(const conv_op *c, ls_queue *queue, bool back)
 {
     if (!c->packed)

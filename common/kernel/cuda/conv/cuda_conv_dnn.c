@@ -2,17 +2,17 @@
 /*
  * Convolutions by cuDNN. Not yet run on a GPU.
  *
- * Its functions of fixed algorithms, which version 9 still has, rather than its graphs, whose
- * engines a heuristic picks: the algorithm and the layout that cuda_dnn_ways.c says for the shape.
- * A shape that the library does not take so is known when the operation is made, which runs it
- * once: what the library loads is not loaded in a capture. Float32 is CUDNN_FMA_MATH, which leaves
- * tensor cores out; TF32 is what the library may use else.
+ * By its functions of fixed algorithms, which version 9 still has, not by its graphs, whose engines
+ * a heuristic picks: algorithm and layout come from cuda_dnn_ways.c. Making an operation runs it
+ * once. So a shape that the library refuses is known then, and whatever the library loads is loaded
+ * before a capture. Float32 is CUDNN_FMA_MATH, which leaves tensor cores out; TF32 is what the
+ * library may use else.
  *
- * Weights and bias are brought into memory of the operation, in the layout's order, and the
- * weights' gradient from there; so are images for channels first. So what the library does depends
- * on nothing outside, such as where a variable begins. Bias and ReLU are in the library's forward
- * pass where it takes them, else a pass of our own; the bias's gradient is our column sums. Left
- * out: padding that differs between the sides, which it does not know.
+ * Weights and bias are copied into the operation's own memory, in the layout's order, and the
+ * weights' gradient is copied from there; so are images for channels first. So nothing that the
+ * library does depends on where a variable begins. Bias and ReLU are in the library's forward pass
+ * where it takes them, else a pass of our own; the bias's gradient is our column sums. Left out:
+ * padding that differs between the sides, which cuDNN cannot do.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -209,7 +209,7 @@ static ls_status bring(const dnn_conv *c, ls_queue *queue)
     return LS_OK;
 }
 
-/* What it has written, and what it leaves out. */
+/* Copies out what the library wrote, and does what it left. */
 static ls_status finish(const dnn_conv *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->t.shape;
@@ -385,7 +385,7 @@ static ls_status try_out(void *context)
         a->status = call_on(a->conv, cudaStreamPerThread);
     }
     if (a->status)
-        cudaGetLastError(); /* told by the status; the next launch is not to find it */
+        cudaGetLastError(); /* the status tells it; the next launch must not find it */
     return ls_cuda_check(ls_device_describe(a->conv->device)->text, "try a convolution",
                          cudaStreamSynchronize(cudaStreamPerThread));
 }

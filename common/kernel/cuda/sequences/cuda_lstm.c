@@ -3,9 +3,9 @@
  * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
  * launch (gpu_lstm.cu), before which more than a few states have their weights transposed.
  * Backward: the recurrence, a product each for both weights' gradients and the inputs', the bias's
- * column sums in pieces, and one launch for what is left of the gradients. A pair has one launch
- * for both recurrences: one alone may leave most multiprocessors idle. All else is each one's own.
- * Not yet run on a GPU.
+ * column sums in pieces, and one launch for the rests of the gradients. A pair has one launch for
+ * both recurrences, since one alone may leave most multiprocessors idle; everything else is
+ * separate. Not yet run on a GPU.
  *
  * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
  * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
@@ -39,7 +39,7 @@ static bool are_few(const ls_lstm_shape *shape)
     return shape->hidden <= LS_GPU_LSTM_FEW;
 }
 
-/* What comes before the recurrence, forward. */
+/* Forward, before the recurrence. */
 static ls_status begin_forward(const lstm_op *l, ls_queue *queue)
 {
     const int64_t hidden = l->loop.shape.hidden;
@@ -50,7 +50,7 @@ static ls_status begin_forward(const lstm_op *l, ls_queue *queue)
     return ls_cuda_launched(&l->op, queue, ls_gpu_transpose(ls_queue_native(queue), &args));
 }
 
-/* What comes behind it, backward. */
+/* Backward, after the recurrence. */
 static ls_status end_backward(const lstm_op *l, ls_queue *queue)
 {
     const int64_t rows = l->loop.shape.rows * l->loop.shape.steps, pieces = l->column_pieces;
@@ -137,7 +137,7 @@ static ls_status prepare(lstm_op *l, const cuda_kernels *cuda, const ls_gemm_arg
     return LS_OK;
 }
 
-/* `like` has what differs; kept is divided here. */
+/* `like` has what differs between the directions; divides `kept`. */
 static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept,
                       const ls_gemm_args specs[PRODUCTS], ls_op **out)
 {

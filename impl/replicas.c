@@ -155,7 +155,7 @@ static ls_status prepare(ls_replicated *run, const ls_job *job)
         return ls_fail_memory("replicas", all * sizeof *run->members);
     run->places = run->parts.count ? (places < devices ? places : devices) : 1;
     run->first = run->parts.count ? ls_job_place_of(job, 0) : 0;
-    run->losses = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
+    run->loss_place = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
     run->count = devices / run->places;
     run->total = (int)total;
     run->all = (int)all;

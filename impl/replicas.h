@@ -25,18 +25,18 @@ typedef struct ls_member {
 typedef struct ls_replicated {
     ls_run base;
     ls_graph_parts parts; /**< of the model, over places; count 0: it is whole */
-    int holder;   /**< the member that alone keeps variables and optimizer state (in-graph): a
-                       replica's, or n: one more, without slices, on the variable device; -1:
-                       each has its own. Set before opening */
-    int *process; /**< [total] of each member, where members of all processes are numbered; those
-                       elsewhere have no replica. NULL: all are here */
-    int count;    /**< replicas of this process */
-    int places;   /**< members of each replica that are here, one after the other */
-    int first;    /**< place of the first of these */
-    int losses;   /**< place that computes the loss */
-    int total;    /**< members: count x places, or count + 1 */
-    int all;      /**< `total`; with job->backward_held also, behind them, a shadow of each
-                       replica: its slice on the holder's device, with the holder's variables */
+    int holder;     /**< the member that alone keeps variables and optimizer state (in-graph): a
+                         replica's, or n: one more, without slices, on the variable device; -1:
+                         each has its own. Set before opening */
+    int *process;   /**< [total] of each member, where members of all processes are numbered; those
+                         elsewhere have no replica. NULL: all are here */
+    int count;      /**< replicas of this process */
+    int places;     /**< members of each replica that are here, one after the other */
+    int first;      /**< place of the first of these */
+    int loss_place; /**< place that computes the loss */
+    int total;      /**< members: count x places, or count + 1 */
+    int all;        /**< `total`; with job->backward_held also, behind them, a shadow of each
+                         replica: its slice on the holder's device, with the holder's variables */
     ls_member *members;         /**< [all] */
     ls_comm **meetings;         /**< [count] ends of a communicator for batch statistics; or NULL */
     uint64_t steps[LS_BATCHES]; /**< enqueued so far */

@@ -31,7 +31,7 @@ typedef struct oracle {
     float *wide;        /* [P] the same, rounded */
 } oracle;
 
-static ls_status open_together(oracle *me, int which)
+static ls_status open_synced(oracle *me, int which)
 {
     const int64_t batch = ls_replicated_batch(me->base.job, which);
     const ls_slice_options options = {.replica = me->replica,
@@ -54,7 +54,7 @@ static ls_status open_slices(oracle *me, int which)
     if (!ls_replicated_batch(job, which))
         return LS_OK;
     if (job->sync_statistics)
-        return open_together(me, which);
+        return open_synced(me, which);
     /* Slices differ by one row at most and the last one is never the smaller. */
     for (int d = me->count; d-- > 0;) {
         const ls_slice_options options = {.replica = me->replica,

@@ -70,7 +70,7 @@ static ls_status capture_alone(const ls_collective *c, ls_micro_member *me)
     return ls_status_first(status, ls_program_end(me->queue, &me->program));
 }
 
-static ls_status put_together(const ls_collective *c)
+static ls_status put_joint(const ls_collective *c)
 {
     ls_comm *comms[1024];
     ls_comm_list lists[1024];
@@ -91,13 +91,13 @@ static ls_status put_together(const ls_collective *c)
     return LS_OK;
 }
 
-static ls_status capture_together(ls_collective *c)
+static ls_status capture_joint(ls_collective *c)
 {
     LS_TRY(ls_event_open(c->members->device, &c->begun));
     for (int r = 1; r < c->here; r++)
         LS_TRY(ls_event_open(c->members[r].device, &c->members[r].left));
     LS_TRY(ls_program_begin(c->members->queue));
-    const ls_status status = put_together(c);
+    const ls_status status = put_joint(c);
     return ls_status_first(status, ls_program_end(c->members->queue, &c->members->program));
 }
 
@@ -106,7 +106,7 @@ ls_status ls_collective_capture(ls_collective *c)
     for (int r = 0; r < c->here; r++)
         LS_TRY(build_call(c, &c->members[r], &c->members[r].ops));
     if (ls_comm_is_joint(c->members->comm))
-        return capture_together(c);
+        return capture_joint(c);
     for (int r = 0; r < c->here; r++)
         LS_TRY(capture_alone(c, &c->members[r]));
     return LS_OK;

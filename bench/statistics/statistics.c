@@ -142,11 +142,11 @@ size_t ls_statistics_group_size(double tick, double mean)
     return tick > share * mean && mean > 0 ? (size_t)ceil(tick / (share * mean)) : 1;
 }
 
-size_t ls_statistics_group(const double *times, size_t n, size_t together, double *samples)
+size_t ls_statistics_group(const double *times, size_t n, size_t per_group, double *samples)
 {
     size_t count = 0;
     for (size_t first = 0; first < n; count++) {
-        const size_t size = n - first < 2 * together ? n - first : together;
+        const size_t size = n - first < 2 * per_group ? n - first : per_group;
         double sum = 0;
         for (size_t i = 0; i < size; i++)
             sum += times[first + i];

@@ -58,10 +58,10 @@ double ls_statistics_quantile(const double *sorted, size_t n, double p);
 size_t ls_statistics_group_size(double tick, double mean);
 
 /**
- * Writes the means of groups of `together` times [n] to `samples` [n]; the last group takes the
+ * Writes the means of groups of `per_group` times [n] to `samples` [n]; the last group takes the
  * remainder, too. Returns the number of groups.
  */
-size_t ls_statistics_group(const double *times, size_t n, size_t together, double *samples);
+size_t ls_statistics_group(const double *times, size_t n, size_t per_group, double *samples);
 
 /** One line for the row: what `ci95` is. Static text. */
 const char *ls_statistics_meaning(void);

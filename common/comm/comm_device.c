@@ -216,7 +216,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 /* ---- Direct --------------------------------------------------------------------------------- */
 
 /* The operation of rank `other` that belongs to this rank's latest. */
-static device_op *meets(const device_comm *comm, int other)
+static device_op *peer_op(const device_comm *comm, int other)
 {
     return comm->group->ranks[other]->direct[(comm->shown - 1) % 2];
 }
@@ -232,12 +232,12 @@ static ls_status make_sums(device_op *op)
     size_t used = 0;
     if (!steps)
         return ls_fail_memory("communicator", 2 * (size_t)n * sizeof *steps);
-    float *to = few ? comm->scratch : meets(comm, 0)->data + slice.first;
+    float *to = few ? comm->scratch : peer_op(comm, 0)->data + slice.first;
     for (int r = 1; r < n; r++)
-        steps[used++] = (ls_sum_step){to, r == 1 ? meets(comm, 0)->data + slice.first : to,
-                                      meets(comm, r)->data + slice.first};
+        steps[used++] = (ls_sum_step){to, r == 1 ? peer_op(comm, 0)->data + slice.first : to,
+                                      peer_op(comm, r)->data + slice.first};
     for (int r = 1; r < n && !few; r++)
-        steps[used++] = (ls_sum_step){meets(comm, r)->data + slice.first, to, NULL};
+        steps[used++] = (ls_sum_step){peer_op(comm, r)->data + slice.first, to, NULL};
     ls_status status =
         ls_sums_make(comm->base.device, op->op.name, steps, used, slice.count, &op->sum);
     free(steps);
@@ -251,10 +251,10 @@ static ls_status sum_all(device_op *op, ls_queue *queue)
 {
     const device_comm *comm = op->comm;
     for (int r = 0; r < comm->base.size; r++) {
-        if (meets(comm, r)->count != op->count)
-            return ls_comm_mismatch(&op->comm->base, op->count, meets(comm, r)->count, r, false);
+        if (peer_op(comm, r)->count != op->count)
+            return ls_comm_mismatch(&op->comm->base, op->count, peer_op(comm, r)->count, r, false);
         if (r != comm->base.rank)
-            LS_TRY(ls_queue_wait(queue, meets(comm, r)->ready));
+            LS_TRY(ls_queue_wait(queue, peer_op(comm, r)->ready));
     }
     if (!op->sum)
         LS_TRY(make_sums(op));
@@ -294,7 +294,7 @@ static ls_status put_direct(device_op *op, ls_queue *queue, bool *done)
         return LS_OK;
     for (int r = 0; r < n; r++)
         if (r != comm->base.rank)
-            LS_TRY(ls_queue_wait(queue, meets(comm, r)->taken));
+            LS_TRY(ls_queue_wait(queue, peer_op(comm, r)->taken));
     count(comm, op->part.messages, op->part.bytes);
     if (op->write)
         LS_TRY(ls_queue_put(queue, op->write));

@@ -59,7 +59,7 @@ static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *ou
 {
     const ls_replicated *r = &run->shared;
     ls_member *members = r->members;
-    const int judge = r->losses - r->first;
+    const int judge = r->loss_place - r->first;
     const bool judges = judge >= 0 && judge < r->places;
     const uint64_t samples = ls_replica_test_samples(r->base.job, most);
     const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_net(members[0].slice[LS_FULL]));

@@ -53,7 +53,7 @@ static int loss_of(const ls_replicated *run, int p, int index)
     const int device = p * here + index;
     if (run->process)
         return index < run->count && run->process[index] == p ? index : -1;
-    return index < here && device % places == run->losses ? device / places : -1;
+    return index < here && device % places == run->loss_place ? device / places : -1;
 }
 
 static size_t width_of(const ls_replicated *run)

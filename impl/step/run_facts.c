@@ -50,7 +50,7 @@ ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uin
                                      ls_step_record *out)
 {
     const ls_replicated *r = &stepped(run)->shared;
-    ls_replica *replica = replica_of(run, index * r->places + r->losses - r->first);
+    ls_replica *replica = replica_of(run, index * r->places + r->loss_place - r->first);
     uint64_t mark_ns;
     if (replica->sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,

@@ -128,7 +128,7 @@ static struct mpi_board *map_board(const mpi_group *group, int process, const mp
 }
 
 /* Whether all that have members are on one host, where they can share memory. */
-static bool is_together(const mpi_group *group)
+static bool on_one_host(const mpi_group *group)
 {
     if (!group->life->peers)
         return false;
@@ -181,7 +181,7 @@ ls_status ls_comm_mpi_join(ls_comm *processes, mpi_group *group, const mpi_offer
     }
     memcpy(group->offers, offers, n * sizeof *offers);
     group->boards[group->process] = own;
-    return is_together(group) ? agree_on_boards(processes, group) : LS_OK;
+    return on_one_host(group) ? agree_on_boards(processes, group) : LS_OK;
 }
 
 void ls_comm_mpi_part(mpi_group *group)

@@ -154,7 +154,7 @@ static ls_status conv_max_forward(const ls_conv_max_forward_args *a)
             if (a->activation == LS_ACTIVATION_RELU && !(most > 0))
                 most = 0;
             ((real *)a->y)[b * s->outputs + o] = (real)most;
-            a->place[b * s->outputs + o] = at;
+            a->argmax[b * s->outputs + o] = at;
         }
     return LS_OK;
 }
@@ -167,7 +167,7 @@ static double conv_max_weight(const ls_conv_max_backward_weights_args *a, int64_
     const ls_window *w = &s->window;
     double sum = 0;
     for (int64_t b = 0; b < s->rows; b++) {
-        int64_t place = a->place[b * s->outputs + o];
+        int64_t place = a->argmax[b * s->outputs + o];
         const real *p = pixel((const real *)a->x + b * image_elements(s), w, s->channels,
                               place / w->out_width * w->stride_y - w->top + at[1],
                               place % w->out_width * w->stride_x - w->left + at[2]);

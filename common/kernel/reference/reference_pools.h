@@ -27,7 +27,7 @@ static ls_status max_pool_forward(const ls_max_pool_forward_args *a)
 {
     const ls_window *w = &a->window;
     real *y = a->y;
-    int32_t *place = a->place;
+    int32_t *place = a->argmax;
     for (int64_t b = 0; b < a->rows; b++) {
         const real *image = (const real *)a->x + b * w->in_height * w->in_width * a->channels;
         for (int64_t oy = 0; oy < w->out_height; oy++)
@@ -51,7 +51,7 @@ static ls_status max_pool_backward(const ls_max_pool_backward_args *a)
         dx[i] = 0;
     for (int64_t i = 0; i < a->rows * out; i++)
         if (!relu_output || relu_output[i] > 0)
-            dx[i / out * in + a->place[i] * a->channels + i % a->channels] += dy[i];
+            dx[i / out * in + a->argmax[i] * a->channels + i % a->channels] += dy[i];
     return LS_OK;
 }
 

@@ -77,7 +77,7 @@ static void check_conv_max(fixture *f, const ls_conv_shape *s, bool whole, ls_ac
     int32_t *place[2] = {calloc((size_t)count + 1, 4), calloc((size_t)count + 1, 4)};
     ls_conv_max_forward_args args = {*s, d.x, d.weight, d.bias, y[0], place[0], act};
     apply_conv_max_forward(f, f->cpu, &args);
-    args.y = y[1], args.place = place[1];
+    args.y = y[1], args.argmax = place[1];
     apply_conv_max_forward(f, f->reference, &args);
     args = (ls_conv_max_forward_args){*s, d1.x, d1.weight, d1.bias, y[2], place[1], act};
     if (whole)

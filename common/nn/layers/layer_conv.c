@@ -71,7 +71,7 @@ static ls_status forward_max(const ls_layer_site *site, ls_op_list *ops)
         .weight = site->variable[0],
         .bias = site->node->options.no_bias ? NULL : site->variable[1],
         .y = site->output,
-        .place = site->kept,
+        .argmax = site->kept,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
     };
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
@@ -99,7 +99,7 @@ static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
     ls_conv_max_backward_weights_args args = {
         .x = site->input[0],
         .dy = site->output_gradient,
-        .place = site->kept,
+        .argmax = site->kept,
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };

@@ -82,7 +82,7 @@ static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
     for (int64_t r = first; r < last; r++) {
         const float *image = padded_image(m, r);
         float *y = (float *)a->y + r * outputs;
-        int32_t *place = a->place + r * outputs;
+        int32_t *place = a->argmax + r * outputs;
         for (int64_t o = 0; o < outputs; o += 2 * LS_LANES) {
             const int blocks = outputs - o > LS_LANES ? 2 : 1;
             const int64_t count = outputs - o < 2 * LS_LANES ? outputs - o : 2 * LS_LANES;
@@ -126,7 +126,7 @@ static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int6
     const ls_conv_shape *s = &a->shape;
     const ls_window *w = &s->window;
     const int64_t C = s->channels, line = w->in_width * C;
-    const int32_t place = a->place[r * s->outputs + o], width = (int32_t)w->out_width;
+    const int32_t place = a->argmax[r * s->outputs + o], width = (int32_t)w->out_width;
     const int64_t y = place / width * w->stride_y - w->top;
     const int64_t x = place % width * w->stride_x - w->left;
     const int64_t ys[2] = {y < 0 ? -y : 0,

@@ -26,7 +26,7 @@ typedef struct pool_window {
     int64_t channels, in_width;
     int64_t y[2], x[2];
     float *out; /* the pixel's first channel */
-    int32_t *out_place;
+    int32_t *out_argmax;
 } pool_window;
 
 /* `blocks` times 16 channels from `first` on, their maxima in registers while the window is gone
@@ -52,11 +52,11 @@ static inline __attribute__((always_inline)) void pool_blocks(const pool_window 
         }
     for (int b = 0; b < blocks && count == LS_LANES; b++) {
         lanes_put(p->out + first + b * LS_LANES, &most[b]);
-        memcpy(p->out_place + first + b * LS_LANES, &place[b], sizeof place[b]);
+        memcpy(p->out_argmax + first + b * LS_LANES, &place[b], sizeof place[b]);
     }
     if (count < LS_LANES) {
         memcpy(p->out + first, &most[0], (size_t)count * sizeof *p->out);
-        memcpy(p->out_place + first, &place[0], (size_t)count * sizeof *p->out_place);
+        memcpy(p->out_argmax + first, &place[0], (size_t)count * sizeof *p->out_argmax);
     }
 }
 
@@ -75,7 +75,7 @@ static void max_pool(const ls_max_pool_forward_args *a, int64_t first, int64_t l
             window_range(o % w->out_width * w->stride_x - w->left, w->width, w->in_width, &p.x[0],
                          &p.x[1]);
             p.out = (float *)a->y + at;
-            p.out_place = a->place + at;
+            p.out_argmax = a->argmax + at;
             for (; c + POOL_BLOCKS * LS_LANES <= C; c += POOL_BLOCKS * LS_LANES)
                 pool_blocks(&p, c, POOL_BLOCKS, LS_LANES);
             for (; c + LS_LANES <= C; c += LS_LANES)
@@ -120,7 +120,7 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
         for (int64_t o = 0; o < positions; o++) {
             const int64_t at = (r * positions + o) * C;
             const float *dy = (const float *)a->dy + at;
-            const int32_t *place = a->place + at;
+            const int32_t *place = a->argmax + at;
             if (!whole) {
                 for (int64_t c = 0; c < C; c++)
                     if (!mask_of || mask_of[at + c] > 0)

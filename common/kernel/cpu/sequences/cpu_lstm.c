@@ -23,7 +23,7 @@ enum { PRODUCT_ROWS = 512 }; /* least rows of a product: with fewer, its set-up 
 typedef struct lstm_args {
     ls_vector_lstm loop;
     void (*part)(const cpu_part *p);
-    int64_t together;   /* samples at a time */
+    int64_t at_once;    /* samples at a time */
     int64_t row, count; /* the present ones */
     const float *x, *weight_ih, *weight_hh;
     float *dx, *dweight_ih, *dweight_hh, *dbias, *bias_sums;
@@ -89,7 +89,7 @@ static ls_status run_forward(cpu_op *op)
     op->loops->pack_recurrent(l->weight_hh, l->loop.shape.hidden, false, op->memory);
     for (l->row = 0; l->row < l->loop.shape.rows; l->row += l->count) {
         const int64_t left = l->loop.shape.rows - l->row;
-        l->count = left < l->together ? left : l->together;
+        l->count = left < l->at_once ? left : l->at_once;
         LS_TRY(forward_rows(op));
     }
     return LS_OK;
@@ -153,7 +153,7 @@ static ls_status run_backward(cpu_op *op)
     }
     op->loops->pack_recurrent(l->weight_hh, s->hidden, true, op->memory);
     for (int64_t rest = s->rows; rest > 0; rest = l->row) { /* in the reverse of forward's order */
-        l->row = (rest - 1) / l->together * l->together;
+        l->row = (rest - 1) / l->at_once * l->at_once;
         l->count = rest - l->row;
         LS_TRY(backward_rows(op));
     }
@@ -171,12 +171,12 @@ static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kep
     like.op.reorders = 1; /* recurrent weights */
     like.op.reordered_bytes = like.memory_bytes = packed;
     const int64_t step = (int64_t)LS_VECTOR_LSTM_ROWS * like.threads;
-    l->together = (PRODUCT_ROWS / s->steps + step) / step * step;
+    l->at_once = (PRODUCT_ROWS / s->steps + step) / step * step;
     l->loop.gates = kept;
     l->loop.cells = kept + all * 4 * H;
     l->loop.previous = l->loop.cells + all * H;
     if (l->part == backward_part) {
-        const int64_t most = l->together < s->rows ? l->together : s->rows;
+        const int64_t most = l->at_once < s->rows ? l->at_once : s->rows;
         like.memory_bytes += (size_t)(4 * H + most * s->steps * 4 * H) * sizeof(float);
         like.own_bytes = (size_t)(2 * LS_VECTOR_LSTM_ROWS * ls_vector_pad(H)) * sizeof(float);
     }

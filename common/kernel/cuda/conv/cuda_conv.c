@@ -20,7 +20,7 @@
 
 #include <stdlib.h>
 
-enum { PARTS = 2, ROWS_TOGETHER = 4 /* parts begin on 16 bytes */ };
+enum { PARTS = 2, ROWS_UNIT = 4 /* parts begin on 16 bytes */ };
 
 typedef struct conv_op {
     ls_op op;
@@ -226,9 +226,9 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     const ls_conv_shape *s = &c->t.shape;
     const int64_t image = ls_conv_positions(s) * ls_conv_taps(s) * s->channels;
     const int64_t most = (int64_t)(window_bytes / sizeof(float)) / image;
-    const int64_t together = most / ROWS_TOGETHER * ROWS_TOGETHER;
+    const int64_t whole = most / ROWS_UNIT * ROWS_UNIT;
     c->direct = is_direct(s);
-    c->part_rows = together < ROWS_TOGETHER ? ROWS_TOGETHER : together;
+    c->part_rows = whole < ROWS_UNIT ? ROWS_UNIT : whole;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
     const bool pack = !c->t.given && ls_conv_taps(s) > 1 && s->channels > 1;

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
                     }
             }
         ((reals *)args.y)[i] = largest;
-        ((places *)args.place)[i] = at;
+        ((places *)args.argmax)[i] = at;
     }
 }
 
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
             for (int64_t ox = x[0]; ox <= x[1]; ox++) {
                 const int64_t from =
                     ((in.row * w.out_height + oy) * w.out_width + ox) * args.channels + in.channel;
-                const places at = *(const places *)(args.place + from);
+                const places at = *(const places *)(args.argmax + from);
                 const reals dy = *(const reals *)((const float *)args.dy + from);
                 reals output = dy;
                 if (args.relu_output)
@@ -92,7 +92,7 @@ int ls_gpu_max_pool_forward(void *stream, const ls_max_pool_forward_args *args)
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->out_height * w->out_width * args->channels;
-    if (ls_gpu_moves_fours(args->channels, args->x, args->y, args->place, NULL))
+    if (ls_gpu_moves_fours(args->channels, args->x, args->y, args->argmax, NULL))
         return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, pool_kernel<4>, *args,
                                   count / 4);
     return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_kernel<1>, *args, count);
@@ -102,7 +102,7 @@ int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args
 {
     const ls_window *w = &args->window;
     const int64_t count = args->rows * w->in_height * w->in_width * args->channels;
-    if (ls_gpu_moves_fours(args->channels, args->dy, args->place, args->relu_output, args->dx))
+    if (ls_gpu_moves_fours(args->channels, args->dy, args->argmax, args->relu_output, args->dx))
         return ls_gpu_launch_over(stream, count / 4, LS_GPU_THREADS, pool_back_kernel<4>, *args,
                                   count / 4);
     return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, pool_back_kernel<1>, *args, count);

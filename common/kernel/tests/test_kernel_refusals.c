@@ -141,7 +141,7 @@ static void refuses_convolutions(ls_kernels *k)
         op, "activation");
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){good, data, data, NULL, data, NULL, 0}, &op),
-            op, "place");
+            op, "argmax");
     bad = good, bad.window.out_height = 0;
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, place, 0}, &op),

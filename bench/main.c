@@ -49,7 +49,7 @@ static ls_status run_planned(ls_request *request, int *exit_status)
     return ls_command_run(request, exit_status);
 }
 
-/* Rank 0 alone says what is left out and shows progress; all refuse together. */
+/* Only rank 0 says which cases are dropped, and shows progress; refusals are agreed on. */
 static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_request *request = NULL;
@@ -255,7 +255,7 @@ static ls_status run_command(const ls_processes *processes, const ls_command *co
 {
     if (command->run && !runs_alone(argc, argv))
         LS_TRY(check_launch(processes, command->name));
-    if (command->run) { /* nobody goes before all are through: MPI would wait for ever */
+    if (command->run) { /* all ranks must get here, else MPI would wait for ever */
         LS_TRY(command->run(processes, argc, argv, exit_status));
         return ls_world_agree(processes->comm, LS_OK);
     }
@@ -264,7 +264,7 @@ static ls_status run_command(const ls_processes *processes, const ls_command *co
     return command->alone(argc, argv, exit_status);
 }
 
-/* Rows, which are JSON, have the command line and what it names in them. */
+/* Refuses arguments that are not UTF-8, since rows, which are JSON, contain the command line. */
 static ls_status check_text(const char *argument)
 {
     char shown[256];
@@ -324,7 +324,7 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", descriptor == 1 ? O_RDONLY : O_RDWR);
 }
 
-/* All ranks must be of one build and have one command line: nothing that follows would be alike. */
+/* All ranks must be the same build with the same command line. */
 static ls_status compare_ranks(const ls_processes *processes, int argc, char **argv)
 {
     static const char build[] =
@@ -342,8 +342,8 @@ static void say(const char *line)
     fprintf(stderr, "lockstep: %s", line);
 }
 
-/* Until the command's own is known; and what --timeout leaves of five seconds, by rank, so that one
- * rank speaks before the launcher ends the others. */
+/* The timeout until the command's own is known; and how much longer a rank waits in MPI_Init, plus
+ * a bit more for each rank, so that one speaks before the launcher ends the others. */
 static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn_ns = 100000000;
 
 /* What --timeout says, before the command line is read. */
@@ -383,7 +383,7 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
         return LS_OK;
     if (ls_processes_built() && ls_processes_launched())
         LS_TRY(meet(argc, argv, processes));
-    if (processes->size == 1) /* tasks that do not meet: each is told by its launcher */
+    if (processes->size == 1) /* tasks that do not meet: the launcher tells each its number */
         processes->rank = ls_processes_launched_rank();
     if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
@@ -391,8 +391,8 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
     return compare_ranks(processes, argc, argv);
 }
 
-/* What went wrong, by rank 0. Ranks that have lost each other: who is missing, by one of them, and
- * what each of the others waited for. */
+/* Rank 0 prints a failure. Where ranks have lost each other, one of them says which are missing,
+ * and each what it waited for. */
 static int report(const ls_processes *processes, ls_status status)
 {
     int exit_status = (int)ls_status_code(status);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fails where a source file is not as clang-format writes it or lacks its licence line, or where a document's
-# lines are too long.
+# Fails where a source file is not as clang-format writes it, lacks its licence line or is over 500 lines; where a
+# document's lines are too long, or a folder's README.md (what lives there, where to start) is not under 30 lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 files=$(find common impl bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) | sort)
@@ -24,6 +24,15 @@ wide=$(awk 'length > 120 && !/^\|/ { print FILENAME ":" FNR ": " length " charac
 if [ -n "$wide" ]; then
   echo "documents with lines of more than 120 characters:"
   echo "$wide"
+  failed=1
+fi
+# What a README.md would have no room for is another document beside it. bench/peers is a method, impl/examples a list.
+# shellcheck disable=SC2086
+long=$(wc -l $files $(find common impl bench -name README.md -not -path '*/peers/*' -not -path '*/examples/*') |
+  awk '$2 != "total" && $1 > ($2 ~ /md$/ ? 29 : 500)')
+if [ -n "$long" ]; then
+  echo "too long (sources 500 lines, README.md 29):"
+  echo "$long"
   failed=1
 fi
 exit $failed

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Puts a variable in front of the bucket that is being filled, or begins the next one. */
+/* Adds a variable in front of the present bucket, or begins the next one. */
 static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
 {
     ls_range *last = b->count ? &b->items[b->count - 1] : NULL;

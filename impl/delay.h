@@ -4,5 +4,5 @@
 
 #include "common/device/device.h"
 
-/** An operation that takes so long, asleep, and does nothing. */
+/** An operation that sleeps for `ns` nanoseconds. */
 ls_status ls_delay_open(uint64_t ns, ls_op **out);

@@ -17,7 +17,7 @@ int ls_schedule_ticks(const ls_schedule *s)
     return 2 * (s->microbatches + s->stages - 1);
 }
 
-/* Forward passes begin at `first`, backward ones at `back`, every so many ticks. */
+/* Forward passes begin at tick `first`, backward passes at `back`, and repeat every few ticks. */
 bool ls_schedule_at(const ls_schedule *s, int tick, int stage, ls_pass *out)
 {
     const int p = s->stages, m = s->microbatches, every = s->one_f_one_b ? 2 : 1;
@@ -46,8 +46,8 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* A pass begins when its stage is free and what it works on is there; a forward one ends when the
- * next stage has room for its output. */
+/* A pass begins when its stage is free and its input is there; a forward pass ends when the next
+ * stage has room for its output. */
 static void take_time(const clocks *c, const ls_pass *pass)
 {
     const ls_schedule *s = c->schedule;

@@ -8,8 +8,8 @@
  *             pass after each forward one (Narayanan et al., PipeDream, SOSP 2019, with a flush at
  *             the end of the step)
  *
- * Each kind of pass takes the micro-batches in order. Knows no device and no time but those that it
- * is given.
+ * Each kind of pass takes the micro-batches in order. A schedule is only an order: it knows no
+ * devices, and no times but those that it is given.
  */
 #pragma once
 
@@ -32,28 +32,29 @@ typedef struct ls_pass {
     bool backward;
 } ls_pass;
 
-/** Micro-batches that a stage has begun and not ended, at most: whose activations it keeps. */
+/** Most micro-batches that a stage has begun and not ended: it keeps their activations. */
 int ls_schedule_in_flight(const ls_schedule *schedule, int stage);
 
-/** Ticks of a clock by which all stages go, each a pass a tick: 2 (m + p - 1). */
+/** Ticks of a step in which every stage does at most one pass per tick: 2 (m + p - 1). */
 int ls_schedule_ticks(const ls_schedule *schedule);
 
 /**
- * The stage's pass at a tick; false: it has none. Tick after tick, and at each the last stage
- * first, every pass comes after all that it waits for: the passes beside it, and, since what goes
- * forward needs room, the next stage's end of the micro-batch that was there before.
+ * The stage's pass at a tick; false: it has none. Visited tick by tick, the last stage first, every
+ * pass comes after all that it waits for: the neighbour's pass of the same micro-batch, and, to
+ * have room for what it sends forward, the next stage's end of the micro-batch that was there
+ * before.
  */
 bool ls_schedule_at(const ls_schedule *schedule, int tick, int stage, ls_pass *out);
 
-/** What a stage's passes take, of one micro-batch, and what it does once they are all done. */
+/** Times of a stage: its passes of one micro-batch, and what it does after all passes. */
 typedef struct ls_stage_time {
     double forward, backward, rest;
 } ls_stage_time;
 
 /**
- * How long a step takes whose stages take times [stages]. For gpipe that is, with F and B the
- * stages' forward and backward times, sum F + (m - 1) max F + sum B + (m - 1) max B, and the rest:
- * the first micro-batch goes through all stages, the others follow at the pace of the slowest.
- * Equal stages take (m + p - 1) (F + B) in both schedules, idle for (p - 1) / (m + p - 1) of it.
+ * Time of a step whose stages take times [stages]. For gpipe, with F and B the stages' forward and
+ * backward times, it is sum F + (m - 1) max F + sum B + (m - 1) max B, and the rest: the first
+ * micro-batch goes through all stages, the others follow at the pace of the slowest. Equal stages
+ * take (m + p - 1) (F + B) in both schedules, idle for (p - 1) / (m + p - 1) of it.
  */
 ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times, double *out);

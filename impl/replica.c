@@ -90,7 +90,7 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
     return LS_OK;
 }
 
-/* decay[0] = weight decay's part, of the variables that decay, each for itself, in their order. */
+/* Sets decay[0] to weight decay's part of the loss: each variable's part by itself, in order. */
 static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
@@ -210,7 +210,8 @@ static ls_gather_type gather_type(ls_array_type type)
     return LS_GATHER_INT32;
 }
 
-/* What a feed reads: a split, where its arrays lie on the device, in which order, moved by whom. */
+/* What a feed reads: a split, its arrays on the device, the order of samples, and the argument
+ * block. */
 typedef struct feed_source {
     const ls_split *split;
     const void *const *shared;
@@ -243,7 +244,7 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
     return ls_op_list_add(ops, op);
 }
 
-/* At once where the table can. */
+/* As one operation where the table has it. */
 static ls_status append_gathers(ls_replica *r, const ls_gather_batch_args *batch, ls_op_list *ops)
 {
     const ls_kernel_table *table = r->kernels->table;
@@ -302,7 +303,7 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
         .augment = r->job->augment};
     const size_t before = ops->count;
     LS_TRY(append_feed(r, &source, net, first, ops));
-    for (size_t i = before; i < ops->count; i++) /* samples are brought, nothing is computed */
+    for (size_t i = before; i < ops->count; i++) /* counts as gathering, not as computing */
         ops->items[i]->use = LS_TIME_GATHER;
     return LS_OK;
 }
@@ -318,7 +319,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .more = r->more,
                                       .more_losses = r->more_losses};
     ls_op *op;
-    if (r->decay) { /* only now: partial sums have used the place before */
+    if (r->decay) { /* only now, since partial sums use this memory before */
         const ls_add_loss_args decay = {.a = r->decay, .b = r->decay + 1, .out = r->loss + r->sums};
         LS_TRY(r->kernels->table->add_loss(r->kernels, &decay, &op));
         LS_TRY(ls_op_list_add(ops, op));
@@ -341,9 +342,9 @@ ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_s
 {
     LS_TRY(ls_queue_read(r->queue, mark_ns, r->mark_ns, sizeof *mark_ns));
     while (count) { /* the ring's end cuts a range in two */
-        uint64_t place = first % r->job->records;
-        uint64_t run = r->job->records - place < count ? r->job->records - place : count;
-        LS_TRY(ls_queue_read(r->queue, out, r->records + place, run * sizeof *out));
+        uint64_t slot = first % r->job->records;
+        uint64_t run = r->job->records - slot < count ? r->job->records - slot : count;
+        LS_TRY(ls_queue_read(r->queue, out, r->records + slot, run * sizeof *out));
         first += run;
         out += run;
         count -= run;
@@ -361,9 +362,9 @@ ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
                                ls_step_record *records)
 {
     for (uint64_t i = 0; i < count && r->decay; i++) {
-        const uint64_t place = (first + i) % r->job->records;
+        const uint64_t slot = (first + i) % r->job->records;
         double part;
-        LS_TRY(ls_queue_read(r->queue, &part, r->more_losses + place * r->more + r->sums - 1,
+        LS_TRY(ls_queue_read(r->queue, &part, r->more_losses + slot * r->more + r->sums - 1,
                              sizeof part));
         records[i].loss += part;
     }
@@ -372,7 +373,7 @@ ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */
 
-/* Of the batch of the test set that is at work. */
+/* The model's outputs for a batch of the test set. */
 struct ls_test_outputs {
     const void *device;          /* real [rows, classes] */
     uint64_t rows, done, digest; /* done: samples so far */
@@ -426,7 +427,7 @@ ls_status ls_replica_test_feed(ls_replica *r, uint64_t position)
 {
     const ls_step_state state = {.position = position};
     LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
-    return ls_op_list_put(&r->test_feed, r->queue);
+    return ls_op_list_enqueue(&r->test_feed, r->queue);
 }
 
 ls_status ls_replica_test_count(ls_replica *r)
@@ -434,7 +435,7 @@ ls_status ls_replica_test_count(ls_replica *r)
     struct ls_test_outputs *o = r->test_outputs;
     const uint64_t left = r->job->data->test.samples - o->done;
     const uint64_t rows = left < o->rows ? left : o->rows;
-    LS_TRY(ls_op_list_put(&r->test_count, r->queue));
+    LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
     LS_TRY(ls_queue_read(r->queue, o->host, o->device, rows * o->row_bytes));
     const uint64_t digests[] = {o->digest, ls_hash64(o->host, rows * o->row_bytes)};
     o->digest = ls_hash64(digests, sizeof digests);

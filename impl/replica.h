@@ -8,8 +8,8 @@
  *     update     weight decay, then the optimizer's pass, over a range of the flat buffers
  *     finish     record the step, move the argument block on
  *
- * Weight decay is added to the sum of all replicas' gradients. Its part of the loss is that of the
- * values before the update: it is computed when they are set, by a load or the step before.
+ * Weight decay is added to the sum of all replicas' gradients. Its part of a step's loss is that of
+ * the values before the update: it is computed when these are set, by a load or by the step before.
  */
 #pragma once
 
@@ -25,9 +25,9 @@ enum {
 
 /** Who computes weight decay's part of the loss. */
 typedef enum ls_decay_loss {
-    LS_DECAY_UPDATES,  /**< who updates the variables */
-    LS_DECAY_HERE,     /**< this one, from variables that it gets each step: it puts decay_loss */
-    LS_DECAY_ELSEWHERE /**< another one */
+    LS_DECAY_UPDATES,  /**< the replica that updates the variables */
+    LS_DECAY_HERE,     /**< this one, by `decay_loss`, from variables that it gets each step */
+    LS_DECAY_ELSEWHERE /**< another replica */
 } ls_decay_loss;
 
 /** A buffer of device memory. */
@@ -45,26 +45,28 @@ enum { LS_REPLICA_BUFFERS = 14 };
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
-    int number; /**< of the device that it computes for */
+    int number; /**< which of the job's devices it computes for */
     ls_queue *queue;
     ls_kernels *kernels;
     const ls_graph *graph; /**< the model's, or one place's part of it */
     size_t elements;       /**< P: parameters of the graph */
-    size_t owned;          /**< of those, the first that it updates itself */
+    size_t owned;          /**< how many of those it updates itself: the first ones */
     void *parameters;      /**< real [P] */
     ls_decay_loss decays;
-    bool own_variables;      /**< parameters and argument block are not another replica's */
-    bool updates;            /**< the update happens here */
+    bool own_variables;      /**< parameters and argument block are its own, not those of
+                                  `variables_of` */
+    bool updates;            /**< it updates variables */
     void *gradients;         /**< real [P] */
     void *slot[2];           /**< real [owned], as many as the optimizer has; else NULL */
     void *average;           /**< real [owned]: moving averages, where it updates; or NULL */
     ls_step_state *state;    /**< argument block of training */
-    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; in fast mode the first */
-    size_t sums;             /**< how many parts a step has at most */
-    size_t more;             /**< parts that are recorded beside the first: sums - 1, and decay */
+    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; fast mode has one */
+    size_t sums;             /**< parts of a step's loss, at most */
+    size_t more;             /**< parts recorded besides the first: sums - 1, and weight decay's */
     double *more_losses;     /**< [job->records, more]; NULL for none */
-    ls_op_list decay_loss;   /**< sets decay[0]; empty where nothing decays, or is updated, here */
-    double *decay;           /**< [2]: weight decay's part of the loss, and 0; NULL */
+    ls_op_list decay_loss;   /**< sets decay[0]; empty where this replica has no weight decay to
+                                  compute */
+    double *decay;           /**< [2]: weight decay's part of the loss, and 0; or NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
@@ -75,8 +77,9 @@ typedef struct ls_replica {
     uint64_t *correct;         /**< [1] */
     ls_op_list test_feed;      /**< made by the first evaluation */
     ls_op_list test_count;
-    struct ls_test_outputs *test_outputs;          /**< likewise; NULL: they are on another place */
-    int slots;                                     /**< of the optimizer that are kept here */
+    struct ls_test_outputs *test_outputs; /**< likewise; NULL: another place has the model's
+                                               output */
+    int slots;                            /**< buffers of optimizer state, as in `slot` */
     ls_replica_buffer buffers[LS_REPLICA_BUFFERS]; /**< [buffer_count] all that are its own */
     int buffer_count;
 } ls_replica;
@@ -84,14 +87,14 @@ typedef struct ls_replica {
 typedef struct ls_replica_options {
     const ls_job *job;
     ls_device *device;
-    int number;                /**< of the job's devices: which one it computes for */
+    int number;                /**< which of the job's devices it computes for */
     int64_t rows;              /**< of its largest slice */
     const ls_graph_part *part; /**< NULL: the whole model */
-    size_t sums;               /**< parts that its gradient comes in at most: 1 in fast mode */
-    bool no_optimizer;         /**< no optimizer state: the update happens elsewhere */
+    size_t sums;               /**< most partial sums of its gradient: 1 in fast mode */
+    bool no_optimizer;         /**< no optimizer state: another replica updates */
     ls_decay_loss decay_loss;
-    const struct ls_replica *variables_of; /**< NULL, or one on the same device whose parameters
-                                                and argument block it uses */
+    const struct ls_replica *variables_of; /**< NULL, or a replica on the same device whose
+                                                parameters and argument block it uses */
 } ls_replica_options;
 
 /** Opens a queue and the kernels on the device and takes all buffers. */
@@ -113,7 +116,7 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
 /** Sets parameters from the host, optimizer state to zero, the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
-/** What the next step goes by (carried.h). */
+/** Saves or restores all that the next step depends on (carried.h). */
 ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
 
 ls_status ls_replica_gather(ls_replica *replica, float *parameters);
@@ -122,28 +125,29 @@ ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
 
-/** What is recorded of the loss of record `index` beside its first part, [more]. */
+/** The other parts of the loss that record `index` has, [more]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
 
-/** Adds weight decay's part to `count` losses from record `first`; this replica updates. */
+/** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
 
 /**
- * Evaluation in pieces, for who drives several replicas' nets: makes the operations for `net` at
- * the first call; puts the gathering of samples position, ...; puts the count of right ones, where
- * the net has the model's output; and reads it, having been reset by `begin`.
+ * Evaluation in pieces, for a caller that drives several nets. `begin` resets the count, and makes
+ * the operations for `net` at its first call; `feed` enqueues the gathering of a batch from sample
+ * `position` on; `count` enqueues the count of right answers, where the net has the model's output;
+ * `end` reads it.
  */
 ls_status ls_replica_test_begin(ls_replica *replica, ls_net *net);
 ls_status ls_replica_test_feed(ls_replica *replica, uint64_t position);
 ls_status ls_replica_test_count(ls_replica *replica);
 ls_status ls_replica_test_end(ls_replica *replica, ls_evaluation *out);
 
-/** Of how many samples an evaluation of `most` is. */
+/** How many samples an evaluation of at most `most` samples takes. */
 uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most);
 
-/** Around an evaluation, where there are moving averages: puts them in the parameters' place, and
- *  the parameters back. They wait. */
+/** Around an evaluation, where there are moving averages: exchanges the parameters for them, and
+ * back. Both wait. */
 ls_status ls_replica_average_in(ls_replica *replica);
 ls_status ls_replica_average_out(ls_replica *replica);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass over what
- * is trained, and moving statistics moved on, in one operation; then moving averages of all of it.
- * And what it begins with.
+ * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass and moving
+ * statistics, in one operation; then moving averages of all parameters. And what it begins with.
  */
 #include "common/base/hooks.h"
 #include "common/kernel/step_inline.h"
@@ -55,8 +54,8 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
 
 /* ---- The operations -------------------------------------------------------------------------- */
 
-/* Weight decay's gradient where `decay`, the optimizer's pass, and moving statistics towards the
- * batch's, which stand where gradients do. */
+/* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
+ * statistics towards the batch's, which are in the gradient buffer. */
 static ls_status append_update(ls_replica *r, size_t first, size_t count, bool decay,
                                ls_op_list *ops)
 {
@@ -165,7 +164,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
         status = ls_queue_write(r->queue, r->average, parameters, r->owned * real);
     if (!status && r->decay)
         status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
-    return status ? status : ls_op_list_put(&r->decay_loss, r->queue);
+    return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);
 }
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)

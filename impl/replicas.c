@@ -7,9 +7,9 @@ bool ls_replicated_syncs(const ls_job *job)
     return job->sync_statistics && (job->exact || ls_job_replicas(job) > 1);
 }
 
-int64_t ls_replicated_batch(const ls_job *job, int which)
+int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
 {
-    return which == LS_FULL ? job->batch : ls_job_tail(job);
+    return batch_kind == LS_FULL ? job->batch : ls_job_tail(job);
 }
 
 /* The two slices share memory: the one with the larger pieces is opened first. A tail's can be
@@ -26,7 +26,7 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
                                         .pieces = job->microbatches,
                                         .slots = m->slots,
                                         .synced = ls_replicated_syncs(job),
-                                        .comm = m->meeting};
+                                        .comm = m->statistics_comm};
         if (options[b].batch)
             rows[b] = ls_slice_rows(job, &options[b]);
     }
@@ -53,9 +53,9 @@ size_t ls_replicated_sums(const ls_job *job, int number)
 
 /* ---- Pieces of a divided model's slice ------------------------------------------------------- */
 
-int ls_replicated_pieces(const ls_job *job, int d, int which)
+int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 {
-    const int64_t batch = ls_replicated_batch(job, which), n = ls_job_replicas(job);
+    const int64_t batch = ls_replicated_batch(job, batch_kind), n = ls_job_replicas(job);
     if (job->exact)
         return (int)ls_slice_share(ls_job_shards(job, batch), d, n);
     const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
@@ -65,9 +65,9 @@ int ls_replicated_pieces(const ls_job *job, int d, int which)
     return pieces;
 }
 
-ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which)
+ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
 {
-    const int pieces = ls_replicated_pieces(job, d, which);
+    const int pieces = ls_replicated_pieces(job, d, batch_kind);
     return (ls_schedule){.stages = ls_job_places(job),
                          .microbatches = job->microbatches < pieces ? job->microbatches : pieces,
                          .one_f_one_b =

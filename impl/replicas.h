@@ -14,26 +14,27 @@ enum { LS_FULL, LS_TAIL, LS_BATCHES }; /* the two sizes of a batch */
 /** A device's replica, or its part of one, and its slices. */
 typedef struct ls_member {
     ls_replica *replica;
-    ls_comm *meeting; /**< on which batch statistics are added up; NULL: nowhere else. Borrowed */
-    int slots;        /**< pieces of a slice that are at work at once (slice.h); 0: one */
+    ls_comm *statistics_comm; /**< adds up batch statistics of all replicas; NULL: not needed.
+                                 Borrowed */
+    int slots;                /**< pieces of a slice that are at work at once (slice.h); 0: one */
     ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL where every batch is full */
 } ls_member;
 
-/** Whether pieces of a batch go together and add up its statistics. */
+/** Whether all pieces of a batch are at work at once, to add up its statistics. */
 bool ls_replicated_syncs(const ls_job *job);
 
 /** Batch size of the full batch or the tail; 0 where there is no tail. */
-int64_t ls_replicated_batch(const ls_job *job, int which);
+int64_t ls_replicated_batch(const ls_job *job, int batch_kind);
 
 /** Pieces of replica d's slice of a batch; 0: it is empty. */
-int ls_replicated_pieces(const ls_job *job, int d, int which);
+int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
 
-/** The schedule of replica d, which is a pipeline; it has as many micro-batches as the job asks
+/** The schedule of replica d, which is a pipeline. It has as many micro-batches as the job asks
  * for, or as there are pieces. */
-ls_schedule ls_replicated_schedule(const ls_job *job, int d, int which);
+ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);
 
 /** Opens the two slices of replica `number`, counted over all processes, on `member`'s replica. */
 ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *member);
 
-/** The most parts that the gradient and the loss of replica `number` of all processes come in. */
+/** Most parts of the gradient and the loss of replica `number` (of all processes). */
 size_t ls_replicated_sums(const ls_job *job, int number);

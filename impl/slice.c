@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of how many pieces the whole batch is; [*first, *last) of them are the slice's. */
+/* Returns the number of pieces of the whole batch; [*first, *last) of them are the slice's. */
 static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int64_t *first,
                            int64_t *last)
 {
@@ -136,7 +136,7 @@ ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, 
     return LS_OK;
 }
 
-/* An act that is one operation, which making it came to. */
+/* Appends an act of one operation, whose making ended with `made`. */
 static ls_status act_op(ls_slice *s, ls_act_kind kind, ls_status made, ls_op *op)
 {
     ls_act *act;
@@ -226,7 +226,7 @@ static ls_status build(ls_slice *s)
     if (o->synced)
         return ls_slice_build_synced(s, rows);
     LS_TRY(ls_slice_need_level(s, 0));
-    if (!rows) /* an epoch's last batch, smaller than the replicas are many */
+    if (!rows) /* an epoch's last batch may have fewer samples than there are replicas */
         return LS_OK;
     /* The largest piece of each slot comes first: its net's memory serves the others. */
     for (int slot = 0; slot < slots(o); slot++)
@@ -271,8 +271,8 @@ static ls_status build_fault(ls_slice *s)
     return act_op(s, LS_ACT_FAULT, status, op);
 }
 
-/* Acts stay where they are from here on. Gradients are final node by node where one piece is the
- * whole slice, and no fault is injected behind it; else with the last act. */
+/* Ends the list of acts. Gradients are final node by node where the slice is one piece and no fault
+ * is injected after it; else with the last act. */
 static void end_acts(ls_slice *s)
 {
     const bool by_node = s->piece_count == 1 && !is_flipped(s) && !s->options.synced;
@@ -332,12 +332,12 @@ void ls_slice_close(ls_slice *s)
     free(s);
 }
 
-ls_status ls_slice_put(ls_slice *s)
+ls_status ls_slice_enqueue(ls_slice *s)
 {
     for (size_t i = 0; i < s->act_count; i++)
         for (int l = 0; l < LS_NET_LISTS; l++)
             if (s->acts[i].lists[l])
-                LS_TRY(ls_op_list_put(s->acts[i].lists[l], s->options.replica->queue));
+                LS_TRY(ls_op_list_enqueue(s->acts[i].lists[l], s->options.replica->queue));
     return LS_OK;
 }
 

@@ -14,7 +14,7 @@ typedef struct ls_slice_level {
 typedef struct ls_slice_net_at {
     size_t level;
     int slot;
-    bool own; /* its memory is its own */
+    bool own; /* it does not share memory */
     ls_net *net;
 } ls_slice_net_at;
 
@@ -23,16 +23,16 @@ struct ls_slice {
     int64_t pieces;      /* of the whole batch: S', or n x m */
     int64_t first, last; /* pieces [first, last) of them are this replica's */
     ls_slice_level levels[LS_SLICE_LEVELS];
-    size_t level_count; /* that have buffers */
-    size_t own_levels;  /* of those, the last ones that were allocated here */
+    size_t level_count; /* levels that have buffers */
+    size_t own_levels;  /* of those, allocated here: the last ones */
     ls_slice_net_at *nets;
     size_t net_count;
-    ls_net **work; /* [piece_count] of the pieces, in the order in which they are taken */
+    ls_net **work; /* [piece_count] the pieces' nets, in the order of work */
     int piece_count;
     size_t sums;
     ls_act *acts;
     size_t act_count;
-    double *gathered; /* together: sums of statistics, of all replicas */
+    double *gathered; /* synced: sums of statistics of all replicas */
     size_t gathered_bytes;
 };
 
@@ -42,24 +42,24 @@ int64_t ls_slice_middle(int64_t lo, int64_t hi);
 /** Rows of a piece. */
 int64_t ls_slice_piece_rows(const ls_slice *slice, int64_t piece);
 
-/** Gradients and loss of a level: taken at the first call, one after the other. */
+/** Allocates gradients and loss of a level, where it has none; levels are asked for in order. */
 ls_status ls_slice_need_level(ls_slice *slice, size_t index);
 
-/** The net for pieces of `rows`, at work in a slot, whose gradients go to a level. */
+/** Finds or opens the net for pieces of `rows` in a slot, whose gradients go to a level. */
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int slot, ls_net **out);
 
-/** Appends an act, whose operations the caller fills in. *out: until the next one. */
+/** Appends an act, whose operations the caller fills in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
 
-/** Appends what the net of a piece, by its place in `work`, does with a node. */
+/** Appends a pass of one node, by the net work[piece]. */
 ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
                             ls_net_pass pass);
 
-/** Appends the gathering of the next piece, into a net whose gradients go to a level. */
+/** Appends the gathering of the next piece into a net whose gradients go to level `index`. */
 ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 
-/** Appends the addition of level `from` to level `into`: gradients and losses. */
+/** Appends into = into + from, of two levels' gradients and losses. */
 ls_status ls_slice_build_sum(ls_slice *slice, size_t into, size_t from);
 
-/** Builds a slice whose pieces go together, the largest of them of `rows`. */
+/** Builds a `synced` slice, whose largest piece has `rows`. */
 ls_status ls_slice_build_synced(ls_slice *slice, int64_t rows);

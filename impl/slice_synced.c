@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slice whose pieces go together, for statistics of the whole batch (--sync-bn):
+ * A slice whose pieces advance node by node, for statistics of the whole batch (--sync-bn):
  *
- *     for each node, forward and then backward: the first half of each piece; the sums that these
- *     leave are added up, over the pieces, the replicas, and handed back; the second half
+ *     for each node, forward and then backward: the first half, of each piece; the sums that these
+ * leave are added up over pieces and replicas; the second half, of each piece
  *
  * Sums are added in the order in which gradients are: in exact mode up the tree of shards (each
  * replica its finished subtrees; these travel around a ring; each replica adds the rest), in fast
@@ -14,31 +14,31 @@
 
 #include <stdlib.h>
 
-/* Pieces of a slice, and what they are added up to. */
+/* The pieces of a slice, and the sums that they are added up to. */
 typedef struct plan {
     ls_slice *s;
     ls_subtree sums[LS_SUBTREES]; /* pieces [first, last) of each sum */
-    size_t count;                 /* of sums; as many first levels are theirs */
-    int replicas;                 /* whose sums travel, and are added in the end */
+    size_t count;                 /* of sums, which have the first levels */
+    int replicas;                 /* replicas whose sums are gathered and added */
     size_t before, all;           /* sums of the replicas before, and of all */
 } plan;
 
-static bool starts_a_sum(const plan *p, int64_t piece, size_t *which)
+static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
 {
-    for (*which = 0; *which < p->count; (*which)++)
-        if (p->sums[*which].first == piece)
+    for (*sum = 0; *sum < p->count; (*sum)++)
+        if (p->sums[*sum].first == piece)
             return true;
     return false;
 }
 
-/* A sum's first piece works at the sum's own level, the others behind. */
+/* A sum's first piece works at the sum's own level, its other pieces at levels behind. */
 static size_t level_of(const plan *p, int64_t piece)
 {
-    size_t which, level = p->count;
-    if (starts_a_sum(p, piece, &which))
-        return which;
+    size_t sum, level = p->count;
+    if (starts_a_sum(p, piece, &sum))
+        return sum;
     for (int64_t earlier = p->sums[0].first; earlier < piece; earlier++)
-        level += !starts_a_sum(p, earlier, &which);
+        level += !starts_a_sum(p, earlier, &sum);
     return level;
 }
 
@@ -119,7 +119,7 @@ static ls_status append_add(const plan *p, const double *const parts[2], double 
     return ls_op_list_add(ops, op);
 }
 
-/* One meeting of the pieces: where each has its sums. */
+/* One addition of sums over all pieces: where each piece has its own. */
 typedef struct meeting {
     const plan *plan;
     double *at[LS_SLICE_LEVELS]; /* by piece, from the slice's first */
@@ -143,7 +143,7 @@ static double *gathered(const meeting *m, size_t sum)
     return m->plan->s->gathered + sum * m->count;
 }
 
-/* Everyone's sums to everyone, as floats, which no exchange computes with. */
+/* All-gathers every replica's sums, as pairs of floats, which no exchange adds. */
 static ls_status append_gather(const meeting *m)
 {
     const plan *p = m->plan;
@@ -164,7 +164,7 @@ static ls_status append_gather(const meeting *m)
     return status;
 }
 
-/* The rest of the tree, or of the row, over all replicas' sums; number 0 becomes the whole. */
+/* Adds the rest of the tree, or of the row, over all replicas' sums; number 0 becomes the whole. */
 static ls_status append_rest(const meeting *m)
 {
     const plan *p = m->plan;
@@ -205,7 +205,7 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
     return LS_OK;
 }
 
-/* A node of all pieces: the first halves, the meeting, and what is left. */
+/* A node of all pieces: the first halves, the addition of sums, and the second halves. */
 static ls_status build_node(const plan *p, int n, bool backward)
 {
     const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_BACKWARD_HALF};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of a batch's slices, and how those of all replicas are added; see slice.h. */
+/* How many sums slices have, and how those of all replicas are added; see slice.h. */
 #include "impl/slice_private.h"
 
 #include "common/base/hooks.h"

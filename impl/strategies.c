@@ -53,7 +53,7 @@ const ls_declared_option ls_option_variable_device = {
     .check = check_device_name,
 };
 
-/* What ranks in processes of their own can and cannot do. */
+/* Refuses what ranks in processes of their own cannot do. */
 static ls_status check_ranks(const ls_outline *o)
 {
     const bool mpi = strcmp(o->comm, "mpi") == 0 && o->ranks > 1;

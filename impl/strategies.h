@@ -14,27 +14,27 @@ extern const ls_strategy ls_strategy_pipeline;
 extern const ls_strategy ls_strategy_hybrid;
 extern const ls_strategy ls_strategy_ps;
 
-/** Options that several strategies have; each is declared where it belongs most. */
+/** Options that several strategies have. */
 extern const ls_declared_option ls_option_variable_device;       /* strategies.c */
 extern const ls_declared_option ls_option_model_parallel_place;  /* model_parallel.c */
 extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c */
 
-/** An order of summation, ((p0 + p1) + p2) + ...: of towers, and of one part alone; strategies.c.
+/** The order of summation ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c).
  */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
-/** What `ps` says where servers do not wait for all workers: ps_arrival.c. */
+/** The `build` of `ps` where servers do not wait for all workers (ps_arrival.c). */
 void ls_ps_arrival_build(ls_step *step);
 
 /** A divided replica's passes, node by node (model_parallel.c), or stage by stage in the order of
  *  its schedule (pipeline.c). */
 void ls_take_nodes(ls_step *step, int replica);
 void ls_take_stages(ls_step *step, int replica);
-/** Each of so many equal parts of a batch has a sample (exact: a shard) for each micro-batch; `of`:
- *  what a part is. */
+/** Refuses a batch of which one of `parts` equal parts has fewer samples (exact: shards) than
+ * micro-batches; `of` names a part in the refusal. */
 ls_status ls_check_microbatches(const ls_outline *outline, int parts, const char *of);
 
-/** Its options, and what it makes of them (ls_strategy): ps_options.c. */
+/** The options of `ps`, and entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];
 bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_option *option);
 void ls_ps_resolve(ls_job *job, int ranks);

@@ -12,142 +12,145 @@
 #include "impl/job.h"
 
 typedef struct ls_strategy ls_strategy;
-/** A step as a strategy says it. */
+/** A step, as a strategy builds it. */
 typedef struct ls_step ls_step; /* impl/step/step.h */
-/** In which order gradients are added. */
+/** The order in which gradients are added. */
 typedef struct ls_sum_order ls_sum_order; /* common/comm/sum_order.h */
 
 typedef struct ls_run_kind ls_run_kind;
 struct ls_carried;
 
-/** A strategy at work, or a judge of one. Whoever makes runs embeds this first in a struct. */
+/** A run: a strategy at work, or a judge of one (bench/gate). Embedded first in a struct. */
 typedef struct ls_run {
     const ls_run_kind *kind;     /**< what can be done with it */
     const ls_strategy *strategy; /**< that is at work */
     const ls_job *job;           /**< borrowed */
 } ls_run;
 
-/** Bytes that one device holds by formula: what the allocator's ledger is checked against. */
+/** Bytes that one device holds by formula; the allocator's ledger is checked against it. */
 typedef struct ls_memory_formula {
     size_t bytes[LS_MEMORY_USES]; /**< by use */
 } ls_memory_formula;
 
-/** What a run looks like from outside, for its row. */
+/** Facts of a run, for its row. */
 typedef struct ls_run_info {
     ls_program_info program;    /**< of the step of a full batch, all devices together */
     const char *kernels;        /**< name of the kernel table */
     const char *kernel_library; /**< with its version */
 } ls_run_info;
 
-/** What evaluation found. Runs of one batch, mode and number of parts that have the same parameters
- *  find the same, to the bit. */
+/** The outcome of an evaluation. Runs with the same batch, mode, number of parts and parameters
+ * have the same, to the bit. */
 typedef struct ls_evaluation {
-    double accuracy;  /**< share of the samples that is classified rightly */
-    uint64_t outputs; /**< digest of what the model makes of them: XXH3, batch after batch */
+    double accuracy;  /**< share of the samples that are classified right */
+    uint64_t outputs; /**< XXH3 of the model's outputs, batch after batch */
 } ls_evaluation;
 
-/** What can be done with a run. Those of the runs of steps are all there; a judge's own may lack
- *  what nobody asks it for. */
+/** What can be done with a run. Runs of strategies have every entry; a judge's may lack those that
+ * the gate does not call. */
 struct ls_run_kind {
     /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
      * is number job->start. */
     ls_status (*load)(ls_run *run, const float *parameters);
-    /** Puts `times` steps of the full batch, or of an epoch's last one. Returns at once. */
+    /** Enqueues `times` steps of the full batch, or of an epoch's last one. Returns at once. */
     ls_status (*step)(ls_run *run, bool tail, uint64_t times);
-    /** Waits for all that was put. */
+    /** Waits for all steps that were enqueued. */
     ls_status (*sync)(ls_run *run);
-    /** Time of the device clock when the steps put next begin. Put before them. */
+    /** Enqueues a reading of the device's clock, before the steps that come next. */
     ls_status (*mark)(ls_run *run);
-    /** Records first .. first + count - 1 (counted from 0, at most job->records back): end of the
-     *  step and loss over the global batch. *mark_ns is the latest mark. After sync. */
+    /** Reads records [first, first + count), from 0, of which the last job->records are kept: each
+     * step's end and its loss over the global batch. *mark_ns is the latest mark. After sync. */
     ls_status (*records)(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                          uint64_t *mark_ns);
     /** Copies the whole parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
     /** The same of replica `index` of this process, where each has its own. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
-    /** Its records: its own ends of steps, and its part of the loss without weight decay's.
-     *  LS_CODE_USAGE where that comes in several parts, as in exact mode. After sync. */
+    /** The records of that replica: its own ends of steps, and its part of the loss, without weight
+     * decay's. LS_CODE_USAGE where that comes in several parts, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,
                                  ls_step_record *out);
-    /** The program by which it does a step of a full batch; all zero where none is captured. */
+    /** The program of that replica's step of a full batch; all zero where none is captured. */
     ls_program_info (*describe_replica)(const ls_run *run, int index);
-    /** Of `most` samples of the test set, or all where it has no more; rounded up to whole batches.
-     *  After sync; waits. */
+    /** Evaluates `most` samples of the test set, or all where it has fewer; rounded up to whole
+     * batches. After sync; waits. */
     ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
-    /** What it is from outside. Text is static. */
+    /** Tells the facts of a run. Text is static. */
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
     /** Begins to note what the time of each device's queues goes to in the steps put next, at most
      *  so many; 0 ends it. After sync. LS_CODE_MISSING where a device cannot. */
     ls_status (*profile)(ls_run *run, uint64_t steps);
-    /** What the time of device `index` went to meanwhile, from its first operation to its last; all
-     * 0 where nothing on it trains, as on a server's. */
+    /** What the time of device `index` went to while profiled, from its first operation to its
+     * last; all 0 where nothing on it trains, as on a server's. */
     ls_time_profile (*times)(const ls_run *run, size_t index);
-    /** The same, but the time that it waited for other queues is that of what these did: they
-     *  communicated, they copied, or it was waiting (impl/step/blame.c). From `mark_ns` to
-     * `end_ns`, when by the records the steps began and had ended: before, it had nothing to do;
-     * what is behind its last operation is waiting. */
+    /** The same, with waits for other queues divided by what these did: communication, copies, or
+     * else waiting (impl/step/blame.c). From `mark_ns` to `end_ns`, when by the records the steps
+     * began and had ended: before, it had nothing to do; what is behind its last operation is
+     * waiting. */
     ls_time_profile (*parts)(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns);
-    /** Formula of device `index` of the job. */
+    /** The memory formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
-    /** What one step of a full batch sent, and what it must by formula, over all devices of all
-     *  processes, which all call it; 0 where only a library knows. After sync, and after a full
-     *  step. NULL: nothing crosses a border. */
+    /** What one step of a full batch sent, and what it must send by formula, over all devices of
+     * all processes, which all call this; 0 where only a library knows. After sync, and after a
+     * full step. NULL: nothing crosses a border. */
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
     /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
-    /** Takes all that the next step goes by and what was counted, or gives it back to a run of the
-     *  same job that was loaded to begin there. After sync; waits. */
+    /** Saves all that the next step depends on, and what was counted; or restores it into a run of
+     * the same job that was loaded to start there (carried.h). After sync; waits. */
     ls_status (*keep)(ls_run *run, struct ls_carried *carried);
-    /** Waits for what was put, and frees the run. */
+    /** Waits for what was enqueued, and frees the run. */
     void (*close)(ls_run *run);
 };
 
-/** What a strategy is asked before anything is opened. */
+/** A job in outline: what a strategy's check sees before anything is opened. */
 typedef struct ls_outline {
-    const ls_job *job;     /**< as far as options say it: its batch, arithmetic, and what `resolve`
-                              sets; no model, data or devices */
+    const ls_job *job;     /**< as far as options decide it: batch, arithmetic, and what
+                                `resolve` sets; no model, data or devices */
     size_t devices;        /**< of each rank */
     int ranks;             /**< processes, or threads that stand for them */
     const char *allreduce; /**< "auto", or a name */
     const char *comm;      /**< the ranks' communicator: "thread", "mpi" */
     bool linked;           /**< devices are joined by links (link.h), and share no memory */
-    int hosts;             /**< of the ranks */
+    int hosts;             /**< how many the ranks are on */
 } ls_outline;
 
 /** Where a strategy's variables are. */
 typedef enum ls_variables_at {
     LS_VARIABLES_EACH,   /**< with each replica */
-    LS_VARIABLES_HELD,   /**< with one device: asks for job->variable_device */
-    LS_VARIABLES_PLACED, /**< over several devices together, as a model's nodes: for job->place */
-    LS_VARIABLES_SERVED  /**< with parameter servers: for job->ps; in one process, held as well */
+    LS_VARIABLES_HELD,   /**< on one device: needs job->variable_device */
+    LS_VARIABLES_PLACED, /**< divided over several devices, as a model's nodes are: needs
+                              job->place */
+    LS_VARIABLES_SERVED  /**< on parameter servers: needs job->ps; in one process,
+                              job->variable_device, too */
 } ls_variables_at;
 
 /** One way of spreading the training loop: an entry of `lockstep list`. */
 struct ls_strategy {
-    const char *name; /**< as it is given */
+    const char *name; /**< as users write it */
     const char *help; /**< one line for people */
-    /** Options of its own, NULL-terminated; NULL: none. One that decides whether a case has others
-     *  comes before these. */
+    /** Its own options, NULL-terminated; NULL: none. An option that decides whether a case has
+     * others comes before these. */
     const ls_declared_option *const *options;
-    bool equivalent;           /**< computes what `single` computes; false: says so in its row */
+    bool equivalent;           /**< computes what `single` computes; if not, its row says so */
     bool reduces;              /**< uses job->allreduce and job->bucket_bytes */
     ls_variables_at variables; /**< where they are */
     bool syncs_statistics;     /**< its replicas can add up batch statistics in a step */
     bool replicated;           /**< has several replicas: each needs a sample of every full batch */
-    /** Whether a case of these values on so many ranks has that one of them. NULL: it has all. */
+    /** Whether a case with these values, on so many ranks, has this one of its options. NULL: it
+     * has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
-    /** Sets what of the job follows from job->options on so many ranks. NULL: nothing does. */
+    /** Sets the fields of the job that follow from job->options on so many ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);
-    /** LS_CODE_USAGE, saying why and what would work, where it cannot run this job. NULL: it runs
-     *  any. */
+    /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs
+     * any. */
     ls_status (*check)(const ls_outline *outline);
-    /** Says what this process's members do in one step (impl/step/step.h). */
+    /** Describes what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
-    /** What one step moves, over all processes, by a closed form: not by what was said. NULL:
-     * nothing crosses a border. */
+    /** What one step sends, over all processes, by a closed form that does not look at tasks. NULL:
+     * nothing is sent. */
     ls_traffic (*formula)(const ls_step *step);
     /** Fast mode's order of summation: appends the steps of a sum of the parts' gradients, each
      *  [elements], of which there are `count`; has[d]: part d is not empty. NULL: not equivalent.
@@ -155,7 +158,7 @@ struct ls_strategy {
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 
-/** Whether its variables are so. */
+/** Whether it divides the model over devices; whether it has parameter servers. */
 static inline bool ls_strategy_divides(const ls_strategy *strategy)
 {
     return strategy->variables == LS_VARIABLES_PLACED;
@@ -166,17 +169,17 @@ static inline bool ls_strategy_serves(const ls_strategy *strategy)
     return strategy->variables == LS_VARIABLES_SERVED;
 }
 
-/** Whether it has but one replica, which others are compared with. */
+/** Whether it is the reference, which others are compared with: `single`. */
 static inline bool ls_strategy_is_reference(const ls_strategy *strategy)
 {
     return strategy->equivalent && !strategy->reduces && strategy->variables == LS_VARIABLES_EACH;
 }
 
-/** Opens the strategy at work on the job, which it borrows: partitions, allocates everything, makes
- *  the steps and captures them. All processes call it. */
+/** Opens a run of the strategy on the job, which it borrows: divides the batch, allocates all
+ * memory, builds the steps and captures them. All processes call it. */
 ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out);
 
-/** Replicas of what is outlined. */
+/** How many replicas the outlined job has. */
 int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *outline);
 
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.

@@ -29,7 +29,8 @@ typedef struct ls_case {
     char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
-    ls_declared_values own;      /**< options that the strategy, the model and the data declare */
+    ls_declared_values own;      /**< values of options that the strategy, the model and the data
+                                      declare */
     char devices[512];           /**< "1", "cpu:0+cpu:1" */
     int64_t batch; /**< 0: the model's; as given: global (strong) or per device (weak) */
     ls_scaling scaling;
@@ -50,32 +51,33 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     ls_math math;
-    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO, also where there is none */
+    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO where the model has none */
     bool capture;
-    char allreduce[32];   /**< of a strategy that reduces: "auto", or a name */
-    int64_t bucket_bytes; /**< of one: -1: auto; 0: one per variable */
+    char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
+    int64_t bucket_bytes; /**< likewise; -1: auto; 0: one per variable */
     ls_fault fault;       /**< --inject; all zero: none */
-    int ranks;            /**< 1; of comm mpi the processes, of others ranks in this one */
-    char comm[8];         /**< "thread" (of GPUs: device), "mpi", "device", "nccl" */
+    int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
+    char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
 } ls_case;
 
-/** What the whole command shares. Text is owned by the request. */
+/** A command: its cases, and options that hold for all of them. The request owns the text. */
 typedef struct ls_request {
     ls_case *cases;
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    double precision; /**< blocks are added until half of ci95 over the median is that; 0: none */
-    uint64_t max_time_ns; /**< that a group's blocks take with those added */
+    double precision;     /**< blocks are added until half of ci95 over the median is at most
+                               this; 0: none are */
+    uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
     int cpu_devices;      /**< 0: the machine's */
     int cores_per_device;
     int logical_gpus;
     bool baseline;
     bool waterfall;  /**< what the steps' time goes to is found out */
-    bool trace;      /**< `trace`: some steps go to a file, in place of measuring */
+    bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
-    char *out;       /**< that file; NULL: not given */
-    bool print_step; /**< the step is listed, in place of training */
+    char *out;       /**< file of the trace; NULL: not given */
+    bool print_step; /**< the step is listed, nothing is trained */
     bool soft_placement;
     bool log_placement;
     uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */
@@ -84,17 +86,18 @@ typedef struct ls_request {
     char *ps_record;               /**< NULL: none */
     char *label;                   /**< NULL: none */
     char *results;                 /**< file; NULL: none */
-    struct ls_option_set *given;   /**< whose texts the cases' own options borrow */
-    struct ls_plan_file *plan;     /**< and its sets', too */
-    uint64_t budget_ns;            /**< that steps are fitted to; 0: none */
+    struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
+                                        borrows */
+    struct ls_plan_file *plan;     /**< likewise: options given for some cases */
+    uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0: none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */
-    bool steps_given;              /**< by the command or the plan: a budget takes no more */
-    bool dry_run;                  /**< cases are listed, in place of training */
-    bool resume;                   /**< cases that have a row are left out */
+    bool steps_given;              /**< by the command or the plan: a budget does not raise them */
+    bool dry_run;                  /**< cases are listed, nothing is trained */
+    bool resume;                   /**< cases that have a row already are skipped */
     char *format;                  /**< "table", "jsonl", "json", "csv", "md" */
-    char *columns;                 /**< of the table: keys; NULL: not chosen */
+    char *columns;                 /**< keys of the table's columns; NULL: not chosen */
     char *command;                 /**< the command line, for the row */
     int progress;                  /**< -1 auto, 0 no, 1 yes */
     ls_log log;                    /**< quiet, normal, verbose */
-    const ls_processes *processes; /**< those of the command; borrowed */
+    const ls_processes *processes; /**< that run the command; borrowed */
 } ls_request;

@@ -85,7 +85,7 @@ bool ls_case_has_links(const ls_case *one)
            ls_parse_integer(one->devices, 2, INT32_MAX, &number);
 }
 
-/* A GPU alone is watched, too. */
+/* A timeout also concerns a single GPU, which is watched. */
 bool ls_case_has_timeout(const ls_case *one)
 {
     return ls_case_has_links(one) || strcasestr(one->devices, "gpu:");
@@ -98,7 +98,7 @@ bool ls_case_by_arrival(const ls_case *one)
     return ls_ps_by_arrival(&job.ps);
 }
 
-/* What lies elsewhere is hashed by its name, or its text. */
+/* Strategies and texts are compared by their contents, not their addresses. */
 bool ls_case_same(const ls_case *a, const ls_case *b)
 {
     const size_t own = offsetof(ls_case, own), rest = own + sizeof a->own;

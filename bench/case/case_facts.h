@@ -24,14 +24,15 @@ bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of 
 extern const char *const ls_scaling_words[],
     *const ls_reduce_words[], *const ls_math_words[], *const ls_convolution_words[];
 
-/** Whether they are the same, whatever place their own options' texts lie in. */
+/** Whether two cases are equal, texts compared by content. */
 bool ls_case_same(const ls_case *a, const ls_case *b);
 
-/** The same in every process for the same case. */
+/** A hash that is the same in every process for equal cases. */
 uint64_t ls_case_hash(const ls_case *one);
 
-/** Fills in what the case says by itself; all else stays as it is. */
+/** Sets the fields of the job that the case alone decides; the others stay as they are. */
 void ls_case_job(const ls_case *one, ls_job *job);
 
-/** What the strategy is asked; `devices` of each rank. Borrows the case and the job. */
+/** What the strategy's check sees; each rank has `devices` devices. Borrows the case and the job.
+ */
 ls_outline ls_case_outline(const ls_case *one, const ls_job *job, size_t devices, int hosts);

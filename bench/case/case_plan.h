@@ -9,17 +9,19 @@
 
 enum { LS_REASON_SIZE = 256 }; /**< bytes of why a row is not ok */
 
-/** What cases of one command share: opened once. */
+/** What all cases of a command share, opened once. */
 typedef struct ls_workplace {
     const ls_request *request;
     ls_machine *machine;
     struct ls_data_cache *data;       /**< data sets by text and model */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
-    struct ls_progress *progress;     /**< bench/progress/progress.h; lent; NULL: none is shown */
-    bool *left; /**< a session has lost a device: its threads go on using what is opened here and in
-                     plans, all of which stays until the process ends, at once */
-    _Atomic int busy; /**< looks for which other processes are told that this one goes on */
+    struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL: none is shown */
+    bool *left;       /**< set where a session has lost a device: its threads may still use what is
+                           opened here and in plans, so nothing of it is closed, and the process ends
+                           at once */
+    _Atomic int busy; /**< looks during which other processes are told that this one is alive
+                           (ls_workplace_busy) */
 } ls_workplace;
 
 /** A case with everything resolved, before any device is opened. */
@@ -32,22 +34,22 @@ typedef struct ls_plan_of_case {
     size_t device_count;
     int all_devices; /**< of all ranks */
     bool oversubscribed;
-    bool soft_placed;               /**< on other devices than asked for */
+    bool soft_placed;               /**< it runs on other devices than those asked for */
     ls_device_name variable_device; /**< for towers */
     int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
-    ls_job job;                     /**< but for the devices */
+    ls_job job;                     /**< without `devices`, which are not open yet */
     int64_t warmup, timed;          /**< steps */
     float *initial;                 /**< [elements] parameters before the first step */
 } ls_plan_of_case;
 
-/** Whether the variables are on a device of another kind than the towers: then the host orders
- *  their queues (ls_queue_wait), and no step is captured. */
+/** Whether the variables are on a device of another kind than the towers: the host then orders
+ * their queues (ls_queue_wait), and steps cannot be captured. */
 bool ls_plan_mixes_kinds(const ls_plan_of_case *plan);
 
 /** Whether the variables are on a device that the case names. */
 bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 
-/** Whether there is accuracy to speak of: classes, and samples to test on. */
+/** Whether accuracy can be measured: the data have classes, and samples to test on. */
 bool ls_plan_tests(const ls_plan_of_case *plan);
 
 /** Whether one of the case's devices can be made to hang: several CPU devices of this process
@@ -57,7 +59,7 @@ bool ls_plan_can_hang(const ls_plan_of_case *plan);
 /** Checks the case's faults on purpose (--inject; plan_faults.c), and finds which replicas a
  *  straggler delays. The plan's steps, devices and job are known. LS_CODE_USAGE, saying why and
  * what would work. */
-ls_status ls_plan_place_faults(const ls_workplace *place, ls_plan_of_case *plan);
+ls_status ls_plan_place_faults(const ls_workplace *workplace, ls_plan_of_case *plan);
 
 /* ---- Batch statistics (sync_bn.c): of which samples a case's batch normalisation takes them ---
  */

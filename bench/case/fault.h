@@ -10,8 +10,8 @@ typedef enum ls_fault_kind {
     LS_FAULT_NONE,
     LS_FAULT_KILL,    /**< of a rank: SIGKILL */
     LS_FAULT_STOP,    /**< SIGSTOP */
-    LS_FAULT_EXIT,    /**< status 0, and no word to anybody */
-    LS_FAULT_HANG,    /**< it is there, and does nothing */
+    LS_FAULT_EXIT,    /**< exits with status 0, without telling anybody */
+    LS_FAULT_HANG,    /**< stays, and does nothing */
     LS_FAULT_DELAY,   /**< it is late in each step */
     LS_FAULT_BITFLIP, /**< of a device: its gradient is wrong in a step that is compared */
 } ls_fault_kind;
@@ -32,5 +32,5 @@ char *ls_fault_text(const ls_fault *fault, char *text, size_t size);
 /** Whether it strikes a rank in a step, as ls_fault_strike does. */
 bool ls_fault_strikes(const ls_fault *fault);
 
-/** Does it to this process. Returns from a stop alone, when that ends. */
+/** Does it to this process. Returns only from a stop, once it is continued. */
 void ls_fault_strike(ls_fault_kind kind);

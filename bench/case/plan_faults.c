@@ -5,17 +5,17 @@
 
 #include <stdio.h>
 
-/* A rank that is struck must be there, in a step of the timed run. One that is a thread can only
- * hang, or be killed and all with it. */
-static ls_status check_rank(const ls_workplace *place, const ls_plan_of_case *plan,
+/* A fault's rank must exist, and its step be in the timed run. A rank that is a thread can only
+ * hang, or be killed together with all others. */
+static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             const char *where)
 {
     const ls_case *c = plan->config;
     const ls_fault *fault = &c->fault;
-    if (place->request->verify)
+    if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "strikes after the gate, which is all that verify does; run works");
-    const bool process = place->request->processes->size > 1;
+    const bool process = workplace->request->processes->size > 1;
     const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_can_hang(plan);
     if (fault->kind != LS_FAULT_KILL && !process && !device)
         return ls_fail(LS_CODE_USAGE, "option", where,
@@ -34,14 +34,15 @@ static ls_status check_rank(const ls_workplace *place, const ls_plan_of_case *pl
     return LS_OK;
 }
 
-/* A straggler must be a replica of several, on a CPU; which replicas are on that rank. */
-static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan, const char *where)
+/* A straggler must be one of several replicas, on a CPU. Finds the replicas on that rank. */
+static ls_status place_delay(const ls_workplace *workplace, ls_plan_of_case *plan,
+                             const char *where)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool serves = ls_strategy_serves(plan->strategy);
     const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.place;
-    if (place->request->verify)
+    if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "is of timed steps, which verify has not; run has them");
     if (!plan->strategy->replicated || ls_strategy_divides(plan->strategy) ||
@@ -64,7 +65,7 @@ static ls_status place_delay(const ls_workplace *place, ls_plan_of_case *plan, c
     return LS_OK;
 }
 
-/* Of a model divided over devices, some may have no variables. */
+/* Whether a device has a gradient: where a model is divided, some have no variables. */
 static bool has_gradient(const ls_plan_of_case *plan, int device)
 {
     const ls_job *job = &plan->job;
@@ -116,7 +117,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
     return LS_OK;
 }
 
-ls_status ls_plan_place_faults(const ls_workplace *place, ls_plan_of_case *plan)
+ls_status ls_plan_place_faults(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_fault *fault = &plan->config->fault;
     char text[64], where[96];
@@ -126,6 +127,6 @@ ls_status ls_plan_place_faults(const ls_workplace *place, ls_plan_of_case *plan)
     if (fault->kind == LS_FAULT_BITFLIP)
         return check_bitflip(plan, where);
     if (fault->kind == LS_FAULT_DELAY)
-        return place_delay(place, plan, where);
-    return check_rank(place, plan, where);
+        return place_delay(workplace, plan, where);
+    return check_rank(workplace, plan, where);
 }

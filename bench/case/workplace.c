@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many step records a device keeps: the most steps that are put at once. */
+/* How many step records a device keeps: the most steps that may be enqueued at once. */
 static const uint64_t record_capacity = 32768;
 
 struct ls_data_cache {
@@ -26,22 +26,22 @@ struct ls_data_cache {
     struct ls_data_cache *next;
 };
 
-/* Looks of mpi_pulse.c, for eight timeouts. */
+/* Looks of mpi_pulse.c in eight timeouts. */
 enum { BUSY_LOOKS = 8 * 16 };
 
-void ls_workplace_busy(ls_workplace *place, bool begins)
+void ls_workplace_busy(ls_workplace *workplace, bool begins)
 {
-    atomic_store(&place->busy, begins ? BUSY_LOOKS : 0);
+    atomic_store(&workplace->busy, begins ? BUSY_LOOKS : 0);
 }
 
-/* Work is what the devices' queues do: signs of life to other processes come of that. */
+/* Whether this process is alive, for others: its devices' queues made progress, or it is busy. */
 static bool has_moved(void *context)
 {
-    ls_workplace *place = context;
-    int busy = atomic_load(&place->busy);
+    ls_workplace *workplace = context;
+    int busy = atomic_load(&workplace->busy);
     if (busy > 0)
-        atomic_compare_exchange_strong(&place->busy, &busy, busy - 1);
-    return ls_pulse_moved(ls_machine_pulse(place->machine)) || busy > 0;
+        atomic_compare_exchange_strong(&workplace->busy, &busy, busy - 1);
+    return ls_pulse_moved(ls_machine_pulse(workplace->machine)) || busy > 0;
 }
 
 ls_machine_options ls_request_machine(const ls_request *request)
@@ -70,28 +70,28 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
     return LS_OK;
 }
 
-void ls_workplace_close(ls_workplace *place)
+void ls_workplace_close(ls_workplace *workplace)
 {
-    while (place->data) {
-        struct ls_data_cache *next = place->data->next;
-        ls_data_close(place->data->data);
-        free(place->data);
-        place->data = next;
+    while (workplace->data) {
+        struct ls_data_cache *next = workplace->data->next;
+        ls_data_close(workplace->data->data);
+        free(workplace->data);
+        workplace->data = next;
     }
-    if (place->request) /* it was opened */
-        ls_status_free(ls_processes_pulse(place->request->processes, NULL, NULL));
-    ls_machine_close(place->machine);
-    free(place->left);
+    if (workplace->request) /* it was opened */
+        ls_status_free(ls_processes_pulse(workplace->request->processes, NULL, NULL));
+    ls_machine_close(workplace->machine);
+    free(workplace->left);
 }
 
 /* ---- Plans ---------------------------------------------------------------------------------- */
 
-static ls_status find_data(ls_workplace *place, const char *spec, const ls_model *model,
+static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_model *model,
                            const ls_data **out)
 {
     char key[768];
     snprintf(key, sizeof key, "%s|%s", model->name, spec);
-    for (struct ls_data_cache *entry = place->data; entry; entry = entry->next) {
+    for (struct ls_data_cache *entry = workplace->data; entry; entry = entry->next) {
         if (strcmp(entry->key, key) == 0) {
             *out = entry->data;
             return LS_OK;
@@ -106,8 +106,8 @@ static ls_status find_data(ls_workplace *place, const char *spec, const ls_model
         return status;
     }
     memcpy(entry->key, key, sizeof key);
-    entry->next = place->data;
-    place->data = entry;
+    entry->next = workplace->data;
+    workplace->data = entry;
     *out = entry->data;
     return LS_OK;
 }
@@ -152,27 +152,27 @@ static ls_status check_target(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-static ls_status make_initial(const ls_workplace *place, ls_plan_of_case *plan)
+static ls_status make_initial(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_variables *variables = &plan->model->graph->variables;
     plan->initial = malloc(variables->elements * sizeof *plan->initial);
     if (!plan->initial)
         return ls_fail_memory("parameters", variables->elements * sizeof *plan->initial);
-    if (place->request->load)
-        return ls_variables_load(variables, place->request->load, plan->initial);
+    if (workplace->request->load)
+        return ls_variables_load(variables, workplace->request->load, plan->initial);
     ls_variables_initialize(variables, plan->config->seed, plan->initial);
     return LS_OK;
 }
 
-static ls_placement placement_of(const ls_workplace *place)
+static ls_placement placement_of(const ls_workplace *workplace)
 {
-    return (ls_placement){.machine = place->machine,
-                          .log = &place->request->log,
-                          .soft = place->request->soft_placement,
-                          .logged = place->request->log_placement};
+    return (ls_placement){.machine = workplace->machine,
+                          .log = &workplace->request->log,
+                          .soft = workplace->request->soft_placement,
+                          .logged = workplace->request->log_placement};
 }
 
-/* By which devices exchange: the processes' communicator, or one of this process. */
+/* Chooses by which communicator devices exchange: the processes' own, or one of this process. */
 static ls_status choose_transport(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -193,12 +193,12 @@ static ls_status choose_transport(ls_plan_of_case *plan)
 }
 
 /*
- * The algorithm and the buckets, which are a fixed function of sizes and ranks where auto. Where
- * one core computes and adds up in memory that is shared (no links), there is nothing to overlap,
- * and all gradients go at once. Else an eighth of them is a bucket, so that most travels while
- * backward goes on; not so little that a message is mostly its latency.
+ * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. Where one
+ * core computes and adds up in shared memory (no links), nothing can overlap, so all gradients are
+ * one bucket. Else a bucket is an eighth of them, so that most are reduced while backward goes on,
+ * but not so small that a message is mostly latency.
  */
-static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *plan)
+static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
@@ -208,11 +208,11 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
                           .linked = linked,
                           .shared = !linked &&
                                     ls_comm_shares(plan->devices, (int)plan->device_count) &&
-                                    (!job->comm || place->request->processes->hosts == 1)};
+                                    (!job->comm || workplace->request->processes->hosts == 1)};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
-        like.size > 1 && (gpu || linked || ls_machine_cores_per_device(place->machine) > 1);
+        like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
     job->bucket_bytes = job->exact             ? SIZE_MAX
                         : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
                         : job->overlap         ? eighth
@@ -225,7 +225,7 @@ static ls_status choose_reduction(const ls_workplace *place, ls_plan_of_case *pl
     return LS_OK;
 }
 
-/* TF32 is of GPUs, all of them: also of the one that updates. */
+/* TF32 needs GPUs, and on all devices: also on the one that updates. */
 static ls_status check_math(const ls_plan_of_case *plan)
 {
     char text[32];
@@ -239,7 +239,7 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* And of which library its convolutions are, if not of the one that each device has. */
+/* Refuses a library for convolutions that not every device has. */
 static ls_status check_convolution(const ls_plan_of_case *plan)
 {
     char text[32];
@@ -255,7 +255,7 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
 }
 
 /* The variable device must be one of the case's, or exist. */
-static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *plan)
+static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const char *text = ls_declared_text(&plan->config->own, &ls_option_variable_device);
     ls_device_name *names;
@@ -266,7 +266,7 @@ static ls_status place_variables(const ls_workplace *place, ls_plan_of_case *pla
     for (size_t i = 0; i < plan->device_count; i++)
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             return LS_OK;
-    LS_TRY(ls_machine_resolve(place->machine, text, &names, &count));
+    LS_TRY(ls_machine_resolve(workplace->machine, text, &names, &count));
     free(names);
     if (!ls_plan_mixes_kinds(plan))
         return LS_OK;
@@ -298,8 +298,8 @@ static ls_status take_places(ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Which of a replica's devices each node is on, where the model is divided over them; whether it
- * can be cut there is looked at before anything is opened. */
+/* Decides which of a replica's devices each node is on, where the model is divided; refuses a cut
+ * that is not possible before anything is opened. */
 static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
@@ -317,9 +317,9 @@ static ls_status divide_model(ls_plan_of_case *plan)
     return ls_places_check(graph, plan->place, places, plan->job.microbatches > 0);
 }
 
-void ls_plan_log(const ls_workplace *place, const ls_plan_of_case *plan)
+void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
-    const ls_placement here = placement_of(place), *placement = &here;
+    const ls_placement here = placement_of(workplace), *placement = &here;
     const ls_graph *graph = plan->model->graph;
     for (size_t d = 0; d < plan->device_count; d++) {
         const ls_device_name *holder =
@@ -360,18 +360,18 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     return LS_OK;
 }
 
-/* What the case says of itself; what has to be found comes after. */
-static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
+/* The job as far as the case decides it; the rest is found later. */
+static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    const ls_processes *processes = place->request->processes;
+    const ls_processes *processes = workplace->request->processes;
     const ls_model_kind *kind = plan->model->kind;
     ls_job job = {
         .model = plan->model,
         .device_count = plan->device_count,
         .comm = c->ranks > 1 ? processes->comm : NULL,
         .processes = processes,
-        .timeout_ns = place->request->timeout_ns,
+        .timeout_ns = workplace->request->timeout_ns,
         .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
         .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : kind->default_rate,
                      .factor = 0.1},
@@ -381,50 +381,50 @@ static ls_job job_of(const ls_workplace *place, const ls_plan_of_case *plan)
     return job;
 }
 
-static ls_status resolve(ls_workplace *place, ls_plan_of_case *plan)
+static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    const ls_processes *processes = place->request->processes;
+    const ls_processes *processes = workplace->request->processes;
     LS_TRY(ls_model_open_for(c->model, c->data, &plan->model));
     plan->strategy = c->strategy;
-    const ls_placement placement = placement_of(place);
+    const ls_placement placement = placement_of(workplace);
     LS_TRY(place_devices(&placement, processes, plan));
     LS_TRY(check_math(plan));
     LS_TRY(check_convolution(plan));
     ls_job *job = &plan->job;
-    *job = job_of(place, plan);
-    LS_TRY(place_variables(place, plan));
+    *job = job_of(workplace, plan);
+    LS_TRY(place_variables(workplace, plan));
     job->capture &= !ls_plan_mixes_kinds(plan);
     plan->oversubscribed =
-        ls_machine_oversubscribed(place->machine, plan->devices, plan->device_count);
+        ls_machine_oversubscribed(workplace->machine, plan->devices, plan->device_count);
     const ls_model_kind *kind = plan->model->kind;
     LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : kind->default_optimizer,
                               &job->optimizer));
-    LS_TRY(find_data(place, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
+    LS_TRY(find_data(workplace, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
     job->data = plan->data;
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
     job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
-    if (place->request->ps_record) /* a pull and a push of each worker in each step */
+    if (workplace->request->ps_record) /* room for a pull and a push of each worker in each step */
         job->ps.log_events = 2 * steps * (uint64_t)ls_job_replicas(job);
     const ls_outline outline =
         ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_transport(plan));
-    LS_TRY(choose_reduction(place, plan));
+    LS_TRY(choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
-    LS_TRY(ls_plan_place_faults(place, plan));
+    LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_target(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));
-    return make_initial(place, plan);
+    return make_initial(workplace, plan);
 }
 
-ls_status ls_plan_open(ls_workplace *place, const ls_case *config, ls_plan_of_case *out)
+ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out)
 {
     *out = (ls_plan_of_case){.config = config};
-    ls_status status = resolve(place, out);
+    ls_status status = resolve(workplace, out);
     if (status)
         ls_plan_close(out);
     return status;

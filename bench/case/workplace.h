@@ -4,21 +4,20 @@
 
 #include "bench/case/case_plan.h"
 
-/** What the command asks of the machine. */
+/** How the command divides the machine into devices. */
 ls_machine_options ls_request_machine(const ls_request *request);
 
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out);
-void ls_workplace_close(ls_workplace *place);
+void ls_workplace_close(ls_workplace *workplace);
 
-/** From here on something is done that may take long and that no queue tells to processes that
- *  wait, or no more: a file is written, one large product is timed. They wait for some timeouts at
- *  most. */
-void ls_workplace_busy(ls_workplace *place, bool begins);
+/** Begins, or ends, work without progress of any queue that may take long: writing a file, timing
+ * one large product. Meanwhile other processes wait longer, for some timeouts at most. */
+void ls_workplace_busy(ls_workplace *workplace, bool begins);
 
-/** Every refusal that a case can meet before training comes from here. job.comm is set where all
- *  processes of the command run the case together; else rank 0 alone does. */
-ls_status ls_plan_open(ls_workplace *place, const ls_case *config, ls_plan_of_case *out);
+/** Resolves a case. Every refusal before training comes from here. job.comm is set where all
+ * processes of the command run the case together; else rank 0 alone runs it. */
+ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
 /** Logs which device each node of the model runs on, and where its variables are, if asked to. */
-void ls_plan_log(const ls_workplace *place, const ls_plan_of_case *plan);
+void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan);

@@ -22,7 +22,7 @@ static size_t count_devices(const char *text)
     return count;
 }
 
-/* Whether the model can be cut for so many devices; a plan that is named is looked at later. */
+/* Whether the model can be divided over so many devices; a named placement is checked later. */
 static ls_status check_division(const ls_job *job, const ls_model *model, int64_t places)
 {
     const ls_graph *graph = model->graph;

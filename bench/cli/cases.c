@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cases in the making. */
+/* A list of cases that is being built. */
 typedef struct case_list {
     ls_case *items;
     size_t count;
@@ -91,8 +91,8 @@ static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *se
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
-/* What a mapping (NULL: none) gives for an option of the table, else what all cases have. Of steps
- * and epochs the mapping's own takes the place of the other one. */
+/* The set that gives an option: the mapping's (NULL: none), else that of all cases. A mapping's
+ * `steps` also replaces `epochs` of all cases, and the reverse. */
 static const ls_option_set *set_with(const ls_request_parsing *parsing, const ls_plan_part *part,
                                      size_t index)
 {
@@ -244,7 +244,7 @@ static bool seen_before(const ls_case *cases, size_t index)
     return false;
 }
 
-/* Whether the case has what the mapping says: to set it would change nothing. */
+/* Whether the case has what the mapping says: setting that would change nothing. */
 static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *part,
                          const ls_case *one, bool *out)
 {
@@ -314,8 +314,8 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
 }
 
 /*
- * Leaves out the cases that their strategies cannot run. What is said about them is kept back
- * until one is found that can, so that a refusal of the whole command is one line.
+ * Drops the cases that their strategies cannot run. The lines about them are held back until a case
+ * is found that can run, so that the refusal of a whole command is one line.
  */
 static ls_status drop_impossible(const ls_request_parsing *parsing)
 {
@@ -349,7 +349,7 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* What takes one case alone: a file for each would have the same name. */
+/* Refuses options that take a single case: a file for each case would have the same name. */
 static ls_status check_single(const ls_request_parsing *parsing, const char *name, const char *what)
 {
     const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
@@ -361,7 +361,7 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
                              parsing->request->case_count, what);
 }
 
-/* A budget is of timed steps. */
+/* Sets the budget, which timed steps are fitted to. */
 static ls_status set_budget(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases: from what was given, as text, to the list of cases of a request. */
+/* Cases: from options, as text, to the list of cases of a request. */
 #pragma once
 
 #include "bench/cli/option_set.h"
@@ -13,7 +13,7 @@ typedef struct ls_request_parsing {
     ls_request *request;           /**< has one case, the default */
 } ls_request_parsing;
 
-/** The value of an option in a set, with its place, on its way. */
+/** The first value of an option in a set, for its setter. */
 ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option_set *set,
                               const char *name);
 
@@ -21,9 +21,9 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
 ls_status ls_case_check(const ls_case *one, const ls_request *request);
 
 /**
- * Replaces the request's one case by all that were given: products of lists, less what `exclude:`
- * names, what is listed twice, and what its strategy cannot run (a line each on stderr, but not
- * with --quiet), as often as `repeat:` says. LS_CODE_USAGE where none is left, where they are too
- * many, and for an option that concerns no case.
+ * Replaces the request's one case by all that were given: products of lists, `repeat:` times,
+ * without what `exclude:` names, what is listed twice, and what its strategy cannot run (a line
+ * each on stderr, unless --quiet). LS_CODE_USAGE where none is left, where they are too many, and
+ * for an option that concerns no case.
  */
 ls_status ls_cases_build(const ls_request_parsing *parsing);

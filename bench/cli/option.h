@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Option: what the command line, a plan and `--help` know of one, and a value on its way into a
- * case or a request. */
+/* Option: an entry of the option table, and a value that its setter reads into a case or a request.
+ */
 #pragma once
 
 #include "bench/case/case.h"
@@ -17,12 +17,12 @@ enum {
     LS_FOR_MICRO = 4,
     LS_FOR_DEVICES = 8,
     LS_FOR_RESULTS = 16,
-    LS_FOR_TRACE = 32, /**< beside those of LS_FOR_RUN */
+    LS_FOR_TRACE = 32, /**< has those of LS_FOR_RUN, too */
     LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128
 };
 
-/** Under which heading `--help` has an option. */
+/** The heading of `--help` that an option stands under. */
 typedef enum ls_help_group {
     LS_HELP_TRAINING,
     LS_HELP_STRATEGY,
@@ -35,44 +35,47 @@ typedef enum ls_help_group {
 
 struct ls_option;
 
-/** One value on its way into a case or a request. Everything is borrowed. */
+/** One value, where it came from, and where it goes. Everything is borrowed. */
 typedef struct ls_setting {
     const struct ls_option *option;
     const char *text;              /**< one value, never empty */
     const char *origin;            /**< "plan.yaml:3:8"; NULL: the command line */
     const ls_processes *processes; /**< that run the command; NULL: this one alone */
-    ls_case *one;                  /**< where the option is swept; else NULL */
-    ls_request *request;           /**< where it is not; else NULL */
+    ls_case *one;                  /**< destination of a swept option; else NULL */
+    ls_request *request;           /**< destination of any other option; else NULL */
 } ls_setting;
 
 typedef struct ls_option {
     const char *name;        /**< without the dashes: "gate-steps" */
-    const char *placeholder; /**< of the value in `--help`: "N" */
+    const char *placeholder; /**< stands for the value in `--help`: "N" */
     const char *fallback;    /**< default, as `--help` tells it; set where it is a value */
     const char *unit;        /**< "" where there is none */
     const char *help;        /**< one line */
     unsigned commands;       /**< LS_FOR_* */
     bool sweeps;             /**< a list makes a case of each value */
-    bool continues;          /**< a comma before `name=` continues the value */
+    bool continues;          /**< a comma before `name=` is part of the value */
     bool is_switch;          /**< yes or no; yes where no value follows */
-    unsigned repeats;        /**< LS_FOR_*: of these it may be given several times */
+    unsigned repeats;        /**< LS_FOR_*: commands for which it may be given several times */
     ls_help_group group;
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
-    int64_t low, high; /**< valid range of a whole number; `high` is the size of a text field; `low`
-                          is what the first word stands for */
+    int64_t low, high; /**< valid range of a whole number; of a text field, `high` is its size;
+                            of words, `low` is the number of the first */
     const ls_registry *registry; /**< of the names that values begin with; NULL: they have none */
     const char *const *words;    /**< valid values, NULL-terminated, of ls_set_word */
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
-    bool (*of)(const ls_strategy *strategy); /**< whose cases have it; NULL: not of strategies */
-    const char *concerns;                    /**< what else has it, where `applies` says no */
-    const ls_declared_option *declared;      /**< by a strategy, a model or data; NULL: general */
+    bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL: not
+                                                  decided by the strategy */
+    const char *concerns;                    /**< which cases have it, in words, for refusals
+                                                  where `applies` says no */
+    const ls_declared_option *declared;      /**< its declaration by a strategy, a model or data;
+                                                  NULL: an option of the program */
 } ls_option;
 
 /**
- * The candidate that is nearest to a mistyped name: the shortest it abbreviates, or one at a small
- * edit distance; NULL where nothing is near.
+ * The candidate nearest to a mistyped name: the shortest one that it abbreviates, or one at a small
+ * edit distance; NULL where none is near.
  */
 const char *ls_nearest_name(const char *text,
                             const char *(*name)(size_t index, const void *context), size_t count,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option set: the values that were given, as text, by option. Filled from arguments and
- * from a plan file; what they mean is for the setters (option_values.h).
+ * Option set: the values that arguments and a plan file give, as text, by option. Setters
+ * (option_values.h) read them.
  */
 #pragma once
 
@@ -17,10 +17,10 @@ typedef struct ls_option_given {
     size_t count; /**< 0: not given */
 } ls_option_given;
 
-/** Of a zero-filled set, closing does nothing. */
+/** A zero-filled set need not be closed. */
 typedef struct ls_option_set {
     unsigned command;       /**< LS_FOR_* */
-    ls_option_given *given; /**< by place in the option table */
+    ls_option_given *given; /**< [entries of the option table] */
     char **operands;        /**< arguments that are no options: "gemm"; NULL: refused */
     size_t operand_count;
 } ls_option_set;
@@ -44,8 +44,8 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 /** Whether a switch that is off by default was given, with yes. */
 bool ls_option_set_yes(const ls_option_set *set, const char *name);
 
-/** Sets an option, for a command that makes no cases: in `one` where `run` sweeps it, else in
- *  `request`. The value given, which may be no list, or the `fallback`; NULL: nothing is set. */
+/** Sets an option, for a command without cases: in `one` where `run` sweeps it, else in `request`.
+ * The value is the one given, which must not be a list, or `fallback`; NULL: nothing is set. */
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
                              const ls_processes *processes, ls_case *one, ls_request *request);
 

@@ -28,7 +28,7 @@ enum {
 
 #define MANY 2147483647
 
-/* What is not built is not in the help; it is refused by name. */
+/* What this build lacks is not in the help, and is refused by name. */
 #ifdef LOCKSTEP_MPI
 #define COMM_MPI  "|mpi"
 #define COMM_HELP "auto: mpi under mpirun, else thread, which on GPUs is device"
@@ -285,8 +285,8 @@ static const struct {
     const char *option;
 } owners[] = {{&ls_strategies, "strategy"}, {&ls_model_kinds, "model"}, {&ls_data_sources, "data"}};
 
-/* Takes each option of a list; one that is there moves to the end, behind what decides whether the
- * last owner's cases have it. */
+/* Appends each option of a list. One that is in the table already moves to the end, so that it
+ * comes after the options that decide whether the last owner's cases have it. */
 static void append_declared(const ls_declared_option *const *list)
 {
     for (; list && *list; list++) {

@@ -4,9 +4,9 @@
  * `--help`, the keys of a plan file, and the errors that name what is valid.
  *
  * To add an option of a strategy, a model or a data set: declare it there (common/base/declared.h),
- * and nowhere else. Of the program: one line in option_table.c; a setter in option_values.c, or
- * option_grammar.c, if none there fits; whom it concerns in bench/case/case_facts.c. A swept option
- * sets a field of ls_case, any other one of ls_request.
+ * and nowhere else. To add one of the program: a line in option_table.c; a setter in
+ * option_values.c or option_grammar.c, if none fits; in bench/case/case_facts.c, which cases have
+ * it. A swept option sets a field of ls_case, any other one of ls_request.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ const ls_option *ls_option_table(size_t *count);
 /** Whether the case has the option. */
 bool ls_option_applies(const ls_option *option, const ls_case *one);
 
-/** Writes what does: "cases with --strategy pipeline or hybrid"; "" where all do. Returns `text`.
+/** Writes which cases have it: "cases with --strategy pipeline or hybrid"; "": all. Returns `text`.
  */
 char *ls_option_concerns(const ls_option *option, char *text, size_t size);
 
@@ -31,7 +31,7 @@ const ls_option *ls_option_find(const char *name, size_t length);
 
 /**
  * The option of this name that `command` has. LS_CODE_USAGE with the nearest name, or with the
- * subcommands it does belong to; `origin` as in ls_setting.
+ * subcommands that it belongs to; `origin` as in ls_setting.
  */
 ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
                             const ls_option **out);

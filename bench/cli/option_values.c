@@ -94,9 +94,9 @@ ls_status ls_set_text(const ls_setting *setting)
     char *copy = strdup(setting->text);
     if (!copy)
         return ls_fail_memory("options", strlen(setting->text));
-    char **place = ls_setting_field(setting);
-    free(*place);
-    *place = copy;
+    char **field = ls_setting_field(setting);
+    free(*field);
+    *field = copy;
     return LS_OK;
 }
 
@@ -112,9 +112,9 @@ ls_status ls_setting_array(const ls_setting *setting)
     size_t capacity = (size_t)setting->option->high, length = strlen(setting->text);
     if (length >= capacity)
         return refuse_length(setting, capacity);
-    char *place = ls_setting_field(setting);
-    memset(place, 0, capacity);
-    memcpy(place, setting->text, length);
+    char *field = ls_setting_field(setting);
+    memset(field, 0, capacity);
+    memcpy(field, setting->text, length);
     return LS_OK;
 }
 
@@ -130,7 +130,7 @@ ls_status ls_setting_relay(const ls_setting *setting, ls_status status)
 
 /* ---- Names of the registries --------------------------------------------------------------- */
 
-/* What others call it, and what there is of it here. */
+/* Names in other programs, and what stands for them here. */
 static const struct {
     const char *name, *here;
 } other_names[] = {
@@ -266,7 +266,7 @@ ls_status ls_set_epochs(const ls_setting *setting)
     return LS_OK;
 }
 
-/* What a communicator needs of those that run the command. */
+/* Refuses a communicator that needs other processes or devices than the command has. */
 static ls_status check_comm(const ls_setting *setting, const char *word)
 {
     const ls_processes *processes = setting->processes;

@@ -16,8 +16,7 @@ ls_status ls_set_columns(const ls_setting *setting);  /**< the same, keys of a r
 ls_status ls_set_word(const ls_setting *setting);     /**< the number of a word, an int or enum */
 ls_status ls_set_gpu_word(const ls_setting *setting); /**< the same; all but the first need GPUs */
 ls_status ls_set_duration(const ls_setting *setting); /**< nanoseconds, a uint64_t */
-ls_status
-ls_set_declared(const ls_setting *setting); /**< one that a strategy declares, and the like */
+ls_status ls_set_declared(const ls_setting *setting); /**< of a declared option */
 
 ls_status ls_set_model(const ls_setting *setting);
 ls_status ls_set_data(const ls_setting *setting);

@@ -67,7 +67,7 @@ static void write_place(const plan_reading *plan, int line, int column, int most
     snprintf(text, size, "%.*s:%d:%d", most, plan->path, line + 1, column + 1);
 }
 
-/* What the parser found wrong, with its place. */
+/* Refuses what the parser found wrong, with its line and column. */
 static ls_status refuse_syntax(plan_reading *plan)
 {
     void *previous = NULL;

@@ -32,9 +32,9 @@ typedef struct ls_plan_parts {
     size_t count;
 } ls_plan_parts;
 
-/** What a plan has besides options of all cases; zero-filled it says nothing. */
+/** What a plan has besides options of all cases; zero-filled: nothing. */
 typedef struct ls_plan_file {
-    ls_plan_parts cases; /**< none: the options of all cases are those of one product */
+    ls_plan_parts cases; /**< empty: the options of all cases make one product */
     ls_plan_parts exclude;
     int64_t repeat;     /**< 0: not given */
     uint64_t budget_ns; /**< 0: not given */
@@ -49,5 +49,5 @@ typedef struct ls_plan_file {
  */
 ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out);
 
-/** Frees it, too. Takes NULL. */
+/** Frees `plan`, too. Takes NULL. */
 void ls_plan_file_close(ls_plan_file *plan);

@@ -33,8 +33,8 @@ typedef struct ls_command {
 bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count);
 
 /**
- * In an exit status beside the status itself: a device has fallen over, and what its libraries do
- * when a process ends in order could wait for it. So main leaves without them.
+ * A bit beside the exit status: a device has fallen over, and libraries that clean up at exit could
+ * wait for it for ever. So main ends the process without that.
  */
 enum { LS_EXIT_AT_ONCE = 0x100 };
 
@@ -42,10 +42,9 @@ enum { LS_EXIT_AT_ONCE = 0x100 };
 ls_status ls_command_run(const ls_request *request, int *exit_status);
 
 /**
- * --dry-run: prints a line a case on stdout (--format table, md, json or jsonl; bytes are of all
- * devices of a process), and on stderr what they are together. Opens devices and strategies one
- * case after the other, trains nothing, and makes no file. The exit status is 3 where a case cannot
- * be opened.
+ * --dry-run: prints a line for each case on stdout (--format table, md, json or jsonl; bytes are of
+ * all devices of a process), and totals on stderr. Opens devices and strategies one case after the
+ * other, trains nothing, and makes no file. The exit status is 3 where a case cannot be opened.
  */
 ls_status ls_dry_run(ls_request *request, int *exit_status);
 
@@ -57,14 +56,14 @@ ls_status ls_dry_run(ls_request *request, int *exit_status);
  */
 ls_status ls_resume(ls_request *request);
 
-/** A plan's budget begins: steps of each case are trained and timed, on parameters that are thrown
- *  away, and the request's steps are fitted. */
+/** Fits the request's numbers of steps to a plan's budget, which begins here: times some steps of
+ * each case, on parameters that are thrown away. */
 ls_status ls_budget_fit(ls_request *request);
 
-/** On every rank; collectives are of all, the rest is rank 0's. */
+/** Called on every rank: all run collectives, rank 0 alone the other operations. */
 ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);
 void ls_command_micro_help(FILE *stream);
-/** On every rank; rank 0 prints what each has. */
+/** Called on every rank; rank 0 prints each rank's devices. */
 ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
                              int *exit_status);
 ls_status ls_command_results(int argc, char **argv, int *exit_status);

@@ -87,12 +87,12 @@ static void print_limits(const ls_machine_info *info)
     puts(separator[0] == ';' ? "" : "limits    none");
 }
 
-/* Name of the place-th GPU, or logical GPU where they are split. */
-static ls_device_name gpu_at(const ls_machine *machine, int place)
+/* Name of the number-th GPU, or logical GPU where they are split. */
+static ls_device_name gpu_at(const ls_machine *machine, int number)
 {
     const int parts = ls_machine_logical_gpus(machine);
     return (ls_device_name){
-        .kind = LS_DEVICE_GPU, .index = place / parts, .logical = parts > 1 ? place % parts : -1};
+        .kind = LS_DEVICE_GPU, .index = number / parts, .logical = parts > 1 ? number % parts : -1};
 }
 
 /* A GPU's capacity is known when it is opened: its part of what is free then, of this at most. */

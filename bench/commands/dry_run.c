@@ -52,7 +52,7 @@ static json_t *estimate_of(const ls_forecast_case *c)
 static json_t *row_of(const ls_forecast *forecast, size_t index)
 {
     const ls_forecast_case *c = &forecast->cases[index];
-    const ls_row_facts facts = {.place = &forecast->place, .plan = &c->plan};
+    const ls_row_facts facts = {.workplace = &forecast->workplace, .plan = &c->plan};
     json_t *row = json_object();
     ls_put_integer(row, "number", index + 1);
     json_object_set_new(row, "case", ls_row_case(&facts));
@@ -133,7 +133,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     return status;
 }
 
-/* What no column has: why a case cannot be opened, and all of them together. */
+/* Prints what no column has: why a case cannot be opened, and totals. */
 static void tell(const ls_request *request, const ls_forecast *forecast, int *exit_status)
 {
     size_t most = 0;

@@ -41,7 +41,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     return LS_OK;
 }
 
-/* The case before this one that is the same: a repeat has its estimate. */
+/* An equal case before this one, whose estimate a repeat takes; NULL: none. */
 static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
 {
     for (size_t i = 0; i < index; i++)
@@ -56,7 +56,7 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     const ls_forecast_case *same = same_before(forecast, index);
     const int rank = request->processes->rank;
     LS_TRY(ls_world_agree(request->processes->comm,
-                          ls_plan_open(&forecast->place, &forecast->configs[index], &c->plan)));
+                          ls_plan_open(&forecast->workplace, &forecast->configs[index], &c->plan)));
     if (same) {
         c->estimate = same->plain;
         c->plain = same->plain;
@@ -68,8 +68,8 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
         return LS_OK;
     }
     if (c->plan.job.comm || rank == 0) /* else the case is rank 0's alone */
-        c->error = ls_world_agree(
-            c->plan.job.comm, ls_estimate_case(&forecast->place, &c->plan, steps, &c->estimate));
+        c->error = ls_world_agree(c->plan.job.comm, ls_estimate_case(&forecast->workplace, &c->plan,
+                                                                     steps, &c->estimate));
     c->plain = c->estimate;
     if (c->estimate.judged) {
         const double kernels_s = ls_estimate_kernels(forecast->configs, index);
@@ -79,13 +79,14 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     return LS_OK;
 }
 
-/* Each takes about as long as the others: devices are opened, some samples computed. */
+/* Tells the progress of the cases, each of which takes about as long: opening devices, computing
+ * some samples. */
 static void show_cases(const ls_forecast *forecast)
 {
     const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.1};
-    ls_progress_cases(forecast->place.progress, forecast->count);
+    ls_progress_cases(forecast->workplace.progress, forecast->count);
     for (size_t i = 0; i < forecast->count; i++)
-        ls_progress_expect(forecast->place.progress, i, forecast->configs[i].strategy->name,
+        ls_progress_expect(forecast->workplace.progress, i, forecast->configs[i].strategy->name,
                            seconds, false);
 }
 
@@ -93,9 +94,9 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
 {
     *out = (ls_forecast){0};
     const uint64_t begin = ls_clock_ns();
-    ls_status status = ls_workplace_open(request, &out->place);
+    ls_status status = ls_workplace_open(request, &out->workplace);
     if (!status)
-        out->place.progress = ls_progress_open(stderr, request->progress);
+        out->workplace.progress = ls_progress_open(stderr, request->progress);
     if (!status)
         status = list_cases(request, out);
     if (!steps) /* else they are trained, and have their share, later */
@@ -108,11 +109,11 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         if (stop)
             return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
                            "before all cases were looked at; nothing was trained");
-        ls_progress_enter(out->place.progress, i, LS_PHASE_CHECKING);
+        ls_progress_enter(out->workplace.progress, i, LS_PHASE_CHECKING);
         LS_TRY(look(out, request, i, steps));
     }
-    ls_progress_close(out->place.progress);
-    out->place.progress = NULL;
+    ls_progress_close(out->workplace.progress);
+    out->workplace.progress = NULL;
     out->data_s = (double)(ls_clock_ns() - begin) * 1e-9;
     for (size_t i = 0; i < out->count; i++) /* what is left is reading, mostly */
         out->data_s -= out->cases[i].estimate.looked_s;
@@ -128,8 +129,8 @@ void ls_forecast_close(ls_forecast *forecast)
     }
     free(forecast->cases);
     free(forecast->configs);
-    ls_progress_close(forecast->place.progress);
-    ls_workplace_close(&forecast->place);
+    ls_progress_close(forecast->workplace.progress);
+    ls_workplace_close(&forecast->workplace);
 }
 
 double ls_forecast_seconds(const ls_forecast *forecast)
@@ -147,7 +148,7 @@ static bool same_model(const ls_forecast *forecast, size_t a, size_t b)
     return strcmp(forecast->configs[a].model, forecast->configs[b].model) == 0;
 }
 
-/* Steps of all cases that have the model of case `index`, in so much time. */
+/* Steps for each case with the model of case `index`, if all these take `share_s`. */
 static double steps_in(const ls_forecast *forecast, size_t index, double share_s)
 {
     double sum = 0;
@@ -157,7 +158,7 @@ static double steps_in(const ls_forecast *forecast, size_t index, double share_s
     return sum > 0 ? floor(share_s / sum) : 0;
 }
 
-/* How many times the asked blocks' time all blocks take: --until-precision adds like ones. */
+/* Time of all blocks over that of the requested ones: --until-precision adds more. */
 static double blocks_over_asked(const ls_request *request)
 {
     const bool adds = request->precision > 0 && request->blocks < LS_STATISTICS_BLOCKS;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Forecast: what the cases of a command, baselines included, will take; and steps that fit a
- * budget. */
+/* Forecast: the time of a command's cases, baselines included; and steps that fit a budget. */
 #pragma once
 
 #include "bench/case/case_plan.h"
@@ -9,14 +8,14 @@
 typedef struct ls_forecast_case {
     ls_plan_of_case plan;
     ls_estimate estimate;
-    ls_estimate plain; /**< without what is done once for several cases */
+    ls_estimate plain; /**< the same, without work that several cases share */
     ls_status error;   /**< why it cannot be opened here; NULL: it can */
     bool baseline;     /**< not asked for, but added by --baseline */
 } ls_forecast_case;
 
-/** Owned by the caller; closed in any case. */
+/** Owned by the caller; close it also on failure. */
 typedef struct ls_forecast {
-    ls_workplace place;
+    ls_workplace workplace;
     ls_case *configs;        /**< [count] the request's, then baselines that are not among them */
     ls_forecast_case *cases; /**< [count] */
     size_t count;
@@ -27,14 +26,14 @@ typedef struct ls_forecast {
 ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *out);
 void ls_forecast_close(ls_forecast *forecast);
 
-/** Seconds of all cases together. */
+/** Seconds of all cases. */
 double ls_forecast_seconds(const ls_forecast *forecast);
 
 /**
- * Changes the request's timed steps so that all of it takes request.budget_ns less `spent_s`. Cases
- * of one model have the same number of steps, models the same time; where the command gives steps,
- * no more than those; of blocks that --until-precision adds there is time for as many as an
- * interval needs. A budget that is too short even for one step a block is told on stderr. The
- * estimates follow.
+ * Changes the numbers of timed steps so that the whole request takes request.budget_ns less
+ * `spent_s`. Cases of one model get the same number of steps, models the same time; steps that the
+ * command gives are not exceeded; with --until-precision there is time for as many blocks as an
+ * interval needs. Says on stderr where the budget is too short even for one step per block. Updates
+ * the estimates.
  */
 ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s);

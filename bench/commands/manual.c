@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Text as troff has it. */
+/* Writes text escaped for troff. */
 static void put_troff(FILE *stream, const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -77,8 +77,8 @@ static void print_man(FILE *stream, const ls_command *commands, size_t count)
 
 enum { VALUES = 1024 };
 
-/* The values of the option that are names: its registry's, and the words in "N|all". None of one
- * that takes files, which shells complete by themselves. */
+/* The names that an option takes as values: its registry's, and the words in "N|all". None for
+ * files, which shells complete themselves. */
 static const char *values_of(const ls_option *option, char text[VALUES])
 {
     *text = 0;

@@ -72,7 +72,7 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
 static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *m)
 {
     const ls_micro_op *op = m->op;
-    /* A collective of one has nothing to measure. */
+    /* A collective needs at least two ranks. */
     const bool two = op->redop && !m->processes->comm && !ls_option_set_text(set, "ranks", NULL);
     const char *spec = ls_option_set_text(set, "devices", two ? "2" : "1");
     char all[32];
@@ -113,7 +113,7 @@ static ls_status find_comm(const ls_case *one, ls_micro *m)
     return LS_OK;
 }
 
-/* What options say, read as for `run`. */
+/* Reads options as `run` does. */
 static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *one,
                               ls_request *request)
 {
@@ -179,7 +179,7 @@ static void close_micro(ls_micro *m)
     ls_model_close(m->model);
 }
 
-/* Options that the subcommand knows and this operation has no use for. */
+/* Refuses options of the subcommand that this operation does not use. */
 static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *op)
 {
     static const struct {
@@ -268,7 +268,8 @@ void ls_micro_begin(ls_micro *m, size_t part)
     ls_progress_enter(m->progress, part, LS_PHASE_TIMING);
 }
 
-/* Of rounds, of which each is long enough for the clock, and of some elements that are looked at.
+/* For estimates: least seconds of a part, since each round must be long enough for the clock;
+ * seconds per byte and per operation.
  */
 static const double least_part_s = 0.03, byte_s = 2.5e-8, flop_s = 5e-10;
 
@@ -330,7 +331,7 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
     return LS_OK;
 }
 
-/* How fast it was, and beside its roof. */
+/* Sets the rates, and the shares of the roof. */
 static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f)
 {
     const double rate = f->moved_bytes / f->ns.median;
@@ -377,7 +378,7 @@ static json_t *micro_group(const ls_micro *m, const ls_micro_figure *f)
     return micro;
 }
 
-/* Where it ran: as rows of `run` say it. */
+/* The group `provenance`, as in rows of `run`. */
 static json_t *provenance_group(const ls_micro *m)
 {
     const ls_provenance facts = {

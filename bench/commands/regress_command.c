@@ -115,7 +115,7 @@ static char *join_values(const ls_option *option, const ls_option_given *given)
     return text;
 }
 
-/* Whether a plan says something about an option; what else is wrong with it the programs say. */
+/* Whether a plan has a key for an option; the programs check everything else in it. */
 static bool plan_mentions(const char *path, const char *word)
 {
     char line[4096];
@@ -161,7 +161,7 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
 
 /* ---- What is done --------------------------------------------------------------------------- */
 
-/* What is asked for; the parts write their report to a stream. */
+/* The options of the command. */
 typedef struct request {
     const ls_option_set *set;
     ls_regress_task *task;

@@ -66,16 +66,16 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
     return status;
 }
 
-/* Whether the case has a row that no repeat before it was left out for. */
-static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *known, bool *out)
+/* Whether there is a row for the case that no earlier repeat was skipped for. */
+static ls_status is_known(ls_workplace *workplace, const ls_case *one, known_rows *known, bool *out)
 {
     ls_plan_of_case plan = {0};
     json_auto_t *row = NULL;
-    const ls_processes *processes = place->request->processes;
-    ls_status status = ls_world_agree(processes->comm, ls_plan_open(place, one, &plan));
+    const ls_processes *processes = workplace->request->processes;
+    ls_status status = ls_world_agree(processes->comm, ls_plan_open(workplace, one, &plan));
     const bool planned = !status; /* by all */
     if (planned)
-        status = ls_row_build(&(ls_row_facts){.place = place, .plan = &plan}, &row);
+        status = ls_row_build(&(ls_row_facts){.workplace = workplace, .plan = &plan}, &row);
     if (planned && plan.job.comm)
         status = ls_status_first(status, ls_row_join(processes, row));
     char *key = status ? NULL : key_of(row, known->fitted);
@@ -92,7 +92,7 @@ static ls_status is_known(ls_workplace *place, const ls_case *one, known_rows *k
     return status;
 }
 
-static ls_status leave_out(ls_request *request, ls_workplace *place, known_rows *known)
+static ls_status leave_out(ls_request *request, ls_workplace *workplace, known_rows *known)
 {
     size_t kept = 0;
     const size_t all = request->case_count;
@@ -100,11 +100,11 @@ static ls_status leave_out(ls_request *request, ls_workplace *place, known_rows 
     for (size_t i = 0; i < all && !status; i++) {
         bool drop = false;
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-        status = is_known(place, &request->cases[kept], known, &drop);
+        status = is_known(workplace, &request->cases[kept], known, &drop);
         kept += !drop;
     }
     request->case_count = status ? all : kept;
-    ls_progress_pause(place->progress);
+    ls_progress_pause(workplace->progress);
     if (!status && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
                     "resume: %zu of %zu cases have their row in %s already; %zu left", all - kept,
@@ -115,16 +115,16 @@ static ls_status leave_out(ls_request *request, ls_workplace *place, known_rows 
 ls_status ls_resume(ls_request *request)
 {
     known_rows known = {json_object(), request->budget_ns > 0};
-    ls_workplace place = {0};
+    ls_workplace workplace = {0};
     ls_comm *comm = request->processes->comm;
     ls_status status = ls_world_agree(comm, read_rows(request, &known));
     if (!status)
-        status = ls_world_agree(comm, ls_workplace_open(request, &place));
-    place.progress = ls_progress_open(stderr, request->progress);
+        status = ls_world_agree(comm, ls_workplace_open(request, &workplace));
+    workplace.progress = ls_progress_open(stderr, request->progress);
     if (!status)
-        status = leave_out(request, &place, &known);
+        status = leave_out(request, &workplace, &known);
     json_decref(known.counts);
-    ls_progress_close(place.progress);
-    ls_workplace_close(&place);
+    ls_progress_close(workplace.progress);
+    ls_workplace_close(&workplace);
     return status;
 }

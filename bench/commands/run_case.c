@@ -34,7 +34,7 @@ bool ls_run_is_elsewhere(const command_run *run, const case_run *c)
 
 bool ls_run_is_left(const command_run *run)
 {
-    return run->place.left && *run->place.left;
+    return run->workplace.left && *run->workplace.left;
 }
 
 void ls_run_settle(command_run *run, case_run *c, ls_status status)
@@ -58,7 +58,7 @@ static void write_title(const command_run *run, const case_run *c, char *text, s
              plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
 }
 
-/* Whether the gate has from one of the cases before this one what `single` computes. */
+/* Whether the gate knows the case's reference from an earlier case. */
 static bool knows_single(const command_run *run, size_t own)
 {
     const ls_case single = ls_reference_case(&run->configs[own]);
@@ -74,50 +74,50 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
 {
     char title[192];
     double seconds[LS_PHASES];
-    if (!run->place.progress)
+    if (!run->workplace.progress)
         return;
-    ls_costs costs = ls_estimate_count(&run->place, &c->plan, step_s);
+    ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, step_s);
     const size_t own = (size_t)(c - run->cases);
     costs.known = knows_single(run, own);
-    ls_estimate_phases(&run->place, &c->plan, &costs, seconds);
+    ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);
     if (seconds[LS_PHASE_CHECKING] > 0)
         seconds[LS_PHASE_CHECKING] += ls_estimate_kernels(run->configs, own);
     write_title(run, c, title, sizeof title);
-    ls_progress_expect(run->place.progress, own, title, seconds, step_s > 0);
+    ls_progress_expect(run->workplace.progress, own, title, seconds, step_s > 0);
 }
 
 double ls_run_evaluation_s(const command_run *run, const case_run *c)
 {
     double seconds[LS_PHASES];
-    const ls_costs costs = ls_estimate_count(&run->place, &c->plan, c->gate.step_s);
-    ls_estimate_phases(&run->place, &c->plan, &costs, seconds);
+    const ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, c->gate.step_s);
+    ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);
     return seconds[LS_PHASE_EVALUATING];
 }
 
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 {
-    ls_progress_enter(run->place.progress, (size_t)(c - run->cases), phase);
+    ls_progress_enter(run->workplace.progress, (size_t)(c - run->cases), phase);
 }
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* What stands beside the figures of a case that is timed. */
+/* Measures what a timed case's row has besides its figures: roof, harness, exact cost. */
 static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
 {
     ls_device *device = c->trial.session.devices[0];
-    /* A row is not lost for what stands beside it: without a roof it has no mfu. */
+    /* Failures here do not lose the row: without a roof it has no mfu. */
     if (ls_session_leads(&c->trial.session)) {
-        ls_workplace_busy(&run->place, true);
+        ls_workplace_busy(&run->workplace, true);
         ls_status_free(ls_harness_cost(device, &facts->harness_ns));
-        ls_status_free(ls_roof_get(run->place.machine, device, c->plan.job.math,
+        ls_status_free(ls_roof_get(run->workplace.machine, device, c->plan.job.math,
                                    ls_row_reached(facts), &facts->roof_flops));
-        ls_workplace_busy(&run->place, false);
+        ls_workplace_busy(&run->workplace, false);
     }
     if (c->plan.job.exact && !c->trial.interrupted)
-        ls_status_free(ls_exact_cost(&run->place, &c->trial, &facts->exact_cost));
+        ls_status_free(ls_exact_cost(&run->workplace, &c->trial, &facts->exact_cost));
 }
 
-/* Of ranks elsewhere on the machine this process knows nothing. */
+/* Describes the noise of the machine; this process knows nothing of other ranks on it. */
 static void look_for_noise(const command_run *run, const case_run *c, char *words, size_t size)
 {
     ls_noise_reading now;
@@ -130,7 +130,7 @@ static void look_for_noise(const command_run *run, const case_run *c, char *word
 
 static ls_status make_row(command_run *run, case_run *c)
 {
-    ls_row_facts facts = {.place = &run->place,
+    ls_row_facts facts = {.workplace = &run->workplace,
                           .plan = &c->plan,
                           .gate = c->gated ? &c->gate : NULL,
                           .trial = c->trained && c->trial.session.run ? &c->trial : NULL,
@@ -154,7 +154,7 @@ static ls_status make_row(command_run *run, case_run *c)
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
-    if (c->plan.job.comm) /* ranks that have lost each other: rank 0's part is kept */
+    if (c->plan.job.comm) /* where ranks have lost each other rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
     ls_row_warn(row);
@@ -165,13 +165,13 @@ static ls_status make_row(command_run *run, case_run *c)
 
 static ls_status commit(command_run *run, case_run *c)
 {
-    ls_workplace_busy(&run->place, true);
+    ls_workplace_busy(&run->workplace, true);
     ls_status saved = run->results ? ls_results_append(run->results, c->row) : LS_OK;
-    ls_workplace_busy(&run->place, false);
+    ls_workplace_busy(&run->workplace, false);
     if (saved)
         ls_row_mark_error(c->row, ls_status_text(saved));
     ls_run_worsen(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
-    ls_progress_pause(run->place.progress);
+    ls_progress_pause(run->workplace.progress);
     ls_status printed = ls_writer_row(run->writer, c->row); /* also where it could not be saved */
     json_decref(c->row);
     c->row = NULL;
@@ -191,7 +191,7 @@ void ls_run_commit(command_run *run, size_t group, bool all)
     }
     if (!all)
         return;
-    ls_progress_pause(run->place.progress);
+    ls_progress_pause(run->workplace.progress);
     run->unsaved = ls_status_first(run->unsaved, ls_writer_flush(run->writer));
 }
 
@@ -200,8 +200,9 @@ static bool same_bits(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Where the gate compared every step, the timed run must end where the checked one did; but for a
- * library's sums, which may not repeat. The first loss is known before any sum. */
+/* Where the gate compared every step, the timed run must end with the same digest, except with a
+ * library's sums, which need not repeat. The first loss comes before any sum, and must always be
+ * equal. */
 static void compare_digests(case_run *c)
 {
     const ls_job *job = &c->plan.job;
@@ -250,7 +251,7 @@ void ls_run_note_median(case_run *c)
     ls_status_free(status);
 }
 
-/* The waterfall's parts, a sample each; see above. */
+/* Notes the waterfall's parts per sample. */
 static void note_parts(case_run *c)
 {
     double sum = 0;
@@ -262,8 +263,8 @@ static void note_parts(case_run *c)
     c->has_parts = sum > 0;
 }
 
-/* Of a case that was asked for: a baseline that was added is not what the user saves. verify has
- * what the gate reached. */
+/* Saves the parameters of a case that the user asked for, not of an added baseline; with verify,
+ * those that the gate ended with. */
 static ls_status save_parameters(command_run *run, const case_run *c)
 {
     const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
@@ -274,10 +275,10 @@ static ls_status save_parameters(command_run *run, const case_run *c)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
                        "verify compares nothing of %s, and so trains nothing; run works",
                        c->plan.strategy->name);
-    ls_workplace_busy(&run->place, true);
+    ls_workplace_busy(&run->workplace, true);
     ls_status status =
         ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
-    ls_workplace_busy(&run->place, false);
+    ls_workplace_busy(&run->workplace, false);
     return status;
 }
 
@@ -310,12 +311,12 @@ void ls_run_end(command_run *run, case_run *c)
     if (!ls_run_is_elsewhere(run, c))
         run->unsaved = ls_status_first(run->unsaved, make_row(run, c));
     c->ended = true;
-    ls_progress_end(run->place.progress, (size_t)(c - run->cases));
+    ls_progress_end(run->workplace.progress, (size_t)(c - run->cases));
     if (c->trained)
         ls_trial_close(&c->trial);
     c->trained = false;
     ls_run_commit(run, c->group, false);
-    if (ls_run_is_left(run) && !*run->over) { /* beside the row, which is good */
+    if (ls_run_is_left(run) && !*run->over) { /* the row is good all the same */
         snprintf(run->over, sizeof run->over, "a device was lost after the last step");
         ls_run_worsen(run, LS_CODE_MISSING);
     }
@@ -328,7 +329,7 @@ void ls_run_gate(command_run *run, case_run *c)
     if (ls_run_is_elsewhere(run, c))
         return;
     ls_run_enter(run, c, LS_PHASE_CHECKING);
-    ls_run_settle(run, c, ls_gate_run(&run->place, &c->plan, &c->gate));
+    ls_run_settle(run, c, ls_gate_run(&run->workplace, &c->plan, &c->gate));
     if (c->gate.step_s > 0)
         ls_run_expect(run, c, c->gate.step_s);
     c->gated = !c->error;
@@ -344,10 +345,10 @@ void ls_run_open(command_run *run, case_run *c)
         return;
     ls_run_enter(run, c, LS_PHASE_OPENING);
     ls_noise_read(&c->quiet);
-    ls_status status = ls_trial_open(&run->place, &c->plan, &c->trial);
+    ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);
-    if (c->error && c->trained) { /* not by all: no row has it */
+    if (c->error && c->trained) { /* on some ranks only, so no row has it */
         ls_trial_close(&c->trial);
         c->trained = false;
     }

@@ -25,7 +25,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All ranks see an interrupt at the same place. A device that fell over ends the sweep, too. */
+/* Whether the sweep ends: interrupted (all ranks see that at the same point), or a device fell
+ * over. */
 static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
@@ -57,8 +58,8 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
     }
 }
 
-/* Until when blocks may be added to the cases [first, end): they have --max-time, and of what is
- * left of a budget a share by their number, at whose end they are evaluated. */
+/* Until when blocks may be added to the cases [first, end): within --max-time, and within their
+ * share of what is left of a budget, less the time of their evaluation. */
 static uint64_t turns_until(const command_run *run, size_t first, size_t end)
 {
     const ls_request *request = run->request;
@@ -104,14 +105,14 @@ static void take_turns(command_run *run, size_t first, size_t end)
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             const bool last = is_last(run, c, block, until_ns);
             more |= !last;
-            if (last) /* one that waits for no baseline has its row, whatever becomes of the others
-                       */
+            if (last) /* a case without a baseline gets its row now, whatever happens to the
+                         others */
                 ls_run_note_median(c);
             if (c->error || (last && c->baseline == order[i]))
                 ls_run_end(run, c);
         }
     }
-    for (size_t i = first; i < end; i++) /* who waits for a baseline: all are known now */
+    for (size_t i = first; i < end; i++) /* the other cases: all baselines are known now */
         if (run->cases[i].trained)
             ls_run_note_median(&run->cases[i]);
     for (size_t i = first; i < end; i++) {
@@ -121,7 +122,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
     }
 }
 
-/* Of a sweep that a device ended, the cases that have no row. */
+/* Says which cases have no row, since a device's failure ended the sweep. */
 static void tell_left_out(const command_run *run)
 {
     size_t left = 0;
@@ -181,14 +182,15 @@ static size_t find_case(const command_run *run, size_t first, size_t end, const 
     return at;
 }
 
-/* Finds each case of the group that begins at `first` the step of `single` that it is compared
- * with, among the group's cases, or else those of groups before; a lone case with none. */
+/* Finds for each case of the group that begins at `first` the case of `single` that it is compared
+ * with: in the group, else in earlier groups. */
 static void find_baselines(command_run *run, size_t first)
 {
     for (size_t i = first; i < run->count; i++) {
         const ls_case single = ls_reference_case(&run->configs[i]);
         size_t at = find_case(run, first, run->count, &single);
-        const size_t before = find_case(run, 0, first, &single); /* not in turns, but here */
+        const size_t before =
+            find_case(run, 0, first, &single); /* not in turns with this case, but known */
         at = at < run->count || before == first ? at : before;
         if (at == run->count || (at == i && !run->request->baseline))
             continue;
@@ -203,8 +205,8 @@ static void add_case(command_run *run, const ls_case *config, size_t group, bool
     run->count++;
 }
 
-/* Cases of the request from *next on, and what they need of `single` where that is to be added, as
- * many as make a group. */
+/* Lists a group: cases of the request from *next on, and (--baseline) cases of `single` that they
+ * need. */
 static void list_group(command_run *run, size_t *next, size_t group)
 {
     const ls_request *request = run->request;
@@ -246,7 +248,7 @@ static ls_status list_cases(command_run *run)
 
 /* ---- The command ---------------------------------------------------------------------------- */
 
-/* What a rank reads by itself must be what the others have read. */
+/* All ranks must have read the same data. */
 static ls_status compare_data(command_run *run)
 {
     ls_comm *comm = run->processes->comm;
@@ -267,28 +269,28 @@ static void set_columns(command_run *run)
     if (request->verify)
         ls_writer_set_columns(run->writer, &ls_verify_columns);
     for (size_t i = 0; i < run->count; i++)
-        json_array_append_new(groups, ls_row_case(&(ls_row_facts){.place = &run->place,
+        json_array_append_new(groups, ls_row_case(&(ls_row_facts){.workplace = &run->workplace,
                                                                   .plan = &run->cases[i].plan}));
     ls_writer_expect(run->writer, groups);
     if (run->chosen.columns.count)
         ls_writer_set_columns(run->writer, &run->chosen.columns);
 }
 
-/* What this rank can refuse; the files that are written are rank 0's. */
+/* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
 static ls_status resolve_all(command_run *run)
 {
     const ls_request *request = run->request;
     const ls_format *format;
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_chosen_read(request->columns, &run->chosen));
-    LS_TRY(ls_workplace_open(request, &run->place));
-    run->place.progress = ls_progress_open(stderr, request->print_step ? 0 : request->progress);
+    LS_TRY(ls_workplace_open(request, &run->workplace));
+    run->workplace.progress = ls_progress_open(stderr, request->print_step ? 0 : request->progress);
     LS_TRY(list_cases(run));
-    ls_progress_cases(run->place.progress, run->count);
+    ls_progress_cases(run->workplace.progress, run->count);
     for (size_t i = 0; i < run->count; i++) {
-        LS_TRY(ls_plan_open(&run->place, &run->configs[i], &run->cases[i].plan));
+        LS_TRY(ls_plan_open(&run->workplace, &run->configs[i], &run->cases[i].plan));
         ls_run_expect(run, &run->cases[i], 0);
-        ls_plan_log(&run->place, &run->cases[i].plan);
+        ls_plan_log(&run->workplace, &run->cases[i].plan);
     }
     const bool first = run->processes->rank == 0;
     if (request->save && first)
@@ -298,9 +300,9 @@ static ls_status resolve_all(command_run *run)
     if (request->trace)
         LS_TRY(ls_trace_check(request, first));
     if (request->results && first && !request->print_step && !request->trace) {
-        ls_workplace_busy(&run->place, true); /* another program may hold the file's lock */
+        ls_workplace_busy(&run->workplace, true); /* another program may hold the file's lock */
         ls_status status = ls_results_open(request->results, true, &run->results);
-        ls_workplace_busy(&run->place, false);
+        ls_workplace_busy(&run->workplace, false);
         LS_TRY(status);
     }
     LS_TRY(ls_writer_open(format, stdout, &run->writer));
@@ -314,7 +316,7 @@ static ls_status open_command(command_run *run)
     return compare_data(run);
 }
 
-/* But for what the threads of a lost device may use: true where there is such. */
+/* Closes all, except what threads of a lost device may still use; returns whether there is such. */
 static bool close_command(command_run *run)
 {
     for (size_t i = 0; run->cases && i < run->count; i++)
@@ -329,20 +331,20 @@ static bool close_command(command_run *run)
         free_case(&run->cases[i]);
     free(run->cases);
     free(run->configs);
-    ls_references_close(&run->place);
-    ls_gate_kernels_close(&run->place);
-    ls_workplace_close(&run->place);
+    ls_references_close(&run->workplace);
+    ls_gate_kernels_close(&run->workplace);
+    ls_workplace_close(&run->workplace);
     return false;
 }
 
-/* What is done in place of training the cases: `trace` has one, and no baseline. */
+/* --print-step and `trace`, in place of training; `trace` has one case, and no baseline. */
 static ls_status look_at_steps(command_run *run)
 {
     for (size_t i = 0; i < run->count; i++)
         if (!ls_run_is_elsewhere(run, &run->cases[i]) &&
             (run->cases[i].asked || !run->request->trace))
-            LS_TRY(run->request->trace ? ls_trace_case(&run->place, &run->cases[i].plan)
-                                       : ls_print_step(&run->place, &run->cases[i].plan));
+            LS_TRY(run->request->trace ? ls_trace_case(&run->workplace, &run->cases[i].plan)
+                                       : ls_print_step(&run->workplace, &run->cases[i].plan));
     return LS_OK;
 }
 
@@ -353,8 +355,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
     ls_status refused = open_command(&run);
     const bool looks = request->print_step || request->trace;
     ls_status lost = refused ? LS_OK : looks ? look_at_steps(&run) : train_all(&run);
-    ls_progress_close(run.place.progress);
-    run.place.progress = NULL;
+    ls_progress_close(run.workplace.progress);
+    run.workplace.progress = NULL;
     if (run.writer)
         lost = ls_status_first(lost, ls_writer_close(run.writer));
     const bool left = close_command(&run);

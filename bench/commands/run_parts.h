@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run: what `run` and `verify` know of their cases, and how a case goes through gate and training
- * to its row.
+ * Run: the state of `run` and `verify`, and the way of a case through gate and training to its row.
  *
- * Cases take turns in groups of at most LS_GROUP_CASES, in the order of the request, the baselines
- * of a group behind it; when all of a group are done their rows are committed and printed in order.
+ * Cases take turns in groups of at most LS_GROUP_CASES, in the order of the request, each group
+ * followed by its baselines. When a group is done its rows are committed and printed in order.
  */
 #pragma once
 
@@ -21,30 +20,30 @@
 
 enum { LS_GROUP_CASES = 8 };
 
-/** A case and how far it has come. */
+/** A case and its state. */
 typedef struct case_run {
     ls_plan_of_case plan;
     ls_gate gate;
     ls_trial trial;
     bool gated, trained;    /* the gate ran; the trial is open */
-    ls_noise_reading quiet; /* when it was opened */
+    ls_noise_reading quiet; /* reading when the trial was opened */
     bool measured;          /* it has had its last block */
     bool ended;             /* its row is made */
-    json_t *row;            /* until it is committed; NULL: none */
-    bool interrupted;       /* what the row is of */
-    bool asked;             /* by the request; else it is a baseline that was added */
-    size_t group;           /* number of those that take turns with it */
-    size_t baseline;        /* case whose step this one's is compared with; SIZE_MAX: none */
+    json_t *row;            /* until it is committed; else NULL */
+    bool interrupted;       /* the row is of an interrupted case */
+    bool asked;             /* the request has it; else it is a baseline that was added */
+    size_t group;           /* number of its group */
+    size_t baseline;        /* case that its speed-up is relative to; SIZE_MAX: none */
     double ms_per_sample;   /* median step over its samples; 0: not known */
-    double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, over its samples */
+    double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
     bool has_parts;                              /* they are known */
     ls_status error;                             /* why it could not run */
 } case_run;
 
-/** The command. */
+/** The state of the command. */
 typedef struct command_run {
     const ls_request *request;
-    ls_workplace place;
+    ls_workplace workplace;
     ls_case *configs; /* the request's cases, and behind each group of them its baselines */
     case_run *cases;  /* [count] */
     size_t count;
@@ -61,49 +60,50 @@ typedef struct command_run {
 /** A worse exit status replaces the one so far. */
 void ls_run_worsen(command_run *run, ls_code code);
 
-/** Whether another rank runs the case, which is for one alone: the baseline's. */
+/** Whether the case is a baseline for one process, and another rank runs it. */
 bool ls_run_is_elsewhere(const command_run *run, const case_run *c);
 
-/** Whether a session was left with a device that it has lost. */
+/** Whether a session could not be closed, having lost a device. */
 bool ls_run_is_left(const command_run *run);
 
-/** The case's error is what all its ranks have to say of this part of it. */
+/** Agrees on `status` with the case's ranks, and makes the outcome the case's error. */
 void ls_run_settle(command_run *run, case_run *c, ls_status status);
 
-/** What is expected of the case, for the progress; again, where `step_s` above 0 was measured. */
+/** Tells the progress how long the case will take; again with `step_s` above 0, once it is
+ * measured. */
 void ls_run_expect(command_run *run, const case_run *c, double step_s);
 
-/** About what the case takes after its last block, in seconds. */
+/** About how many seconds the case takes after its last block. */
 double ls_run_evaluation_s(const command_run *run, const case_run *c);
 
-/** From here on the case is in this phase. */
+/** Tells the progress that the case enters this phase. */
 void ls_run_enter(command_run *run, const case_run *c, ls_phase phase);
 
-/** The check. The case ends here where nothing is to be trained. */
+/** Runs the gate. The case ends here where nothing is to be trained. */
 void ls_run_gate(command_run *run, case_run *c);
 
-/** Opens the case and trains its warm-up; it ends where that cannot be done. */
+/** Opens the case's trial and trains its warm-up; the case ends where that fails. */
 void ls_run_open(command_run *run, case_run *c);
 
-/** What the steps of others are compared with. */
+/** Notes the median step, which other cases may be compared with. */
 void ls_run_note_median(case_run *c);
 
 /** The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
 void ls_run_end(command_run *run, case_run *c);
 
-/** Commits the rows of the group in the order of the cases and prints them: as far as they are
- * made, or at its end (`all`) every one. */
+/** Commits the group's rows and prints them, in the order of the cases: those that are made, or at
+ * the group's end (`all`) every one. */
 void ls_run_commit(command_run *run, size_t group, bool all);
 
 /* ---- In place of training ------------------------------------------------------------------- */
 
 /** `run --print-step`: opens the case, prints what each of its processes does in a step, in order
  *  of ranks, to standard output, and closes it. By all processes of the case. */
-ls_status ls_print_step(const ls_workplace *place, const ls_plan_of_case *plan);
+ls_status ls_print_step(const ls_workplace *workplace, const ls_plan_of_case *plan);
 
 /** `trace` refuses more than one case, and a file that cannot be written: before any training. */
 ls_status ls_trace_check(const ls_request *request, bool leads);
 
-/** The case's warm-up, then --trace-steps steps as they go without a trace, then the same traced.
- * All ranks of the case call it; rank 0 writes --out. */
-ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan);
+/** Trains the case's warm-up, then --trace-steps steps without a trace, then as many with one. All
+ * ranks of the case call it; rank 0 writes --out. */
+ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *plan);

@@ -27,7 +27,8 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
     return leads ? ls_trace_writable(request->out) : LS_OK;
 }
 
-/* Without a trace: the mean of so many steps, or as many as are recorded, behind one. */
+/* The mean time of `steps` steps (at most as many as are recorded) without a trace, after one more
+ * step. */
 static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
 {
     const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;
@@ -50,11 +51,11 @@ static int devices_of_rank(const ls_session *session)
     return all / ranks > 0 ? all / ranks : 1;
 }
 
-static ls_status write_trace(const ls_workplace *place, const ls_session *session,
+static ls_status write_trace(const ls_workplace *workplace, const ls_session *session,
                              const ls_whole_trace *whole, double untraced_ms)
 {
-    const ls_request *request = place->request;
-    const ls_row_facts facts = {.place = place, .plan = session->plan};
+    const ls_request *request = workplace->request;
+    const ls_row_facts facts = {.workplace = workplace, .plan = session->plan};
     json_auto_t *other = json_object();
     json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
     json_object_set_new(other, "command", json_string(request->command));
@@ -79,15 +80,15 @@ static ls_status stop_here(const ls_session *session, bool stop)
                 : LS_OK;
 }
 
-static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
+static ls_status trace_trial(const ls_workplace *workplace, ls_trial *trial)
 {
     ls_session *session = &trial->session;
-    const uint64_t steps = (uint64_t)place->request->trace_steps;
+    const uint64_t steps = (uint64_t)workplace->request->trace_steps;
     ls_whole_trace whole = {0};
     double untraced_ms = 0;
-    ls_progress_enter(place->progress, 0, LS_PHASE_WARM_UP);
+    ls_progress_enter(workplace->progress, 0, LS_PHASE_WARM_UP);
     LS_TRY(ls_trial_warm_up(trial));
-    ls_progress_enter(place->progress, 0, LS_PHASE_TIMING);
+    ls_progress_enter(workplace->progress, 0, LS_PHASE_TIMING);
     if (!trial->interrupted)
         LS_TRY(time_untraced(trial, steps, &untraced_ms));
     LS_TRY(stop_here(session, trial->interrupted));
@@ -95,21 +96,21 @@ static ls_status trace_trial(const ls_workplace *place, ls_trial *trial)
     if (!status)
         status = stop_here(session, false);
     if (!status && ls_session_leads(session))
-        status = write_trace(place, session, &whole, untraced_ms);
+        status = write_trace(workplace, session, &whole, untraced_ms);
     ls_whole_trace_close(&whole);
     return ls_world_agree(session->job.comm, status);
 }
 
-ls_status ls_trace_case(const ls_workplace *place, const ls_plan_of_case *plan)
+ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(
             LS_CODE_MISSING, "trace", plan->strategy->name,
             "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
-    ls_progress_enter(place->progress, 0, LS_PHASE_OPENING);
-    LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(place, plan, &trial)));
-    ls_status status = trace_trial(place, &trial);
+    ls_progress_enter(workplace->progress, 0, LS_PHASE_OPENING);
+    LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(workplace, plan, &trial)));
+    ls_status status = trace_trial(workplace, &trial);
     ls_trial_close(&trial);
     return status;
 }

@@ -16,24 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rounding difference can flip a ReLU, so slices may differ so much from the whole batch. */
+/* Bound for slices against the whole batch: a rounding difference can flip a ReLU. */
 static const double gradient_bound = 2e-2;
 
-/* The first loss moves by rounding alone, far less than by one sample of some thousands. */
+/* Bound for the first loss, which differs by rounding alone: far less than one lost sample of
+ * thousands. */
 static const double loss_bound = 1e-4;
 
-/* Steps put at once in the second pass, so that an interrupt is answered between. */
+/* Steps enqueued at once in the second pass, so that an interrupt is answered soon. */
 enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
-/* Of all that is done, what is done step by step, with the judges' and all that is compared. */
+/* Share of the gate's time in which it compares step by step. */
 static const double alone_share = 0.8;
-/* A library may add in any order: rounding, far less than a slice that is lost. */
+/* Bound for a library's sums, which may add in any order: rounding, far less than a lost slice. */
 static const double library_bound = 1e-5;
 
-/* The candidate, and (for several replicas in fast mode) the oracle run here; `single` is known. */
+/* The candidate and (for several replicas in fast mode) the oracle run here; `single` is a
+ * reference. */
 enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
 typedef struct comparison {
-    const ls_workplace *place;
+    const ls_workplace *workplace;
     const ls_plan_of_case *plan;
     const ls_variables *variables;
     ls_comm *comm;          /* of the processes */
@@ -45,12 +47,12 @@ typedef struct comparison {
     float *own[SINGLE];         /* [elements] their parameters */
     const float *values[SIDES]; /* [elements] that each has reached */
     float *other;               /* [elements] of another replica of the candidate */
-    float *again;               /* [elements] of the candidate, of steps put at once */
+    float *again;               /* [elements] of the candidate, of steps enqueued by one call */
     double loss[SIDES];
     ls_reference *single;
 } comparison;
 
-static void close_comparison(ls_workplace *place, comparison *c)
+static void close_comparison(ls_workplace *workplace, comparison *c)
 {
     for (int i = 0; i < SINGLE; i++) {
         if (c->here[i])
@@ -60,7 +62,7 @@ static void close_comparison(ls_workplace *place, comparison *c)
     free(c->other);
     free(c->again);
     if (c->single)
-        ls_reference_done(place, c->single);
+        ls_reference_done(workplace, c->single);
     free(c->given);
 }
 
@@ -69,16 +71,16 @@ static ls_status open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_
     return ls_oracle_open(plan->strategy, &plan->job, job, out);
 }
 
-/* The judges of this process's candidate, before it: the reference uses the same devices. */
-static ls_status open_judges(ls_workplace *place, uint64_t steps, comparison *c)
+/* Opens the judges, before the candidate, since the reference uses the same devices. */
+static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison *c)
 {
     const ls_plan_of_case *plan = c->plan;
     if (!c->judges)
         return LS_OK;
-    LS_TRY(ls_reference_get(place, plan, steps, &c->single));
+    LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
     if (plan->job.exact || ls_job_parts(&plan->job) == 1)
         return LS_OK;
-    LS_TRY(ls_session_open_one(place, plan, open_oracle, &c->run[ORACLE]));
+    LS_TRY(ls_session_open_one(workplace, plan, open_oracle, &c->run[ORACLE]));
     c->here[ORACLE] = true;
     return LS_OK;
 }
@@ -97,11 +99,11 @@ static ls_status take_memory(comparison *c)
     return c->given && c->other && c->again ? LS_OK : ls_fail_memory("gate", bytes);
 }
 
-static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
-                                 comparison *c)
+static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
+                                 uint64_t steps, comparison *c)
 {
     const ls_job *job = &plan->job;
-    *c = (comparison){.place = place,
+    *c = (comparison){.workplace = workplace,
                       .plan = plan,
                       .variables = &plan->model->graph->variables,
                       .comm = job->comm,
@@ -112,16 +114,16 @@ static ls_status open_comparison(ls_workplace *place, const ls_plan_of_case *pla
         c->values[i] = plan->initial;
     ls_status status = take_memory(c);
     if (!status)
-        status = open_judges(place, steps, c);
+        status = open_judges(workplace, steps, c);
     LS_TRY(ls_world_agree(job->comm, status));
-    LS_TRY(ls_session_open(place, plan, &c->run[CANDIDATE]));
+    LS_TRY(ls_session_open(workplace, plan, &c->run[CANDIDATE]));
     c->here[CANDIDATE] = true;
     return LS_OK;
 }
 
 /* ---- Judging -------------------------------------------------------------------------------- */
 
-/* By element. `when`: in which step, or how these were put. */
+/* Notes the first element that differs. `when`: in which step, or how steps were enqueued. */
 static void note_element(const comparison *c, const char *when, const ls_difference *d,
                          const float *mine, const char *name, const float *its, ls_gate *gate)
 {
@@ -143,8 +145,8 @@ static void note_difference(const comparison *c, int judge, uint64_t step, const
         note_element(c, when, d, c->values[CANDIDATE], name, c->values[judge], gate);
 }
 
-/* Replicas that keep parameters of their own have the same: their next gradients might not show it,
- * and after the last step there are none. */
+/* Replicas with parameters of their own must all have the same: later gradients might not show a
+ * difference, and after the last step there are none. */
 static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
 {
     char differs[LS_REASON_SIZE];
@@ -156,8 +158,8 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* The first step's gradient, as the judge summed it, and the candidate's loss, against those of
- * the whole batch in one piece: what judge and candidate have in common is judged here. */
+/* Compares the first step's gradient, as the judge summed it, and the candidate's loss with those
+ * of the whole batch in one piece: this finds faults that judge and candidate share. */
 static void judge_first_step(const comparison *c, ls_gate *gate)
 {
     double loss;
@@ -179,15 +181,15 @@ static void judge_first_step(const comparison *c, ls_gate *gate)
                       c->loss[CANDIDATE], loss, loss_bound);
 }
 
-/* The candidate's same steps again, many put at once as in a timed run: nothing may depend on the
- * host waiting between them, nor on what an earlier run left behind. */
+/* Runs the candidate's steps again, many enqueued at once as in a timed run: nothing may depend on
+ * the host waiting between them, nor on what an earlier run left behind. */
 static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
     char when[40];
     LS_TRY(ls_world_agree(c->comm, session->run->kind->load(session->run, c->plan->initial)));
     session->step = 0;
-    LS_TRY(ls_gate_put(c->place, session, steps, STEPS_AT_ONCE, alone_share, gate));
+    LS_TRY(ls_gate_put(c->workplace, session, steps, STEPS_AT_ONCE, alone_share, gate));
     if (gate->interrupted)
         return LS_OK;
     LS_TRY(ls_session_gather(session, c->again));
@@ -205,7 +207,7 @@ static ls_status take_step(comparison *c, int side)
     return LS_OK;
 }
 
-/* Some steps at once from `values`, which they leave their own in; and the judge's, one by one. */
+/* Runs some steps at once from `values`, and leaves the outcome there; the judge's one by one. */
 static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, float *values)
 {
     ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
@@ -225,9 +227,9 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
     return ls_world_agree(c->comm, status);
 }
 
-/* A library's sums need not repeat, so that bits say nothing. A few steps at a time are put at
- * once, from where the ones before ended: the last one's gradient is near what the judge has, whose
- * parameters only rounding tells apart, and replicas have the same parameters. */
+/* A library's sums need not repeat, so bits say nothing. A few steps at a time are enqueued at
+ * once, from where the earlier ones ended: the last gradient must be near the judge's, whose
+ * parameters differ by rounding alone, and all replicas must have the same parameters. */
 static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     float *values = c->again;
@@ -277,7 +279,7 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
                   (unsigned long long)step, d.max_rel, library_bound);
 }
 
-/* One step of each judge; what differs from the candidate's goes into the gate. */
+/* Runs one step of each judge, and notes in the gate what differs from the candidate's. */
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_run *candidate = c->run[CANDIDATE].run;
@@ -304,7 +306,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* All ranks take the step and hear whether it was well. */
+/* Runs and compares a step on all ranks; all learn the outcome. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
@@ -323,7 +325,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* What all ranks hold must be what rank 0 holds, with which the judges were compared. */
+/* All ranks must have the parameters of rank 0, which were compared with the judges'. */
 static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *gate)
 {
     int other;
@@ -338,14 +340,14 @@ static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate
 {
     const ls_plan_of_case *plan = c->plan;
     LS_TRY(ls_variables_digest(c->variables, c->values[CANDIDATE], gate->digest));
-    LS_TRY(ls_gate_keep(c->place, plan, c->values[CANDIDATE], gate));
+    LS_TRY(ls_gate_keep(c->workplace, plan, c->values[CANDIDATE], gate));
     if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
         LS_TRY(ls_variables_digest(c->variables, c->values[SINGLE], gate->reference_digest));
     return LS_OK;
 }
 
-/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not come to
- * it, one is compared by itself, with the first parameters. */
+/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not reach
+ * it, one such step is compared by itself, from the initial parameters. */
 static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -368,13 +370,13 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     const ls_plan_of_case *plan = c->plan;
     gate->bound = plan->job.exact ? 0 : gradient_bound;
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
-    const ls_gate_sides sides = {.place = c->place,
+    const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],
                                  .oracle = c->here[ORACLE] ? &c->run[ORACLE] : NULL,
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
         LS_TRY(compare_step(c, step, gate));
-        ls_progress_update(c->place->progress, alone_share * (double)(step + 1) / (double)steps,
+        ls_progress_update(c->workplace->progress, alone_share * (double)(step + 1) / (double)steps,
                            NAN, c->loss[CANDIDATE]);
     }
     if (steps && !gate->interrupted)
@@ -394,23 +396,23 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 }
 
 /* The steps side by side. */
-static ls_status run_comparison(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
-                                ls_gate *out)
+static ls_status run_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
+                                uint64_t steps, ls_gate *out)
 {
     out->grade = plan->job.exact ? "exact" : "bounded";
     out->compared = true;
     snprintf(out->oracle, sizeof out->oracle, "same bits");
     comparison c;
-    ls_status status = open_comparison(place, plan, steps, &c);
+    ls_status status = open_comparison(workplace, plan, steps, &c);
     if (!status)
         status = ls_gate_step(&c.run[CANDIDATE], out);
     if (!status && out->pass)
         status = compare(&c, steps, out);
-    close_comparison(place, &c);
+    close_comparison(workplace, &c);
     return status;
 }
 
-ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *out)
 {
     uint64_t all = (uint64_t)(plan->warmup + plan->timed);
     int64_t asked = plan->config->gate_steps;
@@ -420,12 +422,13 @@ ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate 
         snprintf(out->oracle, sizeof out->oracle, "%s",
                  asked == 0 ? "not compared: --gate-steps 0"
                             : "not compared: this strategy is not meant to be equal");
-        return asked < 0 ? ls_gate_steps_alone(place, plan, out) : LS_OK;
+        return asked < 0 ? ls_gate_steps_alone(workplace, plan, out) : LS_OK;
     }
     uint64_t steps = asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
-    ls_status status = ls_ps_by_arrival(&plan->job.ps) ? ls_gate_arrival(place, plan, steps, out)
-                                                       : run_comparison(place, plan, steps, out);
+    ls_status status = ls_ps_by_arrival(&plan->job.ps)
+                           ? ls_gate_arrival(workplace, plan, steps, out)
+                           : run_comparison(workplace, plan, steps, out);
     if (!status && steps && !out->interrupted)
-        status = ls_gate_kernels(place, plan, out);
+        status = ls_gate_kernels(workplace, plan, out);
     return status;
 }

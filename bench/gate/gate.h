@@ -2,7 +2,7 @@
 /*
  * Gate: the check that a case computes what it should, in a pass of its own before anything is
  * timed. Candidate and judges start from the same values on devices of their own; after each step
- * losses and parameters are compared. README.md has the rules.
+ * losses and parameters are compared. compared.md has the rules.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef struct ls_gate {
     uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
     double max_rel;
     double loss_first, loss_last; /**< of the compared steps */
-    double step_s;                /**< of the steps put at once; 0: none were */
+    double step_s;                /**< of the steps enqueued by one call; 0: none were */
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< what that was; NaN: not looked at */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
@@ -32,12 +32,12 @@ typedef struct ls_gate {
     char oracle[256];              /**< "same bits", or what differed first */
     char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
     json_t *kernels;               /**< of the candidate's step; NULL where nothing was compared */
-    float
-        *parameters; /**< of the candidate after the last step, where verify saves them; or NULL */
+    float *parameters;             /**< of the candidate after the last step, where verify saves
+                                        them; or NULL */
 } ls_gate;
 
-/** A failed comparison is no failure of this function: see `pass`. */
-ls_status ls_gate_run(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+/** A failed comparison is no failure of this function: look at out->pass. */
+ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *out);
 
 /** Frees what a gate holds; a zero-filled one holds nothing. */
 void ls_gate_close(ls_gate *gate);
@@ -45,8 +45,8 @@ void ls_gate_close(ls_gate *gate);
 /* ---- Parts of it ---------------------------------------------------------------------------- */
 
 /** Copies the candidate's parameters, where the request is to verify and to save them. */
-ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
-                       ls_gate *gate);
+ls_status ls_gate_keep(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                       const float *values, ls_gate *gate);
 
 /** The gate does not pass, and why: what differed first. */
 void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(printf, 2, 3)));
@@ -62,27 +62,28 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 
 /** The candidate and who judges it, in this process. Borrowed. */
 typedef struct ls_gate_sides {
-    const ls_workplace *place;
+    const ls_workplace *workplace;
     ls_session *candidate;
     ls_session *oracle;      /**< NULL: `single` judges, or this process does not */
     ls_reference *reference; /**< NULL: this process does not judge */
 } ls_gate_sides;
 
-/** Puts the session's steps up to `steps`, at most `most` at once, so that an interrupt is answered
- *  between; `done` is the progress before them. All ranks call it. */
-ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
-                      double done, ls_gate *gate);
+/** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is
+ * answered between; `done` is the progress before them. All ranks call it. */
+ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,
+                      uint64_t most, double done, ls_gate *gate);
 
 /** Checks the candidate's tasks (impl/step/run.h). Before any of them runs: tasks that nothing
  * orders may wait for each other for ever. All ranks call it. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 
 /** The same of a strategy that is not meant to be equal, in a session of its own. */
-ls_status ls_gate_steps_alone(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out);
+ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_gate *out);
 
 /** The same of servers that serve whoever comes first (gate_arrival.c), and of `steps` steps from
  * the initial values what must hold whoever does. All ranks call it. */
-ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                           ls_gate *gate);
 
 /**
@@ -94,7 +95,7 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate);
 
 /** The kernels of the case against plain C's (gate_kernels.c). Rank 0 compares; all ranks call it,
  *  after their candidate is closed. */
-ls_status ls_gate_kernels(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *gate);
+ls_status ls_gate_kernels(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *gate);
 
 /** Frees what is known of them. */
-void ls_gate_kernels_close(ls_workplace *place);
+void ls_gate_kernels_close(ls_workplace *workplace);

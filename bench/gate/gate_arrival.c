@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate of servers that serve whoever comes first: nothing is compared, since timing decides which
- * bits a run has. What must hold whoever comes first is checked: the tasks, finite values, how far
- * ahead a worker was, the bytes sent. That a run's bits depend on the order of service alone is a
- * test's (tests/ps_replay.c).
+ * Gate of servers that serve requests as they arrive: nothing is compared, since timing decides the
+ * bits of a run. It checks what must hold in any order: the tasks, finite values, how far ahead a
+ * worker was, the bytes sent. A test shows that the bits depend on the order of service alone
+ * (tests/ps_replay.c).
  */
 #include "bench/gate/gate.h"
 #include "bench/train/session.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Steps put at once, so that an interrupt is answered between. */
+/* Steps enqueued at once, so that an interrupt is answered soon. */
 enum { STEPS_AT_ONCE = 1000 };
 
 static ls_status judge_bound(const ls_session *session, ls_gate *gate)
@@ -28,12 +28,12 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
 }
 
 /* values: [elements] */
-static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t steps,
+static ls_status judge(const ls_workplace *workplace, ls_session *session, uint64_t steps,
                        float *values, ls_gate *gate)
 {
     const ls_variables *variables = &session->plan->model->graph->variables;
     gate->kernels = ls_step_kernels(session->run);
-    LS_TRY(ls_gate_put(place, session, steps, STEPS_AT_ONCE, 0, gate));
+    LS_TRY(ls_gate_put(workplace, session, steps, STEPS_AT_ONCE, 0, gate));
     gate->steps = session->step;
     if (gate->interrupted)
         return LS_OK;
@@ -42,10 +42,10 @@ static ls_status judge(const ls_workplace *place, ls_session *session, uint64_t 
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));
     ls_values_diverged(variables, values, gate->steps, gate->diverged);
-    return ls_world_agree(session->job.comm, ls_gate_keep(place, session->plan, values, gate));
+    return ls_world_agree(session->job.comm, ls_gate_keep(workplace, session->plan, values, gate));
 }
 
-ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                           ls_gate *gate)
 {
     ls_session session;
@@ -58,12 +58,12 @@ ls_status ls_gate_arrival(ls_workplace *place, const ls_plan_of_case *plan, uint
     ls_status status = values ? LS_OK : ls_fail_memory("gate", elements * sizeof *values);
     status = ls_world_agree(plan->job.comm, status);
     if (!status)
-        status = ls_session_open(place, plan, &session);
+        status = ls_session_open(workplace, plan, &session);
     const bool open = !status;
     if (!status)
         status = ls_gate_step(&session, gate);
     if (!status && gate->pass)
-        status = judge(place, &session, steps, values, gate);
+        status = judge(workplace, &session, steps, values, gate);
     if (!status)
         status = ls_gate_agree(plan->job.comm, gate);
     if (open)

@@ -22,12 +22,12 @@
 
 /* A rounding difference can flip a ReLU. */
 static const double kernels_bound = 2e-2;
-/* What plain C does in under half a second, on a slow core; one sample, of a deep model, may be
- * more. */
+/* Operations that plain C does in under half a second on a slow core; one sample of a deep model
+ * may take more. */
 static const double reference_flops = 2.5e8;
 enum { MOST_SAMPLES = 32 };
 
-/* What was found, of all cases that are as this one. */
+/* What was found, for all cases with the same model, data and batch. */
 typedef struct ls_kernels_known {
     ls_case key;
     double max_rel;
@@ -84,9 +84,9 @@ static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
-/* Of the first step of `single` on so many rows of the data; by the device's own table, or `table`
- * on a CPU. */
-static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
+/* Computes the gradient of the first step of `single` on so many rows of the data, by the device's
+ * own table, or by `table` on a CPU. */
+static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan,
                          const ls_data *data, int64_t rows, const ls_kernel_table *table,
                          float *gradient)
 {
@@ -103,7 +103,7 @@ static ls_status compute(const ls_workplace *place, const ls_plan_of_case *plan,
     one.job.epochs = one.job.shuffle = one.job.augment = false;
     one.job.exact = one.job.sync_statistics = false;
     one.job.capture = true;
-    LS_TRY(ls_session_open_single(place, &one, &session));
+    LS_TRY(ls_session_open_single(workplace, &one, &session));
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status)
         status = session.run->kind->gradient(session.run, gradient);
@@ -138,8 +138,8 @@ static void compare(const ls_variables *variables, const float *fast, const floa
 
 /* ---- The check ------------------------------------------------------------------------------ */
 
-/* Rows that fast kernels have at once: the batch's, which slices are compared with (gate.h); where
- * these have statistics of their own, or are added when they come, a slice's. */
+/* Rows that fast kernels compute at once: the whole batch's; where slices have batch statistics of
+ * their own, or are applied alone, a slice's. */
 static int64_t rows_of(const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
@@ -178,7 +178,7 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     return key;
 }
 
-static ls_status find_out(const ls_workplace *place, const ls_plan_of_case *plan, int64_t rows,
+static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *plan, int64_t rows,
                           known *k)
 {
     const ls_variables *variables = &plan->model->graph->variables;
@@ -189,9 +189,9 @@ static ls_status find_out(const ls_workplace *place, const ls_plan_of_case *plan
     ls_status status =
         fast && plain ? open_data(&plan->job, (size_t)count, &data) : ls_fail_memory("gate", bytes);
     if (!status)
-        status = compute(place, plan, &data, count, &ls_reference_kernels, plain);
+        status = compute(workplace, plan, &data, count, &ls_reference_kernels, plain);
     if (!status)
-        status = compute(place, plan, &data, rows, NULL, fast);
+        status = compute(workplace, plan, &data, rows, NULL, fast);
     if (!status)
         compare(variables, fast, plain, k);
     snprintf(k->words, sizeof k->words,
@@ -205,11 +205,11 @@ static ls_status find_out(const ls_workplace *place, const ls_plan_of_case *plan
     return status;
 }
 
-static ls_status get(ls_workplace *place, const ls_plan_of_case *plan, const known **out)
+static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const known **out)
 {
     const int64_t rows = rows_of(plan);
     const ls_case key = key_of(plan, rows);
-    for (known *k = place->kernels; k; k = k->next) {
+    for (known *k = workplace->kernels; k; k = k->next) {
         *out = k;
         if (memcmp(&k->key, &key, sizeof key) == 0)
             return LS_OK;
@@ -218,21 +218,21 @@ static ls_status get(ls_workplace *place, const ls_plan_of_case *plan, const kno
     if (!k)
         return ls_fail_memory("gate", sizeof *k);
     k->key = key;
-    ls_status status = find_out(place, plan, rows, k);
+    ls_status status = find_out(workplace, plan, rows, k);
     if (status) {
         free(k);
         return status;
     }
-    k->next = place->kernels;
-    place->kernels = k;
+    k->next = workplace->kernels;
+    workplace->kernels = k;
     *out = k;
     return LS_OK;
 }
 
-static ls_status judge(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *gate)
+static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *gate)
 {
     const known *k;
-    LS_TRY(get(place, plan, &k));
+    LS_TRY(get(workplace, plan, &k));
     gate->kernels_rel = k->max_rel;
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
     if (k->max_rel <= kernels_bound)
@@ -244,23 +244,23 @@ static ls_status judge(ls_workplace *place, const ls_plan_of_case *plan, ls_gate
     return LS_OK;
 }
 
-ls_status ls_gate_kernels(ls_workplace *place, const ls_plan_of_case *plan, ls_gate *gate)
+ls_status ls_gate_kernels(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *gate)
 {
     ls_comm *comm = plan->job.comm;
     ls_status status = LS_OK;
     if (!gate->pass || *gate->diverged)
         return LS_OK;
     if (!comm || comm->rank == 0)
-        status = judge(place, plan, gate);
+        status = judge(workplace, plan, gate);
     LS_TRY(ls_world_agree(comm, status));
     return ls_gate_agree(comm, gate);
 }
 
-void ls_gate_kernels_close(ls_workplace *place)
+void ls_gate_kernels_close(ls_workplace *workplace)
 {
-    while (place->kernels) {
-        known *k = place->kernels;
-        place->kernels = k->next;
+    while (workplace->kernels) {
+        known *k = workplace->kernels;
+        workplace->kernels = k->next;
         free(k);
     }
 }

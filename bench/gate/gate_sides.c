@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t steps, uint64_t most,
-                      double done, ls_gate *gate)
+ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,
+                      uint64_t most, double done, ls_gate *gate)
 {
     const uint64_t begin = ls_clock_ns();
     most = most < session->job.records ? most : session->job.records;
@@ -23,7 +23,7 @@ ls_status ls_gate_put(const ls_workplace *place, ls_session *session, uint64_t s
         LS_TRY(ls_session_steps(session, left < most ? left : most));
         const double share = (double)session->step / (double)steps;
         gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)session->step;
-        ls_progress_update(place->progress, done + (1 - done) * share, NAN, NAN);
+        ls_progress_update(workplace->progress, done + (1 - done) * share, NAN, NAN);
     }
     return LS_OK;
 }
@@ -41,10 +41,11 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
     return ls_gate_agree(candidate->job.comm, gate);
 }
 
-ls_status ls_gate_steps_alone(const ls_workplace *place, const ls_plan_of_case *plan, ls_gate *out)
+ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_gate *out)
 {
     ls_session session;
-    LS_TRY(ls_session_open(place, plan, &session));
+    LS_TRY(ls_session_open(workplace, plan, &session));
     ls_status status = ls_gate_step(&session, out);
     ls_session_close(&session);
     return status;

@@ -15,25 +15,25 @@ typedef struct oracle {
     const ls_job *its_job;
     int count; /* n: parts */
     ls_replica *replica;
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas add
-                                      batch statistics up: one of n pieces, the others NULL */
-    ls_op_list update, apply; /* `apply`: of a gradient that was given, with weight decay in it */
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas
+                                      add batch statistics up: one of n pieces, the others NULL */
+    ls_op_list update, apply;      /* `apply`: for a given gradient, which includes weight decay */
     ls_op_list finish[LS_BATCHES];
     bool *has[LS_BATCHES];          /* [n] which slices are not empty */
     ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; none where only a library knows */
-    float *part;                    /* [P] gradient of the slice at hand */
-    float **sums; /* [sums of the orders] of [P] on the way; the first is the gradient */
+    float *part;                    /* [P] gradient of the present slice */
+    float **sums; /* [sums of the orders] each [P]: partial sums; the first is the gradient */
     int sum_count;
     double *losses;     /* [n] each slice's */
     const float *given; /* [P] or NULL */
     bool widely;        /* the float64 sum is what a step updates by */
-    double *exact;      /* [P] that sum, where one of these is so */
+    double *exact;      /* [P] the float64 sum; NULL: not wanted */
     float *wide;        /* [P] the same, rounded */
 } oracle;
 
-static ls_status open_together(oracle *me, int which)
+static ls_status open_synced(oracle *me, int batch_kind)
 {
-    const int64_t batch = ls_replicated_batch(me->base.job, which);
+    const int64_t batch = ls_replicated_batch(me->base.job, batch_kind);
     const ls_slice_options options = {.replica = me->replica,
                                       .batch = batch,
                                       .count = 1,
@@ -41,49 +41,51 @@ static ls_status open_together(oracle *me, int which)
                                       .synced = true,
                                       .apart = true,
                                       .memory_of = me->slices[LS_FULL][0]};
-    LS_TRY(ls_slice_open(&options, &me->slices[which][0]));
-    return ls_replica_finish(me->replica, batch, &me->finish[which]);
+    LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][0]));
+    return ls_replica_finish(me->replica, batch, &me->finish[batch_kind]);
 }
 
-static ls_status open_slices(oracle *me, int which)
+static ls_status open_slices(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
-    me->slices[which] = calloc((size_t)me->count, sizeof(ls_slice *));
-    if (!me->slices[which])
+    me->slices[batch_kind] = calloc((size_t)me->count, sizeof(ls_slice *));
+    if (!me->slices[batch_kind])
         return ls_fail_memory("oracle", (size_t)me->count * sizeof(ls_slice *));
-    if (!ls_replicated_batch(job, which))
+    if (!ls_replicated_batch(job, batch_kind))
         return LS_OK;
     if (job->sync_statistics)
-        return open_together(me, which);
+        return open_synced(me, batch_kind);
     /* Slices differ by one row at most and the last one is never the smaller. */
     for (int d = me->count; d-- > 0;) {
         const ls_slice_options options = {.replica = me->replica,
-                                          .batch = ls_replicated_batch(job, which),
+                                          .batch = ls_replicated_batch(job, batch_kind),
                                           .number = d,
                                           .count = me->count,
                                           .memory_of = me->slices[LS_FULL][me->count - 1]};
-        LS_TRY(ls_slice_open(&options, &me->slices[which][d]));
+        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][d]));
     }
-    return ls_replica_finish(me->replica, ls_replicated_batch(job, which), &me->finish[which]);
+    return ls_replica_finish(me->replica, ls_replicated_batch(job, batch_kind),
+                             &me->finish[batch_kind]);
 }
 
 /* Which slices there are, and in which order they are added up. */
-static ls_status open_order(oracle *me, int which)
+static ls_status open_order(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
-    const int64_t batch = ls_replicated_batch(job, which);
-    me->has[which] = calloc((size_t)me->count, sizeof *me->has[which]);
-    if (!me->has[which])
-        return ls_fail_memory("oracle", (size_t)me->count * sizeof *me->has[which]);
+    const int64_t batch = ls_replicated_batch(job, batch_kind);
+    me->has[batch_kind] = calloc((size_t)me->count, sizeof *me->has[batch_kind]);
+    if (!me->has[batch_kind])
+        return ls_fail_memory("oracle", (size_t)me->count * sizeof *me->has[batch_kind]);
     for (int d = 0; d < me->count && batch; d++)
-        me->has[which][d] = job->sync_statistics ? ls_slice_count_sums(job, batch, d, me->count) > 0
-                                                 : ls_slice_sums(me->slices[which][d]) > 0;
+        me->has[batch_kind][d] = job->sync_statistics
+                                     ? ls_slice_count_sums(job, batch, d, me->count) > 0
+                                     : ls_slice_sums(me->slices[batch_kind][d]) > 0;
     if (!batch || (me->of->reduces && !me->its_job->allreduce->oracle))
         return LS_OK;
-    LS_TRY(me->of->sum(me->its_job, me->has[which], me->count, &me->order[which]));
-    LS_TRY(ls_sum_order_sort(&me->order[which]));
-    if (me->order[which].sums > me->sum_count)
-        me->sum_count = me->order[which].sums;
+    LS_TRY(me->of->sum(me->its_job, me->has[batch_kind], me->count, &me->order[batch_kind]));
+    LS_TRY(ls_sum_order_sort(&me->order[batch_kind]));
+    if (me->order[batch_kind].sums > me->sum_count)
+        me->sum_count = me->order[batch_kind].sums;
     return LS_OK;
 }
 
@@ -107,9 +109,9 @@ static ls_status open_sums(oracle *me)
 static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
-    const ls_replica_options place = {
+    const ls_replica_options options = {
         .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
-    LS_TRY(ls_replica_open(&place, &me->replica));
+    LS_TRY(ls_replica_open(&options, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
     me->sum_count = 1;
@@ -124,7 +126,7 @@ static ls_status open_parts(oracle *me)
 /* ---- The step ------------------------------------------------------------------------------- */
 
 /* Each replica's parts in order, then the replicas'. */
-static double sum_losses(const oracle *me, int which)
+static double sum_losses(const oracle *me, int batch_kind)
 {
     const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
     double all = 0;
@@ -133,7 +135,7 @@ static double sum_losses(const oracle *me, int which)
         double mine = 0;
         bool some = false;
         for (int i = d * each; i < (d + 1) * each; i++) {
-            if (!me->has[which][i])
+            if (!me->has[batch_kind][i])
                 continue;
             mine = some ? mine + me->losses[i] : me->losses[i];
             some = true;
@@ -146,50 +148,50 @@ static double sum_losses(const oracle *me, int which)
 }
 
 /* A slice's gradient and part of the loss; a second time in a step it gives the same. */
-static ls_status run_slice(oracle *me, int which, int d)
+static ls_status run_slice(oracle *me, int batch_kind, int d)
 {
     ls_replica *r = me->replica;
-    const ls_slice *all = r->job->sync_statistics ? me->slices[which][0] : NULL;
+    const ls_slice *all = r->job->sync_statistics ? me->slices[batch_kind][0] : NULL;
     const void *gradients = r->gradients;
     const double *its_loss = r->loss;
     size_t before = 0;
     for (int i = 0; i < d; i++)
-        before += me->has[which][i];
-    if (all) { /* which has run, all pieces together */
+        before += me->has[batch_kind][i];
+    if (all) { /* whose pieces run all at once */
         gradients = ls_slice_gradients(all, before);
         its_loss = ls_slice_loss(all, before);
     } else {
-        LS_TRY(ls_slice_put(me->slices[which][d]));
+        LS_TRY(ls_slice_enqueue(me->slices[batch_kind][d]));
     }
     LS_TRY(ls_queue_read(r->queue, me->part, gradients, r->elements * sizeof *me->part));
     return ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses);
 }
 
 /* The slices one after the other, as the order asks for them. */
-static ls_status run_order(oracle *me, int which)
+static ls_status run_order(oracle *me, int batch_kind)
 {
-    const ls_sum_order *order = &me->order[which];
-    int at = -1; /* whose gradient is at hand */
+    const ls_sum_order *order = &me->order[batch_kind];
+    int at = -1; /* the slice whose gradient is in `part` */
     for (size_t i = 0; i < order->count; i++) {
         const ls_order_step *s = &order->steps[i];
         if (s->input >= 0 && s->input != at)
-            LS_TRY(run_slice(me, which, s->input));
+            LS_TRY(run_slice(me, batch_kind, s->input));
         at = s->input >= 0 ? s->input : at;
         ls_order_step_take(s, me->part, me->sums);
     }
     return LS_OK;
 }
 
-/* The sum as nearly as it can be told. */
-static ls_status sum_widely(oracle *me, int which)
+/* Sums the slices' gradients in float64. */
+static ls_status sum_widely(oracle *me, int batch_kind)
 {
     const size_t elements = me->replica->elements;
     for (size_t i = 0; i < elements; i++)
         me->exact[i] = 0;
     for (int d = 0; d < me->count; d++) {
-        if (!me->has[which][d])
+        if (!me->has[batch_kind][d])
             continue;
-        LS_TRY(run_slice(me, which, d));
+        LS_TRY(run_slice(me, batch_kind, d));
         for (size_t i = 0; i < elements; i++)
             me->exact[i] += (double)me->part[i];
     }
@@ -198,7 +200,8 @@ static ls_status sum_widely(oracle *me, int which)
     return LS_OK;
 }
 
-/* What was given has weight decay in it, of the parameters before the update: so gets the sum. */
+/* A given gradient includes weight decay, of the parameters before the update: adds it to the sum,
+ * too. */
 static ls_status add_decay(oracle *me)
 {
     const ls_variables *variables = &me->replica->graph->variables;
@@ -217,28 +220,28 @@ static ls_status add_decay(oracle *me)
 }
 
 /* The gradient that a step updates by, into the first sum. */
-static ls_status take_gradient(oracle *me, int which)
+static ls_status take_gradient(oracle *me, int batch_kind)
 {
     const size_t bytes = me->replica->elements * sizeof(float);
     if (!me->given && !me->widely)
-        return run_order(me, which);
-    LS_TRY(sum_widely(me, which));
+        return run_order(me, batch_kind);
+    LS_TRY(sum_widely(me, batch_kind));
     memcpy(me->sums[0], me->given ? me->given : me->wide, bytes);
     return me->given ? add_decay(me) : LS_OK;
 }
 
-static ls_status one_step(oracle *me, int which)
+static ls_status one_step(oracle *me, int batch_kind)
 {
     ls_replica *r = me->replica;
     if (r->job->sync_statistics)
-        LS_TRY(ls_slice_put(me->slices[which][0]));
-    LS_TRY(take_gradient(me, which));
-    const double loss = sum_losses(me, which);
+        LS_TRY(ls_slice_enqueue(me->slices[batch_kind][0]));
+    LS_TRY(take_gradient(me, batch_kind));
+    const double loss = sum_losses(me, batch_kind);
     float *gradient = me->sums[0];
     LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
-    LS_TRY(ls_op_list_put(me->given ? &me->apply : &me->update, r->queue));
-    LS_TRY(ls_op_list_put(&me->finish[which], r->queue));
+    LS_TRY(ls_op_list_enqueue(me->given ? &me->apply : &me->update, r->queue));
+    LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
     /* With what decay added to it. */
     return ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient);
 }

@@ -10,23 +10,23 @@
 #include "impl/strategy.h"
 
 /**
- * Opens the oracle of `strategy` at work on the job `of`, borrowed; it runs on job->devices[0].
- * A run like any other, but that its steps wait.
+ * Opens the oracle of `strategy` with the job `of`; runs on job->devices[0]. Borrows both. It is a
+ * run like any other, but its steps wait until they are done.
  */
 ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
                          ls_run **out);
 
-/** From here on a step updates by this gradient, float32 [elements], which only a library knows how
- *  it was summed, weight decay in it; NULL: by its own sum, in the strategy's order. Borrowed until
- *  the step is done.
+/** From here on a step updates by this gradient, float32 [elements], weight decay included: for
+ * sums whose order only a library knows. NULL: by its own sum, in the strategy's order. Borrowed
+ * until the step is done.
  */
 void ls_oracle_give(ls_run *run, const float *gradient);
 
-/** From here on a step updates by the slices' gradients, added up in float64. */
+/** From here on a step updates by the sum of the slices' gradients in float64. */
 void ls_oracle_widely(ls_run *run);
 
-/** Where a gradient was given: the sum of the slices' gradients of the latest step, added up in
- *  float64, with weight decay, as float32 [elements] on the host. */
+/** Where a gradient was given: the oracle's own sum of the latest step, added up in float64, weight
+ * decay included, as float32 [elements] on the host. */
 const float *ls_oracle_wide_sum(const ls_run *run);
 
 /** Gradient of the latest step, all replicas added up, float32 [elements] on the host. */

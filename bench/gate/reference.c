@@ -47,7 +47,7 @@ ls_case ls_reference_case(const ls_case *c)
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
     single.ranks = 1;
-    if (strcmp(c->comm, "mpi") != 0) { /* one device talks to nobody */
+    if (strcmp(c->comm, "mpi") != 0) { /* one device needs no communicator */
         memset(single.comm, 0, sizeof single.comm);
         memcpy(single.comm, "thread", sizeof "thread");
     }
@@ -55,7 +55,7 @@ ls_case ls_reference_case(const ls_case *c)
     return single;
 }
 
-/* What a trajectory does not depend on is taken out. */
+/* The case without what its trajectory does not depend on. */
 static ls_case key_of(const ls_plan_of_case *plan)
 {
     ls_case key = ls_reference_case(plan->config);
@@ -94,7 +94,8 @@ static size_t kept_bytes(size_t elements, uint64_t steps)
 }
 
 /* Exact mode's first step once more, the batch in one piece. */
-static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *plan, ls_reference *r)
+static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            ls_reference *r)
 {
     ls_plan_of_case fast = *plan;
     ls_session session;
@@ -102,7 +103,7 @@ static ls_status step_whole(const ls_workplace *place, const ls_plan_of_case *pl
     r->whole = calloc(r->elements + 1, sizeof *r->whole);
     if (!r->whole)
         return ls_fail_memory("reference", r->elements * sizeof *r->whole);
-    LS_TRY(ls_session_open_single(place, &fast, &session));
+    LS_TRY(ls_session_open_single(workplace, &fast, &session));
     ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
     if (!status)
         status = session.run->kind->gradient(session.run, r->whole);
@@ -124,7 +125,7 @@ static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
     return ls_session_begin_at(&r->session, 0, plan->initial);
 }
 
-static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, size_t left,
+static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *plan, size_t left,
                        ls_reference *r)
 {
     size_t bytes = kept_bytes(r->elements, r->steps);
@@ -135,28 +136,28 @@ static ls_status begin(const ls_workplace *place, const ls_plan_of_case *plan, s
     if (!r->values || !r->loss || !r->gradient)
         return ls_fail_memory("reference", bytes);
     if (plan->job.exact && r->steps)
-        LS_TRY(step_whole(place, plan, r));
-    LS_TRY(ls_session_open_single(place, plan, &r->session));
+        LS_TRY(step_whole(workplace, plan, r));
+    LS_TRY(ls_session_open_single(workplace, plan, &r->session));
     r->here = true;
     return step_tail(plan, r);
 }
 
-/* A known one with fewer steps than are asked for now is replaced. */
-static void drop(ls_workplace *place, ls_reference *r)
+/* Drops a reference that has fewer steps than are wanted now. */
+static void drop(ls_workplace *workplace, ls_reference *r)
 {
-    ls_reference **at = &place->references;
+    ls_reference **at = &workplace->references;
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
     close_reference(r);
 }
 
-ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                            ls_reference **out)
 {
     const ls_case key = key_of(plan);
     size_t left = most_bytes;
-    for (ls_reference *r = place->references, *next; r; r = next) {
+    for (ls_reference *r = workplace->references, *next; r; r = next) {
         next = r->next;
         bool same = ls_case_same(&r->key, &key);
         if (same && r->steps == steps) {
@@ -164,7 +165,7 @@ ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uin
             return LS_OK;
         }
         if (same && r->steps < steps)
-            drop(place, r);
+            drop(workplace, r);
         else
             left -= kept_bytes(r->elements, r->steps);
     }
@@ -174,13 +175,13 @@ ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uin
     r->key = key;
     r->elements = plan->model->graph->variables.elements;
     r->steps = steps;
-    ls_status status = begin(place, plan, left, r);
+    ls_status status = begin(workplace, plan, left, r);
     if (status) {
         close_reference(r);
         return status;
     }
-    r->next = place->references;
-    place->references = r;
+    r->next = workplace->references;
+    workplace->references = r;
     *out = r;
     return LS_OK;
 }
@@ -200,7 +201,7 @@ static ls_status compute(ls_reference *r)
         return LS_OK;
     if (ls_plan_tests(r->session.plan))
         LS_TRY(ls_session_evaluate(&r->session, LS_REFERENCE_TESTED, &r->evaluation));
-    close_session(r); /* nothing more is asked of it: its devices are free */
+    close_session(r); /* it is complete: its devices are free again */
     return LS_OK;
 }
 
@@ -234,17 +235,17 @@ const ls_evaluation *ls_reference_evaluation(const ls_reference *r)
     return &r->evaluation;
 }
 
-/* An interrupted one ends where it is. */
-void ls_reference_done(ls_workplace *place, ls_reference *r)
+/* After an interrupt the reference may be incomplete. */
+void ls_reference_done(ls_workplace *workplace, ls_reference *r)
 {
     if (r->keeps && r->known == r->steps)
         close_session(r); /* where no step was asked for it is still open, on this plan's model */
     else
-        drop(place, r);
+        drop(workplace, r);
 }
 
-void ls_references_close(ls_workplace *place)
+void ls_references_close(ls_workplace *workplace)
 {
-    while (place->references)
-        drop(place, place->references);
+    while (workplace->references)
+        drop(workplace, workplace->references);
 }

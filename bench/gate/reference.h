@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference: what `single` computes in a configuration, step by step. Computed once and kept for
- * every case of the command that is compared with it, as far as memory set aside for that goes.
+ * Reference: what `single` computes in a configuration, step by step. Computed once, and kept for
+ * all cases of the command that are compared with it, within a limit of memory.
  */
 #pragma once
 
@@ -9,19 +9,20 @@
 
 typedef struct ls_reference ls_reference;
 
-/** `single` in this case's place, on the first of its devices and without its fault on purpose; all
- *  that is not its own is as where it was not given. Cases of one configuration have the same. */
+/** The case with `single` as its strategy, on its first device, without faults on purpose; options
+ * that `single` does not have get their defaults. Cases of one configuration have the same
+ * reference. */
 ls_case ls_reference_case(const ls_case *one);
 
-/** The reference of a plan for steps 0 to steps - 1, all of them: known already, or begun. Borrowed
- * from the workplace. */
-ls_status ls_reference_get(ls_workplace *place, const ls_plan_of_case *plan, uint64_t steps,
+/** The reference of a plan for steps 0 to steps - 1: one that is known already, or a new one.
+ * Borrowed from the workplace. */
+ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                            ls_reference **out);
 
 /**
- * Parameters [elements] and loss after `step`. Steps are asked for in order; the values stay until
- * the next one. After them, of an epoch's last, smaller batch that is not among them: after that
- * one step, from the first parameters.
+ * Parameters [elements] and loss after `step`. Ask for steps in order; values stay until the next
+ * call. Where no step has an epoch's smaller last batch, step number `steps` is one with it, from
+ * the initial parameters.
  */
 ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float **values,
                             double *loss);
@@ -29,19 +30,19 @@ ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float 
 /** The gradient of step 0 [elements], once that has been asked for. */
 const float *ls_reference_gradient(const ls_reference *reference);
 
-/** The same of the whole batch in one piece, with its loss: in exact mode a step of its own. */
+/** The same, of the whole batch in one piece, and its loss; exact mode computes a step for this. */
 const float *ls_reference_whole(const ls_reference *reference, double *loss);
 
 enum {
     LS_REFERENCE_TESTED = 256
-}; /**< samples of the test set that are compared: a batch or few */
+}; /**< samples of the test set that are compared: a batch or a few */
 
-/** What evaluation finds after the last step that was asked for, where there is something to test
- *  (ls_plan_tests) and one step at least. */
+/** The evaluation after the last step that was asked for; there is one where ls_plan_tests and at
+ * least one step was. */
 const ls_evaluation *ls_reference_evaluation(const ls_reference *reference);
 
-/** After the last step that is asked for: what is not kept is freed. */
-void ls_reference_done(ls_workplace *place, ls_reference *reference);
+/** Call after the last step: frees what is not kept. */
+void ls_reference_done(ls_workplace *workplace, ls_reference *reference);
 
-/** All of them. */
-void ls_references_close(ls_workplace *place);
+/** Frees all references. */
+void ls_references_close(ls_workplace *workplace);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-ls_status ls_gate_keep(const ls_workplace *place, const ls_plan_of_case *plan, const float *values,
-                       ls_gate *gate)
+ls_status ls_gate_keep(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                       const float *values, ls_gate *gate)
 {
     const size_t bytes = plan->model->graph->variables.elements * sizeof *values;
-    if (!place->request->verify || !place->request->save)
+    if (!workplace->request->verify || !workplace->request->save)
         return LS_OK;
     gate->parameters = malloc(bytes + 1);
     if (!gate->parameters)

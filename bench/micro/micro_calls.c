@@ -2,13 +2,13 @@
 /*
  * One call of a collective as a program, to be replayed.
  *
- * Each rank replays a program of its own; where the communicator puts the ranks of a process
- * together (ls_comm_is_joint: GPUs) these have one, of the first one's queue, which the others join
- * by an event and which waits for each at the end. Not yet run on a GPU.
+ * Each rank replays a program of its own. Joint ranks (ls_comm_is_joint: GPUs) of a process share
+ * one, captured from the first one's queue, which the others join by an event and which waits for
+ * each at the end. Not yet run on a GPU.
  */
 #include "bench/micro/micro_comm.h"
 
-/* NCCL, where no all-reduce ends for so long, has failed. */
+/* NCCL has failed where no all-reduce ends for so long. */
 static const uint64_t longest_ns = 20000000000u;
 
 static ls_status build_sendrecv(const ls_collective *c, const ls_micro_member *me, ls_op_list *ops)
@@ -45,8 +45,8 @@ static ls_status build_call(const ls_collective *c, ls_micro_member *me, ls_op_l
     return build_sendrecv(c, me, ops);
 }
 
-/* Out of place: what the rank brings goes from its input to the buffer that the call works on. */
-static ls_status put_input(const ls_collective *c, const ls_micro_member *me)
+/* Out of place: copies the rank's input to the buffer that the call works on. */
+static ls_status enqueue_input(const ls_collective *c, const ls_micro_member *me)
 {
     const int rank = me->comm->rank;
     size_t first = 0, count = c->count;
@@ -64,13 +64,13 @@ static ls_status put_input(const ls_collective *c, const ls_micro_member *me)
 static ls_status capture_alone(const ls_collective *c, ls_micro_member *me)
 {
     LS_TRY(ls_program_begin(me->queue));
-    ls_status status = put_input(c, me);
+    ls_status status = enqueue_input(c, me);
     if (!status)
-        status = ls_op_list_put(&me->ops, me->queue);
+        status = ls_op_list_enqueue(&me->ops, me->queue);
     return ls_status_first(status, ls_program_end(me->queue, &me->program));
 }
 
-static ls_status put_together(const ls_collective *c)
+static ls_status enqueue_joint(const ls_collective *c)
 {
     ls_comm *comms[1024];
     ls_comm_list lists[1024];
@@ -81,9 +81,9 @@ static ls_status put_together(const ls_collective *c)
     for (int r = 0; r < c->here; r++) {
         comms[r] = c->members[r].comm;
         lists[r] = (ls_comm_list){&c->members[r].ops, c->members[r].queue};
-        LS_TRY(put_input(c, &c->members[r]));
+        LS_TRY(enqueue_input(c, &c->members[r]));
     }
-    LS_TRY(ls_comm_put(comms, lists, c->here));
+    LS_TRY(ls_comm_enqueue(comms, lists, c->here));
     for (int r = 1; r < c->here; r++) {
         LS_TRY(ls_queue_record(c->members[r].queue, c->members[r].left));
         LS_TRY(ls_queue_wait(first, c->members[r].left));
@@ -91,13 +91,13 @@ static ls_status put_together(const ls_collective *c)
     return LS_OK;
 }
 
-static ls_status capture_together(ls_collective *c)
+static ls_status capture_joint(ls_collective *c)
 {
     LS_TRY(ls_event_open(c->members->device, &c->begun));
     for (int r = 1; r < c->here; r++)
         LS_TRY(ls_event_open(c->members[r].device, &c->members[r].left));
     LS_TRY(ls_program_begin(c->members->queue));
-    const ls_status status = put_together(c);
+    const ls_status status = enqueue_joint(c);
     return ls_status_first(status, ls_program_end(c->members->queue, &c->members->program));
 }
 
@@ -106,7 +106,7 @@ ls_status ls_collective_capture(ls_collective *c)
     for (int r = 0; r < c->here; r++)
         LS_TRY(build_call(c, &c->members[r], &c->members[r].ops));
     if (ls_comm_is_joint(c->members->comm))
-        return capture_together(c);
+        return capture_joint(c);
     for (int r = 0; r < c->here; r++)
         LS_TRY(capture_alone(c, &c->members[r]));
     return LS_OK;
@@ -149,9 +149,9 @@ ls_status ls_collective_time(const ls_collective *c, const ls_bench *bench, uint
     for (int r = 1; r < c->here; r++)
         if (c->members[r].program)
             LS_TRY(ls_program_launch(c->members[r].program, times));
-    LS_TRY(ls_queue_put(bench->queue, bench->stamp[0]));
+    LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[0]));
     LS_TRY(ls_program_launch(c->members->program, times));
-    LS_TRY(ls_queue_put(bench->queue, bench->stamp[1]));
+    LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[1]));
     LS_TRY(sync_all(c));
     LS_TRY(ls_queue_read(bench->queue, stamps, bench->stamps, sizeof stamps));
     *ns = stamps[1] - stamps[0];

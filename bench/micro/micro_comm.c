@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Processes begin a sample some 0.1 ms apart. */
+/* Shortest samples; longer between processes, which begin a sample some 0.1 ms apart. */
 static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
 
 static float input_of(int rank, size_t i)
@@ -32,7 +32,7 @@ bool ls_collective_is(const ls_collective *c, const char *name)
     return strcmp(c->name, name) == 0;
 }
 
-/* What the rank has after a call, at element i; false: nothing is promised there. */
+/* What a rank must have after a call, at element i; false: anything. */
 static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
 {
     if (ls_collective_is(c, "broadcast"))
@@ -82,7 +82,7 @@ static ls_traffic formula(const ls_collective *c)
 
 /* ---- Timing and checking -------------------------------------------------------------------- */
 
-/* All processes together, each with the time of rank 0. */
+/* Times calls on all processes; each gets rank 0's time. */
 static ls_status time_calls(ls_micro *m, ls_collective *c, uint64_t times, double *ns)
 {
     uint64_t taken = 0;
@@ -137,7 +137,7 @@ static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t
     return LS_OK;
 }
 
-/* What this process found and sent, then of all. */
+/* What this process found and sent, then the totals of all. */
 typedef struct tally {
     uint64_t wrong;
     ls_traffic sent;
@@ -169,7 +169,7 @@ static ls_status add_up(const ls_collective *c, tally *sum)
 static bool check_traffic(const ls_collective *c, ls_traffic sum, ls_micro_figure *figure,
                           char why[160])
 {
-    /* Ranks that are put together count once: when the call is captured. */
+    /* Joint ranks count once, when the call is captured. */
     const uint64_t calls = ls_comm_is_joint(c->members->comm) ? 1 : c->calls;
     figure->uncounted = c->algorithm && !c->algorithm->formula;
     if (figure->uncounted)
@@ -288,7 +288,7 @@ static ls_status link_members(ls_micro *m, const ls_collective *c)
     return LS_OK;
 }
 
-/* What there is to know of the ranks before they are opened. */
+/* A communicator's facts before it is opened, for ls_allreduce_auto. */
 static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
 {
     return (ls_comm){.backend = m->comm,
@@ -354,7 +354,7 @@ static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
     return LS_OK;
 }
 
-/* Exchanges are what all is made of but a library's own all-reduce. */
+/* All collectives need exchanges, except a library's own all-reduce. */
 static ls_status check_exchanges(const ls_micro *m)
 {
     if (m->comm->exchange)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Collectives of `lockstep micro`: what micro_comm.c, which measures, and micro_calls.c, which
- * makes programs of one call, share. */
+/* Collectives of `lockstep micro`: shared by micro_comm.c, which measures, and micro_calls.c, which
+ * makes a program of one call. */
 #pragma once
 
 #include "bench/micro/micro.h"
 
-/** One rank's part. */
+/** One rank of this process. */
 typedef struct ls_micro_member {
     ls_device *device;
     ls_queue *queue;
     ls_comm *comm;
     float *input, *data, *scratch; /**< [count], [count], as the algorithm needs */
     ls_op_list ops;
-    ls_event *left;      /**< ranks that are put together: it has nothing more to do in a call */
-    ls_program *program; /**< NULL: in that of members[0] */
+    ls_event *left;      /**< with joint ranks (ls_comm_is_joint): the rank has done its part of
+                              a call */
+    ls_program *program; /**< NULL: members[0]'s program holds its operations */
 } ls_micro_member;
 
-/** A collective, and one size of it. */
+/** A collective of one size. */
 typedef struct ls_collective {
     const char *name, *redop;
-    const ls_allreduce *algorithm; /**< of an all-reduce; else NULL */
+    const ls_allreduce *algorithm; /**< of all-reduces; else NULL */
     bool out_of_place;
     ls_comm *comm;   /**< of the processes; NULL: this one alone */
     int first, here; /**< this process's ranks: members [here] */
@@ -27,9 +28,9 @@ typedef struct ls_collective {
     size_t count;
     size_t *offsets, *counts; /**< [ranks]: an even split of the buffer */
     ls_micro_member *members;
-    ls_event *begun; /**< ranks that are put together: a call has begun */
+    ls_event *begun; /**< with joint ranks: a call has begun */
     uint64_t calls;
-    size_t part; /**< of the progress: the next size */
+    size_t part; /**< number of its part, for the progress */
 } ls_collective;
 
 /** Whether it is the collective of this name. */
@@ -40,6 +41,6 @@ bool ls_collective_is(const ls_collective *c, const char *name);
 ls_status ls_collective_capture(ls_collective *c);
 void ls_collective_clear(ls_collective *c);
 
-/** Replays the call so many times; *ns: by the clock of this process's first rank. */
+/** Replays the call `times` times; *ns is the time by the clock of this process's first rank. */
 ls_status ls_collective_time(const ls_collective *c, const ls_bench *bench, uint64_t times,
                              uint64_t *ns);

@@ -56,7 +56,7 @@ static ls_status check_product(ls_micro *m, const product *p, const float *c, ls
     float *host = malloc(bytes + 1);
     if (!host)
         return ls_fail_memory("gemm", bytes);
-    ls_status status = ls_queue_put(m->bench.queue, op);
+    ls_status status = ls_queue_enqueue(m->bench.queue, op);
     if (!status)
         status = ls_queue_read(m->bench.queue, host, c, bytes);
     figure->checked = true;

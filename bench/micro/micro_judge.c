@@ -164,7 +164,8 @@ static void add_inputs(trial *t)
         t->reference.input_relu = t->reference.input[0];
 }
 
-/* The model's first values; what begins equal in all elements is moved a little, to be seen. */
+/* The model's initial values; where all elements are equal they are moved a little, so that
+ * mistakes show. */
 static void fill_variable(const trial *t, const tensor *x, const ls_variable *variable)
 {
     const size_t elements = t->graph->variables.elements;
@@ -266,8 +267,8 @@ static ls_status run_both(trial *t)
     for (int i = 0; i < t->count; i++)
         LS_TRY(send(t, &t->tensors[i]));
     for (int backward = 0; backward < 2; backward++) {
-        LS_TRY(ls_op_list_put(ls_net_node_ops(t->net, n, backward), t->queue));
-        LS_TRY(ls_op_list_put(backward ? &t->backward : &t->forward, t->judge->queue));
+        LS_TRY(ls_op_list_enqueue(ls_net_node_ops(t->net, n, backward), t->queue));
+        LS_TRY(ls_op_list_enqueue(backward ? &t->backward : &t->forward, t->judge->queue));
     }
     LS_TRY(ls_queue_sync(t->queue));
     return ls_queue_sync(t->judge->queue);
@@ -316,7 +317,7 @@ static ls_status judge_tensors(trial *t, uint64_t wrong[2])
     return LS_OK;
 }
 
-/* All rows a gradient, and what forward keeps: for who times the layer next. */
+/* Gives all rows a gradient, and runs forward, so that the layer can be timed next. */
 static ls_status leave_full(trial *t)
 {
     const int n = (int)(t->node - t->graph->nodes);
@@ -325,7 +326,7 @@ static ls_status leave_full(trial *t)
         fill_rows(t, dy, 5, -0.5f, true);
         LS_TRY(send(t, dy));
     }
-    LS_TRY(ls_op_list_put(ls_net_node_ops(t->net, n, false), t->queue));
+    LS_TRY(ls_op_list_enqueue(ls_net_node_ops(t->net, n, false), t->queue));
     return ls_queue_sync(t->queue);
 }
 

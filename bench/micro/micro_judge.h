@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A layer of a net beside the same layer of the reference table, on random inputs. */
+/* Compares a layer of a net with the same layer of the reference table, on random inputs. */
 #pragma once
 
 #include "common/device/machine.h"
@@ -18,9 +18,9 @@ void ls_micro_judge_close(ls_micro_judge *judge);
  * of its output, and the reference beside it. wrong[0]: elements of its output and loss that
  * differ; wrong[1]: of the gradients of its inputs and variables (of a loss: in wrong[0]).
  *
- * The reference is slow, so where a layer takes much, only some rows, the first and the last among
- * them, have a gradient: the reference computes these rows alone, the weights' gradients are
- * theirs, and the others' inputs must have gradient 0. Afterwards all rows have a gradient.
+ * The reference is slow. So in a large layer only some rows, the first and the last among them, get
+ * a gradient: the reference computes these rows alone, the weights' gradients are theirs, and the
+ * other rows' input gradients must be 0. Afterwards all rows have a gradient.
  */
 ls_status ls_micro_judge_node(ls_micro_judge *judge, ls_net *net, int node, ls_queue *queue,
                               uint64_t wrong[2]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro launch`: what it costs to have operations run, the operations being readings of
- * the device's clock, the smallest that there are.
+ * `lockstep micro launch`: what it costs to launch operations, here readings of the device's clock,
+ * the smallest operations.
  *
  *     program    N of them as a program: time of a replay by the device's clock, and the host's own
  *                time to ask for it (host_us); build_us: from the beginning of the capture to its
  *                end
- *     one by one N of them put without a program
+ *     one by one N of them enqueued without a program
  *
  * Replays are asked for in groups that fit into a queue, with a wait between the groups, so that
  * the host's time has no waiting in it.
@@ -15,7 +15,7 @@
 
 #include "common/base/clock.h"
 
-enum { GROUP = 64 }; /* replays, or single operations, that are put at once */
+enum { GROUP = 64 }; /* replays, or single operations, between two waits */
 
 static const int nodes_of[] = {1, 8, 64, 512};
 
@@ -25,10 +25,10 @@ typedef struct launch {
     int nodes;
 } launch;
 
-static ls_status put_nodes(const launch *l)
+static ls_status enqueue_nodes(const launch *l)
 {
     for (int i = 0; i < l->nodes; i++)
-        LS_TRY(ls_queue_put(l->m->bench.queue, l->m->bench.stamp[1]));
+        LS_TRY(ls_queue_enqueue(l->m->bench.queue, l->m->bench.stamp[1]));
     return LS_OK;
 }
 
@@ -37,12 +37,12 @@ static ls_status time_group(const launch *l, int times, double *device_ns, doubl
 {
     ls_bench *bench = &l->m->bench;
     uint64_t stamps[2];
-    LS_TRY(ls_queue_put(bench->queue, bench->stamp[0]));
+    LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[0]));
     const uint64_t begin_ns = ls_clock_ns();
     if (l->program)
         LS_TRY(ls_program_launch(l->program, (uint64_t)times));
     for (int i = 0; i < times && !l->program; i++)
-        LS_TRY(put_nodes(l));
+        LS_TRY(enqueue_nodes(l));
     *host_ns = (double)(ls_clock_ns() - begin_ns) / times;
     LS_TRY(ls_queue_sync(bench->queue));
     LS_TRY(ls_queue_read(bench->queue, stamps, bench->stamps, sizeof stamps));
@@ -72,7 +72,7 @@ static ls_status run_program(ls_micro *m, int nodes)
     launch l = {.m = m, .nodes = nodes};
     ls_program *program = NULL;
     LS_TRY(ls_program_begin(m->bench.queue));
-    ls_status status = put_nodes(&l);
+    ls_status status = enqueue_nodes(&l);
     status = ls_status_first(status, ls_program_end(m->bench.queue, &program));
     l.program = program;
     if (!status)

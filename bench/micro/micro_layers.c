@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `lockstep micro layers`: each layer of a model, forward and backward, for one batch, as the
- * model's net has it (a ReLU that lives in another layer is in that one's figure).
+ * model's net has it (a fused ReLU is part of the layer that it is fused into).
  *
  * Roof: of layers that are products, these products timed alone ("product"; a layer that does less
  * than the whole product, or writes less, may pass it); of others a copy that moves as many bytes
  * ("copy"). First each pass is compared with the reference table (micro_judge.c), then it is timed.
- * Some backward passes use up what forward left; they are repeated all the same: no loop here takes
- * another path for other values, and denormals are flushed.
+ * Some backward passes overwrite what forward left; they are repeated all the same, since no loop's
+ * time depends on the values, and denormals are flushed.
  */
 #include "bench/micro/micro.h"
 #include "bench/micro/micro_judge.h"

@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-typedef struct ls_format ls_format; /**< an entry of the format table */
+typedef struct ls_format ls_format; /**< an entry of the table of formats */
 typedef struct ls_writer ls_writer; /**< a format at work on a stream */
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
@@ -24,18 +24,18 @@ const char *ls_format_names(void);
 /** Borrows the stream. */
 ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out);
 
-/** The groups `case` (an array, taken over) of rows that are to come, so that a table's columns are
- *  the same for all of them. Before the first row. */
+/** Tells the groups `case` (an array, taken over) of all rows that will come, so that a table has
+ * the same columns for all. Before the first row. */
 void ls_writer_expect(ls_writer *writer, json_t *cases);
 
 /** Writes one row and flushes the stream; table and md keep a case's row until the next
- *  ls_writer_flush, for its columns depend on the other rows. It must not change any more.
- *  LS_CODE_MISSING where the stream cannot be written. */
+ * ls_writer_flush, since its columns depend on the other rows. The row must not change afterwards.
+ * LS_CODE_MISSING where the stream cannot be written. */
 ls_status ls_writer_row(ls_writer *writer, const json_t *row);
 
-/** Writes what was kept. */
+/** Writes the rows that were kept. */
 ls_status ls_writer_flush(ls_writer *writer);
 
-/** Writes what was kept and ends the output (closes a JSON array, names the fastest). Takes NULL.
+/** Flushes, and ends the output (closes a JSON array, names the fastest). Takes NULL.
  */
 ls_status ls_writer_close(ls_writer *writer);

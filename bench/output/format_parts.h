@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the formats: finding and writing a value of a row, and the formats themselves. For the
- * format_*.c files and whoever prints rows in columns of its own.
+ * Parts of the formats: values of a row, and the formats themselves. For the format_*.c files, and
+ * for callers with columns of their own.
  */
 #pragma once
 
@@ -27,16 +27,16 @@ double ls_row_number(const json_t *row, const char *path);
 /** The text of a field of a group; "" where there is none. Borrowed. */
 const char *ls_row_text(const json_t *row, const char *group, const char *field);
 
-/** Its strategy; NULL where this program has none of the name. */
+/** The row's strategy; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
 
-/** Its median step with ci95, in ms. False where there is no time, or no interval. */
+/** The row's median step with ci95, in ms. False where there is no time, or no interval. */
 bool ls_row_step(const json_t *row, ls_interval *out);
 
-/** Puts a value (taken) where the path leads; groups are made as they are needed. */
+/** Sets the value at a path, and takes it over; missing groups are made. */
 void ls_row_put(json_t *row, const char *path, json_t *value);
 
-/** Set a member, but for a value that does not apply: NaN, an infinity, NULL. */
+/** Set a member, unless the value does not apply: NaN, an infinity, NULL. */
 void ls_put_real(json_t *object, const char *name, double value);
 void ls_put_text(json_t *object, const char *name, const char *text);
 void ls_put_integer(json_t *object, const char *name, uint64_t value);
@@ -57,51 +57,51 @@ char *ls_value_text(const json_t *value);
 /** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
-/** Prints a text in lines of `width`, broken at blanks; lines after the first begin with `indent`
- *  blanks, so does the first one if `at` is 0. `at`: where the first one begins. */
+/** Prints a text in lines of `width`, broken at blanks. The first line continues at column `at`;
+ * all lines that begin at column 0 are indented by `indent` blanks. */
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
 
-/** As ls_row_find, but of `memory.devices` what the fullest one has (the largest peak). */
+/** As ls_row_find, but a path through `memory.devices` gives the value of the fullest device (by
+ * peak). */
 json_t *ls_row_value(const json_t *row, const char *path);
 
 /* ---- Formats -------------------------------------------------------------------------------- */
 
-/** How a cell of a table is written. */
-typedef enum ls_cell {
-    LS_CELL_TEXT,    /**< whole; an exact number */
+/** How a cell of a table is written. */ typedef enum ls_cell {
+    LS_CELL_TEXT,    /**< text, or a
+                      * number with all its digits */
     LS_CELL_OR_NONE, /**< the same; "none" where it is absent */
-    LS_CELL_VALUE,   /**< as text, reals to six digits */
+    LS_CELL_VALUE,   /**< text; reals with six digits */
     LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" where too long */
     LS_CELL_FIGURE,  /**< four significant digits */
     LS_CELL_RATIO,   /**< two decimals */
-    LS_CELL_PERCENT, /**< of a share */
+    LS_CELL_PERCENT, /**< a share as a percentage */
     LS_CELL_WHOLE,   /**< the same without decimals */
     LS_CELL_SHARE,   /**< four decimals */
     LS_CELL_BYTES,   /**< "1.5 MiB" */
-    LS_CELL_HALF,    /**< of {median, ci95}: half the interval in % of the median */
-    LS_CELL_GATE,    /**< of `equivalence`: the grade, or "failed" */
-    LS_CELL_STATUS,  /**< of `result`: the status, then the warnings */
+    LS_CELL_HALF,    /**< from {median, ci95}: half the interval in % of the median */
+    LS_CELL_GATE,    /**< from `equivalence`: the grade, or "failed" */
+    LS_CELL_STATUS,  /**< from `result`: the status, then the warnings */
 } ls_cell;
 
-enum { LS_WIDTH_ANY = 160 }; /**< a text as long as it comes */
+enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 
 typedef struct ls_column {
     const char *title;
     const char *path;
-    int width;  /**< characters: of all cells where rows are printed as they come, else at most */
+    int width;  /**< characters: fixed where rows are printed one by one, else the most */
     bool right; /**< numbers stand to the right */
     ls_cell cell;
-    int drop; /**< of those that may go where a line is too long, the highest goes first; 0: stays
-               */
+    int drop; /**< where lines are too long columns go, the highest `drop` first; 0: never */
 } ls_column;
 
 typedef struct ls_columns {
     const ls_column *column;
     size_t count;
-    size_t leading; /**< so many stand before the options' columns */
+    size_t leading; /**< how many stand before the options' columns */
     bool alone;     /**< no option has a column by itself: these were chosen, in every format */
-    bool ranks;     /**< the fastest is named below */
-    bool compares;  /**< what was compared is said below */
+    bool ranks;     /**< the fastest case is named below the table */
+    bool compares;  /**< what was compared stands below the table */
 } ls_columns;
 
 /** What `verify` prints: how close each case came. */
@@ -117,17 +117,17 @@ struct ls_format {
 struct ls_writer {
     const ls_format *format;
     FILE *stream;
-    const ls_columns *columns; /**< of table and md; NULL: those of the row's kind */
+    const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
     bool held;                 /**< rows are flushed at the end, not one by one */
     const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
     size_t rows;
     int width;        /**< characters of a line of the table */
-    bool colour;      /**< what failed is red */
-    json_t *cases;    /**< groups `case` of rows that are to come; NULL: not known */
+    bool colour;      /**< failures are red */
+    json_t *cases;    /**< groups `case` of all rows that will come; NULL: not known */
     json_t *kept;     /**< rows to be printed at the next flush; NULL: none yet */
-    json_t *ended;    /**< rows that have been printed, for what is said below them */
-    char *head;       /**< what stood above the last rows; NULL: none yet */
-    int widths[64];   /**< of the columns under it */
+    json_t *ended;    /**< rows that have been printed, for the lines below them */
+    char *head;       /**< text that stood above the last rows; NULL: none yet */
+    int widths[64];   /**< of the columns below `head` */
     json_t *first;    /**< of `micro`: a row that waits for its second placement; NULL: none */
     json_t *averages; /**< of `micro`: bus bandwidths by algorithm; NULL: none */
 };
@@ -139,7 +139,7 @@ void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
 /** A row of nothing but the columns' fields; a new reference. */
 json_t *ls_row_part(const json_t *row, const ls_columns *columns);
 
-/** Rows are there already and need not be seen one by one: flushes when it is closed. */
+/** Says that all rows are there already: they are flushed when the writer is closed. */
 void ls_writer_hold(ls_writer *writer);
 
 /** Writes all rows (an array) in these columns; without a format, as a table. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Table and Markdown. Rows of cases are kept until the writer is flushed, for which options have a
- * column depends on all of them: what all share stands above, and a header again only where it
- * changes. Why a row is not ok follows it, in full. Rows of `micro`: table_micro.c.
+ * Table and Markdown. Rows of cases are kept until the writer is flushed, since all of them decide
+ * which options have a column: those that all share stand above the table. A header is repeated
+ * only where it changes. Why a row is not ok follows it, in full. Rows of `micro`: table_micro.c.
  */
 #include "bench/output/table_parts.h"
 
@@ -89,7 +89,7 @@ static int print_cell(FILE *stream, const ls_table_column *column, const char *c
     return 1 + (column->is.right ? 0 : blanks);
 }
 
-/* Adds a row to those that are kept; the columns look at nothing else. */
+/* Keeps a row: the part of it that columns need. */
 static void keep(ls_writer *writer, const json_t *row)
 {
     if (!writer->kept)
@@ -97,7 +97,7 @@ static void keep(ls_writer *writer, const json_t *row)
     json_array_append(writer->kept, (json_t *)(size_t)row);
 }
 
-/* After they have been printed: what is said below the table looks at these groups alone. */
+/* After rows were printed: keeps only the groups that the lines below the table need. */
 static void end_kept(ls_writer *writer)
 {
     static const char *const groups[] = {"case", "result", "time", "equivalence"};
@@ -155,7 +155,7 @@ static bool shared_text(const json_t *rows, const char *field, char text[LS_CELL
     return *cell;
 }
 
-/* What all share, in as many lines as there may be: what does not fit is left out. */
+/* Prints the options that all rows share, in at most SHARED_LINES lines; the rest is dropped. */
 static void print_shared(const ls_writer *writer, const json_t *shared, FILE *stream)
 {
     int at = 0, lines = 1;
@@ -343,7 +343,7 @@ static void markdown_rows(ls_writer *writer, const ls_table *table)
     }
 }
 
-/* A document has no lines above its table: what tells a case has a column, shared or not. */
+/* A document has no lines above its table: options have columns, even where all rows share them. */
 void ls_markdown_flush(ls_writer *writer)
 {
     static const char *const telling[] = {"model", "strategy", "devices", "batch_global", "steps"};

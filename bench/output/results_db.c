@@ -51,13 +51,13 @@ ls_status ls_results_refuse(const char *path, const char *why)
     return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
 }
 
-/* Refused where the file cannot be locked at all: SQLite takes ENOLCK for a lock that another one
- * holds. Not within a transaction: to close a file gives up what this process has locked of it. */
+/* Refuses a file that cannot be locked at all: SQLite takes ENOLCK for another program's lock. Not
+ * within a transaction: to close a file gives up what this process has locked of it. */
 static ls_status check_locks(const char *path)
 {
     struct flock first_byte = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) /* another matter, and SQLite's to tell */
+    if (file < 0) /* another failure, which SQLite reports */
         return LS_OK;
     int error = fcntl(file, F_SETLK, &first_byte) == 0 ? 0 : errno;
     close(file);
@@ -259,8 +259,8 @@ static int enter_rollback(ls_results *results)
     return code;
 }
 
-/* What SQLite sees, in the file and its journal, has to be what the header promised: the table as
- * it was made, no view of that name, and nothing that runs when a row comes in. */
+/* The file, with its journal, must be what the header promised: our table, no view of that name,
+ * and no triggers. */
 static ls_status verify(ls_results *results)
 {
     char sql[sizeof rows_sql + sizeof briefs_sql + 320];

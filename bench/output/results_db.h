@@ -21,26 +21,26 @@ typedef struct ls_results ls_results;
 /** The file that `run` writes and `results` reads, unless told otherwise. */
 #define LS_RESULTS_DEFAULT "results/lockstep.db"
 
-/** Opens `path`; where `create`, makes it if missing, and of LS_RESULTS_DEFAULT its folder, too.
- *  LS_CODE_MISSING names the file and says what is wrong with it. */
+/** Opens `path`; with `create`, makes it if it is missing (and the folder of LS_RESULTS_DEFAULT).
+ * LS_CODE_MISSING names the file and says what is wrong with it. */
 ls_status ls_results_open(const char *path, bool create, ls_results **out);
 
 /** Commits a row: its text, and the columns that people filter by with SQL. */
 ls_status ls_results_append(ls_results *results, const json_t *row);
 
-/** Many changes that are made together or not at all: begin, then puts and deletes, then end, which
- *  takes back all of them where `status` is a failure, and relays it. */
+/** A transaction: begin, then puts and deletes, then end, which undoes all of them where `status`
+ * is a failure, and relays it. */
 ls_status ls_results_begin(ls_results *results);
 ls_status ls_results_end(ls_results *results, ls_status status);
 
-/** Of a row with an id (text) that is not there yet; in a transaction. */
+/** Adds a row, whose id (text) is not there yet; in a transaction. */
 ls_status ls_results_put(ls_results *results, const json_t *row);
-/** In a transaction. */
+/** Deletes the row of this number; in a transaction. */
 ls_status ls_results_delete(ls_results *results, int64_t number);
 /** Whether there is a row of this id. */
 ls_status ls_results_has(ls_results *results, const char *id, bool *out);
 
-/** Of a row all fields, or those that ls_results_brief_has, which is ten times as fast. */
+/** Rows with all fields, or only with those of ls_results_brief_has, which is ten times as fast. */
 typedef enum ls_rows_kind { LS_ROWS_WHOLE, LS_ROWS_BRIEF } ls_rows_kind;
 
 /** Whether brief rows have the field of this path. */
@@ -52,8 +52,8 @@ typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *r
 /** A visit: appends the row to the context, an array. */
 ls_status ls_results_collect(void *array, int64_t number, const json_t *row);
 
-/** Visits every row, in the order they came in, and may take as long as it likes: the file is not
- *  locked meanwhile. Stops at a failure. */
+/** Visits every row, in the order of the file, which is not locked meanwhile. Stops at a failure.
+ */
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit,
                           void *context);
 

@@ -11,22 +11,23 @@ struct ls_results {
     sqlite3 *db;
     char *path;     /* as the user wrote it */
     int schema;     /* of the file */
-    json_t *shared; /* what texts of briefs that were read mean, by their hash; NULL: none yet */
+    json_t *shared; /* texts that brief rows refer to by hash, as far as they were read; NULL:
+                       none */
 };
 
-/** From here on files have briefs as this program makes them. */
+/** Schema from which on files have brief rows. */
 enum { LS_RESULTS_BRIEFS = 3 };
 
 /** "<why>; --results FILE names another" */
 ls_status ls_results_refuse(const char *path, const char *why);
 
-/** What SQLite's code means. Not before the statement that failed is reset or finalized. */
+/** The failure of an SQLite code. Reset or finalize the failed statement first. */
 ls_status ls_results_refuse_sqlite(const ls_results *results, int code);
 
-/** SQLite's code. */
+/** Returns SQLite's code. */
 int ls_results_execute(ls_results *results, const char *sql);
 
-/** The first number that a statement gives; SQLite's code. */
+/** Sets *out to the first number of a statement's result; returns SQLite's code. */
 int ls_results_query(ls_results *results, const char *sql, int *out);
 
 /** Makes the briefs of the rows from this number on; within a transaction. */

@@ -21,10 +21,9 @@ enum { READ_AT_ONCE = 256 };
 
 enum { COMMAND = 3, HOST, CASE, STATUS, REASON, WARNINGS, MEDIAN, LOW, HIGH, RATE, BRIEF };
 
-/* What a list shows, and what rows are put in order by: the columns of `briefs` after the number.
- * As columns, and not as JSON, which takes five times as long to read; but for the case, a text
- * that is read once for all rows that have the same; rows of micro, which have none, keep that
- * group there. */
+/* The columns of `briefs` after the number: what a list shows, and what rows are sorted by. They
+ * are columns since JSON takes five times as long to read. Only the case is JSON text, read once
+ * for all rows that share it; rows of micro have their group `micro` there. */
 static const char *const brief_path[BRIEF] = {"id",
                                               "timestamp",
                                               "label",
@@ -134,8 +133,8 @@ static json_t *build_shared(sqlite3_stmt *statement, int column)
                           : json_string_nocheck(text);
 }
 
-/* What the texts of columns [first, last] mean: a value that was made before, where rows have the
- * same. It is found by a hash of them. */
+/* Sets the value of the JSON texts in columns [first, last]; a hash of the texts finds one that an
+ * earlier row has. */
 static void put_shared(json_t *to, const char *name, ls_results *results, sqlite3_stmt *statement,
                        int first, int last)
 {
@@ -296,8 +295,7 @@ typedef struct row_page {
     size_t count;
 } row_page;
 
-/* Reads some of the rows after `last`. Numbers that do not grow are those of a file that leads in
- * circles. */
+/* Reads some of the rows after `last`. Numbers that do not grow mean a damaged file. */
 static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 last, row_page *page)
 {
     sqlite3_stmt *statement;

@@ -13,6 +13,6 @@ typedef struct ls_chosen {
     char title[LS_CHOSEN_MOST][96]; /**< the keys as they were given */
 } ls_chosen;
 
-/** Reads "strategy,time.step_ms.median" (NULL: not given). What `out` points to itself stays valid
- * as long as it stays where it is. LS_CODE_USAGE as of ls_row_key_find. */
+/** Reads "strategy,time.step_ms.median" (NULL: not given). `out` points into itself: do not move
+ * it. LS_CODE_USAGE as of ls_row_key_find. */
 ls_status ls_chosen_read(const char *keys, ls_chosen *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filter: which rows are meant, and in which order: `--where`, `--since` and `--sort`.
+ * Filter: which rows are selected, and their order: `--where`, `--since` and `--sort`.
  *
  * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; a comma in a
  * value is written \, .

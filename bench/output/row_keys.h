@@ -3,8 +3,8 @@
  * Keys: how a person names a field of a row: by its path ("time.step_ms.median"), or by the last
  * part of it where no other path ends so ("median"). The paths are those of bench/row.schema.json
  * and of the options that strategies, models and data sets declare, so that a name means the same
- * whatever rows there are. What lies in `train.target` has its path only: an accuracy is the one
- * that was reached.
+ * whatever rows there are. Fields of `train.target` are named by path only, so that "accuracy" is
+ * the one that was reached.
  */
 #pragma once
 
@@ -20,5 +20,5 @@ typedef struct ls_row_key {
 const char *const *ls_row_paths(void);
 
 /** Finds the field. LS_CODE_USAGE, which names the option and lists candidates, where the name is
- *  unknown or that of several. The name has `length` characters. */
+ * unknown or ambiguous. The name has `length` characters. */
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, ls_row_key *out);

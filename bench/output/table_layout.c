@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that stay as long as they can: who reads a table looks for them. */
+/* Options that are hidden last, since readers look for them. */
 static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
                                       "case.batch_global"};
 
@@ -139,8 +139,8 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-/* The column that goes next, of those by `drop` one above `kept`; NULL: none may. `all`: also an
- * option that tells rows apart. */
+/* The column to hide next: an empty one, an option that tells no rows apart (`all`: any option), or
+ * one whose `drop` is above `kept`; NULL: none. */
 static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
 {
     ls_table_column *least = NULL;

@@ -50,9 +50,9 @@ static const ls_columns single_columns = {.column = single,
 static const ls_columns paired_columns = {.column = paired,
                                           .count = sizeof paired / sizeof *paired};
 
-static bool is_placed(const json_t *row, const char *place)
+static bool is_placed(const json_t *row, const char *shape)
 {
-    return strcmp(ls_row_text(row, "micro", "shape"), place) == 0;
+    return strcmp(ls_row_text(row, "micro", "shape"), shape) == 0;
 }
 
 /* ---- Columns -------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of the table: cells, which options differ, which columns fit, and what is said below. */
+/* Parts of the table: cells, options that differ, columns that fit, and the lines below. */
 #pragma once
 
 #include "bench/output/format_parts.h"
@@ -11,10 +11,10 @@ enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 /** Writes the column's cell of a row; control characters become blanks. */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
 
-/** Columns that a text takes on a terminal: UTF-8 of single width. */
+/** Columns that a UTF-8 text takes on a terminal, each character as one. */
 int ls_text_width(const char *text);
 
-/** Cuts it so that it takes `width` of them, ".." at its end where there is room for that. */
+/** Cuts a text to `width` columns, with ".." at its end where there is room. */
 void ls_text_shorten(char *text, int width);
 
 /** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
@@ -28,20 +28,20 @@ bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent 
  * each device, say), which are no options.
  */
 
-/** Names of the fields that are options, in the order in which they tell a case: a new array. */
+/** Names of the fields that are options, the most telling ones first: a new array. */
 json_t *ls_case_fields(const json_t *groups);
 
 /**
- * Whether cases differ in an option: two have it with different values, or two alike in model,
- * data, strategy and reduce have it and have it not. (One that a strategy does not know says no
- * more than the strategy.)
+ * Whether cases differ in an option: two have different values, or of two with the same model,
+ * data, strategy and reduce only one has it. (That another strategy does not have it tells nothing
+ * new.)
  */
 bool ls_case_differs(const json_t *groups, const char *field);
 
 /** The option as a column with path and title in the caller's memory. */
 ls_column ls_case_column(const char *field, char title[64], char path[80]);
 
-/** The groups `case` of rows, a new array; one that rows share may be in it once. */
+/** The groups `case` of rows, a new array; equal ones may be in it once. */
 json_t *ls_case_groups(const json_t *rows);
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
@@ -62,17 +62,17 @@ typedef struct ls_table {
 } ls_table;
 
 /**
- * A table of `rows`: the columns given, and where these are not alone those of the options in
- * `fields`, behind the leading ones, and columns that are empty are not shown. NULL without memory.
+ * A table of `rows` with the columns given. Unless these are `alone`, columns of the options in
+ * `fields` come behind the leading ones, and empty columns are hidden. NULL without memory.
  */
 ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *rows);
 void ls_table_free(ls_table *table);
 
-/** Of what is shown, with a blank between columns. */
+/** Width of the shown columns, with a blank between them. */
 int ls_table_width(const ls_table *table);
 
-/** Leaves out columns until what is left fits: empty ones, options that tell no cases apart, those
- *  whose `drop` is above `kept`; `all`: then options, too. */
+/** Hides columns until the others fit: empty ones, options that tell no cases apart, those whose
+ * `drop` is above `kept`; with `all` the other options, too. */
 void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
 
 /**
@@ -84,7 +84,8 @@ void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
  */
 void ls_table_fit(ls_table *table, int width);
 
-/** The titles of what is shown; a row by its number, and why it is not ok (format_table.c). */
+/** Print the titles; and a row by its number, with the reason where it is not ok (format_table.c).
+ */
 void ls_table_head_print(const ls_table *table, FILE *stream);
 void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number);
 
@@ -95,9 +96,9 @@ void ls_table_micro_close(ls_writer *writer); /**< after the last */
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 
-/** Of rows with a time, for each model and data set that has several: which is the fastest, and the
- *  ratio to the next, or which are within the noise. */
+/** Of the rows with a time, names for each model and data set the fastest and its ratio to the
+ * next, or those within the noise. */
 void ls_table_rank(ls_writer *writer, const json_t *rows);
 
-/** What each row was compared with. */
+/** Prints what each row was compared with. */
 void ls_table_compare(ls_writer *writer, const json_t *rows);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Progress: what a person sees of a command while it runs: what is at work, what is left of the
- * whole command. On a terminal a line that is redrawn in place, once a second at least; elsewhere,
- * when asked for, lines.
+ * Progress: what a person sees while a command runs: the present case and phase, and the time left
+ * of the whole command. On a terminal it is one line, redrawn at least once a second; elsewhere, if
+ * asked for, lines.
  *
  *     case 3/8 mirrored 2 cpu, timing, 0:42 left  37%  227859 samples/s  loss 0.305
  *
- * The share never goes back. Cases take turns, so that their numbers do. The time left is there
- * when something of the first case is known (work_left.h), and is that of all cases.
+ * The share never falls; case numbers may, since cases take turns. The time left is that of all
+ * cases; it appears once something of the first case is known (work_left.h).
  *
- * One for a command, which lends it to what it calls. NULL, where nothing is shown, is taken by
- * all functions.
+ * A command has one. All functions take NULL, where nothing is shown.
  */
 #pragma once
 
@@ -22,30 +21,30 @@ typedef struct ls_progress ls_progress;
 
 /**
  * Borrows the stream. `mode` 0: shows nothing; -1: a line that is redrawn if the stream is a
- * terminal, else nothing; 1: the same, or lines elsewhere. NULL where nothing is to be shown, or
- * there is no memory or thread for it.
+ * terminal, else nothing; 1: the same, or lines elsewhere. Returns NULL where nothing is to be
+ * shown, or without memory or a thread for it.
  */
 ls_progress *ls_progress_open(FILE *stream, int mode);
 
 /** How many cases there will be; before any of them is named. */
 void ls_progress_cases(ls_progress *progress, size_t count);
 
-/** What a case is called, and what it will take (ls_work_expect). Copies the title. */
+/** Sets a case's title, which is copied, and its expected times (ls_work_expect). */
 void ls_progress_expect(ls_progress *progress, size_t index, const char *title,
                         const double seconds[LS_PHASES], bool measured);
 
-/** From here on this phase of this case is at work. */
+/** A phase of a case begins. */
 void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase);
 
-/** Between steps, never in a timed one: so much of the phase is done, from 0 to 1. A rate or loss
- *  that is NaN is left out. */
+/** Sets the share of the phase that is done, from 0 to 1. Between steps, never in a timed one. A
+ * rate or loss that is NaN is not shown. */
 void ls_progress_update(ls_progress *progress, double share, double samples_per_s, double loss);
 
-/** Nothing more comes of a case. */
+/** A case is over. */
 void ls_progress_end(ls_progress *progress, size_t index);
 
-/** Something else is about to be printed: nothing is in its way until the next call of another
- *  function. */
+/** Clears the line, since something else is about to be printed, until the next call of another
+ * function. */
 void ls_progress_pause(ls_progress *progress);
 
 /** Removes the line, or prints the last state. Takes NULL. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work left; see work_left.h. What is expected of a part is multiplied by what like parts took over
- * what was expected of them: steps by the case's own or, before it has any, by those of all cases;
- * a phase of another kind by the same phase of the others; what nothing is like by all so far but
- * openings, of which a count of operations says nothing.
+ * Work left; see work_left.h. A part's expected time is multiplied by the ratio of time spent to
+ * time expected of similar parts: for steps, the case's own or, before it has any, those of all
+ * cases; for another phase, the same phase of other cases; else everything so far except openings,
+ * which a count of operations does not predict.
  */
 #include "bench/progress/work_left.h"
 
-/* Shares and times under which a part says nothing of what is left of it. */
+/* Below these shares and times a part does not predict its own rest. */
 static const double least_share = 0.02, least_s = 0.02, sure_share = 0.2;
 
 static bool is_steps(ls_phase phase)
@@ -110,7 +110,7 @@ static double factor(const factors *f, const ls_work_case *c, ls_phase phase)
     return measured > 0 ? measured * first_known(like, 1, 1) : first_known(like, f->all, 0);
 }
 
-/* Of the part at work what it has told of itself counts the more, the more of it is done. */
+/* For the present part, its own pace counts the more, the more of it is done. */
 static double part_left(const ls_work_part *part, double times, bool at_work)
 {
     const double sure = part->share < least_share || part->at < least_s ? 0

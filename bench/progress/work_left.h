@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work left: what a command has yet to do, in seconds. What was expected of each case is corrected
- * by what it and the others have taken so far. Knows no clock: it is told what passes.
+ * Work left: how many seconds a command has yet to run. The expected times of each case are
+ * corrected by what it and the others have taken so far. It reads no clock: callers tell it the
+ * time that passed.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What a case goes through, in this order. */
+/** The phases of a case, in order. */
 typedef enum ls_phase {
     LS_PHASE_OPENING,
     LS_PHASE_CHECKING,
@@ -22,13 +23,13 @@ typedef enum ls_phase {
 typedef struct ls_work_part {
     double expected; /**< before it began */
     double spent;
-    double share; /**< that is done */
-    double at;    /**< spent when the share was told */
+    double share; /**< of the phase that is done */
+    double at;    /**< `spent` when the share was set */
 } ls_work_part;
 
 typedef struct ls_work_case {
     ls_work_part part[LS_PHASES];
-    bool measured; /**< steps are expected of what some took, not of a count of operations */
+    bool measured; /**< expected times come from measured steps, not from a count of operations */
 } ls_work_case;
 
 typedef struct ls_work {
@@ -36,24 +37,24 @@ typedef struct ls_work {
     size_t count;
     size_t now; /**< the case at work; `count`: none yet */
     ls_phase phase;
-    double counted; /**< sum of steps' seconds by a count of operations, where some were measured */
-    double measured; /**< the same as measured */
+    double counted;  /**< of measured cases: seconds of steps by a count of operations, summed */
+    double measured; /**< the same by measurement */
 } ls_work;
 
-/** What a case is expected to take; again, and `measured`, when some of its steps are known. */
+/** Sets the expected times of a case; again, with `measured`, once some of its steps were timed. */
 void ls_work_expect(ls_work *work, size_t index, const double seconds[LS_PHASES], bool measured);
 
-/** The phase before is done, but for one that is come back to: blocks of timed steps. */
+/** A phase begins, and the one before is done; only timing may be entered again, for each block. */
 void ls_work_enter(ls_work *work, size_t index, ls_phase phase);
 
-/** So much time has passed. */
+/** Adds time that has passed. */
 void ls_work_spend(ls_work *work, double seconds);
 
-/** So much of the phase at work is done, from 0 to 1. */
+/** Sets the share of the present phase that is done, from 0 to 1. */
 void ls_work_share(ls_work *work, double share);
 
-/** Nothing more comes of a case. */
+/** A case is over. */
 void ls_work_end(ls_work *work, size_t index);
 
-/** Seconds to come; negative: nothing is known of it yet. */
+/** Seconds left; negative: not known yet. */
 double ls_work_left(const ls_work *work);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bisection: the commits after GOOD up to BAD (first parents) are built in a work tree of their
- * own and compared with GOOD's program, by halves. A commit that is slower is behind the change,
- * one that is the same or faster before it. One that does not build, does not run or cannot be told
- * is passed over, its neighbours are tried; what is left between the last before and the first
- * behind is the answer: one commit, or a range.
+ * Bisection: the commits after GOOD up to BAD (first parents) are built in a work tree of their own
+ * and compared with GOOD's program, by halves. A commit that is slower is after the change, one
+ * that is the same or faster before it. One that does not build, does not run or cannot be decided
+ * is skipped, and its neighbours are tried. The answer is what is left between the last before and
+ * the first after: one commit, or a range.
  */
 #include "bench/regress/compared.h"
 
@@ -143,9 +143,9 @@ static ls_status build(const bisection *b, int side, const char *name)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-typedef enum place { BEFORE, BEHIND, UNKNOWN } place;
+typedef enum verdict { BEFORE, BEHIND, UNKNOWN } verdict;
 
-static place place_of(const ls_regress *regress)
+static verdict place_of(const ls_regress *regress)
 {
     bool all = true;
     for (size_t i = 0; i < regress->count; i++) {
@@ -177,9 +177,9 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
     json_array_append_new(b->steps, step);
 }
 
-/* Builds a commit and compares it with the good one. Of what fails here the commit is unknown; only
+/* Builds a commit and compares it with the good one. Where that fails the commit is unknown; only
  * an interruption ends the search. */
-static ls_status try_commit(bisection *b, size_t at, place *out)
+static ls_status try_commit(bisection *b, size_t at, verdict *out)
 {
     char programs[LS_SIDES][PATH_SIZE];
     ls_regress_task task = *b->task;
@@ -216,7 +216,7 @@ static size_t choose(const bisection *b, size_t before, size_t behind)
     return best;
 }
 
-static ls_status search(bisection *b, size_t *before, size_t *behind, place *bad)
+static ls_status search(bisection *b, size_t *before, size_t *behind, verdict *bad)
 {
     *before = 0;
     *behind = b->count - 1;
@@ -226,7 +226,7 @@ static ls_status search(bisection *b, size_t *before, size_t *behind, place *bad
     if (why)
         return ls_fail(LS_CODE_MISSING, "--bisect", b->asked->bad, "%s", why);
     for (size_t at; *bad == BEHIND && (at = choose(b, *before, *behind));) {
-        place found;
+        verdict found;
         LS_TRY(try_commit(b, at, &found));
         if (found == BEFORE)
             *before = at;
@@ -238,7 +238,7 @@ static ls_status search(bisection *b, size_t *before, size_t *behind, place *bad
 
 /* ---- Answer --------------------------------------------------------------------------------- */
 
-static void print_json(const bisection *b, size_t before, size_t behind, place bad, FILE *stream)
+static void print_json(const bisection *b, size_t before, size_t behind, verdict bad, FILE *stream)
 {
     json_t *range = json_array();
     for (size_t i = before + 1; i <= behind && bad == BEHIND; i++)
@@ -251,7 +251,7 @@ static void print_json(const bisection *b, size_t before, size_t behind, place b
     json_decref(document);
 }
 
-static ls_status answer(const bisection *b, size_t before, size_t behind, place bad, FILE *stream)
+static ls_status answer(const bisection *b, size_t before, size_t behind, verdict bad, FILE *stream)
 {
     static const ls_column column[] = {{"commit", "commit", 14, false, LS_CELL_TEXT, 0},
                                        {"verdict", "verdict", 0, false, LS_CELL_TEXT, 0},
@@ -286,7 +286,7 @@ ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *ask
 {
     bisection b = {.task = task, .asked = asked, .steps = json_array()};
     size_t before = 0, behind = 0;
-    place bad = UNKNOWN;
+    verdict bad = UNKNOWN;
     b.commits = calloc(COMMITS_MOST, sizeof *b.commits);
     ls_status status =
         b.commits ? list_commits(&b) : ls_fail_memory("commits", COMMITS_MOST * sizeof(commit));

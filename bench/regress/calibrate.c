@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calibration: how often a comparison (of a program with itself) says what, as it is and with the
- * times of NEW counted 1, 2, 3, 5, 10% longer. Each of N comparisons runs its own blocks, and is
- * judged at every slowness, each as if it was alone: its looks, its early end.
+ * Calibration: how often each verdict comes out when a program is compared with itself, unchanged
+ * and with NEW's times lengthened by 1, 2, 3, 5 and 10%. Each of N comparisons runs its own blocks,
+ * and is judged at every slowness, each as if it was alone: its looks, its early end.
  */
 #include "bench/regress/compared.h"
 #include "bench/statistics/statistics.h"
@@ -13,7 +13,7 @@ static const double slowed[] = {0, 0.01, 0.02, 0.03, 0.05, 0.10};
 
 enum { SLOWED = sizeof slowed / sizeof *slowed };
 
-/* What was said at one slowness. */
+/* The verdicts at one slowness. */
 typedef struct tally {
     int said[4]; /* by verdict */
     double seconds;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Child; see child.h. Its outputs go to files in memory: nobody has to read them while it runs, and
- * what it leaves behind does not hold this program up.
+ * Child; see child.h. Its outputs go to files in memory, so nothing has to be read while it runs,
+ * and a process that it leaves behind does not block this one.
  */
 #include "bench/regress/child.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Child: another program, run to its end, with what it said. */
+/* Child: runs another program to its end, and returns its output. */
 #pragma once
 
 #include "common/base/status.h"
@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 typedef struct ls_child {
-    char *out, *err; /**< its outputs; never NULL, but after a failure */
-    int code;        /**< exit status; of one that a signal ended, 128 + its number */
+    char *out, *err; /**< its output and errors; NULL only after a failure */
+    int code;        /**< exit status; 128 + signal where a signal ended it */
     int signal;      /**< that ended it; 0: none */
 } ls_child;
 
 /**
  * Runs argv[0] (as found in PATH) in `folder` (NULL: this one), in a process group of its own, for
- * at most `limit_ns`. LS_CODE_MISSING where it cannot be started, or is not over in time: then it
- * is killed. LS_CODE_INTERRUPTED where a signal came to this program, unless it cleans up. A child
- * that fails is no failure of this call.
+ * at most `limit_ns`. LS_CODE_MISSING where it cannot be started, or is killed since it takes
+ * longer. LS_CODE_INTERRUPTED where a signal came to this program, unless the child `cleans` up. A
+ * child that fails is no failure of this call.
  */
 ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
                        ls_child *out);
@@ -26,5 +26,5 @@ ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint
 /** Takes a zero-filled one. */
 void ls_child_free(ls_child *child);
 
-/** The last line of its errors, without "lockstep: "; in `text`, which is returned. */
+/** Copies the last line of its errors, without "lockstep: ", to `text`, and returns that. */
 char *ls_child_says(const ls_child *child, char *text, size_t size);

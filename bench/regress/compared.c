@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of a comparison: which rows of two sides are of one case. Two rows are, whose groups `case`
- * are equal; and, of what is left over on both sides, those whose common fields are: one program
- * may know a field that the other does not. How the steps were cut does not matter, and in turns,
- * which fit the number of steps, neither does that.
+ * Cases of a comparison: which rows of two sides are of one case. Two rows are of one case where
+ * their groups `case` are equal; of those left over on both sides, also where the fields that both
+ * have are equal, since one program may lack a field. Blocks do not count; in turns, which choose
+ * the number of steps, neither do steps.
  */
 #include "bench/regress/compared.h"
 #include "bench/report/case_keys.h"
@@ -93,8 +93,8 @@ const char *ls_regress_status(const json_t *row)
     return text ? text : "unknown";
 }
 
-/* Which of a side's rows stands for a case, the highest: of NEW one that is not well, so that no
- * repeat hides it; of BASE one that is. An interrupted one is there again, or is told. */
+/* Rank of a row: the highest of a side stands for its case. Of NEW that is a bad row, so that no
+ * repeat hides it; of BASE a good one. An interrupted row is repeated, or reported. */
 static int rank_of(int side, const json_t *row)
 {
     const char *status = ls_regress_status(row);
@@ -187,7 +187,7 @@ void ls_regress_close(ls_regress *regress)
     *regress = (ls_regress){0};
 }
 
-/* What is left over of one side goes to what is left over of the other. */
+/* Joins what is left over on both sides. */
 void ls_regress_join(ls_regress *regress, const ls_regress_task *task)
 {
     for (size_t i = 0; i < regress->count; i++) {

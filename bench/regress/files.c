@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results files: rows of both are compared as they are, unpaired. They are of other times, so the
- * bounds are wider by what one program differs from itself between two times; and of one class of
- * machine, or nothing can be said. Rows of one id are one measurement, which is the same as itself.
+ * Results files: rows of both are compared as they are, unpaired. They are of different times, so
+ * the bounds are wider by what one program differs from itself between two times; and they must be
+ * of one class of machine. Rows of one id are one measurement, which is the same as itself.
  */
 #include "bench/output/rows_file.h"
 #include "bench/regress/compared.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions, counted by callgrind: a second opinion that no noise reaches. The steps' alone: of
- * a run of many steps less one of few. They are untimed, so that nothing is measured beside them,
- * and of little data unless asked for otherwise: each instruction takes some 50 times as long. It
- * says nothing about waiting, memory or clocks, and a processor that valgrind does not know all of
- * runs other kernels; so it is told, and judges nothing.
+ * Instructions, counted by callgrind: a second opinion without noise. Those of the steps alone: a
+ * run of many steps minus one of few. The steps are untimed, so that nothing else is measured, and
+ * use little data unless options say otherwise, since each instruction takes some 50 times as long.
+ * The count says nothing about waiting, memory or clocks, and valgrind may not know all of a
+ * processor's instructions, so that other kernels run; hence it is reported, and decides nothing.
  */
 #include "bench/regress/compared.h"
 

@@ -34,14 +34,14 @@ static double normal_quantile(double p)
     return low;
 }
 
-/* So many pairs could have all one sign with probability p. */
+/* The number of pairs that all have the same sign with probability p. */
 static size_t fewest_for(double p)
 {
     return p > 0 ? (size_t)ceil(-log2(p)) : SIZE_MAX;
 }
 
-/* How many of the smallest means of two a bound at one-sided error `p` leaves out: the bound is the
- * one after them. -1: n pairs give none. `share` [n (n + 1) / 2 + 1] is work space. */
+/* How many of the smallest pairwise means lie below a bound at one-sided error `p`; the bound is
+ * the next one. -1: n pairs give no bound. `share` [n (n + 1) / 2 + 1] is work space. */
 static long count_left_out(size_t n, double p, double *share)
 {
     const size_t most = n * (n + 1) / 2;
@@ -176,12 +176,12 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 
 /* ---- Unpaired ------------------------------------------------------------------------------- */
 
-/* What one run differs by from another of the same program, where that cannot be seen: neither side
- * has several. One deviation; see README.md. */
+/* The standard deviation between runs of one program, where no side has several runs to tell it;
+ * see README.md. */
 static const double alone = 0.04;
 
-/* The median of logs [n <= LS_RATIO_BLOCKS_MOST], and the deviation of one of them by the median
- * distance; few say less, as Student's t does, and one (0) nothing. */
+/* The median of logs [n <= LS_RATIO_BLOCKS_MOST]; *run is the deviation of one of them by the
+ * median distance, widened for few as by Student's t; 0 for a single one. */
 static double centre_of(const ls_ratio_side *side, double *run)
 {
     double sorted[LS_RATIO_BLOCKS_MOST];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regress: two sides are compared case by case; what `lockstep regress` does.
+ * Regress: compares two sides case by case, for `lockstep regress`.
  *
- * A side is a results file or a program. Either way a case has rows of both: what is worse besides
- * the time is seen in the first row of each, and the time is judged by bench/regress/ratio_test.h.
+ * A side is a results file or a program. A case has rows of both: fields other than the time are
+ * compared in the first row of each, the time by bench/regress/ratio_test.h.
  */
 #pragma once
 
@@ -24,26 +24,27 @@ enum { LS_FAIL_ON_MOST = 32 };
 /** A key of --fail-on. */
 typedef struct ls_fail_key {
     ls_row_key key;
-    double tolerance; /**< 0.05: worse by up to 5% is none */
+    double tolerance; /**< 0.05: worse by up to 5% does not count */
 } ls_fail_key;
 
-/** What a comparison is asked for. Everything is borrowed. */
+/** The options of a comparison. Everything is borrowed. */
 typedef struct ls_regress_task {
     const char *side[LS_SIDES]; /**< paths */
     double threshold;           /**< 0.03 */
-    uint64_t max_ns;            /**< of turns; 0: a minute a case, at most ten */
+    uint64_t max_ns;            /**< time for turns; 0: a minute per case, at most ten */
     const ls_row_filter *where; /**< NULL: all cases */
     ls_fail_key fail_on[LS_FAIL_ON_MOST];
     size_t fail_count;
     bool instructions;
     char **options;              /**< of `run`, as --name=value; ends with NULL */
-    size_t option_count;         /**< of these */
-    bool fixed_steps;            /**< they say how long a block is */
-    bool plan_gate, plan_blocks; /**< a plan says so: the same option would be refused */
+    size_t option_count;         /**< how many these are */
+    bool fixed_steps;            /**< the options set the length of a block */
+    bool plan_gate, plan_blocks; /**< the plan has this key: the option would be refused */
     const char *results;         /**< file that rows of blocks are kept in; NULL: none */
     uint64_t seed;               /**< of the order */
-    const double *slowed; /**< to calibrate: each case is judged so many times, as times of NEW */
-    size_t slowed_count;  /**< count more: the first 0, then 0.05 as 5%; NULL, 0 */
+    const double *slowed; /**< to calibrate: each case is judged again with NEW's times ... */
+    size_t slowed_count;  /**< ... multiplied by 1 + each of these (0 first, then 0.05, ..);
+                               NULL, 0: not so */
     bool quiet;           /**< no progress */
 } ls_regress_task;
 
@@ -55,16 +56,16 @@ typedef struct ls_log_list {
 
 /** A case of the comparison. */
 typedef struct ls_regress_case {
-    json_t *row[LS_SIDES]; /**< that stands for each side; NULL: it has none */
+    json_t *row[LS_SIDES]; /**< of each side; NULL: none */
     ls_log_list logs[LS_SIDES];
-    double half[LS_SIDES]; /**< of a row: half its 95% interval, in logarithms */
-    bool told;
-    double slowed;  /**< see ls_regress_task */
-    double seconds; /**< of turns, until the verdict */
+    double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
+    bool told;             /**< there is a verdict */
+    double slowed;         /**< see ls_regress_task */
+    double seconds;        /**< of its turns, until the verdict */
     char *name;
     ls_ratio_result result;
-    json_t *worse;       /**< {key, base, new}: what fails */
-    json_t *differences; /**< the same: what is reported */
+    json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
+    json_t *differences; /**< the same, of those that are only reported */
     char *error;         /**< why it cannot be compared; NULL: it can */
 } ls_regress_case;
 
@@ -76,18 +77,18 @@ typedef struct ls_regress {
     double seconds;
 } ls_regress;
 
-/** Compares; `out` is to be closed in any case. A failure: nothing could be measured. */
+/** Compares; close `out` also on failure. It fails where nothing could be measured. */
 ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out);
 void ls_regress_close(ls_regress *regress);
 
-/** 0, 1, 4 or 3; see cli.md. */
+/** The exit status: 0 not slower, 1 slower or worse, 4 cannot tell, 3 a case could not run. */
 int ls_regress_exit(const ls_regress *regress);
 
 /** The document of --format json; owned by the caller. */
 json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regress);
 
 /** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. Without a stream only the
- *  name is looked at. */
+ * name is checked. */
 ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream);
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
@@ -95,27 +96,27 @@ ls_status ls_verdict_write(const char *format, const json_t *document, FILE *str
 /** Whether the path names a results file, by its ending. */
 bool ls_regress_is_file(const char *path);
 
-/** Adds a row to its case of the side (one more where there is none). */
+/** Adds a side's row to its case, or to a new one. */
 ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
                          const json_t *row);
 
-/** Rows of results files. */
+/** Adds the rows of results files. */
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
 
-/** Rows of programs that run in turns, until all is told or the time is over. */
+/** Runs two programs in turns, and adds their rows, until all cases are decided or time is over. */
 ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 
-/** Names, refusals, and what is worse besides, of cases whose rows are there. */
+/** Names the cases, and does ls_regress_settle_case for those with both rows. */
 ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
 
-/** --calibrate N: prints how often what was said. */
+/** --calibrate N: prints how often each verdict came out. */
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,
                                FILE *stream);
 
-/** What --bisect is asked for. */
+/** The options of --bisect. */
 typedef struct ls_bisection {
     const char *good, *bad; /**< commits */
     const char *build;      /**< command that makes build/lockstep */

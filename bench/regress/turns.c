@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns: blocks of two programs, one after the other, a coin says which comes first. A block is one
- * process, `PROGRAM run OPTIONS --format jsonl`. The first block of each is as it was asked for,
- * with its gate, and says what cases there are; the others leave the gate out, and take so many
- * steps (where none were asked for) that they are timed for BLOCK_MS. Rows are kept as they come.
+ * Turns: blocks of two programs, one after the other; a coin decides which comes first. A block is
+ * one process, `PROGRAM run OPTIONS --format jsonl`. The first block of each has the options as
+ * given, with the gate, and tells which cases there are; the others leave the gate out and, unless
+ * steps are given, take so many that they are timed for BLOCK_MS. Rows are kept as they come.
  */
 #include "bench/regress/compared.h"
 #include "common/base/clock.h"
@@ -20,7 +20,7 @@ static const uint64_t second = 1000000000, block_most_ns = 600 * second;
 
 /* ---- One block ------------------------------------------------------------------------------ */
 
-/* What a program that gave no rows has to say for itself. */
+/* The failure of a program that gave no rows, in its own words. */
 static ls_status refuse(const ls_regress_task *task, int side, const ls_child *child)
 {
     char line[700];
@@ -165,8 +165,8 @@ static ls_status take_block(turns *t, int side, bool gate, uint64_t limit_ns, js
     return status;
 }
 
-/* The first block of each side: of NEW first, so that options that nobody takes are not put down to
- * an old base. */
+/* Runs the first block of each side, NEW first, so that options which neither takes are not blamed
+ * on an old base. */
 static ls_status check_programs(turns *t)
 {
     for (int side = LS_SIDES; side-- > 0;) {
@@ -194,7 +194,7 @@ static int64_t fit_steps(const ls_regress *regress)
     return (int64_t)fmin(fmax(BLOCK_MS / slowest, STEPS_LEAST), STEPS_MOST);
 }
 
-/* What was well once is not any more (NULL: is gone): so it is in all that are this case. */
+/* A row that was good is bad now, or gone (NULL): replaces it in all copies of its case. */
 static void replace_row(turns *t, size_t measured, int side, const json_t *row)
 {
     for (size_t i = measured; i < t->regress->count; i += t->measured)

@@ -2,8 +2,8 @@
 /*
  * What is worse besides the time, in the rows that stand for a case: a gate that passed and fails,
  * more bytes, messages or memory by formula, and what --fail-on names. Other figures that differ
- * are reported. Larger is worse, but for accuracy, rates and the like; of a text, any other one. A
- * row of the base whose label begins "intended KEY, KEY" (a baseline that was renewed with a
+ * are reported. Larger is worse, except for accuracy, rates and the like; for a text, any change
+ * is. A row of the base whose label begins "intended KEY, KEY" (a baseline that was renewed with a
  * reason) says that these may become worse: they are reported then.
  */
 #include "bench/regress/compared.h"

@@ -273,7 +273,8 @@ static size_t own_length(const char *strategy, const char *name)
     return !strategy[i] && name[i] == '_' ? i + 1 : 0;
 }
 
-/* What differs, first the words ("async" of ps_mode), then what needs its name. */
+/* Adds the options that differ: first values that are words ("async" of ps_mode), then those that
+ * need their name. */
 static void add_options(const json_t *row, const json_t *names, const char *strategy, bool words,
                         bool own_only, char *out)
 {

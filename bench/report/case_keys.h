@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Case keys: what rows have in common, and what tells them apart, as text. */
+/* Case keys: what rows have in common, and what sets them apart, as text. */
 #pragma once
 
 #include "bench/statistics/statistics.h"
@@ -18,7 +18,7 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 /** "Intel Xeon (avx512f), host": where a row ran; "" where it does not say. */
 char *ls_report_machine(const json_t *row, char *out, size_t size);
 
-/** "3f90da4", of a tree with changes "3f90da4+changes"; "unknown" where the row does not say. */
+/** "3f90da4"; "3f90da4+changes" of a changed tree; "unknown" where the row does not say. */
 char *ls_report_commit(const json_t *row, int width, char out[64]);
 
 /** How many devices train. */
@@ -27,30 +27,31 @@ double ls_report_devices(const json_t *row);
 /** The number of devices that all rows have; 0 where they differ. */
 double ls_report_shared_devices(const json_t *rows);
 
-/** The rows of which this holds: a new array. */
+/** The rows for which `holds` is true: a new array. */
 json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
                         const void *context);
 
 /** Samples per second, and, where the row has an interval, its bounds; 0 without a time. */
 ls_interval ls_report_rate(const json_t *row);
 
-/** What one device that loses nothing does: as rows with a speed-up say, else the fastest alone. */
+/** The rate of one device, for ideal scaling: from rows with a speed-up, else that of the fastest
+ * row on one device. */
 double ls_report_rate_alone(const json_t *rows);
 
 /** a over b, with an interval where both have one: low and high are 0 otherwise. */
 ls_interval ls_report_ratio(ls_interval a, ls_interval b);
 
-/** The row of the median rate (of an even number the slower of two; of micro rows by their time) of
- *  repeats, with the range of all as its interval; of one row its own. Borrowed; `rate` may be
- *  NULL. Whatever has one row stand for a case takes this one. */
+/** Of repeats of a case, the row that stands for it: that of the median rate (the slower of the
+ * middle two; of micro rows, by time), with the range of all as its interval, or of a single row
+ * its own. Borrowed; `rate` may be NULL. */
 const json_t *ls_report_median(const json_t *rows, ls_interval *rate);
 
 /** The strategy, or a peer's program. */
 const char *ls_report_strategy(const json_t *row);
-/** Place of the row's strategy in the registry; behind all of one of another version. */
+/** Index of the row's strategy in the registry; the registry's size where it is not there. */
 int ls_report_place(const json_t *row);
 bool ls_report_is_peer(const json_t *row);
-/** Ours, and meant to compute what one device computes: what a comparison is about. */
+/** Whether the row is ours, and its strategy is meant to compute what one device computes. */
 bool ls_report_is_candidate(const json_t *row);
 /** Its checks passed; for ls_report_those. */
 bool ls_report_is_ok(const json_t *row, const void *unused);
@@ -72,8 +73,8 @@ char *ls_report_label(const json_t *row, const json_t *differences, bool devices
 /** Appends the row to the list of this name in {name: [rows]}. */
 void ls_report_collect(json_t *lists, const char *name, json_t *row);
 
-/** {label: [rows]}, in the order in which they come: by the text at the path `by`, or, where that
- *  is NULL, by ls_report_label with the others. */
+/** {label: [rows]}, in the order of `rows`. A label is the text at the path `by`, or, where that is
+ * NULL, ls_report_label with the other arguments. */
 json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
                         const char *against);
 

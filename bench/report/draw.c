@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing; see draw.h: runs gnuplot, without its user's settings, in the folder; and dresses its
- * SVG: a description, colours that can be named, ids of its own, and a dark side. */
+/* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings; and adds to its SVG
+ * a description, named colours, ids of its own, and colours for dark pages. */
 #include "bench/report/draw.h"
 
 #include "bench/report/text.h"

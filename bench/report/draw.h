@@ -22,8 +22,8 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
  *  it is the figure's `svg` then. */
 void ls_draw_dress(json_t *figure, const char *folder);
 
-/** All of a file's text (free), to its first zero; NULL where there is none. */
+/** A file's text (free), up to a zero byte; NULL where there is no file. */
 char *ls_draw_read(const char *path);
 
-/** CSS by which the pictures turn dark. */
+/** Writes the CSS for dark pages. */
 void ls_draw_dark_style(FILE *stream);

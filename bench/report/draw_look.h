@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How pictures tell series apart, the same in all of a report: colour and shape are the strategy's,
- * filling, other marks and dashes its variant's. What is no strategy of ours is grey. And how
+/* How series look, the same in all pictures of a report: colour and shape stand for the strategy,
+ * filling, other marks and dashes for its variant. What is no strategy of ours is grey. And how
  * numbers stand on axes. */
 #pragma once
 
 #include <jansson.h>
 
-/** Places in the palette other than a strategy's in its registry. */
+/** Styles other than a strategy's, which is its index in the registry. */
 enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000 };
 
 typedef struct ls_look {

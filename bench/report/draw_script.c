@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A figure as a script of gnuplot, for a phone and a column of print alike: narrow, and its names
- * stand where lines end, pushed apart. Text of rows comes in single quotes, where gnuplot knows no
- * escape but its own quote, doubled, and without line ends; terminals are told not to read markup.
+ * A figure as a script of gnuplot, narrow enough for a phone or a printed column. Names of series
+ * stand at the ends of their lines, moved apart. Text of rows comes in single quotes, where gnuplot
+ * knows no escape but its own quote, doubled, and without line ends; terminals are told not to read
+ * markup.
  */
 #include "bench/output/table_parts.h"
 #include "bench/report/case_keys.h"
@@ -31,7 +32,7 @@ enum {
     MARKS = LS_SERIES_MOST + 2
 };
 
-/* Of neighbours one is dark and one light, also where they are printed grey. */
+/* Neighbours are dark and light in turn, so that they differ in grey print, too. */
 static const char *const part_colours[] = {"#0072b2", "#56b4e9", "#d55e00",
                                            "#c8c8c8", "#cc79a7", "#4d4d4d"};
 
@@ -148,7 +149,7 @@ static void print_log_ticks(FILE *stream, double low, double high)
 /* ---- Names at the ends of lines ------------------------------------------------------------- */
 
 typedef struct mark {
-    double place, half; /* of the graph's height */
+    double position, half; /* of the graph's height */
     const json_t *series;
     const char *name;
     size_t first; /* bytes of its first line */
@@ -170,7 +171,7 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
         now.name = *now.name ? now.name : ls_text_of(one, "name");
         now.first = ls_text_line(now.name, NAME_WIDTH);
         now.half = now.name[now.first] ? LINE : 0.5 * LINE; /* pixels, until all are known */
-        now.place = place_of(ls_figure_at(last, 1), y);
+        now.position = place_of(ls_figure_at(last, 1), y);
         const double rest = ls_text_width(now.name + now.first);
         *longest = fmax(*longest, fmin(rest, NAME_WIDTH));
         *longest = fmax(*longest, ls_text_width(now.name) - rest);
@@ -183,14 +184,15 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
     qsort(marks, count, sizeof *marks, by_number);
     for (size_t i = 0; i < count; i++) {
         marks[i].half /= *high;
-        marks[i].place =
-            fmax(marks[i].place,
-                 i ? marks[i - 1].place + marks[i - 1].half + marks[i].half : marks[i].half - 0.01);
+        marks[i].position =
+            fmax(marks[i].position, i ? marks[i - 1].position + marks[i - 1].half + marks[i].half
+                                      : marks[i].half - 0.01);
     }
     for (size_t i = count; i-- > 0;)
-        marks[i].place = fmin(marks[i].place,
-                              i + 1 < count ? marks[i + 1].place - marks[i + 1].half - marks[i].half
-                                            : 1.01 - marks[i].half);
+        marks[i].position =
+            fmin(marks[i].position, i + 1 < count
+                                        ? marks[i + 1].position - marks[i + 1].half - marks[i].half
+                                        : 1.01 - marks[i].half);
     return count;
 }
 
@@ -203,10 +205,10 @@ static void print_name(FILE *stream, const mark *one, double right, int high)
         fprintf(stream,
                 "set arrow from screen %.4f,graph %.4f to screen %.4f,graph %.4f nohead lw 2 lc "
                 "rgb '%s' dt %s\n",
-                right + 0.012, one->place, right + 0.066, one->place, look.colour, look.dash);
+                right + 0.012, one->position, right + 0.066, one->position, look.colour, look.dash);
     if (look.marker)
         fprintf(stream, "set label '' at screen %.4f,graph %.4f point pt %d ps 0.9 lc rgb '%s'\n",
-                right + 0.039, one->place, look.marker, look.colour);
+                right + 0.039, one->position, look.marker, look.colour);
     for (int line = 0; line < (one->name[one->first] ? 2 : 1); line++) {
         char text[LS_LABEL_SIZE + 64] = "";
         const char *rest = one->name + one->first;
@@ -214,7 +216,7 @@ static void print_name(FILE *stream, const mark *one, double right, int high)
                     line ? rest + (*rest == ' ') : one->name);
         quote(stream, "set label ", text, NAME_WIDTH,
               " at screen %.4f,graph %.4f left font ',11' tc rgb '#222222'\n", right + 0.073,
-              one->place + (one->half - height / 2) - line * height);
+              one->position + (one->half - height / 2) - line * height);
     }
 }
 

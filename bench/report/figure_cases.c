@@ -188,17 +188,17 @@ static void add_bar(json_t *figure, const case_kind *kind, const char *label, co
 {
     const json_t *series = json_object_get(figure, "series");
     json_t *names = json_object_get(figure, "categories");
-    const double place = (double)json_array_size(names);
+    const double position = (double)json_array_size(names);
     double sum = 0, values[8];
     for (size_t p = 0; kind->parts->of[p]; p++)
         values[p] = ls_part_value(row, kind->parts, p, 0) / kind->scale;
     for (size_t p = 0; !is_range(kind) && kind->parts->shown[p]; p++) {
-        ls_figure_point(json_array_get(series, p), place, values[p], sum, sum + values[p]);
+        ls_figure_point(json_array_get(series, p), position, values[p], sum, sum + values[p]);
         sum += values[p];
     }
     if (is_range(kind)) {
-        ls_figure_point(json_array_get(series, 0), place, values[0], values[2], values[3]);
-        ls_figure_point(json_array_get(series, 1), place, values[1], values[1], values[1]);
+        ls_figure_point(json_array_get(series, 0), position, values[0], values[2], values[3]);
+        ls_figure_point(json_array_get(series, 1), position, values[1], values[1], values[1]);
     }
     json_array_append_new(names, json_string(label));
     json_array_append_new(json_object_get(figure, "looks"),

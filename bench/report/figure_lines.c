@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures of lines: a table of kinds, each of which says what it takes from a row.
- * Points of one series and place, of several rows, become one: their median, with the range as its
- * bar. A row with a fault stands where a worker's delay is, in ms; one without at 0.
+ * Figures of lines: a table of kinds, each of which says what it takes from a row. Points of one
+ * series and place, of several rows, become one: their median, with the range as its bar. In
+ * figures over a worker's delay, a row with a fault stands at its delay in ms, one without at 0.
  */
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
@@ -43,8 +43,8 @@ typedef struct line_kind {
     unsigned flags;           /* see above */
     const char *by;           /* path of what tells series apart, in place of the case */
     const char *formula;      /* path of what the points are to be */
-    const char *from, *pace;  /* of a list, paths: place of its first, and ms from one to the next;
-                                 NULL: 0, and x counts places */
+    const char *from, *pace;  /* of a list, paths: place of its first, and ms from one to the
+                                 next; NULL: 0, and x counts places */
 } line_kind;
 
 static const char *const model[] = {"case.model", NULL};

@@ -88,11 +88,11 @@ static bool has_one_machine_each(const json_t *rows, const char *against)
 json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against)
 {
     json_t *groups = json_object();
-    const bool together = against && has_one_machine_each(rows, against);
+    const bool one_machine_each = against && has_one_machine_each(rows, against);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
         char key[LS_KEY_SIZE] = "", part[256];
-        if (!together)
+        if (!one_machine_each)
             ls_report_machine(row, key, 256);
         for (size_t p = 0; paths[p]; p++)
             ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));

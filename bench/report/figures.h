@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures: what the pictures of a report show, before anything is drawn. Each is a JSON object:
+ * Figures: the contents of a report's pictures, before anything is drawn. Each is a JSON object:
  *
  *   name, title (what it says), sub (of what), foot (machine, commit, day), caption, alt
  *   kind        "lines", "bars" (stacked parts of one row each) or "ranges"
@@ -25,14 +25,14 @@ json_t *ls_report_figures(const json_t *rows, const char *against, json_t *left_
 
 enum { LS_FIGURES_OF_A_KIND = 3, LS_SERIES_MOST = 14, LS_CATEGORIES_MOST = 24 };
 
-/** Figures in the making. */
+/** The state of making figures. */
 typedef struct ls_figures {
     json_t *list;
-    json_t *used;        /**< {id: true} of rows that are in one */
-    json_t *reasons;     /**< {why something is not there: {name: true}} */
-    json_t *missing;     /**< {what would make them: {name: true}} of kinds that no rows make */
+    json_t *used;        /**< {id: true} of rows that are in a figure */
+    json_t *reasons;     /**< {reason: {figure: true}}: what is missing in figures */
+    json_t *missing;     /**< {what would make it: {figure: true}}: figures that no rows make */
     json_t *variants;    /**< {style: {name: number}} */
-    json_t *differences; /**< of all rows: what parts a strategy's variants in all figures */
+    json_t *differences; /**< of all rows: what sets a strategy's variants apart */
     const char *against;
 } ls_figures;
 
@@ -58,8 +58,8 @@ void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json
 /** {key: [rows]} of these groups. */
 json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);
 
-/** Style of what the row is of, and which of its variants it is, in all figures; of micro rows
- *  that is what `label` says. */
+/** The style of a row's strategy; and the number of its variant in all figures (of micro rows, by
+ * `label`). */
 int ls_figure_style(const json_t *row);
 int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label);
 
@@ -67,24 +67,25 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
 void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/** There is none of this kind, of these rows at least. */
+/** Notes that the rows make no figure of this kind. */
 void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind);
 
 /** A figure with all but title, series and categories, which `figures` has then; borrowed. */
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
 
-/** Sets its title (taken), and of that and what is drawn (`about`) its `alt`; it has these rows. */
+/** Sets the title (taken over), and `alt` from it and from `about`, which says what is drawn. Marks
+ * the rows as used. */
 void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
                      const char *about);
 
-/** A series of it, empty; borrowed. Where the variant is taken, it gets the next that is free. */
+/** Adds an empty series; borrowed. Where the variant is used already, it gets the next free one. */
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
 
 /** Adds a point, if it is finite. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);
 
-/** Sorts a series by x, with one point a place: the median (of an even number the lower of the two
- *  in the middle), and the range as its bar. Returns how many there are then. */
+/** Sorts a series by x and merges points of the same x: their median (the lower of the middle two),
+ * with the range as its bar. Returns how many points are left. */
 size_t ls_figure_merge(json_t *series);
 
 /** The points of all series: a new array. */
@@ -96,15 +97,15 @@ double ls_figure_at(const json_t *point, size_t index);
 /** "1.2 ms", "83%", "571,445": a value as people read it. */
 char *ls_figure_value(double value, const char *unit, char out[48]);
 
-/** Figures of lines. `first`: those that come before the bars, else those behind. */
+/** Adds the figures of lines; `first`: those that come before the bars, else the others. */
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first);
-/** Figures with a bar a case. */
+/** Adds the figures with a bar for each case. */
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows);
 
-/** Parts of a row that add up, as figures and tables name them. */
+/** Parts of a row that add up to a whole, with the names that figures and tables give them. */
 typedef struct ls_row_parts {
     const char *title, *root;     /**< root: path of the group */
-    const char *shown[8], *of[8]; /**< names for people, NULL-terminated, and of the members */
+    const char *shown[8], *of[8]; /**< names for people, NULL-terminated; names of the members */
     const char *unit;
 } ls_row_parts;
 extern const ls_row_parts ls_parts_of_step, ls_parts_of_memory;

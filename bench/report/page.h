@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Page: index.html and report.md of the same rows. */
+/* Page: writes index.html and report.md. */
 #pragma once
 
 #include "bench/report/case_keys.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/** Everything a page says; borrowed. */
+/** The contents of a page; borrowed. */
 typedef struct ls_page {
     const json_t *rows;     /**< oldest first */
     const json_t *figures;  /**< see figures.h; `svg` holds each one's drawing, if there is one */
@@ -36,7 +36,7 @@ extern const char ls_page_style[], ls_page_script[];
  *  time. */
 json_t *ls_finding(const json_t *rows, const char *against);
 
-/** [{case, values: [{label, rows}]}]: cases that several values of the key have. */
+/** [{case, values: [{label, rows}]}]: cases that have rows with several values of the key. */
 json_t *ls_ratios(const json_t *rows, const char *key);
 
 /** "bounded", "exact", "not compared", "FAILED". */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Report: a folder with one page, pictures and their data, made of rows.
+ * Report: a folder with one page, pictures and their data, made from rows.
  *
- *   index.html  all of it in one file, which asks for nothing
+ *   index.html  all of it in one file, which loads nothing else
  *   report.md   the same in short, for a pull request
  *   NAME.svg, NAME.png, NAME.pdf, NAME.csv   each picture and its data
  *
- * Which picture there is, the rows decide; what is left out is said with the reason. gnuplot draws.
+ * The rows decide which pictures there are; the page gives reasons for missing ones. gnuplot draws.
  */
 #pragma once
 
@@ -16,12 +16,12 @@
 
 typedef struct ls_report_options {
     const char *out;     /**< the folder; made where it is missing */
-    const char *against; /**< path of a key whose values stand side by side; NULL: none */
+    const char *against; /**< path of a key whose values are compared side by side; NULL: none */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** What bounds a row, in plain words (free); may give NULL. NULL: nothing is said. */
+    /** Says in words what bounds a row's step (free), or returns NULL. NULL: not asked. */
     char *(*explain)(const json_t *row);
 } ls_report_options;
 
 /** Borrows the rows (an array, oldest first). LS_CODE_MISSING where the folder cannot be written,
- *  or gnuplot is missing: then page, tables and data are there all the same. */
+ * or gnuplot is missing: page, tables and data are written even then. */
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text of rows, which may be anything, as the files of a report have it. What no file can show
- * (control characters, what XML has not) becomes a blank; what a language reads as its own is
- * escaped in that language's way.
+ * Writes text of rows, which may be anything, into the files of a report. Characters that a file
+ * cannot show (control characters, those that XML forbids) become blanks; those with a meaning in
+ * the file's language are escaped.
  */
 #pragma once
 
@@ -20,22 +20,22 @@ typedef enum ls_escape {
     LS_ESCAPE_BIBTEX,   /**< between braces */
 } ls_escape;
 
-/** Writes at most `most` characters of the text, and dots for the others. NULL is "". */
+/** Writes at most `most` characters of the text, then dots where it is longer. NULL is "". */
 void ls_text_put(FILE *stream, const char *text, size_t most, ls_escape escape);
 
 /** The same as HTML. */
 void ls_markup(FILE *stream, const char *text, size_t most);
 
-/** The text that a member of an object is; "" where it is none. */
+/** The text of an object's member; "" where it is no text. */
 const char *ls_text_of(const json_t *object, const char *name);
 
-/** Where the character after the one at `c` begins. */
+/** Bytes of the character at `c`. */
 size_t ls_text_step(const char *c);
 
-/** Bytes of its first line of at most `width` characters: to a blank, if there is one late enough.
+/** Bytes of a first line of at most `width` characters: up to a blank, if one comes late enough.
  */
 size_t ls_text_line(const char *text, size_t width);
 
-/** Appends; what does not fit is cut between two characters. Returns `out`. */
+/** Appends formatted text, cut between two characters where it does not fit. Returns `out`. */
 char *ls_text_add(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -34,15 +34,15 @@ typedef struct rule {
 
 /* ---- Causes ---------------------------------------------------------------------------------- */
 
-/* What the others wait while one device spends `part`, of the mean, on something that is its own.
+/* How long the others wait while one device spends `part` (of the mean) on work of its own.
  */
 static double waited_for(const ls_seen *s, double part)
 {
     return fmin(s->wait, part * fmax(s->devices - 1, 0));
 }
 
-/* The same of towers, which wait for nothing but the holder of the variables where this has much
- * to do; where it has little, for a slow one. */
+/* The same for towers, which wait for the device with the variables where that has much to do, else
+ * for a slow tower. */
 static double waited_for_holder(const ls_seen *s, double part)
 {
     const double all = s->copy + s->optimizer;
@@ -74,8 +74,8 @@ static double by_link(const ls_seen *s)
     return most >= link_share * all ? all : most; /* else they are too fast to be it */
 }
 
-/* What devices wait more than the one that waits least; what towers would also wait for is told by
- * other rules. */
+/* How much more devices wait than the one that waits least; other rules cover what towers wait for
+ * besides. */
 static double by_rank(const ls_seen *s)
 {
     if (s->replicas < 2 || s->bubble > 0)
@@ -159,7 +159,7 @@ static double by_bandwidth(const ls_seen *s)
                : 0;
 }
 
-/* All that does not grow with the batch; where devices meet, the meeting, too. */
+/* All that does not grow with the batch, including barriers between devices. */
 static double by_batch(const ls_seen *s)
 {
     if (!is_small(s) || s->state >= large_state)
@@ -171,7 +171,7 @@ static double by_batch(const ls_seen *s)
 
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-/* What all wait; towers and stages, what the other rules are not about. */
+/* All waiting; of towers and stages, what no other rule covers. */
 static double by_wait(const ls_seen *s)
 {
     const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Selection; see results_verbs.h. One pass over the rows, brief ones if no key needs more, notes
- * which are meant; then they are put in order, and visited. Whole rows are read again by their
- * number, so that no more than one is in memory.
+ * which are meant; then they are sorted, and visited. Whole rows are read again by their number, so
+ * that no more than one is in memory.
  */
 #include "bench/results/results_verbs.h"
 
@@ -60,7 +60,7 @@ static bool is_brief(const ls_selection *selection)
 /* A row that is meant. */
 typedef struct row_pick {
     int64_t number;
-    size_t place; /* in the file */
+    size_t position; /* in the file */
     char stamp[24];
     json_t *value; /* what it is sorted by; NULL: it has none */
     bool down;     /* the largest comes first */
@@ -86,7 +86,7 @@ static ls_status pick(void *context, int64_t number, const json_t *row)
         return LS_OK;
     LS_TRY(ls_grow("rows", &picks->items, picks->count, sizeof *picks->items));
     row_pick *one = &picks->items[picks->count];
-    *one = (row_pick){.number = number, .place = picks->count++, .down = selection->descending};
+    *one = (row_pick){.number = number, .position = picks->count++, .down = selection->descending};
     snprintf(one->stamp, sizeof one->stamp, "%s", stamp ? stamp : "");
     if (selection->sort.path)
         one->value = ls_row_value(row, selection->sort.path);
@@ -99,7 +99,7 @@ static int by_time(const void *a, const void *b)
 {
     const row_pick *x = a, *y = b;
     const int order = strcmp(x->stamp, y->stamp);
-    return order ? order : (x->place > y->place) - (x->place < y->place);
+    return order ? order : (x->position > y->position) - (x->position < y->position);
 }
 
 /* Rows without a value are last, whichever way. */

@@ -36,7 +36,7 @@ ls_status ls_selection_one(ls_results *results, const char *name, json_t **out);
 /* ---- Verbs ---------------------------------------------------------------------------------- */
 
 typedef struct ls_results_task {
-    const ls_option_set *set; /**< its operands: the verb, and what follows it */
+    const ls_option_set *set; /**< the options; its operands are the verb, and what follows it */
     const char *file;
     ls_results *results;   /**< open */
     const ls_format *form; /**< --format; NULL: not given */
@@ -53,7 +53,7 @@ ls_status ls_results_export(ls_results_task *task);
 ls_status ls_results_import(ls_results_task *task);
 ls_status ls_results_prune(ls_results_task *task);
 
-/** Whether the options that they cannot do without are there, and right. */
+/** Refuse missing or wrong options of these verbs, before the file is opened. */
 ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
@@ -64,14 +64,15 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
     return task->chosen.columns.count ? &task->chosen.columns : otherwise;
 }
 
-/** Writes the selected rows, whole, one by one; *count, which may be NULL, says how many. */
+/** Writes the selected rows, whole, one by one; *count, which may be NULL, is set to their number.
+ */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
-/** In plain words what bounds the row's step, in at most three lines, each with its newline; ""
- *  where the row has no waterfall. Owned by the caller (free). */
+/** Says in words what bounds the row's step: at most three lines, each with its newline; "" where
+ * the row has no waterfall. Owned by the caller (free). */
 char *ls_results_bound(const json_t *row);
 
-/** The formats of other programs: an array of rows as one text of theirs. */
+/** Write an array of rows in formats of other programs. */
 ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows);
 ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows);
 ls_status ls_export_mlperf(FILE *stream, const json_t *rows);

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What only the run knows; everything is borrowed. */
+/** Facts that only the run knows; everything is borrowed. */
 typedef struct ls_provenance {
     const ls_machine_info *machine;
     const ls_device_info *const *devices; /**< [device_count], in the order of the case */
     size_t device_count;
     bool oversubscribed;   /**< any two of the devices share a core */
-    const json_t *kernels; /**< operation to kernel chosen; NULL: none to name */
+    const json_t *kernels; /**< {operation: kernel}; NULL: none */
     const char *mpi;       /**< library and version; NULL where no MPI is in use */
 } ls_provenance;
 

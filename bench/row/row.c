@@ -137,13 +137,13 @@ static json_t *time_group(const ls_row_facts *f)
         ls_put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
         ls_put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
-    if (info.program.nodes) /* else steps are put one by one */
+    if (info.program.nodes) /* else operations are enqueued one by one */
         ls_put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
     ls_put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
     ls_put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
     if (trial->reopened) /* each time, in the mean; in no step */
         ls_put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
-    ls_statistics_compute(trial->put_ns, trial->puts, &s);
+    ls_statistics_compute(trial->enqueue_ns, trial->lots, &s);
     ls_put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)
         ls_put_real(group, "harness_us", f->harness_ns * 1e-3);
@@ -174,7 +174,7 @@ static json_t *gap_group(const ls_row_facts *f)
 static json_t *device_loads(const ls_row_facts *f)
 {
     const ls_session *session = &f->trial->session;
-    const ls_processes *processes = f->place->request->processes;
+    const ls_processes *processes = f->workplace->request->processes;
     const size_t count = f->plan->device_count, ranks = (size_t)f->plan->config->ranks;
     const size_t each = ranks > 1 && count > ranks ? count / ranks : 1;
     json_t *loads = json_array();
@@ -371,9 +371,9 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
         d->name = plan->devices[i];
         ls_device_name_text(&d->name, d->text);
         if (d->name.kind == LS_DEVICE_GPU)
-            ls_device_info_of_gpu(ls_machine_gpu(f->place->machine, d->name.index), d);
+            ls_device_info_of_gpu(ls_machine_gpu(f->workplace->machine, d->name.index), d);
         else
-            d->core_count = ls_machine_cores(f->place->machine, d->name.index, d->cores,
+            d->core_count = ls_machine_cores(f->workplace->machine, d->name.index, d->cores,
                                              (int)(sizeof d->cores / sizeof *d->cores));
         devices[i] = d;
     }
@@ -381,12 +381,12 @@ static ls_status provenance_group(const ls_row_facts *f, json_t **out)
         kernels = ls_step_kernels(f->trial->session.run);
     else if (f->gate)
         kernels = json_incref(f->gate->kernels);
-    const ls_provenance facts = {.machine = ls_machine_describe(f->place->machine),
+    const ls_provenance facts = {.machine = ls_machine_describe(f->workplace->machine),
                                  .devices = devices,
                                  .device_count = plan->device_count,
                                  .oversubscribed = plan->oversubscribed,
-                                 .mpi =
-                                     plan->job.comm ? f->place->request->processes->version : NULL,
+                                 .mpi = plan->job.comm ? f->workplace->request->processes->version
+                                                       : NULL,
                                  .kernels = kernels};
     if (!status)
         *out = ls_provenance_build(&facts);
@@ -407,7 +407,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 {
     ls_row_id id;
     json_t *provenance;
-    const ls_request *request = f->place->request;
+    const ls_request *request = f->workplace->request;
     LS_TRY(ls_row_id_make(&id));
     LS_TRY(provenance_group(f, &provenance));
     json_t *row = json_object();

@@ -12,7 +12,7 @@ enum { LS_ROW_SCHEMA = 1 };
 
 /** What a row is made of; borrowed. `trial` is NULL where the case never trained. */
 typedef struct ls_row_facts {
-    const ls_workplace *place;
+    const ls_workplace *workplace;
     const ls_plan_of_case *plan;
     const ls_gate *gate; /**< NULL: never got there */
     ls_trial *trial;
@@ -44,31 +44,31 @@ typedef struct ls_row_id {
 /** LS_CODE_MISSING where the system gives no time or no random bits. */
 ls_status ls_row_id_make(ls_row_id *out);
 
-/** The rate at which each whole device did the model's FLOPs in the tenth percentile of the steps,
- *  floating-point operations per second; 0 where an algorithm may have had fewer of them to do than
- *  are counted (Winograd's, or a library's choice), so that it says nothing of the roof. */
+/** The rate of each whole device in the tenth percentile of the steps, in the model's FLOPs per
+ * second. 0 where an algorithm may do fewer operations than are counted (Winograd's, or a library's
+ * choice), so that the rate says nothing about the roof. */
 double ls_row_reached(const ls_row_facts *facts);
 
 /** A new row, owned by the caller (json_decref). */
 ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
 
-/** Puts result.notes, where there is something to say of the times: of ls_row_build. */
+/** Sets result.notes, where there is something to say about the times; called by ls_row_build. */
 void ls_row_note(const ls_row_facts *facts, json_t *row);
 
-/** Adds the warnings that the row's own figures give: bench/row.schema.json says when. After the
- *  rows of several ranks have been joined. */
+/** Adds the warnings that follow from the row's figures (see bench/row.schema.json). Call it after
+ * the rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);
 
-/** Makes a row one that could not be had: status "error" with this reason, and no timing. */
+/** Makes a row an error row: status "error" with this reason, and no timing. */
 void ls_row_mark_error(json_t *row, const char *reason);
 
-/** Whether the row is ok, failed a check, was interrupted, or could not run: its share in the exit
- * status. */
+/** The exit status that the row's status asks for: ok, failed a check, interrupted, or could not
+ * run. */
 ls_code ls_row_code(const json_t *row);
 
 /**
- * Makes one row of those that the ranks built of their own devices; all call it. On rank 0 the row
- * gets the other ranks' devices after its own, in the order of ranks, and says which host and cores
- * each rank has, and whether any cores are shared.
+ * Joins the rows that the ranks built for their own devices; all call it. Rank 0's row gets the
+ * other ranks' devices after its own, in the order of ranks, with each rank's host and cores, and
+ * whether any cores are shared.
  */
 ls_status ls_row_join(const ls_processes *processes, json_t *row);

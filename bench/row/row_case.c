@@ -63,8 +63,8 @@ static void put_training(json_t *group, const ls_row_facts *f)
     ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
     if (job->epochs)
         ls_put_integer(group, "epochs", (uint64_t)c->epochs);
-    if (!f->place->request->verify)
-        ls_put_integer(group, "blocks", (uint64_t)f->place->request->blocks);
+    if (!f->workplace->request->verify)
+        ls_put_integer(group, "blocks", (uint64_t)f->workplace->request->blocks);
     ls_put_integer(group, "seed", c->seed);
     json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
     ls_put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
@@ -129,7 +129,8 @@ json_t *ls_row_case(const ls_row_facts *f)
         ls_put_text(group, "devices_asked", c->devices);
     json_object_set_new(group, "devices", devices);
     ls_put_integer(group, "ranks", (uint64_t)c->ranks);
-    ls_put_integer(group, "hosts", (uint64_t)(job->comm ? f->place->request->processes->hosts : 1));
+    ls_put_integer(group, "hosts",
+                   (uint64_t)(job->comm ? f->workplace->request->processes->hosts : 1));
     ls_put_integer(group, "batch_global", (uint64_t)job->batch);
     json_object_set_new(group, "batch_per_device", batches);
     put_training(group, f);

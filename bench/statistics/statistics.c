@@ -41,11 +41,11 @@ ls_interval ls_statistics_ratio(ls_interval a, ls_interval b)
 
 double ls_statistics_quantile(const double *sorted, size_t n, double p)
 {
-    double place = (double)(n - 1) * p;
-    size_t below = (size_t)place;
+    double position = (double)(n - 1) * p;
+    size_t below = (size_t)position;
     if (below + 1 >= n)
         return sorted[n - 1];
-    return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+    return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
 void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
@@ -142,11 +142,11 @@ size_t ls_statistics_group_size(double tick, double mean)
     return tick > share * mean && mean > 0 ? (size_t)ceil(tick / (share * mean)) : 1;
 }
 
-size_t ls_statistics_group(const double *times, size_t n, size_t together, double *samples)
+size_t ls_statistics_group(const double *times, size_t n, size_t per_group, double *samples)
 {
     size_t count = 0;
     for (size_t first = 0; first < n; count++) {
-        const size_t size = n - first < 2 * together ? n - first : together;
+        const size_t size = n - first < 2 * per_group ? n - first : per_group;
         double sum = 0;
         for (size_t i = 0; i < size; i++)
             sum += times[first + i];

@@ -19,32 +19,32 @@ typedef struct ls_statistics {
     size_t n; /**< how many samples; with 0 the figures above are NaN */
 } ls_statistics;
 
-/** In place. */
+/** Sorts in place. */
 void ls_statistics_sort(double *values, size_t n);
 
 /** `samples` [n], finite, are sorted in place. */
 void ls_statistics_compute(double *samples, size_t n, ls_statistics *out);
 
-/** Fewer blocks have an interval that is too narrow: of 300 runs, the range of 5 in a row held the
- *  median of all in 55%, of 10 in 77%, of 20 in 100%. */
+/** With fewer blocks the interval is too narrow: in 300 runs, the range of 5 in a row held the
+ * median of all in 55%, of 10 in 77%, of 20 in 100%. */
 enum { LS_STATISTICS_BLOCKS = 20 };
 
 /**
- * What the median of `samples` may be by chance: ls_statistics_meaning says what `ci95` is. Block b
- * has the samples ends[b - 1] (0 for the first) to ends[b] - 1; none is empty. NaN without samples.
+ * The 95% interval of the median of `samples` (see ls_statistics_meaning). Block b has samples
+ * ends[b - 1] (0 for the first) to ends[b] - 1; none is empty. NaN without samples.
  */
 ls_status ls_statistics_interval(const double *samples, const size_t *ends, size_t blocks,
                                  double ci95[2]);
 
-/** A figure above 0, and what it may be by chance. */
+/** A figure above 0, and its interval. */
 typedef struct ls_interval {
     double value, low, high;
 } ls_interval;
 
 /**
- * a / b of two that are independent: the distances of the bounds from the figures, in logarithms,
- * are added as squares (MOVER: Donner and Zou, "Closed-form confidence intervals for functions of
- * the normal mean and standard deviation", 2012).
+ * a / b of two independent figures: the distances of the bounds, in logarithms, add up as squares
+ * (MOVER: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and
+ * standard deviation", 2012).
  */
 ls_interval ls_statistics_ratio(ls_interval a, ls_interval b);
 
@@ -52,16 +52,16 @@ ls_interval ls_statistics_ratio(ls_interval a, ls_interval b);
 double ls_statistics_quantile(const double *sorted, size_t n, double p);
 
 /**
- * How many steps of `mean` their time is to be a mean of, where the clock ticks in `tick` (of one
- * unit): so many that a tick is at most half a percent of it.
+ * Over how many steps of `mean` to average a time, where the clock's resolution is `tick` (same
+ * unit), so that a tick is at most half a percent of the sum.
  */
 size_t ls_statistics_group_size(double tick, double mean);
 
 /**
- * Writes the mean of each `together` times [n] to `samples` [n], of the last with what is left
- * over. Returns how many.
+ * Writes the means of groups of `per_group` times [n] to `samples` [n]; the last group takes the
+ * remainder, too. Returns the number of groups.
  */
-size_t ls_statistics_group(const double *times, size_t n, size_t together, double *samples);
+size_t ls_statistics_group(const double *times, size_t n, size_t per_group, double *samples);
 
 /** One line for the row: what `ci95` is. Static text. */
 const char *ls_statistics_meaning(void);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds trace files against what bench/README.md says of them. Exit status 1, and a line, where one is not so.
+"""Holds trace files against what bench/timing.md says of them. Exit status 1, and a line, where one is not so.
 
 Use: check_trace.py FILE [MESSAGES], MESSAGES being those of a step (traffic.messages_sent of a row).
 """

@@ -46,7 +46,7 @@ typedef struct known {
 
 typedef struct replay {
     const ls_request *request;
-    ls_workplace place;
+    ls_workplace workplace;
     ls_plan_of_case plan;
     ls_device *device, **devices; /* one, in the place of all */
     ls_job job;
@@ -81,18 +81,18 @@ static ls_status allocate(void *out, size_t count, size_t size)
     return memory ? LS_OK : ls_fail_memory("replay", count * size);
 }
 
-static ls_status open_slices(replay *me, int which)
+static ls_status open_slices(replay *me, int batch_kind)
 {
     const int workers = me->layout.workers;
-    LS_TRY(allocate(&me->slices[which], (size_t)workers, sizeof(ls_slice *)));
+    LS_TRY(allocate(&me->slices[batch_kind], (size_t)workers, sizeof(ls_slice *)));
     /* Slices differ by one row at most and the last one is never the smaller. */
-    for (int w = workers; w-- > 0 && ls_replicated_batch(&me->job, which);) {
+    for (int w = workers; w-- > 0 && ls_replicated_batch(&me->job, batch_kind);) {
         const ls_slice_options options = {.replica = me->replica,
-                                          .batch = ls_replicated_batch(&me->job, which),
+                                          .batch = ls_replicated_batch(&me->job, batch_kind),
                                           .number = w,
                                           .count = workers,
                                           .memory_of = me->slices[LS_FULL][workers - 1]};
-        LS_TRY(ls_slice_open(&options, &me->slices[which][w]));
+        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][w]));
     }
     return LS_OK;
 }
@@ -120,14 +120,14 @@ static ls_status open_shards(replay *me)
 static ls_status open_workers(replay *me)
 {
     const size_t elements = me->job.model->graph->variables.elements;
-    const ls_replica_options place = {.job = &me->job,
-                                      .device = me->device,
-                                      .number = -2, /* nobody: no fault is put into it */
-                                      .rows = me->job.batch,
-                                      .sums = 1,
-                                      .no_optimizer = true,
-                                      .decay_loss = LS_DECAY_ELSEWHERE};
-    LS_TRY(ls_replica_open(&place, &me->replica));
+    const ls_replica_options workplace = {.job = &me->job,
+                                          .device = me->device,
+                                          .number = -2, /* nobody: no fault is put into it */
+                                          .rows = me->job.batch,
+                                          .sums = 1,
+                                          .no_optimizer = true,
+                                          .decay_loss = LS_DECAY_ELSEWHERE};
+    LS_TRY(ls_replica_open(&workplace, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
     LS_TRY(allocate(&me->shard, elements, sizeof *me->shard));
@@ -142,8 +142,8 @@ static ls_status open_workers(replay *me)
 static ls_status open_replay(replay *me)
 {
     const ls_memory_policy memory = {.kind = LS_MEMORY_GROWTH};
-    LS_TRY(ls_workplace_open(me->request, &me->place));
-    LS_TRY(ls_plan_open(&me->place, &me->request->cases[0], &me->plan));
+    LS_TRY(ls_workplace_open(me->request, &me->workplace));
+    LS_TRY(ls_plan_open(&me->workplace, &me->request->cases[0], &me->plan));
     const ls_graph *graph = me->plan.model->graph;
     me->job = me->plan.job;
     me->steps = (uint64_t)(me->plan.warmup + me->plan.timed);
@@ -151,7 +151,7 @@ static ls_status open_replay(replay *me)
         return ls_fail(LS_CODE_USAGE, "replay", NULL,
                        "reads the files of --ps-record and --save, of servers that serve whoever "
                        "comes first");
-    LS_TRY(ls_device_open(me->place.machine, &me->plan.devices[0], &memory, &me->device));
+    LS_TRY(ls_device_open(me->workplace.machine, &me->plan.devices[0], &memory, &me->device));
     LS_TRY(allocate(&me->devices, me->plan.device_count, sizeof *me->devices));
     for (size_t i = 0; i < me->plan.device_count; i++)
         me->devices[i] = me->device;
@@ -186,7 +186,7 @@ static void close_replay(replay *me)
     ls_buckets_close(&me->buckets);
     ls_device_close(me->device);
     ls_plan_close(&me->plan);
-    ls_workplace_close(&me->place);
+    ls_workplace_close(&me->workplace);
 }
 
 /* ---- The record ------------------------------------------------------------------------------ */
@@ -230,10 +230,10 @@ static ls_status read_record(replay *me)
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 /* Where the worker's step begins in the data, and whether its batch is an epoch's smaller one. */
-static uint64_t position_of(const ls_job *job, uint64_t step, int *which)
+static uint64_t position_of(const ls_job *job, uint64_t step, int *batch_kind)
 {
     const uint64_t per_epoch = ls_job_steps_per_epoch(job), batch = (uint64_t)job->batch;
-    *which = ls_job_is_tail(job, step) ? LS_TAIL : LS_FULL;
+    *batch_kind = ls_job_is_tail(job, step) ? LS_TAIL : LS_FULL;
     if (!ls_job_tail(job))
         return step * batch;
     return step / per_epoch * job->data->train.samples + step % per_epoch * batch;
@@ -243,13 +243,13 @@ static ls_status compute(replay *me, int worker)
 {
     copy *c = &me->copies[worker];
     ls_replica *r = me->replica;
-    int which;
+    int batch_kind;
     const ls_step_state state = {.step = c->step,
-                                 .position = position_of(&me->job, c->step, &which)};
+                                 .position = position_of(&me->job, c->step, &batch_kind)};
     const size_t bytes = r->elements * sizeof(float);
     LS_TRY(ls_queue_write(r->queue, r->state, &state, sizeof state));
     LS_TRY(ls_queue_write(r->queue, r->parameters, c->parameters, bytes));
-    LS_TRY(ls_slice_put(me->slices[which][worker]));
+    LS_TRY(ls_slice_enqueue(me->slices[batch_kind][worker]));
     c->computed = true;
     return ls_queue_read(r->queue, c->gradient, r->gradients, bytes);
 }
@@ -275,7 +275,7 @@ static ls_status apply(replay *me, int server)
     ls_replica *r = me->shards[server].replica;
     me->versions[server]++;
     LS_TRY(ls_queue_write(r->queue, r->gradients, me->shard, r->elements * sizeof(float)));
-    LS_TRY(ls_op_list_put(&me->apply[server], r->queue));
+    LS_TRY(ls_op_list_enqueue(&me->apply[server], r->queue));
     return ls_queue_sync(r->queue);
 }
 
@@ -387,11 +387,11 @@ static ls_status begin_step(replay *me, uint64_t step)
 static ls_status take_updates(replay *me)
 {
     for (uint64_t step = 0; step < me->steps; step++) {
-        const int which = ls_job_is_tail(&me->job, step) ? LS_TAIL : LS_FULL;
+        const int batch_kind = ls_job_is_tail(&me->job, step) ? LS_TAIL : LS_FULL;
         LS_TRY(begin_step(me, step));
         for (int s = 0; s < me->layout.servers; s++)
             if (me->layout.elements[s])
-                LS_TRY(take_update(me, s, ls_replicated_batch(&me->job, which)));
+                LS_TRY(take_update(me, s, ls_replicated_batch(&me->job, batch_kind)));
     }
     for (int s = 0; s < me->layout.servers; s++)
         for (; me->next[s] < me->logs[s].count; me->next[s]++)

@@ -32,5 +32,5 @@ print(done)
 P
 ) || { wrong "the page is not true"; checks=1; }
 expect "blocks and lines were compared" [ "$checks" -gt 30 ]
-expect "the page of mirrored is named" grep -q '(README.md)' "$page"
+expect "the page of mirrored is named" grep -q '(one-step.md)' "$page"
 finish

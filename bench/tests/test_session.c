@@ -58,7 +58,7 @@ static void keep(ls_op *op)
 typedef struct fixture {
     ls_processes alone;
     ls_request *request;
-    ls_workplace place;
+    ls_workplace workplace;
     ls_plan_of_case plan;
 } fixture;
 
@@ -77,8 +77,8 @@ static int setup(void **state)
     must(ls_request_parse((int)(sizeof words / sizeof *words), arguments, NULL, stderr,
                           &f->request));
     f->request->processes = &f->alone;
-    must(ls_workplace_open(f->request, &f->place));
-    must(ls_plan_open(&f->place, &f->request->cases[0], &f->plan));
+    must(ls_workplace_open(f->request, &f->workplace));
+    must(ls_plan_open(&f->workplace, &f->request->cases[0], &f->plan));
     *state = f;
     return 0;
 }
@@ -88,12 +88,12 @@ static void a_healthy_one_is_closed(void **state)
     fixture *f = *state;
     ls_session session;
     const int before = count_threads();
-    must(ls_session_open(&f->place, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, &session));
     must(ls_session_steps(&session, 20));
     assert_true(count_threads() > before);
     ls_session_close(&session);
     assert_int_equal(count_threads(), before);
-    assert_false(*f->place.left);
+    assert_false(*f->workplace.left);
 }
 
 /* A step in the middle takes the samples that stand there, and its record is its own. */
@@ -105,7 +105,7 @@ static void a_step_is_begun_where_it_stands(void **state)
     double loss[STEPS], again;
     const size_t elements = f->plan.model->graph->variables.elements;
     float *values[STEPS], *ends = calloc(elements + 1, sizeof *ends);
-    must(ls_session_open_single(&f->place, &f->plan, &session));
+    must(ls_session_open_single(&f->workplace, &f->plan, &session));
     for (int i = 0; i < STEPS; i++) {
         values[i] = calloc(elements + 1, sizeof *values[i]);
         assert_true(ends && values[i]);
@@ -144,7 +144,7 @@ static void an_estimate_knows_the_blocks(void **state)
         f->request->blocks = cases[i].blocks;
         f->request->precision = cases[i].precision;
         f->request->max_time_ns = cases[i].max_time_s * 1000000000u;
-        ls_estimate_phases(&f->place, &f->plan, &costs, seconds);
+        ls_estimate_phases(&f->workplace, &f->plan, &costs, seconds);
         assert_true(fabs(seconds[LS_PHASE_TIMING] - cases[i].seconds) < 1e-9);
     }
     f->request->blocks = blocks;
@@ -161,8 +161,8 @@ static void what_gpus_need_is_counted(void **state)
     assert_non_null(gpus.devices);
     for (size_t i = 0; i < gpus.device_count; i++)
         gpus.devices[i] = (ls_device_name){.kind = LS_DEVICE_GPU, .index = (int)i, .logical = -1};
-    must(ls_session_need(&f->place, &f->plan, &here));
-    must(ls_session_need(&f->place, &gpus, &there));
+    must(ls_session_need(&f->workplace, &f->plan, &here));
+    must(ls_session_need(&f->workplace, &gpus, &there));
     assert_int_equal(here.count, there.count);
     for (size_t i = 0; i < here.count; i++) {
         assert_true(ls_need_sum(&here.devices[i].formula) > 0);
@@ -186,17 +186,17 @@ static void one_that_lost_a_device_is_left(void **state)
     fixture *f = *state;
     ls_session session;
     gate held = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
-    must(ls_session_open(&f->place, &f->plan, &session));
+    must(ls_session_open(&f->workplace, &f->plan, &session));
     const int threads = count_threads();
     const ls_run *run = session.run;
     ls_queue *queue = ls_watch_queue(session.watch, session.devices[0]); /* the server's */
-    must(ls_queue_put(queue, &held.op));
+    must(ls_queue_enqueue(queue, &held.op));
     ls_status status = ls_session_steps(&session, 20);
     assert_true(ls_status_is_final(status));
     ls_status_free(status);
     ls_session_close(&session);
     assert_int_equal(count_threads(), threads);
-    assert_true(*f->place.left);
+    assert_true(*f->workplace.left);
     assert_int_equal(run->job->ps.backups, 1); /* what all of them go by */
     ls_signal_post(&held.open, 1);
     for (bool idle = false; !idle; ls_clock_sleep(1000000)) /* what was put comes to its end */
@@ -208,14 +208,14 @@ static void so_is_one_whose_back_end_gave_it_up(void **state)
 {
     fixture *f = *state;
     ls_session session;
-    *f->place.left = false;
-    must(ls_session_open(&f->place, &f->plan, &session));
+    *f->workplace.left = false;
+    must(ls_session_open(&f->workplace, &f->plan, &session));
     const int threads = count_threads();
     const ls_device *device = session.devices[1];
     ls_device_lose(session.devices[1]);
     ls_session_close(&session);
     assert_int_equal(count_threads(), threads);
-    assert_true(*f->place.left && ls_device_is_lost(device));
+    assert_true(*f->workplace.left && ls_device_is_lost(device));
 }
 
 int main(void)

@@ -141,9 +141,9 @@ static void coarse_clock(void **state)
     assert_memory_equal(one, times, sizeof times);
     ls_statistics_compute(one, n, &s);
     assert_true(fabs(s.median - step) > 0.007 * step);
-    const size_t together = ls_statistics_group_size(tick, step);
-    assert_int_equal(together, 6);
-    n = ls_statistics_group(times, STEPS, together, samples);
+    const size_t per_group = ls_statistics_group_size(tick, step);
+    assert_int_equal(per_group, 6);
+    n = ls_statistics_group(times, STEPS, per_group, samples);
     assert_int_equal(n, STEPS / 6); /* the last of 7 */
     assert_close(samples[n - 1] * 7, times[996] + times[997] + times[998] + times[999] +
                                          times[1000] + times[1001] + times[1002]);

@@ -101,7 +101,7 @@ static ls_status wait_by(fixture *f, way by)
         return ls_event_sync(f->event);
     }
     for (int i = 0; by == BY_PUT && i < MANY; i++)
-        LS_TRY(ls_queue_put(f->queue, &some));
+        LS_TRY(ls_queue_enqueue(f->queue, &some));
     return by == BY_READ ? ls_queue_read(f->queue, memory, memory, sizeof memory)
                          : ls_queue_sync(f->queue);
 }
@@ -112,8 +112,8 @@ static void tell(const fixture *f, char *out, size_t size)
     ls_session session = {.watch = f->watch,
                           .devices = (ls_device *[]){f->device},
                           .device_count = 1,
-                          .put_first = FIRST,
-                          .put_count = MANY,
+                          .latest_first = FIRST,
+                          .latest_count = MANY,
                           .job.capture = true};
     ls_case one = {.ranks = 1};
     ls_plan_of_case plan = {.config = &one, .all_devices = 1, .device_count = 1};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages and copies between devices: their two ends, paired. Of the messages of a channel from
- * one rank to another, both ends are told in their order: the first one sent is the first one
- * received. Where only one end is known (a server that serves by itself tells of no messages), the
- * other is on the peer's lane at that time.
+ * Pairs the two ends of messages and copies between devices. Both ends list the messages of a
+ * channel from one rank to another in order: the first one sent is the first one received. Where
+ * only one end is known (a server that serves by itself tells of no messages), the other is on the
+ * peer's lane at that time.
  */
 #include "bench/trace/whole.h"
 
@@ -18,7 +18,7 @@ static int compare_ends(const void *a, const void *b)
     for (int i = 0; i < 5; i++)
         if (of_x[i] != of_y[i])
             return (of_x[i] > of_y[i]) - (of_x[i] < of_y[i]);
-    return (x->place > y->place) - (x->place < y->place);
+    return (x->index > y->index) - (x->index < y->index);
 }
 
 static void pair_up(ls_whole_trace *whole)
@@ -70,10 +70,10 @@ static int lane_of(const ls_trace *t, int channel, int rank, int own)
     return own;
 }
 
-static bool is_shown(const ls_whole_trace *whole, const ls_trace_message *m, bool together)
+static bool is_shown(const ls_whole_trace *whole, const ls_trace_message *m, bool synchronous)
 {
     const int32_t step = whole->trace.slices[m->slice].step;
-    return together ? step >= 1 && step <= (int32_t)whole->steps : step >= 0;
+    return synchronous ? step >= 1 && step <= (int32_t)whole->steps : step >= 0;
 }
 
 /* A copy's other end is the lane of the other member. */
@@ -105,7 +105,7 @@ static ls_flow flow_of(const ls_whole_trace *whole, size_t i)
     return flow;
 }
 
-ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool together)
+ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool synchronous)
 {
     ls_trace *t = &whole->trace;
     whole->other = calloc(t->message_count + 1, sizeof *whole->other);
@@ -118,7 +118,7 @@ ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool together)
     for (size_t i = 0; i < t->message_count; i++) {
         const ls_trace_message *m = &t->messages[i];
         const bool second = whole->other[i] >= 0 && !m->sends;
-        if (second || !is_shown(whole, m, together))
+        if (second || !is_shown(whole, m, synchronous))
             continue;
         whole->flows[whole->flow_count++] =
             m->channel == LS_TRACE_COPY ? flow_of_copy(t, m) : flow_of(whole, i);

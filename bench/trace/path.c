@@ -2,17 +2,17 @@
 /*
  * The critical path, walked backwards from the end of the last step that is shown.
  *
- * What works is on it, and so is what its lane did before. Who waited for another lane was let go
- * by the task that it waited for: the path goes on there. Who waited for a peer was let go by the
- * last of those it exchanges with: where that came to the exchange, or worked at it until then. A
- * wait that nobody known caused (a message on its way) is on the path itself. So slices of the path
- * follow each other and do not overlap; what is between two is the handing over.
+ * A slice that works is on it, and then what its lane did before. A wait for another lane was ended
+ * by the task that it waited for: the path continues there. A wait for peers was ended by the last
+ * of them: the path continues where that one came to the exchange, or worked at it. A wait without
+ * a known cause (a message on its way) is on the path itself. So slices of the path follow each
+ * other without overlap; the time between two is the handover.
  */
 #include "bench/trace/whole.h"
 
 #include <stdlib.h>
 
-/* Where the path goes on: a slice, which let go at a time. */
+/* Where the path continues: a slice, and the time at which it ended the wait. */
 typedef struct step_back {
     int64_t slice; /* -1: at the beginning */
     uint64_t ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces of all processes, brought together; see whole.h. */
+/* Gathers the traces of all processes; see whole.h. */
 #include "bench/trace/whole.h"
 
 #include "bench/train/world.h"
@@ -58,7 +58,7 @@ static ls_status compare_clocks(ls_comm *comm, ls_clock_offset *offsets)
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
 /* Whether steps have ends that all wait for. */
-static bool goes_together(const ls_session *session)
+static bool is_synchronous(const ls_session *session)
 {
     return !ls_ps_by_arrival(&session->job.ps);
 }
@@ -117,8 +117,8 @@ static ls_status send_own(ls_comm *comm, ls_trace *own)
     return LS_OK;
 }
 
-/* Numbers of a process become those of all, times those of rank 0's clock. `at`: where its arrays
- * begin. */
+/* Renumbers a process's items among those of all, and converts times to rank 0's clock. `at`: where
+ * its arrays begin. */
 static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, const size_t *at)
 {
     ls_trace *t = &whole->trace;
@@ -212,11 +212,11 @@ static ls_status find_lanes(ls_whole_trace *whole)
     return LS_OK;
 }
 
-static ls_status digest(ls_whole_trace *whole, bool together)
+static ls_status digest(ls_whole_trace *whole, bool synchronous)
 {
     LS_TRY(find_lanes(whole));
-    LS_TRY(ls_whole_trace_window(whole, together));
-    LS_TRY(ls_whole_trace_flows(whole, together));
+    LS_TRY(ls_whole_trace_window(whole, synchronous));
+    LS_TRY(ls_whole_trace_flows(whole, synchronous));
     return ls_whole_trace_path(whole);
 }
 
@@ -236,11 +236,11 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
 {
     ls_comm *comm = session->job.comm;
     const size_t ranks = comm ? (size_t)comm->size : 1;
-    const bool together = goes_together(session);
-    uint64_t all = together ? steps + 2 : steps;
+    const bool synchronous = is_synchronous(session);
+    uint64_t all = synchronous ? steps + 2 : steps;
     bool stop = false;
     ls_trace own = {0};
-    *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps, .lead = together};
+    *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps, .lead = synchronous};
     out->clocks = calloc(2 * ranks, sizeof *out->clocks);
     ls_status status =
         out->clocks ? LS_OK : ls_fail_memory("trace", 2 * ranks * sizeof *out->clocks);
@@ -255,7 +255,7 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
     if (!status)
         status = bring(session, LS_OK, &own, out);
     if (!status && ls_session_leads(session))
-        status = digest(out, together);
+        status = digest(out, synchronous);
     ls_trace_close(&own);
     return ls_world_agree(comm, status);
 }

@@ -29,7 +29,7 @@ static void find_all(ls_whole_trace *whole)
     }
 }
 
-/* What is within the window; nothing of what no slice is to be of. */
+/* Shows a piece of a slice as far as it is within the window. */
 static void show(ls_whole_trace *whole, int64_t slice, uint64_t begin, uint64_t end, int32_t use)
 {
     const bool hidden = use == LS_TIME_HARNESS || use == LS_TIME_IDLE;
@@ -80,7 +80,7 @@ static void sum_up(ls_whole_trace *whole)
     }
 }
 
-ls_status ls_whole_trace_window(ls_whole_trace *whole, bool together)
+ls_status ls_whole_trace_window(ls_whole_trace *whole, bool synchronous)
 {
     const ls_trace *t = &whole->trace;
     const size_t most = t->slice_count + t->part_count + t->lane_count + 1;
@@ -88,7 +88,7 @@ ls_status ls_whole_trace_window(ls_whole_trace *whole, bool together)
     whole->shown_first = calloc(t->lane_count + 1, sizeof *whole->shown_first);
     if (!whole->shown || !whole->shown_first)
         return ls_fail_memory("trace", most * sizeof *whole->shown);
-    if (together) {
+    if (synchronous) {
         whole->begin_ns = end_of(whole, 0);
         whole->end_ns = end_of(whole, (int32_t)whole->steps);
     } else {

@@ -10,8 +10,8 @@
 ls_status ls_trace_writable(const char *path);
 
 /**
- * Writes the trace. `other` gets the waterfall and what else is known of the whole trace, and
- * becomes `otherData`. `devices` is how many a process of the file has: with ranks that are
- * threads, those of a rank.
+ * Writes the trace. `other` gets the waterfall and other facts of the whole trace, and becomes
+ * `otherData`. `devices` is the number of devices that the file shows as one process: with ranks
+ * that are threads, those of a rank.
  */
 ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other);

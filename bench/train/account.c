@@ -54,7 +54,7 @@ ls_status ls_account_end(ls_trial *trial)
 
 static ls_status make_room(ls_accounts *a, size_t devices)
 {
-    LS_TRY(ls_grow("account", &a->puts, a->count, sizeof *a->puts));
+    LS_TRY(ls_grow("account", &a->lots, a->count, sizeof *a->lots));
     return ls_grow("account", &a->parts, a->count, devices * sizeof *a->parts);
 }
 
@@ -67,7 +67,7 @@ ls_status ls_account_add(ls_trial *trial, uint64_t steps, uint64_t mark_ns, uint
     for (size_t d = 0; d < devices; d++)
         a->parts[a->count * devices + d] =
             session->run->kind->parts(session->run, d, mark_ns, end_ns);
-    a->puts[a->count++] = (ls_account){steps, (double)(end_ns - mark_ns) * 1e-6};
+    a->lots[a->count++] = (ls_account){steps, (double)(end_ns - mark_ns) * 1e-6};
     return LS_OK;
 }
 
@@ -77,17 +77,17 @@ void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out)
     ls_accounts *a = &trial->accounts;
     const size_t numbers = trial->session.device_count * LS_TIME_USES;
     for (size_t i = 0; i < a->count; i++) {
-        const uint64_t steps = a->puts[i].steps, out = left_out < steps ? left_out : steps;
+        const uint64_t steps = a->lots[i].steps, out = left_out < steps ? left_out : steps;
         const uint64_t *ns = a->parts[i * trial->session.device_count].ns;
         double share = out < steps ? 1 : 0;
         for (uint64_t s = 0; s < out && out < steps; s++)
-            share = fmax(share - step_ms[s] / a->puts[i].ms, 0);
+            share = fmax(share - step_ms[s] / a->lots[i].ms, 0);
         left_out -= out;
         step_ms += step_ms ? out : 0;
         for (size_t k = 0; k < numbers; k++)
             a->ns[k] += share * (double)ns[k];
         a->steps += steps - out;
-        a->ms += share * a->puts[i].ms;
+        a->ms += share * a->lots[i].ms;
     }
     a->count = 0;
 }
@@ -100,7 +100,7 @@ ls_status ls_account_open(ls_accounts *a, size_t devices)
 
 void ls_account_close(ls_accounts *a)
 {
-    free(a->puts);
+    free(a->lots);
     free(a->parts);
     free(a->ns);
     *a = (ls_accounts){0};

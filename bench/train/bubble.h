@@ -2,9 +2,9 @@
 /*
  * Bubble: the share of a pipeline's time in which its stages have nothing to do.
  *
- * A row has the medians over rounds of at most some steps each, after the timed ones, profiled: of
- * the measured share, and of the one that the schedule gives for the stages' times in that round.
- * Both shares are of one and the same round, so what slows a round down is in both.
+ * After the timed steps some rounds of a few steps are profiled. A row has the medians over the
+ * rounds of the measured share, and of the share that the schedule gives for the stages' times in
+ * the same round; so what slows a round down is in both.
  */
 #pragma once
 
@@ -13,11 +13,11 @@
 
 typedef struct ls_bubble {
     double measured; /**< 1 - work of all stages / (stages x time of the round) */
-    double formula;  /**< the same with the time that ls_schedule_span gives for each stage's mean
-                          forward and backward pass and what it does after them */
+    double formula;  /**< the same with the time that ls_schedule_span gives for each stage's
+                          mean forward and backward pass and what it does after them */
 } ls_bubble;
 
-/** Of what the stages' queues [stages] did in a round. The round lasted as long as the queue that
- *  took the most time: the one that begins and ends its steps. */
+/** Computes both from the profiles [stages] of the stages' queues in a round. The round's time is
+ * that of the queue with the most time, the one that begins and ends its steps. */
 ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *stages,
                             ls_bubble *out);

@@ -2,9 +2,9 @@
 /*
  * Estimate; see estimate.h.
  *
- * The gate opens the case, its judge and the reference, puts its steps twice, and computes them on
- * one device twice, or once where the reference is the judge. What the estimate leaves out:
- * copies and messages, links, delays, and how steps of other cases heat caches and memory.
+ * The gate opens the case, its judge and the reference, runs its steps twice, and computes them on
+ * one device twice, or once where the reference is the judge. What the estimate leaves out: copies
+ * and messages, links, delays, and how steps of other cases heat caches and memory.
  */
 #include "bench/train/estimate.h"
 
@@ -18,7 +18,7 @@
 
 static const double core_flops = 2e10; /* a second, of a core, where nothing can be measured */
 static const double timed_ns = 1e8;    /* steps are trained for so long */
-static const double chunk_s = 0.05;    /* of steps that are put at once */
+static const double chunk_s = 0.05;    /* of steps that one call enqueues */
 static const double opening_s = 0.01;  /* of a session, where nothing is opened */
 enum { FORWARDS = 3, LOOKS = 5, WARM_STEPS = 2, EXACT_BLOCKS = 10 };
 
@@ -39,14 +39,14 @@ static void add_memory(const ls_session *session, ls_estimate *out)
 }
 
 /* Seconds that one device takes for forward and backward of a sample, by its operations. */
-static double counted_sample(const ls_workplace *place, const ls_plan_of_case *plan)
+static double counted_sample(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     return ls_graph_flops(plan->model->graph) /
-           (core_flops * ls_machine_cores_per_device(place->machine));
+           (core_flops * ls_machine_cores_per_device(workplace->machine));
 }
 
 /* The same, measured. */
-static ls_status sample_time(const ls_workplace *place, ls_session *session, double *out)
+static ls_status sample_time(const ls_workplace *workplace, ls_session *session, double *out)
 {
     const ls_plan_of_case *plan = session->plan;
     const uint64_t tests = plan->data->test.samples;
@@ -54,7 +54,7 @@ static ls_status sample_time(const ls_workplace *place, ls_session *session, dou
     const uint64_t rows = ((uint64_t)plan->job.batch + replicas - 1) / replicas;
     ls_evaluation evaluation;
     if (!tests) {
-        *out = counted_sample(place, plan);
+        *out = counted_sample(workplace, plan);
         return LS_OK;
     }
     const uint64_t most = tests < rows ? tests : rows;
@@ -71,14 +71,14 @@ static ls_status sample_time(const ls_workplace *place, ls_session *session, dou
 }
 
 /* How many samples are computed at once. */
-static double width(const ls_workplace *place, const ls_plan_of_case *plan)
+static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
     const double stages = ls_job_places(job), pieces = job->microbatches;
     double devices =
         ls_job_replicas(job) * (pieces > 0 ? stages * pieces / (stages + pieces - 1) : 1);
-    const double cores = (double)ls_machine_describe(place->machine)->cores_allowed /
-                         ls_machine_cores_per_device(place->machine);
+    const double cores = (double)ls_machine_describe(workplace->machine)->cores_allowed /
+                         ls_machine_cores_per_device(workplace->machine);
     if (plan->oversubscribed && devices > cores)
         devices = cores > 1 ? cores : 1;
     return devices;
@@ -120,10 +120,10 @@ static double beside(const ls_plan_of_case *plan, double step_s)
 
 /* What reopening takes, and of --until-precision the blocks that are added at least: so many that
  * there is an interval, or as many as --max-time lets come. A budget gives these their time. */
-static double later_blocks(const ls_workplace *place, const ls_plan_of_case *plan,
+static double later_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            const ls_costs *costs)
 {
-    const ls_request *request = place->request;
+    const ls_request *request = workplace->request;
     const double asked = (double)request->blocks, timed = (double)plan->timed;
     const double blocks = asked < timed ? asked : timed;
     const double reopened_s = blocks > 1 ? (blocks - 1) * costs->open_s : 0;
@@ -137,7 +137,7 @@ static double later_blocks(const ls_workplace *place, const ls_plan_of_case *pla
     return reopened_s + fmax(fmin((LS_STATISTICS_BLOCKS - blocks) * each_s, left_s), 0);
 }
 
-void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
+void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *plan,
                         const ls_costs *costs, double seconds[LS_PHASES])
 {
     const double alone_s = costs->sample_s * (double)plan->job.batch;
@@ -146,42 +146,43 @@ void ls_estimate_phases(const ls_workplace *place, const ls_plan_of_case *plan,
     const double compared = asked < 0 || asked > steps ? steps : asked;
     const double judges = (plan->job.exact || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
     memset(seconds, 0, LS_PHASES * sizeof *seconds);
-    if (place->request->trace) { /* as long without a trace as with it */
+    if (workplace->request->trace) { /* as long without a trace as with it */
         seconds[LS_PHASE_OPENING] = costs->open_s;
         seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
-        seconds[LS_PHASE_TIMING] = (2 * place->request->trace_steps + 1) * costs->step_s;
+        seconds[LS_PHASE_TIMING] = (2 * workplace->request->trace_steps + 1) * costs->step_s;
         return;
     }
     if (is_judged(plan))
         seconds[LS_PHASE_CHECKING] =
             3 * costs->open_s + compared * (2 * costs->step_s + judges * alone_s);
-    if (place->request->verify)
+    if (workplace->request->verify)
         return;
     seconds[LS_PHASE_OPENING] = costs->open_s;
     seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
     seconds[LS_PHASE_TIMING] =
-        (double)plan->timed * costs->step_s + later_blocks(place, plan, costs);
+        (double)plan->timed * costs->step_s + later_blocks(workplace, plan, costs);
     seconds[LS_PHASE_EVALUATING] = costs->sample_s / FORWARDS * (double)plan->data->test.samples +
                                    beside(plan, costs->step_s) * costs->step_s;
 }
 
-static void add_up(const ls_workplace *place, const ls_plan_of_case *plan, const ls_costs *costs,
-                   ls_estimate *out)
+static void add_up(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                   const ls_costs *costs, ls_estimate *out)
 {
     double phases[LS_PHASES];
-    ls_estimate_phases(place, plan, costs, phases);
+    ls_estimate_phases(workplace, plan, costs, phases);
     out->judged = is_judged(plan);
     for (int i = 0; i < LS_PHASES; i++)
         out->seconds += phases[i];
     out->around_s = out->seconds;
-    if (!place->request->verify)
+    if (!workplace->request->verify)
         out->around_s -= (double)plan->timed * out->step_s;
 }
 
-ls_costs ls_estimate_count(const ls_workplace *place, const ls_plan_of_case *plan, double step_s)
+ls_costs ls_estimate_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                           double step_s)
 {
-    const double batch = (double)plan->job.batch, at_once = width(place, plan);
-    ls_costs costs = {.open_s = opening_s, .sample_s = counted_sample(place, plan)};
+    const double batch = (double)plan->job.batch, at_once = width(workplace, plan);
+    ls_costs costs = {.open_s = opening_s, .sample_s = counted_sample(workplace, plan)};
     if (step_s > 0)
         costs.sample_s = step_s * at_once / batch;
     costs.step_s = costs.sample_s * batch / at_once;
@@ -197,30 +198,31 @@ double ls_estimate_kernels(const ls_case *cases, size_t index)
     return seconds;
 }
 
-static ls_status look(const ls_workplace *place, ls_session *session, bool steps, ls_estimate *out)
+static ls_status look(const ls_workplace *workplace, ls_session *session, bool steps,
+                      ls_estimate *out)
 {
     const ls_plan_of_case *plan = session->plan;
     double sample_s = 0;
     add_memory(session, out);
     LS_TRY(ls_need_join(plan->job.comm, &out->need));
-    LS_TRY(sample_time(place, session, &sample_s));
-    out->step_s = sample_s * (double)plan->job.batch / width(place, plan);
+    LS_TRY(sample_time(workplace, session, &sample_s));
+    out->step_s = sample_s * (double)plan->job.batch / width(workplace, plan);
     if (steps)
         LS_TRY(step_time(session, &out->step_s));
     const ls_costs costs = {
         .open_s = (double)session->setup_ns * 1e-9, .sample_s = sample_s, .step_s = out->step_s};
-    add_up(place, plan, &costs, out);
+    add_up(workplace, plan, &costs, out);
     return LS_OK;
 }
 
-ls_status ls_estimate_case(const ls_workplace *place, const ls_plan_of_case *plan, bool steps,
+ls_status ls_estimate_case(const ls_workplace *workplace, const ls_plan_of_case *plan, bool steps,
                            ls_estimate *out)
 {
     ls_session session;
     const uint64_t begin = ls_clock_ns();
     *out = (ls_estimate){0};
-    LS_TRY(ls_session_open(place, plan, &session));
-    ls_status status = look(place, &session, steps, out);
+    LS_TRY(ls_session_open(workplace, plan, &session));
+    ls_status status = look(workplace, &session, steps, out);
     ls_session_close(&session);
     out->looked_s = seconds(begin);
     return status;

@@ -37,7 +37,7 @@ static ls_status take_turns(ls_session *const sessions[2], uint64_t count, doubl
     return LS_OK;
 }
 
-ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
+ls_status ls_exact_cost(ls_workplace *workplace, ls_trial *trial, double *out)
 {
     ls_case fast = *trial->plan->config;
     ls_plan_of_case plan;
@@ -50,18 +50,18 @@ ls_status ls_exact_cost(ls_workplace *place, ls_trial *trial, double *out)
     bool stop = false;
     ls_comm *comm = trial->session.job.comm;
     LS_TRY(ls_world_turn(comm, LS_OK, &count, &stop));
-    ls_status status = ls_plan_open(place, &fast, &plan);
+    ls_status status = ls_plan_open(workplace, &fast, &plan);
     const bool planned = !status;
     status = ls_world_agree(comm, status);
     if (!status) {
-        status = ls_session_open(place, &plan, &session);
+        status = ls_session_open(workplace, &plan, &session);
         const bool open = !status;
         if (!status)
             status = take_turns((ls_session *const[]){&trial->session, &session}, count, out);
         if (open)
             ls_session_close(&session);
     }
-    if (planned && !*place->left) /* else threads of a lost device use it */
+    if (planned && !*workplace->left) /* unless threads of a lost device still use it */
         ls_plan_close(&plan);
     return status;
 }

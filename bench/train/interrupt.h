@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 /**
- * From here on the first SIGINT or SIGTERM only sets a flag. A second SIGINT ends the program at
- * once, with status 130, whatever it is stuck in; but for one within 0.2 s of the first: launchers
- * often pass on what the terminal has sent already. So does a third signal of either kind (SIGTERM:
- * 143). Interrupted system calls go on.
+ * From here on the first SIGINT or SIGTERM only sets a flag. A second SIGINT, at least 0.2 s after
+ * the first (launchers often pass on what the terminal sent already), ends the program at once with
+ * status 130, whatever it is stuck in. So does a third signal of either kind (SIGTERM: 143).
+ * Interrupted system calls are restarted.
  */
 void ls_interrupt_install(void);
 
-/** Whether a signal has come. Looked at between blocks of steps. */
+/** Whether a signal has come. Checked between lots of steps. */
 bool ls_interrupted(void);

@@ -31,15 +31,15 @@ static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_n
     return (ls_memory_policy){.kind = all ? LS_MEMORY_ALL : LS_MEMORY_GROWTH};
 }
 
-/* Where memory is only counted, a CPU device stands for a GPU, which has none such. */
-static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *plan,
+/* Where memory is only counted a CPU device stands for a GPU, since GPUs cannot count. */
+static ls_status open_device(const ls_workplace *workplace, const ls_plan_of_case *plan,
                              const ls_device_name *name, const opening *how, ls_device **out)
 {
     const ls_memory_policy policy = policy_of(plan, name, how);
     ls_device_name opened = *name;
     if (how->counted && name->kind == LS_DEVICE_GPU)
         opened = (ls_device_name){.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
-    return ls_device_open(place->machine, &opened, &policy, out);
+    return ls_device_open(workplace->machine, &opened, &policy, out);
 }
 
 /*
@@ -47,18 +47,19 @@ static ls_status open_device(const ls_workplace *place, const ls_plan_of_case *p
  * first device alone, without the case's limit on memory: a model that is divided over devices may
  * be too large for one of them.
  */
-static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *plan,
+static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_session *out)
 {
     const size_t count = how->judge ? 1 : plan->device_count;
     const bool holder = !how->judge && ls_plan_has_variable_device(plan);
-    *out = (ls_session){.plan = plan, .job = plan->job, .left = place->left, .device_count = count};
+    *out = (ls_session){
+        .plan = plan, .job = plan->job, .left = workplace->left, .device_count = count};
     out->lent = malloc(sizeof *out->lent);
     out->devices = calloc(count + 1, sizeof *out->devices);
     if (!out->lent || !out->devices)
         return ls_fail_memory("session", count * sizeof *out->devices);
     for (size_t i = 0; i < count; i++) {
-        LS_TRY(open_device(place, plan, &plan->devices[i], how, &out->devices[i]));
+        LS_TRY(open_device(workplace, plan, &plan->devices[i], how, &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             out->job.variable_device = out->devices[i];
     }
@@ -66,7 +67,7 @@ static ls_status open_devices(const ls_workplace *place, const ls_plan_of_case *
     out->job.device_count = count;
     if (out->job.variable_device || !holder)
         return LS_OK;
-    LS_TRY(open_device(place, plan, &plan->variable_device, how, &out->devices[count]));
+    LS_TRY(open_device(workplace, plan, &plan->variable_device, how, &out->devices[count]));
     out->job.variable_device = out->devices[count];
     out->device_count++;
     return LS_OK;
@@ -84,17 +85,17 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-/* Of a judge, of a whole model. */
+/* Changes the job to a judge's: one device, the whole model. */
 static void be_judge(ls_job *job)
 {
-    job->flip_replica = -1; /* it is not to be broken */
-    job->microbatches = 0;  /* to it they are slices */
+    job->flip_replica = -1; /* faults on purpose are the candidate's */
+    job->microbatches = 0;  /* micro-batches are slices to it */
     job->place = NULL;
     job->ps = (ls_ps_options){0};
     job->comm = NULL;
 }
 
-/* What is of GPUs alone, where CPU devices stand for them. */
+/* Changes a GPU's job to one that CPU devices can open. */
 static ls_status be_counted(ls_job *job)
 {
     job->math = LS_MATH_FLOAT32;
@@ -104,11 +105,11 @@ static ls_status be_counted(ls_job *job)
 }
 
 /* `limits`: of the devices, where it fails; may be NULL. */
-static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *plan,
+static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_need *limits, ls_session *out)
 {
     const uint64_t begin_ns = ls_clock_ns();
-    ls_status status = open_devices(place, plan, how, out);
+    ls_status status = open_devices(workplace, plan, how, out);
     if (how->judge)
         be_judge(&out->job);
     out->job.delay_ns = how->delay_ns;
@@ -120,7 +121,7 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
-    status = ls_world_agree(out->job.comm, status); /* from here on some do things together */
+    status = ls_world_agree(out->job.comm, status); /* from here on ranks call each other */
     if (!status) {
         *out->lent = out->job;
         ls_hooks_spare(how->judge != NULL);
@@ -139,27 +140,27 @@ static ls_status open_session(const ls_workplace *place, const ls_plan_of_case *
     return status;
 }
 
-/* What a case that does not fit would need is known when it is open, so it is opened once more,
- * with memory that is only counted. */
-static ls_status count_need(const ls_workplace *place, const ls_plan_of_case *plan,
+/* The need of a case that does not fit is only known once it is open, so it is opened again with
+ * memory that is only counted. */
+static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             ls_session_opener judge, ls_need *out)
 {
     const opening counted = {.judge = judge, .counted = true};
     ls_session session;
-    LS_TRY(open_session(place, plan, &counted, NULL, &session));
+    LS_TRY(open_session(workplace, plan, &counted, NULL, &session));
     ls_need_of(&session, out);
     ls_session_close(&session);
     return LS_OK;
 }
 
-ls_status ls_session_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *out)
+ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out)
 {
-    return count_need(place, plan, NULL, out);
+    return count_need(workplace, plan, NULL, out);
 }
 
-/* The failure of an opening, taken over: where a device had no room, on any rank, in words of what
- * the case needs. Where each would have had room, others have it, and the first word stands. */
-static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *plan,
+/* Words the failure of an opening, taken over. Where a device on any rank had no room it says what
+ * the case needs; where each device alone would have had room the first failure stands. */
+static ls_status tell_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_session_opener judge, ls_need *need, ls_status status)
 {
     ls_comm *comm = judge ? NULL : plan->job.comm;
@@ -167,7 +168,7 @@ static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *pla
     ls_need counted = {0};
     ls_status told = comm ? ls_comm_worst(comm, worst, &worst) : LS_OK;
     if (!told && worst)
-        told = count_need(place, plan, judge, &counted);
+        told = count_need(workplace, plan, judge, &counted);
     const bool known = !told && worst;
     for (size_t i = 0; i < need->count && i < counted.count; i++)
         need->devices[i].formula = counted.devices[i].formula;
@@ -178,32 +179,33 @@ static ls_status tell_need(const ls_workplace *place, const ls_plan_of_case *pla
     return known && told ? told : status;
 }
 
-static ls_status open_or_tell(const ls_workplace *place, const ls_plan_of_case *plan,
+static ls_status open_or_tell(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_session *out)
 {
     ls_need need = {0};
-    ls_status status = open_session(place, plan, how, &need, out);
+    ls_status status = open_session(workplace, plan, how, &need, out);
     if (status)
-        status = tell_need(place, plan, how->judge, &need, status);
+        status = tell_need(workplace, plan, how->judge, &need, status);
     ls_need_free(&need);
     return status;
 }
 
-ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out)
+ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          ls_session *out)
 {
-    return open_or_tell(place, plan, &(opening){0}, out);
+    return open_or_tell(workplace, plan, &(opening){0}, out);
 }
 
-ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
+ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_of_case *plan,
                                   ls_session *out)
 {
-    return open_or_tell(place, plan, &(opening){.delay_ns = plan->config->fault.delay_ns}, out);
+    return open_or_tell(workplace, plan, &(opening){.delay_ns = plan->config->fault.delay_ns}, out);
 }
 
-ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
+ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out)
 {
-    return open_or_tell(place, plan, &(opening){.judge = open}, out);
+    return open_or_tell(workplace, plan, &(opening){.judge = open}, out);
 }
 
 static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
@@ -212,10 +214,10 @@ static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_
     return ls_strategy_open(&ls_strategy_single, job, out);
 }
 
-ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,
+ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of_case *plan,
                                  ls_session *out)
 {
-    return ls_session_open_one(place, plan, open_single, out);
+    return ls_session_open_one(workplace, plan, open_single, out);
 }
 
 bool ls_plan_tests(const ls_plan_of_case *plan)
@@ -239,7 +241,7 @@ static bool has_lost(const ls_session *session)
 void ls_session_close(ls_session *session)
 {
     ls_processes_step(session->job.processes, 0, 0, false);
-    if (session->run && !has_lost(session)) /* what was put may be a part of a step */
+    if (session->run && !has_lost(session)) /* part of a step may be enqueued */
         ls_status_free(session->run->kind->sync(session->run));
     if (has_lost(session)) { /* threads that hang use all of it */
         if (ls_watch_lost(session->watch))
@@ -266,7 +268,7 @@ static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carri
     return session->run->kind->keep(session->run, carried);
 }
 
-ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
+ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 {
     const ls_plan_of_case *plan = session->plan;
     const uint64_t step = session->step, delay_ns = session->job.delay_ns;
@@ -276,12 +278,12 @@ ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
     ls_status status = ls_world_agree(comm, session->run->kind->keep(session->run, &carried));
     if (!status) {
         ls_session_close(session);
-        if (*place->left)
+        if (*workplace->left)
             status = ls_fail(LS_CODE_MISSING, "device", NULL, "lost at the end of a block");
         status = ls_world_agree(comm, status);
     }
     if (!status)
-        status = open_or_tell(place, plan, &(opening){.delay_ns = delay_ns}, session);
+        status = open_or_tell(workplace, plan, &(opening){.delay_ns = delay_ns}, session);
     if (!status) {
         session->setup_ns = setup_ns;
         status = ls_world_agree(comm, give_back(session, step, &carried));
@@ -290,7 +292,7 @@ ls_status ls_session_reopen(const ls_workplace *place, ls_session *session)
     return status;
 }
 
-/* So few replays fit into any queue: what the host takes for them has no waiting in it. */
+/* So few replays fit into any queue, so that the host's time for them includes no waiting. */
 enum { TIMED_PUTS = 64 };
 
 /* The planted leaks: 64 bytes a step. */
@@ -311,8 +313,8 @@ static ls_status take_steps(ls_session *session, uint64_t count)
     uint64_t end = session->step + count;
     ls_processes_step(session->job.processes, session->step, count,
                       (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
-    session->put_first = session->step;
-    session->put_count = count;
+    session->latest_first = session->step;
+    session->latest_count = count;
     ls_watch_begin(session->watch, session->step);
     LS_TRY(session->run->kind->mark(session->run));
     const uint64_t begin = session->step;
@@ -332,7 +334,7 @@ static ls_status take_steps(ls_session *session, uint64_t count)
         const uint64_t begin_ns = ls_clock_ns();
         LS_TRY(session->run->kind->step(session->run, tail, run));
         if (timed)
-            session->put_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
+            session->enqueue_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
         session->step += run;
         LS_TRY(leak(session, run));
     }
@@ -357,7 +359,8 @@ ls_status ls_session_gather(ls_session *session, float *values)
     return ls_world_agree(session->job.comm, session->run->kind->gather(session->run, values));
 }
 
-/* The one that leads, or all where servers have the parameters or a model is divided over them. */
+/* Rank 0 evaluates; all ranks do where servers have the parameters, or the model is divided over
+ * ranks. */
 static bool evaluates(const ls_session *session)
 {
     return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||

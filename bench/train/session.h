@@ -7,71 +7,72 @@
 
 #include <jansson.h>
 
-/** Opens the plan's devices and its strategy, and loads the initial values; all processes of the
- *  case together, which get the same: success, or the failure of the one that failed. */
-ls_status ls_session_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_session *out);
+/** Opens the plan's devices and its strategy, and loads the initial values. All processes of the
+ * case call it, and all get the same status: success, or the failure of the one that failed. */
+ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          ls_session *out);
 
-/** Makes the run of a judge of the plan; `job` is the plan's, on one device. */
+/** Opens the run of a judge; `job` is the plan's, on one device. */
 typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job *job,
                                        ls_run **out);
 
 /** Opens the plan's first device alone and a run on it; loads the initial values. */
-ls_status ls_session_open_one(const ls_workplace *place, const ls_plan_of_case *plan,
+ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out);
 
-/** The same of `single`. */
-ls_status ls_session_open_single(const ls_workplace *place, const ls_plan_of_case *plan,
+/** The same with a run of `single`. */
+ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of_case *plan,
                                  ls_session *out);
 
-/** As ls_session_open, with the delay that --inject asks for: not for what is compared. */
-ls_status ls_session_open_delayed(const ls_workplace *place, const ls_plan_of_case *plan,
+/** As ls_session_open, with the delay of --inject, which the gate leaves out. */
+ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_of_case *plan,
                                   ls_session *out);
 
-/** What the plan needs, by an opening with memory that is only counted. CPU devices stand for GPUs:
- *  the workspace is theirs. Not yet run on a GPU. */
-ls_status ls_session_need(const ls_workplace *place, const ls_plan_of_case *plan, ls_need *out);
+/** The memory that the plan needs, found by opening it with memory that is only counted. CPU
+ * devices stand for GPUs, and workspace is that of CPUs. Not yet run on a GPU. */
+ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
 
-/** Closes the devices and opens them again, with memory of their own, to go on where the session
- *  stands: digests and losses are those of one that was never closed. After a failure it may be
- *  closed (run is NULL). All processes of the case together, which get the same. */
-ls_status ls_session_reopen(const ls_workplace *place, ls_session *session);
+/** Closes the devices, opens them again with new memory, and continues: digests and losses are
+ * those of a session that was never closed. After a failure it may be closed (run is NULL). All
+ * processes of the case call it, and get the same status. */
+ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session);
 
-/** Waits for what was put. A session that has lost a device, or loses it now, is left as it is
- *  (ls_workplace.left). */
+/** Waits for what was enqueued, and closes. A session that has lost a device, or loses one now,
+ * stays open (ls_workplace.left). */
 void ls_session_close(ls_session *session);
 
-/** Whether this process is the one that looks at what all have alike: parameters, the test set. */
+/** Whether this process reads what is the same in all: parameters, evaluation. */
 bool ls_session_leads(const ls_session *session);
 
 /*
- * The following are called by all processes of the case together, each with what it has alone to do
- * in them, and all get the same: success, or the failure of the one that failed. So nobody goes on
- * to what the others never come to.
+ * All processes of the case call the following, and all get the same status: success, or the
+ * failure of the one that failed. So no process waits for others that have given up.
  */
 
-/** Puts `count` steps, full batches and epochs' last ones as they come, and waits for them.
- *  count is at most job.records. */
+/** Enqueues `count` steps (at most job.records), full batches and epochs' last ones as they come,
+ * and waits for them. */
 ls_status ls_session_steps(ls_session *session, uint64_t count);
 
 /** Reads the records of the last `count` steps. */
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
 
-/** Goes on at step number `step` with these parameters [elements], the optimizer's state zero. */
+/** Continues at step number `step` with these parameters [elements], and optimizer state zero. */
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values);
 
 /** Copies the parameters to the host, float32 [elements]. */
 ls_status ls_session_gather(ls_session *session, float *values);
 
-/** What the model makes of the first `most` test samples. All ranks call it, and all get rank 0's
- * accuracy; `outputs` are of those that evaluate, rank 0 among them. */
+/** Evaluates the first `most` test samples. All ranks get rank 0's accuracy; `outputs` is set on
+ * ranks that evaluate, rank 0 among them. */
 ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out);
 
-/** One step, waited for; parameters [elements] and loss after it. */
+/** Runs one step and waits for it; gives parameters [elements] and loss after it. */
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 
-/** What differs between `first`, the parameters [elements] of replica 0, and those of the others of
- *  this process that keep their own: goes into `differs`; "": nothing. `other` [elements] is used.
+/** Compares `first`, the parameters [elements] of replica 0, with those of this process's other
+ * replicas that have their own; says in `differs` what differs, or "". `other` [elements] is
+ * scratch.
  */
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);

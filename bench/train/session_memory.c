@@ -18,7 +18,7 @@ void ls_need_of(const ls_session *session, ls_need *out)
     *out = (ls_need){0};
     out->devices = calloc(session->device_count + 1, sizeof *out->devices);
     for (size_t i = 0; out->devices && session->devices && i < session->device_count; i++) {
-        if (!session->devices[i]) /* it came to none after this one */
+        if (!session->devices[i]) /* opening got no further */
             return;
         const ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
         ls_need_device *device = &out->devices[out->count++];
@@ -114,7 +114,7 @@ size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
     return count;
 }
 
-/* What makes the largest use smaller. */
+/* An option that makes the largest use smaller. */
 static const char *remedy_of(const ls_memory_formula *formula)
 {
     static const char *const remedies[LS_MEMORY_USES] = {
@@ -194,15 +194,15 @@ void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t st
 {
     growth->devices += (double)after.devices - (double)before.devices;
     growth->steps += steps;
-    growth->heap[growth->puts++] = ((double)after.heap - (double)before.heap) / (double)steps;
+    growth->heap[growth->lots++] = ((double)after.heap - (double)before.heap) / (double)steps;
 }
 
 double ls_growth_per_step(const ls_growth *growth)
 {
-    if (!growth->puts)
+    if (!growth->lots)
         return 0;
     double least = growth->heap[0];
-    for (size_t i = 1; i < growth->puts; i++)
+    for (size_t i = 1; i < growth->lots; i++)
         least = fmin(least, growth->heap[i]);
     const double heap = growth->steps < LS_GROWTH_STEPS ? 0 : fmax(least, 0);
     return growth->devices / (double)growth->steps + heap;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's memory: what it needs on each device, by formula, and what its steps take and keep.
+/* A session's memory: what it needs on each device, by formula, and what its steps allocate and
+ * keep.
  */
 #pragma once
 
@@ -7,22 +8,22 @@
 
 #include <stdio.h>
 
-/** Of one device. */
+/** Memory that one device needs. */
 typedef struct ls_need_device {
     char name[40];
     size_t limit; /**< bytes that --memory allows */
     ls_memory_formula formula;
 } ls_need_device;
 
-/** Owned by the caller (ls_need_free). */
+/** Memory that a case needs; owned by the caller (ls_need_free). */
 typedef struct ls_need {
     ls_need_device *devices;
     size_t count;
-    bool full; /**< one of them had no room */
+    bool full; /**< a device had no room */
 } ls_need;
 
-/** What the session's devices hold: if it is open, all that it needs, also where memory is only
- *  counted. NULL devices where there is no memory to say it. */
+/** What the session's devices hold; of an open session that is all that it needs, also with memory
+ * that is only counted. `devices` is NULL where memory is short. */
 void ls_need_of(const ls_session *session, ls_need *out);
 ls_need ls_need_copy(const ls_need *need);
 void ls_need_free(ls_need *need);
@@ -31,43 +32,43 @@ void ls_need_free(ls_need *need);
  * NULL. */
 ls_status ls_need_join(ls_comm *comm, ls_need *need);
 
-/** Bytes by all uses. */
+/** Sum over all uses, in bytes. */
 size_t ls_need_sum(const ls_memory_formula *formula);
 
 /**
- * Devices that need the same as device `first`, and what they need, in words, the largest first:
+ * Prints what device `first`, and those after it with the same need, need, largest first:
  * "cpu:0+cpu:1: 2.3 MiB each: activations 1.1 MiB, optimizer 795.1 KiB, ..". Returns how many
- * devices of the list, from `first` on, it is about.
+ * devices these are.
  */
 size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);
 
-/** The refusal of a case, or of what judges it, that has no room: what each device needs and for
- *  what, and what --memory allows. None where each would have room. */
+/** The refusal of a case, or of its judge, that has no room: what each device needs and for what,
+ * and what --memory allows. LS_OK where each has room. */
 ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool judge);
 
-/** Bytes at a moment. */
+/** Bytes that a session holds at a moment. */
 typedef struct ls_held {
     size_t devices; /**< by their ledgers */
-    size_t heap;    /**< of the host, by the C library: with malloc's heads, so 64 bytes are 80 */
+    size_t heap; /**< of the host, by the C library, with malloc's headers: 64 bytes count as 80 */
 } ls_held;
 
-/** Blind to memory that is mapped without malloc. */
+/** Does not see memory that is mapped without malloc. */
 ls_held ls_held_by(const ls_session *session);
 
-/** Of fewer, what a library took once cannot be told from what a step does. */
+/** With fewer steps, a library's first allocations look like those of each step. */
 enum { LS_GROWTH_STEPS = 5 };
 
-/** What steps took and kept. */
+/** Memory that steps allocated and kept. */
 typedef struct ls_growth {
-    double *heap; /**< [puts] bytes a step */
-    size_t puts;
+    double *heap; /**< [puts] bytes per step */
+    size_t lots;
     double devices; /**< bytes of all steps */
     uint64_t steps;
 } ls_growth;
 
-/** `steps` were put, and are done. growth->heap has room for one put more. */
+/** Adds `steps` steps, enqueued at once and done now. growth->heap must have room for one more. */
 void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps);
 
-/** Bytes a step: what devices keep, and what each put made the heap grow by at least; of fewer
- * steps than LS_GROWTH_STEPS the heap's is not told. */
+/** Bytes per step: growth of the devices' memory, and the least growth of the heap over all puts,
+ * which is left out for fewer steps than LS_GROWTH_STEPS. */
 double ls_growth_per_step(const ls_growth *growth);

@@ -10,15 +10,16 @@
 typedef struct ls_session {
     const ls_plan_of_case *plan;
     ls_job job;
-    ls_job *lent;        /**< a copy for `run`, which stays where a device is lost */
-    bool *left;          /**< of the workplace */
+    ls_job *lent;        /**< copy of `job` that `run` borrows; stays where a device is lost */
+    bool *left;          /**< ls_workplace.left */
     ls_device **devices; /**< [device_count] */
     size_t device_count;
     ls_network *network; /**< between the devices; NULL: no links */
     ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.c) */
     ls_run *run;
-    uint64_t step;                 /**< steps done */
-    uint64_t put_first, put_count; /**< steps of the latest ls_session_steps */
-    uint64_t setup_ns;             /**< time that opening took */
-    double put_ns; /**< host time to put a step, of the first of the latest ls_session_steps */
+    uint64_t step;                       /**< steps done */
+    uint64_t latest_first, latest_count; /**< steps of the latest ls_session_steps */
+    uint64_t setup_ns;                   /**< time that opening took */
+    double
+        enqueue_ns; /**< host time to enqueue a step, of the first of the latest ls_session_steps */
 } ls_session;

@@ -48,7 +48,7 @@ static void name_device(const ls_session *session, size_t device, char text[64])
 /* ", step 37": exactly where a replay is a step. */
 static void name_step(const ls_session *session, const ls_activity *at, char text[64])
 {
-    const unsigned long long first = session->put_first, count = session->put_count;
+    const unsigned long long first = session->latest_first, count = session->latest_count;
     const bool counted = session->job.capture && session->job.ps.mode == LS_PS_SYNC;
     *text = 0;
     if (count == 1 || (counted && at->replays < count))
@@ -91,7 +91,7 @@ ls_status ls_session_hang(const ls_session *session, int rank)
     for (int d = rank * count; d < (rank + 1) * count; d++) {
         ls_op *hang; /* nobody frees it: it runs for ever */
         LS_TRY(ls_delay_open(for_ever_ns, &hang));
-        LS_TRY(ls_queue_put(ls_watch_queue(session->watch, session->devices[d]), hang));
+        LS_TRY(ls_queue_enqueue(ls_watch_queue(session->watch, session->devices[d]), hang));
     }
     return LS_OK;
 }

@@ -49,9 +49,9 @@ void ls_bench_close(ls_bench *bench)
 static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t times, double *ns)
 {
     uint64_t stamps[2];
-    LS_TRY(ls_queue_put(bench->queue, bench->stamp[0]));
+    LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[0]));
     LS_TRY(ls_program_launch(program, times));
-    LS_TRY(ls_queue_put(bench->queue, bench->stamp[1]));
+    LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[1]));
     LS_TRY(ls_queue_sync(bench->queue));
     LS_TRY(ls_queue_read(bench->queue, stamps, bench->stamps, sizeof stamps));
     *ns = (double)(stamps[1] - stamps[0]);
@@ -84,7 +84,7 @@ static ls_status capture(ls_bench *bench, ls_op *const *ops, size_t count, ls_pr
     LS_TRY(ls_program_begin(bench->queue));
     ls_status status = LS_OK;
     for (size_t i = 0; i < count * (size_t)bench->copies && !status; i++)
-        status = ls_queue_put(bench->queue, ops[i % count]);
+        status = ls_queue_enqueue(bench->queue, ops[i % count]);
     ls_status ended = ls_program_end(bench->queue, &program);
     if (status && program)
         ls_program_close(program);

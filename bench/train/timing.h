@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timing of single operations: repetitions run from one program on a device's queue, between marks
- * of the device's own clock, so that neither the host nor its calls are in the figure.
+ * Timing of single operations: a program repeats them on a device's queue, between two readings of
+ * the device's clock, so that the host is not in the figure.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct ls_bench {
     ls_kernels *kernels;
     uint64_t *stamps; /**< [2], device memory */
     ls_op *stamp[2];
-    int copies; /**< of what is timed in a program */
+    int copies; /**< of the timed operations in a program */
 } ls_bench;
 
 /** `math`: of the kernels. */
@@ -23,10 +23,9 @@ ls_status ls_bench_open(ls_device *device, ls_math math, ls_bench *out);
 void ls_bench_close(ls_bench *bench);
 
 /**
- * Times `count` operations, one after the other, as one piece: `rounds` samples, each of as many
- * pieces as last at least 200 us, on a GPU 2 ms. Nanoseconds per piece. Warm-up comes first. On a
- * GPU the program holds a short piece many times over, so that launching a program is not in the
- * figure.
+ * Times a sequence of `count` operations: `rounds` samples, each of as many repetitions as last at
+ * least 200 us, on a GPU 2 ms, after a warm-up. *out is in nanoseconds per repetition. On a GPU the
+ * program holds many repetitions of a short sequence, so that launches are not in the figure.
  */
 ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int rounds,
                         ls_statistics *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trial: warm-up, timed blocks, and what the steps left behind; see trial.h. */
+/* Trial: warm-up, timed blocks, and the outcome of training; see trial.h. */
 #include "bench/train/trial.h"
 
 #include "bench/train/interrupt.h"
@@ -14,18 +14,20 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Steps put at once last about this long, so that an interrupt is answered soon. */
+/* Steps that one call enqueues last about this long, so that an interrupt is answered soon. */
 static const double chunk_ms = 50.0;
-/* Workers that do not wait for each other do so at a chunk's end. */
+/* Independent workers wait for each other at a chunk's end, so theirs are longer. */
 static const double chunk_alone_ms = 1000.0;
 enum { LOSS_TARGET_STEPS = 10 };
 /* Pieces of a size that a thread of glibc keeps. */
 enum { HEAP_CACHES = 7 };
 
-/* Of what is kept of each timed step, and of each block, for so many steps; `losses` too. */
+/* Grows the arrays of timed steps and of blocks to hold `steps` steps; with `losses`, theirs, too.
+ */
 static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
 {
-    double **const each[] = {&trial->step_ms, &trial->put_ns, &trial->growth.heap, &trial->losses};
+    double **const each[] = {&trial->step_ms, &trial->enqueue_ns, &trial->growth.heap,
+                             &trial->losses};
     if (steps <= trial->room)
         return LS_OK;
     const size_t room = steps + trial->room;
@@ -43,20 +45,20 @@ static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
     return LS_OK;
 }
 
-ls_status ls_trial_open(const ls_workplace *place, const ls_plan_of_case *plan, ls_trial *out)
+ls_status ls_trial_open(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_trial *out)
 {
-    const ls_request *request = place->request;
+    const ls_request *request = workplace->request;
     *out = (ls_trial){.record = request->ps_record,
                       .plan = plan,
-                      .place = place,
+                      .workplace = workplace,
                       .accuracy = NAN,
                       .chunk = 1,
                       .fresh = true,
                       .bubble = NAN,
-                      .progress = place->progress,
+                      .progress = workplace->progress,
                       .processes = request->processes};
     size_t timed = (size_t)plan->timed, elements = plan->model->graph->variables.elements;
-    ls_status status = ls_session_open_delayed(place, plan, &out->session);
+    ls_status status = ls_session_open_delayed(workplace, plan, &out->session);
     out->planned = timed;
     if (request->precision > 0 && request->blocks < LS_STATISTICS_BLOCKS)
         out->planned = timed * LS_STATISTICS_BLOCKS / (uint64_t)request->blocks;
@@ -82,7 +84,7 @@ void ls_trial_close(ls_trial *trial)
     ls_session_close(&trial->session);
     free(trial->step_ms);
     free(trial->ends);
-    free(trial->put_ns);
+    free(trial->enqueue_ns);
     free(trial->growth.heap);
     free(trial->losses);
     free(trial->records);
@@ -167,9 +169,9 @@ static ls_status look_at_accuracy(ls_trial *trial)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-/* How many of `left` steps are put next: about chunk_ms of them, to the next epoch's end at most
- * where something looks at it, and to a fault on purpose. The first one after an opening is put
- * alone: what it makes the heap grow by, once, is not the growth of a step. */
+/* How many of `left` steps are enqueued next: about chunk_ms of them, at most up to the next
+ * epoch's end, where that is looked at, or to a fault on purpose. The first step after an opening
+ * runs alone, since the heap grows once in it, which is no growth per step. */
 static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 {
     const uint64_t most = trial->fresh ? 1 : trial->chunk;
@@ -194,9 +196,9 @@ static double fitting(double all_ms, double ms, double most)
     return count < most ? count : most;
 }
 
-/* `ms`: of a step of the last `count`, in the mean. Workers that are by themselves go on at the
- * pace of the fastest, so that a slow one does not hold up the others at the ends of many small
- * chunks; but not so far ahead of it that those who have ended would take it for lost. */
+/* `ms`: mean time of the last `count` steps. Independent workers go by the fastest one's pace, so
+ * that a slow one does not delay the others at the ends of many small chunks; but not so far ahead
+ * that those who have ended would take it for lost. */
 static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 {
     const ls_job *job = &trial->session.job;
@@ -210,8 +212,8 @@ static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
 }
 
-/* The times of the last `count` steps, `ms` in the mean, as samples: one by one, but on GPUs, whose
- * clock may advance in whole microseconds, together with so many as make one of these small. */
+/* Adds the times of the last `count` steps, `ms` in the mean, as samples: single steps, or, on GPUs
+ * whose clock may tick in whole microseconds, means of so many that a tick is small. */
 static void take_samples(ls_trial *trial, uint64_t count, double ms)
 {
     const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
@@ -301,7 +303,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         if (accounted)
             LS_TRY(ls_account_end(trial));
         if (timed)
-            trial->put_ns[trial->puts++] = trial->session.put_ns;
+            trial->enqueue_ns[trial->lots++] = trial->session.enqueue_ns;
         trial->fresh = false;
         LS_TRY(take_records(trial, count, timed, accounted));
         LS_TRY(look_at_accuracy(trial));
@@ -342,7 +344,7 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
     }
     if (index && count && !trial->stopped) {
         const uint64_t begin_ns = ls_clock_ns();
-        LS_TRY(ls_session_reopen(trial->place, &trial->session));
+        LS_TRY(ls_session_reopen(trial->workplace, &trial->session));
         trial->reopen_ns += ls_clock_ns() - begin_ns;
         trial->reopened++;
         trial->fresh = true;
@@ -354,7 +356,7 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-/* What full steps sent must be what the formula says; where none was taken, nothing is known. */
+/* Full steps must have sent what the formula says; without a full step nothing is known. */
 static ls_status check_traffic(ls_trial *trial)
 {
     const ls_session *session = &trial->session;
@@ -366,7 +368,7 @@ static ls_status check_traffic(ls_trial *trial)
     if (!run->strategy->formula || alone || session->step == tails)
         return LS_OK;
     LS_TRY(run->kind->traffic(run, &trial->sent, &trial->formula));
-    trial->counted = formula->messages_sent > 0; /* else only a library knows */
+    trial->counted = formula->messages_sent > 0; /* if not, only a library knows */
     if (trial->failed ||
         (sent->bytes_sent == formula->bytes_sent && sent->messages_sent == formula->messages_sent))
         return LS_OK;
@@ -422,7 +424,7 @@ static ls_status check_replicas(ls_trial *trial)
     return ls_world_agree(trial->session.job.comm, status);
 }
 
-/* A check that failed on one rank has failed the case: what follows is the same for all. */
+/* Agrees with all ranks on a failed check: one rank's fails the case. */
 static ls_status share_failure(ls_trial *trial)
 {
     ls_status failed =
@@ -436,23 +438,23 @@ static ls_status share_failure(ls_trial *trial)
     return LS_OK;
 }
 
-/* What the heap grew by may be a library's, once, or pieces that its caches keep, which count as
- * held. Where it grew at all, some more steps tell, of which the row has nothing else: the caches
- * are full by then. */
+/* Growth of the heap may be a library's single allocation, or pieces that malloc's caches keep,
+ * which count as held. Where the heap grew, some more steps are run, which the row does not contain
+ * otherwise: by then the caches are full. */
 static ls_status confirm_growth(ls_trial *trial)
 {
     ls_session *session = &trial->session;
     ls_growth *growth = &trial->growth;
     bool grew = false;
-    for (size_t i = 0; i < growth->puts; i++)
+    for (size_t i = 0; i < growth->lots; i++)
         grew |= growth->heap[i] > 0;
-    uint64_t each = growth->puts ? growth->steps / growth->puts : 0;
+    uint64_t each = growth->lots ? growth->steps / growth->lots : 0;
     LS_TRY(ls_world_turn(session->job.comm, LS_OK, &each, &grew));
     if (!grew || growth->steps < LS_GROWTH_STEPS)
         return LS_OK;
     if (growth->steps < 2 * HEAP_CACHES)
         LS_TRY(ls_session_steps(session, HEAP_CACHES + 1));
-    growth->puts = 0;
+    growth->lots = 0;
     for (int i = 0; i < 2; i++) {
         const ls_held held = ls_held_by(session);
         LS_TRY(ls_session_steps(session, each));

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Leaves the first samples of a block out that are not yet steady: where samples are single steps,
- * and workers wait for each other. */
+/* Discards the first samples of a block that are not yet steady, where samples are single steps and
+ * workers wait for each other. */
 static ls_status leave_out(ls_trial *trial, uint64_t first_step)
 {
     const size_t begin = trial->blocks ? trial->ends[trial->blocks - 1] : 0;
@@ -54,13 +54,15 @@ ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double 
     if (!ci95)
         return LS_OK;
     LS_TRY(ls_statistics_interval(trial->step_ms, trial->ends, trial->blocks, ci95));
-    ci95[0] = fmin(ci95[0], out->median); /* few draws, skewed ones: the figure itself is in it */
+    ci95[0] = fmin(
+        ci95[0],
+        out->median); /* with few draws, skewed ones, the interval must still hold the figure */
     ci95[1] = fmax(ci95[1], out->median);
     return LS_OK;
 }
 
-/* Whether it is narrow enough. The more blocks, the more a look takes: it is taken again when there
- * are a tenth more. */
+/* Whether the interval is narrow enough. With many blocks computing it takes long, so it is
+ * computed again only when there are a tenth more. */
 static ls_status is_precise(ls_trial *trial, double precision, bool late, bool *out)
 {
     ls_statistics steps;

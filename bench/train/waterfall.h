@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of a step's parts: of the row's waterfall, of a trace's, of the gap to n devices. */
+/* The waterfall: a step's time divided into parts, as rows and traces have it. */
 #pragma once
 
 #include "common/device/device.h"
@@ -11,13 +11,13 @@ enum { LS_WATERFALL_PARTS = 6 };
 /** "compute", "comm_exposed", "wait", "copy", "optimizer", "harness" */
 extern const char *const ls_waterfall_names[LS_WATERFALL_PARTS];
 
-/** The parts, in that order, of times by use; what no operation is of is the harness's. */
+/** Adds up times by use into the parts, in that order; idle time without a cause is the harness's.
+ */
 void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL_PARTS]);
 
-/** Parts as "compute_ms" and so on; those that there are none of are absent. */
+/** The parts as a group "compute_ms" and so on; parts of no time are absent. */
 json_t *ls_waterfall_group(const double ms[LS_TIME_USES]);
 
-/** The same as "compute_gap_ms" and so on, with their signs: how much more each part is than n
- *  devices of `single` that lose nothing would take, whose step is "ideal_step_ms". `ideal`: parts
- *  of that step. */
+/** The group "compute_gap_ms" and so on: each part less that of `ideal`, the parts of an ideal step
+ * in which n devices of `single` lose nothing; and "ideal_step_ms", its time. */
 json_t *ls_waterfall_gap(const double ms[LS_TIME_USES], const double ideal[LS_WATERFALL_PARTS]);

@@ -73,7 +73,7 @@ ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *s
     if (mine)
         snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));
     ls_status status = hear_all(comm, &said, &all);
-    if (status && mine) { /* what went wrong first says more than that nobody answers */
+    if (status && mine) { /* the first failure tells more than that nobody answers */
         ls_status_free(status);
         return mine;
     }
@@ -98,7 +98,7 @@ ls_status ls_world_agree(ls_comm *comm, ls_status mine)
     if (!comm)
         return mine;
     ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
-    if (heard || !worst) /* words only where there are some */
+    if (heard || !worst) /* nothing to say where none failed */
         return ls_status_first(mine, heard);
     return ls_world_turn(comm, mine, &number, &stop);
 }
@@ -155,7 +155,8 @@ static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *byte
     return LS_OK;
 }
 
-/* Rank 0 has room for all before any sends: what nobody takes would be taken for another's. */
+/* Rank 0 allocates memory for all before any rank sends: a text that nobody received would be taken
+ * for another. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * World: the processes of a command, which take every decision together: each calls these at the
- * same places. `comm` is ls_processes.comm, or NULL for a process alone, where they do nothing.
+ * World: the processes of a command, which take every decision together, so all call these at the
+ * same points. `comm` is ls_processes.comm, or NULL for a process alone, where they do nothing.
  */
 #pragma once
 
@@ -11,22 +11,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** All get the same: success where all have it, else the failure of the rank that failed by itself,
- *  with its name where it is not everybody's. Takes over `mine`. */
+/** Returns the same status on all ranks: success where all succeeded, else the failure of a rank
+ * that failed by itself, with the rank's name unless all have the same. Takes over `mine`. */
 ls_status ls_world_agree(ls_comm *comm, ls_status mine);
 
-/** The same, and: all get rank 0's number, and whether any wants to stop. */
+/** The same; besides, all get rank 0's *number, and *stop if any rank sets it. */
 ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
 
-/** LS_CODE_USAGE for all where one rank's value is not rank 0's: names that rank, `what` it is, and
- *  both texts where there are some. */
+/** LS_CODE_USAGE on all ranks where one's `value` differs from rank 0's; names the rank, `what` it
+ * is, and both texts, if any. */
 ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text);
 
-/** The first rank whose value is not rank 0's; -1: none. */
+/** Finds the first rank whose value differs from rank 0's; -1: none. */
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
-/** Texts of all ranks, for rank 0 to use: texts[r] is owned by the caller; the others get none.
- *  `ready`, taken over, is whether this rank has its text: where one has not, all fail. */
+/** Gathers a text from each rank at rank 0, where the caller owns texts[r]; other ranks get none.
+ * `ready`, taken over, says whether this rank has its text: where one has none, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
 
 /** The same of values: a new array of all ranks', on rank 0; an empty one on others. `mine` NULL:

@@ -37,7 +37,8 @@ void ls_clock_sleep_until(uint64_t ns)
     if (ls_clock_ns() >= ns)
         return;
     const struct timespec until = ls_clock_timespec(ns);
-    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); /* 160 ns, of a sleep of microseconds */
+    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul,
+          0ul); /* costs 160 ns, where the sleep takes microseconds */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;
 }

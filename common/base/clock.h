@@ -8,12 +8,12 @@
 /** Nanoseconds of CLOCK_MONOTONIC (read in user space by the vDSO: about 20 ns a call). */
 uint64_t ls_clock_ns(void);
 
-/** That time as the system's calls take it, which wait by CLOCK_MONOTONIC. */
+/** A time of ls_clock_ns for system calls that wait by CLOCK_MONOTONIC. */
 struct timespec ls_clock_timespec(uint64_t ns);
 
-/** Yields the core; the nanoseconds until this thread has it again: some 500 where nothing else
- * wants it, over LS_CLOCK_SWITCH_NS where something else ran, whole slices of what computes there.
- * Who waits does so for a time in all, then sleeps: what it waits for wakes it at once. */
+/** Yields the core; returns the nanoseconds until this thread runs again: about 500 where nothing
+ * else is ready, more than LS_CLOCK_SWITCH_NS where another thread ran, up to its whole time slice.
+ * A waiter yields for a limited time, then sleeps until it is woken. */
 uint64_t ls_clock_yield(void);
 
 enum { LS_CLOCK_SWITCH_NS = 2000 };

@@ -26,7 +26,8 @@ static bool path_in_folder(const ls_dynamic *library, char path[PATH_MAX])
            access(path, F_OK) == 0;
 }
 
-/* The system names a file by its path where it found one, and by what it was asked for where not.
+/* The system's message has a file's path where it found one, else only the name that it was asked
+ * for.
  */
 static bool not_found(const ls_dynamic *library, const char *why)
 {
@@ -34,7 +35,7 @@ static bool not_found(const ls_dynamic *library, const char *why)
     return strncmp(why, library->file, length) == 0 && why[length] == ':';
 }
 
-/* One that the system finds, and that is broken, is not passed over for another. */
+/* A library that the system finds but that is broken is an error: no other one is tried. */
 static void *open_library(const ls_dynamic *library, char why[WHY])
 {
     char path[PATH_MAX];
@@ -46,13 +47,13 @@ static void *open_library(const ls_dynamic *library, char why[WHY])
 
 static ls_status find_functions(const ls_dynamic *library, void *handle, void *functions)
 {
-    void **place = functions;
+    void **slot = functions;
     for (size_t i = 0; library->symbols[i]; i++) {
         void *function = dlsym(handle, library->symbols[i]);
         if (!function)
             return ls_fail(LS_CODE_MISSING, library->name, library->file, "has no %s; %s",
                            library->symbols[i], library->remedy);
-        memcpy(&place[i], &function, sizeof function);
+        memcpy(&slot[i], &function, sizeof function);
     }
     return LS_OK;
 }

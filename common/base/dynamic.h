@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Libraries that are loaded when they are first used: those of a GPU, which a machine without one
- * has not, and without which the program must start all the same.
+ * Libraries that are loaded at first use: a GPU's, such as cuDNN. A machine without a GPU lacks
+ * them, and the program must start there, too.
  */
 #pragma once
 
@@ -28,10 +28,10 @@ typedef struct ls_dynamic {
 ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out);
 
 /**
- * After a load that failed: whether the file is neither where the system looks nor in `folder`.
- * False: it is there, and broken, of another version, or in want of something itself.
+ * After a load that failed: true where the file is neither where the system looks nor in `folder`.
+ * False: it is there, but broken, of another version, or lacks a library that it needs.
  */
 bool ls_dynamic_absent(const ls_dynamic *library);
 
-/** Takes NULL. The code stays in the process: these libraries do not like to be taken out. */
+/** Takes NULL. The code stays in the process: these libraries do not bear to be unloaded. */
 void ls_dynamic_unload(void *handle);

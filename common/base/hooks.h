@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hooks: what the tests switch on in a program that is built with LOCKSTEP_HOOKS, to see that its
- * checks find what they are for. In any other build each hook is a constant, and nothing of this is
- * in the program. Switched by the environment, read once:
+ * Hooks: faults that tests switch on in a program built with LOCKSTEP_HOOKS, to see that its checks
+ * find them. In any other build each hook is a constant and leaves no code. Environment variables
+ * switch them on, and are read once:
  *
  *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!], or open:NUMBER
- *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin so take longer: gather:2ms
+ *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin with NAME take longer
  *
- * LOCKSTEP_FAIL makes an operation of a device's queue fail: of the step STEP since it was opened
- * the one of that number, both from 0, or the last where there are less; with `!` so that nothing
- * more can be done on it. Or of the sessions that are opened to train the one of that number, from
- * 0, cannot be.
+ * LOCKSTEP_FAIL makes an operation of a device's queue fail: number OPERATION of step STEP, both
+ * from 0 and counted since the queue was opened, or the last one where the step has fewer. With `!`
+ * the device is of no more use afterwards. With open:NUMBER it is the opening of a session that
+ * fails: of those that train, number NUMBER, from 0.
  */
 #pragma once
 
@@ -21,12 +21,12 @@
 
 #include <stdint.h>
 
-/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Those that are a
- * step's are edits of it, by a table in impl/tests/step_edits.c. */
+/** The bugs: LS_PLANTED(ring_round) is true while LOCKSTEP_PLANT=ring_round. Bugs of a step are
+ * edits of its tasks: see the table in impl/tests/step_edits.c. */
 #define LS_PLANTED_BUGS(BUG)                                                                       \
     BUG(average)            /* slices are averaged over the replicas, not summed */                \
     BUG(local_scale)        /* a slice's loss is the mean over the slice, not over the batch */    \
-    BUG(uneven_share)       /* what is left of an uneven split goes to nobody */                   \
+    BUG(uneven_share)       /* the remainder of an uneven split goes to nobody */                  \
     BUG(replica_seed)       /* the order of samples depends on the replica */                      \
     BUG(tree_order)         /* finished subtrees are added one after the other, not as a tree */   \
     BUG(bucket_left_out)    /* the last bucket is not reduced */                                   \
@@ -48,11 +48,11 @@
     BUG(push_early)         /* a worker pushes a range before backward has made it final */        \
     BUG(push_overwrites)    /* a server keeps the last worker's gradient alone */                  \
     BUG(raw_evaluated)      /* servers' variables are evaluated, not their averages */             \
-    BUG(bound_left_out)     /* ssp lets workers go on as far as they come */                       \
+    BUG(bound_left_out)     /* ssp does not hold fast workers back */                              \
     BUG(tail_not_reduced)   /* gradients of an epoch's smaller last batch are not reduced */       \
     BUG(mask_left_out)      /* a fast dense layer's gradient goes past the ReLU before */          \
-    BUG(not_turned)         /* Winograd's data gradient takes the windows as they are */           \
-    BUG(order_noted)        /* servers note a gradient as none */                                  \
+    BUG(not_turned)         /* Winograd's data gradient does not rotate the filters */             \
+    BUG(order_noted)        /* servers record a gradient as missing */                             \
     BUG(mean_over_all)      /* with backup workers, a sum is not scaled to the samples used */     \
     BUG(late_added)         /* a gradient that came too late is added to the next step's */        \
     BUG(pull_wait)          /* a worker does not wait for the variables that it pulls */           \
@@ -63,8 +63,8 @@
     BUG(copy_stale)         /* copies of shared variables keep their first values */               \
     BUG(stage_stale)        /* the last stage keeps its first variables */                         \
     BUG(micro_left_out)     /* the last micro-batch's gradient is not added */                     \
-    BUG(border_wait)        /* a place does not wait for what comes over a border */               \
-    BUG(place_not_reduced)  /* the last place of each replica keeps its own gradients */           \
+    BUG(border_wait)        /* a stage does not wait for what another one sends */                 \
+    BUG(place_not_reduced)  /* the last stages of the replicas do not reduce their gradients */    \
     BUG(device_leak)        /* a step keeps 64 bytes of the first device's memory */               \
     BUG(heap_leak)          /* a step keeps 64 bytes of the host's heap */
 
@@ -76,15 +76,15 @@ enum { LS_PLANTED_BUGS(LS_PLANT_NUMBER) LS_PLANTS };
 #define LS_PLANTED(name) ls_hooks_planted(LS_PLANT_##name)
 bool ls_hooks_planted(int bug);
 
-/** The edit that is asked for, or NULL. */
+/** The edit that LOCKSTEP_EDIT asks for, or NULL. */
 const char *ls_hooks_edit(void);
 
-/** Whether steps that are said now are edited: those of judges are not, around whose opening this
- * is switched off. */
+/** Whether steps that are built now are edited. ls_hooks_spare(true) switches that off while the
+ * gate's judges are opened, whose steps stay as they are. */
 bool ls_hooks_edits(void);
 void ls_hooks_spare(bool on);
 
-/** LS_CODE_USAGE where a variable's value is none. */
+/** LS_CODE_USAGE where one of these variables has an invalid value. */
 ls_status ls_hooks_check(void);
 
 /** Names the calling thread, so that its pauses are the same in every run with a seed. */
@@ -101,10 +101,10 @@ typedef struct ls_hooks_place {
 /** Until when an operation of this name that begins now is to sleep; 0: it is not to be slow. */
 uint64_t ls_hooks_slow(const char *operation);
 
-/** The failure that is wanted of this operation, or LS_OK. `last`: it is the last of its step. */
+/** The failure to inject into this operation, or LS_OK. `last`: it is the last of its step. */
 ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);
 
-/** The failure that is wanted of the session that is being opened to train, or LS_OK. */
+/** The failure to inject into the session that is being opened to train, or LS_OK. */
 ls_status ls_hooks_open(void);
 
 #else

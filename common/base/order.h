@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Which sequence; `samples` is at most 2^31 - 1. */
+/** A sequence of samples; `samples` is at most 2^31 - 1. */
 typedef struct ls_sample_order {
     uint64_t samples; /**< of the data set */
     uint64_t seed;    /**< of its permutations */
@@ -32,7 +32,7 @@ typedef struct ls_order_epoch {
     bool shuffle;                  /**< as in ls_sample_order */
 } ls_order_epoch;
 
-/** The stream that the keys of its epochs come of. */
+/** The random stream that the keys of all epochs are drawn from. */
 ls_random ls_order_stream(const ls_sample_order *order);
 
 /** Makes the permutation of an epoch ready. */

@@ -84,11 +84,11 @@ LS_DEVICE_FN void ls_order_keys(ls_random random, uint64_t epoch, uint32_t key[L
         key[i] = ls_random_word(random, epoch * 8 + (uint64_t)i);
 }
 
-/** The sample at one place of a shuffled epoch; reciprocal = 1.0 / a. */
-LS_DEVICE_FN uint32_t ls_order_sample(const ls_order_epoch *epoch, uint32_t place,
+/** The sample at one index of a shuffled epoch; reciprocal = 1.0 / a. */
+LS_DEVICE_FN uint32_t ls_order_sample(const ls_order_epoch *epoch, uint32_t index,
                                       double reciprocal)
 {
-    uint32_t code = place;
+    uint32_t code = index;
     do
         code = ls_order_encipher(epoch, code, ls_order_quotient(code, reciprocal));
     while (code >= epoch->samples);
@@ -117,11 +117,11 @@ static inline void ls_order_fill(const ls_sample_order *order, uint64_t position
                                               uint64_t count, uint32_t *out))
 {
     while (count && order->samples) {
-        uint64_t epoch = position / order->samples, place = position % order->samples;
+        uint64_t epoch = position / order->samples, index = position % order->samples;
         if (cache->epoch != epoch)
             ls_order_epoch_set(order, epoch, cache);
-        uint64_t run = order->samples - place < count ? order->samples - place : count;
-        fill(cache, place, run, out);
+        uint64_t run = order->samples - index < count ? order->samples - index : count;
+        fill(cache, index, run, out);
         out += run;
         position += run;
         count -= run;

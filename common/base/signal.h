@@ -19,10 +19,11 @@ typedef struct ls_signal {
     _Atomic uint32_t turn;     /**< the futex word: changes with every post that wakes */
 } ls_signal;
 
-/** Raises the value; one thread at a time. What was written before is seen by who waits for it. */
+/** Raises the value; one thread at a time. Waiters see what was written before (release, acquire).
+ */
 void ls_signal_post(ls_signal *signal, uint64_t value);
 
-/** Returns once the value is at least `target`: after `spins` looks, sleeping. */
+/** Waits until the value is at least `target`: looks `spins` times, then sleeps. */
 void ls_signal_wait(ls_signal *signal, uint64_t target, int spins);
 
 /** The same for at most `timeout_ns`; false where the time ran out. */

@@ -61,21 +61,22 @@ ls_status ls_status_follows(ls_status status) __attribute__((warn_unused_result)
 bool ls_status_is_consequence(ls_status status);
 
 /**
- * Marks a failure that ends what a sweep is doing: what failed is of no more use to this process (a
- * GPU that fell over). Takes NULL; returns its argument.
+ * Marks a failure as final: what failed is of no more use to this process (a GPU after an illegal
+ * access, say), so a sweep ends here. Takes NULL; returns its argument.
  */
 ls_status ls_status_final(ls_status status) __attribute__((warn_unused_result));
 
 /** Whether it is so marked; false for NULL. */
 bool ls_status_is_final(ls_status status);
 
-/** The failure as that of a part: "<what>: <where>: <its text>", its code and marks. Frees the old.
+/** Puts a part's name before a failure: "<what>: <where>: <its text>"; code and marks stay. Frees
+ * it.
  */
 ls_status ls_status_within(const char *what, const char *where, ls_status status)
     __attribute__((warn_unused_result));
 
-/** Keeps the failure and frees the other; where both fail, the first that does not only follow,
- *  which is final where either is. */
+/** Returns the failure and frees the other; of two, the first that is no mere consequence, which is
+ * final where either is. */
 ls_status ls_status_first(ls_status first, ls_status second) __attribute__((warn_unused_result));
 
 /** Relays a failure of `call` to the caller. */

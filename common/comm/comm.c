@@ -81,15 +81,15 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
 
 bool ls_comm_is_joint(const ls_comm *comm)
 {
-    return comm->backend->put != NULL;
+    return comm->backend->enqueue != NULL;
 }
 
-ls_status ls_comm_put(ls_comm *const *comms, const ls_comm_list *lists, int count)
+ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int count)
 {
     if (ls_comm_is_joint(comms[0]))
-        return comms[0]->backend->put(comms, lists, count);
+        return comms[0]->backend->enqueue(comms, lists, count);
     for (int r = 0; r < count; r++)
-        LS_TRY(ls_op_list_put(lists[r].ops, lists[r].queue));
+        LS_TRY(ls_op_list_enqueue(lists[r].ops, lists[r].queue));
     return LS_OK;
 }
 
@@ -102,7 +102,7 @@ bool ls_comm_shares(const ls_device_name *names, int count)
     return shares;
 }
 
-/* By rank 0, which sends all to each. */
+/* Rank 0 gathers, and sends everything to each rank. */
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all)
 {
     enum { TAG = 0x636f6c };
@@ -124,14 +124,14 @@ ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *a
     return LS_OK;
 }
 
-/* *who: the first rank that has it. */
+/* *who: the first rank with the worst code. */
 static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t *who)
 {
     const size_t ranks = (size_t)comm->size;
     ls_code *all = calloc(ranks, sizeof *all);
     ls_status status = all ? ls_comm_collect(comm, &mine, sizeof mine, all)
                            : ls_fail_memory("communicator", ranks * sizeof *all);
-    if (status) /* nobody waits for what this rank does not say */
+    if (status) /* so that nobody waits for this rank's message */
         comm->backend->abandon(comm);
     *worst = LS_CODE_OK;
     for (size_t r = 0; r < ranks && !status; r++)
@@ -206,8 +206,9 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
     return LS_OK;
 }
 
-/* Its end is written by every operation: so they have an order, in which all ranks put them, and
- * nobody uses its scratch meanwhile. `told`: how its messages were. */
+/* Notes what an operation touches. Every operation writes its end of the communicator, so that
+ * those of one end stay in order and none uses another's scratch. `told`: status of noting its
+ * messages. */
 static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status told,
                        ls_op **op)
 {
@@ -220,7 +221,7 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
     return status;
 }
 
-/* Adds a message, if it is one. */
+/* Notes a message, if there is one. */
 static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
 {
     if (from < 0 || to < 0 || from == to || !count)
@@ -229,7 +230,7 @@ static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
     return ls_op_sends(op, &message);
 }
 
-/* What an exchange moves over a border. */
+/* Notes the messages of an exchange. */
 static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 {
     if (x->inside)
@@ -238,8 +239,8 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
     return tell(comm, x->from, comm->rank, x->receive_count, op);
 }
 
-/* `direct`: each rank has the others' part of its slice, and gives each the sum of it; of few
- * elements each has all. */
+/* Notes the messages of `direct`: each rank gets the others' parts of its slice, and sends each its
+ * sum; of a few elements each rank gets all. */
 static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
 {
     const int me = comm->rank;
@@ -291,7 +292,7 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other,
     comm->backend->abandon(comm);
     return ls_fail(
         LS_CODE_USAGE, "communicator", rank,
-        "%zu elements here, %s%zu on rank %d; every rank puts matching operations in the "
+        "%zu elements here, %s%zu on rank %d; every rank enqueues matching operations in the "
         "same order",
         mine, more ? "more than " : "", theirs, other);
 }
@@ -300,7 +301,7 @@ ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
 {
     (void)queue;
     return ls_fail(LS_CODE_USAGE, "communicator", op->name,
-                   "belongs to ranks that are put together; ls_comm_put puts it");
+                   "belongs to ranks that one call serves: ls_comm_enqueue");
 }
 
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
@@ -333,7 +334,7 @@ ls_status ls_comm_add_all(ls_comm *comm, bool library, const ls_allreduce_args *
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)
+ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)
 {
     ls_exchange e = *exchange;
     ls_op *op;
@@ -352,7 +353,7 @@ ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_comm_put_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from, bool add,
+ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from, bool add,
                             ls_op_list *ops)
 {
     const ls_exchange all = {.to = to,
@@ -362,5 +363,5 @@ ls_status ls_comm_put_whole(ls_comm *comm, const ls_allreduce_args *a, int to, i
                              .receive = a->data,
                              .receive_count = a->count,
                              .add = add};
-    return ls_comm_put_exchange(comm, ops, &all);
+    return ls_comm_add_exchange(comm, ops, &all);
 }

@@ -3,16 +3,16 @@
  * Communicators: ranks that exchange ranges of device memory.
  *
  * A rank is a member of a communicator and drives one device. Transfers and collectives are
- * operations: made once, put on a queue of the rank's device like any other, captured in programs;
- * they block that queue, not the host. All operations of one communicator go to one queue per
- * rank, and every rank puts matching ones in the same order. Back ends: `thread` (ranks are queues
- * of one process), `mpi` (of many), `device` (devices of one process, GPUs too, whose queues are
- * ordered by events: ls_comm_put puts all ranks' operations by one call), `nccl` (GPUs; that
+ * operations: made once, enqueued on a queue of the rank's device like any other, captured in
+ * programs; they block that queue, not the host. All operations of one communicator go to one queue
+ * per rank, and every rank enqueues matching ones in the same order. Back ends: `thread` (ranks are
+ * queues of one process), `mpi` (of many), `device` (devices of one process, GPUs too, whose queues
+ * are ordered by events: ls_comm_enqueue enqueues all ranks' operations), `nccl` (GPUs; that
  * library's all-reduce alone).
  *
- * When a queue has failed, its operations are abandoned (device.h): the communicator then lets go
- * every rank, whose waiting operations fail with "abandoned by rank R", so nobody hangs. It stays
- * so. Ranks read each other's memory: release it after every rank's queue has been waited for.
+ * When a queue has failed, its operations are abandoned (device.h): the communicator then releases
+ * all ranks, whose waiting operations fail with "abandoned by rank R", so nobody hangs. That is
+ * final. Ranks read each other's memory: release it after every rank's queue has been waited for.
  */
 #pragma once
 
@@ -28,15 +28,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What this rank received: bytes that crossed a border, added where they arrive or arriving where
- *  they are wanted; and bytes that were only moved from one place to another of its own device. */
+/** What this rank received: `bytes` from other devices, whether added or stored; `copied` are bytes
+ * that were only moved within its own device. */
 typedef struct ls_received {
     uint64_t bytes;
     uint64_t copied;
 } ls_received;
 
-/** Where the ranks of a communicator are: rank r in process r / (ranks / processes), which is on
- *  host[that]. NULL stands for one process. */
+/** Where the ranks of a communicator are: rank r is in process p = r / (ranks / processes), and p
+ * is on host[p]. A NULL layout stands for one process. */
 struct ls_layout {
     int processes;
     const int *host; /**< [processes] */
@@ -50,12 +50,12 @@ struct ls_comm {
     const ls_layout *layout; /**< NULL: one process */
     bool linked;             /**< messages go over shaped links (link.h) */
     bool shared;          /**< every rank's device reads and writes the others' memory: `direct` */
-    const char *unshared; /**< why not, where the system is what refused it; NULL */
+    const char *unshared; /**< why not, where the system refused it; else NULL */
     /* What ls_comm_traffic and ls_comm_received tell. */
     _Atomic uint64_t bytes_sent, messages_sent, bytes_received, bytes_copied;
 };
 
-/** What a rank puts, on which queue; all borrowed. */
+/** A rank's operations, and the queue that they go on; borrowed. */
 typedef struct ls_comm_list {
     const ls_op_list *ops;
     ls_queue *queue;
@@ -70,41 +70,42 @@ typedef struct ls_exchange {
     float *receive;
     size_t receive_count; /**< elements */
     bool add;             /**< receive[i] = receive[i] + what comes; else it is overwritten */
-    bool inside;          /**< both ends are on one device: this is no traffic */
+    bool inside;          /**< both ends are on one device: not counted as traffic */
 } ls_exchange;
 
 enum { LS_DIRECT_FEW = 8 };
 
-/** Back ends as data. Entries marked so may be NULL: not to be had there. Of operations, others
- * make them through what is below, which knows the memory that they touch. */
+/** A back end. Entries marked so may be NULL: it cannot do that. Callers make operations by the
+ * functions below, not by these entries: those also note the memory that an operation touches. */
 struct ls_comm_backend {
     const char *name;
     const char *help;
-    /** Whether devices of these names of one process can be ranks of it, and what it needs is here;
-     *  says why not, and what would work. May be NULL: seen when it is opened. */
+    /** Refuses devices of one process that cannot be its ranks, and a machine that lacks what it
+     * needs; says what would work. May be NULL: ls_comm_open finds out. */
     ls_status (*check)(const ls_device_name *names, int count);
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. May be
-     *  NULL, where there is `library` alone. */
+     * NULL where `library` is all there is. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
-    /** May be NULL, and is for ranks that share memory: all-reduce in it, each rank summing its
-     * slice from all the others in rank order and writing it to all; up to LS_DIRECT_FEW elements,
-     * each sums all. Of mpi, nothing may be at work on the data meanwhile (ls_device_register). */
+    /** All-reduce of ranks that share memory: each sums its slice of all ranks' data, in rank
+     * order, and writes the sum to all; up to LS_DIRECT_FEW elements each sums all. With mpi
+     * nothing may be at work on the data during this call (ls_device_register). May be NULL. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
-    /** May be NULL: all-reduce by the back end's library, in the library's own order. Of mpi every
-     *  rank is a process of its own, else LS_CODE_USAGE. */
+    /** All-reduce by the back end's library, in the library's own order. With mpi every rank must
+     * be a process of its own, else LS_CODE_USAGE. May be NULL. */
     ls_status (*library)(ls_comm *comm, float *data, size_t count, ls_op **out);
-    /** See ls_comm_put. NULL: a rank's operations are put by themselves. */
-    ls_status (*put)(ls_comm *const *comms, const ls_comm_list *lists, int count);
-    /** Waits until `queue`, which waits for the operations on `sums`, is empty; fails where the
-     *  library says, or a time without any progress shows, that it never will be, and has then
-     * given up, so that ls_queue_sync ends. Before that. May be NULL: queues see to it themselves.
+    /** See ls_comm_enqueue. NULL: each rank enqueues its own operations. */
+    ls_status (*enqueue)(ls_comm *const *comms, const ls_comm_list *lists, int count);
+    /** To be called before ls_queue_sync: waits until `queue`, which waits for the operations on
+     * `sums`, is empty. Fails where the library reports a failure or there is no progress for
+     * `timeout_ns`; the operations are then given up, so that ls_queue_sync returns. May be NULL:
+     * queues end by themselves.
      */
     ls_status (*wait)(ls_comm *comm, const ls_queue *queue, const ls_queue *sums,
                       uint64_t timeout_ns);
     /** Bytes of device memory that this end holds for its operations. May be NULL: none. */
     size_t (*memory)(const ls_comm *comm);
     /** Host calls: they block the calling thread; each rank calls from a thread of its own. All are
-     *  NULL where `put` is not: there is one thread. */
+     * NULL where `enqueue` is not NULL: there, one thread serves all ranks. */
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
     ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes);
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
@@ -112,7 +113,7 @@ struct ls_comm_backend {
     bool alone; /**< its ranks are in one process: `processes` is then NULL */
     /** May be NULL. See ls_comm_open. */
     ls_status (*open)(ls_comm *processes, ls_device *const *devices, int count, ls_comm **comms);
-    /** This rank gives up: whoever waits, or will, in an operation or a host call, fails. */
+    /** This rank gives up: operations and host calls of other ranks that wait now or later fail. */
     void (*abandon)(ls_comm *comm);
     void (*close)(ls_comm *comm);
 };
@@ -120,51 +121,53 @@ struct ls_comm_backend {
 extern const ls_registry ls_comm_backends; /**< of ls_comm_backend */
 
 /**
- * A communicator of the devices that all ranks of `processes` bring, in the order of these, then of
- * `devices`; comms[i] is the end on devices[i]. All ranks call it. `processes` NULL: this process's
- * alone. `backend` NULL: ls_comm_backend_auto's.
+ * Opens a communicator of all devices of all ranks of `processes` (NULL: of this process alone), in
+ * the order of ranks, then of `devices`; comms[i] is the end on devices[i]. All ranks call it.
+ * `backend` NULL: that of ls_comm_backend_auto.
  */
 ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
                        ls_device *const *devices, int count, ls_comm **comms);
 
-/** That of `processes`; of one process alone (NULL) `thread`, or `device` for GPUs. */
+/** The default back end: that of `processes`; for one process (NULL) `thread`, or `device` for
+ * GPUs. */
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
 
-/** Whether one call puts the operations of all ranks of this process: a program then holds those of
- *  all. */
+/** Whether one call enqueues the operations of all ranks of this process: one program then holds
+ * them all. */
 bool ls_comm_is_joint(const ls_comm *comm);
 
 /**
- * Puts the list of every rank of this process on its queue, lists[r] that of comms[r]; they may
- * have operations of others than the communicator. LS_CODE_USAGE where ranks' operations do not
- * match.
+ * Enqueues the operations of all ranks of this process: lists[r] is that of comms[r], and may hold
+ * operations of other kinds, too. LS_CODE_USAGE where the ranks' operations do not match.
  */
-ls_status ls_comm_put(ls_comm *const *comms, const ls_comm_list *lists, int count);
+ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int count);
 
-/** Whether devices of these names read and write each other's memory: processors, or one GPU. */
+/** Whether devices of these names read and write each other's memory: CPU devices, or parts of one
+ * GPU. */
 bool ls_comm_shares(const ls_device_name *names, int count);
 
 /** Makes the operation of one exchange; memory is borrowed. It touches what it sends and receives,
- *  and its end of the communicator, whose operations so have an order. LS_CODE_USAGE where the back
- *  end has its library's all-reduce alone. */
+ * and this end of the communicator, so that the operations of one end stay in order. LS_CODE_USAGE
+ * where the back end has its library's all-reduce alone. */
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
 
-/** All ranks' bytes, of each as many, in the order of ranks, to all; a host call. `comm` NULL: one
- *  rank. `all` is [size, bytes]. */
+/** A host call: gathers `bytes` bytes of every rank, in the order of ranks, to all ranks. `all` is
+ * [size, bytes]. `comm` NULL: one rank. */
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
 /**
- * The same of what each has found by itself, `mine` being how that went, which is taken over: where
- * one has failed all fail, the others with a failure that follows, and nobody waits for its bytes.
- * What a rank does alone before all meet goes through this, or through ls_world_agree.
+ * The same for bytes that each rank found by itself. `mine` says how that went, and is taken over.
+ * Where a rank has failed all fail, the others with a consequence of it (ls_status_follows), and
+ * nobody waits for its bytes. What a rank does alone before all meet goes through this, or
+ * ls_comm_agree.
  */
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
                         void *all);
 
-/** The worst of what ranks have, told to all. A rank that fails to hear it gives up. */
+/** Tells all ranks the worst of their codes. A rank that cannot learn it gives up. */
 ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst);
 
-/** The agreement alone. */
+/** ls_comm_bring without bytes: where a rank has failed, all fail. */
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
 
 /** What this rank has sent so far; of a library's all-reduce nothing is known. */
@@ -198,14 +201,15 @@ struct ls_allreduce {
     const char *help;
     /** Elements of scratch that a rank needs; NULL: none. */
     size_t (*scratch)(int rank, int ranks, size_t count, int64_t shards);
-    /** LS_CODE_USAGE where the back end lacks what it needs, saying what would work; NULL: none. */
+    /** LS_CODE_USAGE where the back end lacks what it needs, saying what would work; NULL: it needs
+     * nothing. */
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call moves, summed over ranks. NULL: only a library knows. */
     ls_traffic (*formula)(int ranks, size_t count, int64_t shards, const ls_layout *layout);
-    /** The same sum, in one thread in the documented order, which gives the same bits: appends its
-     *  steps. NULL for canonical, and where only a library knows. */
+    /** Appends the steps that compute the same sum, bit for bit, in one thread. NULL for canonical,
+     * and where only a library knows. */
     ls_status (*oracle)(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a job chooses of communicators, by name, and what these count. How ranks exchange is in
- * comm.h, which whoever trains needs not know.
+ * What a job says of communicators: names of back ends and algorithms, and traffic. How ranks
+ * exchange is in comm.h, which a program that only trains does not need.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 /** One rank's end of a communicator (comm.h). */
 typedef struct ls_comm ls_comm;
 
-/** By what ranks talk: `thread`, `mpi`, `device`, `nccl` (comm.h). */
+/** A means by which ranks talk: `thread`, `mpi`, `device`, `nccl` (comm.h). */
 typedef struct ls_comm_backend ls_comm_backend;
 
 /** Where the ranks of a communicator are (comm.h). */
@@ -24,7 +24,7 @@ typedef struct ls_allreduce ls_allreduce;
 /** What a launcher started together (processes.h). */
 typedef struct ls_processes ls_processes;
 
-/** Payload that crossed a rank border, sent by this rank; control messages are not in it. */
+/** Payload that this rank sent to other devices. Control messages are not counted. */
 typedef struct ls_traffic {
     uint64_t bytes_sent;    /**< of payload */
     uint64_t messages_sent; /**< that carried it */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Back end `device`: ranks are devices of one process, whose queues are ordered by events. No
- * thread waits for another: everything is put by one call (comm.h, ls_comm_put), which goes through
- * the ranks' lists in turn, each as far as what it needs of the others has been put.
+ * thread waits for another: one call (ls_comm_enqueue) enqueues everything. It goes through the
+ * ranks' lists in turn, each as far as what it needs from other ranks is enqueued.
  *
  * exchange  The sender records `ready`. The receiver's queue waits for that, copies (or adds
  *           straight from the sender's memory; ranks that share none copy first, and add then) and
@@ -11,9 +11,9 @@
  *           and writes it to all; all record `taken` and wait for all. A few elements are summed by
  *           each, and written back after that.
  *
- * A wait follows its record in the order of putting, and every event is recorded once: what CUDA
- * asks of a capture. Bytes and messages are counted when they are put, or captured: once for all
- * replays. Failures go from queue to queue as those of events do (device.h).
+ * Waits are enqueued after their records, and every event is recorded once, as CUDA's captures
+ * demand. Bytes and messages are counted when they are enqueued, or captured: once for all replays.
+ * Failures go from queue to queue as those of events do (device.h).
  *
  * Leaves out: host calls, and ranks of other processes. On GPUs not yet run.
  */
@@ -30,35 +30,38 @@ typedef struct device_comm device_comm;
 typedef struct device_group {
     int size, members;   /* members: ends that are not closed */
     device_comm **ranks; /* [size] */
-    device_op **message; /* [size, size] from, to: the one that waits to be taken; NULL: none */
+    device_op *
+        *message; /* [size, size] from, to: the message that waits for its receiver; NULL: none */
 } device_group;
 
 struct device_comm {
     ls_comm base;
     device_group *group;
-    float *scratch; /* what is to be added arrives here, and sums of a few elements */
+    float *scratch; /* for what is received to be added, and for sums of a few elements */
     size_t scratch_elements;
-    bool fixed; /* some operation has been put: scratch stays where it is */
-    /* While lists are put. */
+    bool fixed; /* an operation was enqueued, so scratch may not move */
+    /* While ls_comm_enqueue runs: */
     size_t next;            /* operation of the rank's list */
     int stage;              /* of that operation */
-    uint64_t shown, summed; /* direct operations that have come so far */
+    uint64_t shown, summed; /* direct operations that have reached these stages */
     device_op *direct[2];   /* those, taking turns */
 };
 
 struct device_op {
     ls_op op;
     device_comm *comm;
-    /* One stage after the other; *done stays false where it needs of others what is not there. */
-    ls_status (*put)(device_op *op, ls_queue *queue, bool *done);
+    /* Enqueues the operation's next stages; *done stays false where it needs something of another
+     * rank that is not enqueued yet. */
+    ls_status (*enqueue)(device_op *op, ls_queue *queue, bool *done);
     ls_exchange what; /* of an exchange */
     float *data;      /* of direct: [count] */
     size_t count;
     ls_direct_part part;
     ls_event *ready, *taken;
-    ls_op *sum, *write;       /* made when the others are first met; NULL: not yet, or none */
-    const device_op *partner; /* of an exchange: whose message this one takes, always */
-    device_op *taker;         /* of an exchange: what has taken its message */
+    ls_op *sum, *write;       /* made in the first run; NULL: not yet, or none */
+    const device_op *partner; /* of an exchange: the operation whose message this one always
+                                 receives */
+    device_op *taker;         /* of an exchange: the operation that received its message */
 };
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
@@ -94,7 +97,7 @@ static ls_status make_op(device_comm *comm, const char *name, bool ready, bool t
     return status;
 }
 
-/* At least so many elements, for one operation after the other. */
+/* Grows the scratch, which operations use one after the other, to at least so many elements. */
 static ls_status take_scratch(device_comm *comm, size_t elements)
 {
     void *memory;
@@ -102,8 +105,8 @@ static ls_status take_scratch(device_comm *comm, size_t elements)
         return LS_OK;
     if (comm->fixed)
         return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
-                       "needs more scratch than what has been put uses; make all operations, then "
-                       "put them");
+                       "needs more scratch than what is enqueued uses; make all operations, then "
+                       "enqueue them");
     ls_device_release(comm->base.device, comm->scratch);
     comm->scratch = NULL;
     comm->scratch_elements = 0;
@@ -121,7 +124,7 @@ static device_op **message_of(const device_group *group, int from, int to)
     return &group->message[from * group->size + to];
 }
 
-static ls_status put_addition(device_op *op, const device_op *from, ls_queue *queue)
+static ls_status enqueue_addition(device_op *op, const device_op *from, ls_queue *queue)
 {
     const device_comm *comm = op->comm;
     const float *there = from->what.send;
@@ -134,7 +137,7 @@ static ls_status put_addition(device_op *op, const device_op *from, ls_queue *qu
     if (!op->sum)
         LS_TRY(ls_sums_make(comm->base.device, "exchange.add", &step, 1, op->what.receive_count,
                             &op->sum));
-    return ls_queue_put(queue, op->sum);
+    return ls_queue_enqueue(queue, op->sum);
 }
 
 static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
@@ -145,18 +148,18 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
                                 false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "meets another operation than before; put the same lists together");
+                       "meets another operation than before; enqueue the same lists by one call");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add
-               ? put_addition(op, from, queue)
+               ? enqueue_addition(op, from, queue)
                : ls_queue_copy(queue, op->what.receive, op->comm->base.device, from->what.send,
                                from->comm->base.device, elements * sizeof(float)));
     from->taker = op;
     return ls_queue_record(queue, op->taken);
 }
 
-static ls_status put_exchange(device_op *op, ls_queue *queue, bool *done)
+static ls_status enqueue_exchange(device_op *op, ls_queue *queue, bool *done)
 {
     enum { SEND, RECEIVE, LEAVE };
     device_comm *comm = op->comm;
@@ -197,7 +200,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
         LS_TRY(take_scratch(comm, exchange->receive_count));
     LS_TRY(make_op(comm, exchange->add ? "exchange.add" : "exchange.copy", exchange->to >= 0,
                    exchange->from >= 0, &op));
-    op->put = put_exchange;
+    op->enqueue = enqueue_exchange;
     op->what = *exchange;
     *out = &op->op;
     return LS_OK;
@@ -205,8 +208,8 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 
 /* ---- Direct --------------------------------------------------------------------------------- */
 
-/* The operation of rank `other` that meets this rank's latest. */
-static device_op *meets(const device_comm *comm, int other)
+/* The operation of rank `other` that belongs to this rank's latest. */
+static device_op *peer_op(const device_comm *comm, int other)
 {
     return comm->group->ranks[other]->direct[(comm->shown - 1) % 2];
 }
@@ -222,12 +225,12 @@ static ls_status make_sums(device_op *op)
     size_t used = 0;
     if (!steps)
         return ls_fail_memory("communicator", 2 * (size_t)n * sizeof *steps);
-    float *to = few ? comm->scratch : meets(comm, 0)->data + slice.first;
+    float *to = few ? comm->scratch : peer_op(comm, 0)->data + slice.first;
     for (int r = 1; r < n; r++)
-        steps[used++] = (ls_sum_step){to, r == 1 ? meets(comm, 0)->data + slice.first : to,
-                                      meets(comm, r)->data + slice.first};
+        steps[used++] = (ls_sum_step){to, r == 1 ? peer_op(comm, 0)->data + slice.first : to,
+                                      peer_op(comm, r)->data + slice.first};
     for (int r = 1; r < n && !few; r++)
-        steps[used++] = (ls_sum_step){meets(comm, r)->data + slice.first, to, NULL};
+        steps[used++] = (ls_sum_step){peer_op(comm, r)->data + slice.first, to, NULL};
     ls_status status =
         ls_sums_make(comm->base.device, op->op.name, steps, used, slice.count, &op->sum);
     free(steps);
@@ -241,14 +244,14 @@ static ls_status sum_all(device_op *op, ls_queue *queue)
 {
     const device_comm *comm = op->comm;
     for (int r = 0; r < comm->base.size; r++) {
-        if (meets(comm, r)->count != op->count)
-            return ls_comm_mismatch(&op->comm->base, op->count, meets(comm, r)->count, r, false);
+        if (peer_op(comm, r)->count != op->count)
+            return ls_comm_mismatch(&op->comm->base, op->count, peer_op(comm, r)->count, r, false);
         if (r != comm->base.rank)
-            LS_TRY(ls_queue_wait(queue, meets(comm, r)->ready));
+            LS_TRY(ls_queue_wait(queue, peer_op(comm, r)->ready));
     }
     if (!op->sum)
         LS_TRY(make_sums(op));
-    LS_TRY(ls_queue_put(queue, op->sum));
+    LS_TRY(ls_queue_enqueue(queue, op->sum));
     return ls_queue_record(queue, op->taken);
 }
 
@@ -263,7 +266,7 @@ static bool all_there(const device_comm *comm, bool summed)
     return there;
 }
 
-static ls_status put_direct(device_op *op, ls_queue *queue, bool *done)
+static ls_status enqueue_direct(device_op *op, ls_queue *queue, bool *done)
 {
     enum { SHOW, SUM, LEAVE };
     device_comm *comm = op->comm;
@@ -284,10 +287,10 @@ static ls_status put_direct(device_op *op, ls_queue *queue, bool *done)
         return LS_OK;
     for (int r = 0; r < n; r++)
         if (r != comm->base.rank)
-            LS_TRY(ls_queue_wait(queue, meets(comm, r)->taken));
+            LS_TRY(ls_queue_wait(queue, peer_op(comm, r)->taken));
     ls_comm_sent(&comm->base, op->part.messages, op->part.bytes);
     if (op->write)
-        LS_TRY(ls_queue_put(queue, op->write));
+        LS_TRY(ls_queue_enqueue(queue, op->write));
     *done = true;
     return LS_OK;
 }
@@ -299,7 +302,7 @@ static ls_status make_direct(ls_comm *base, float *data, size_t elements, ls_op 
     if (elements <= LS_DIRECT_FEW)
         LS_TRY(take_scratch(comm, LS_DIRECT_FEW));
     LS_TRY(make_op(comm, "allreduce.direct", true, true, &op));
-    op->put = put_direct;
+    op->enqueue = enqueue_direct;
     op->data = data;
     op->count = elements;
     op->part = ls_comm_direct_part(base->rank, base->size, elements);
@@ -309,15 +312,15 @@ static ls_status make_direct(ls_comm *base, float *data, size_t elements, ls_op 
 
 /* ---- Putting -------------------------------------------------------------------------------- */
 
-/* Puts what can be put of a rank's list; whether that was anything. */
+/* Enqueues what can be enqueued of a rank's list; sets *moved if that was anything. */
 static ls_status advance(device_comm *comm, const ls_comm_list *list, bool *moved)
 {
     while (comm->next < list->ops->count) {
         ls_op *op = list->ops->items[comm->next];
         const int stage = comm->stage;
         bool done = op->run != ls_comm_run_alone;
-        LS_TRY(done ? ls_queue_put(list->queue, op)
-                    : ((device_op *)op)->put((device_op *)op, list->queue, &done));
+        LS_TRY(done ? ls_queue_enqueue(list->queue, op)
+                    : ((device_op *)op)->enqueue((device_op *)op, list->queue, &done));
         *moved |= done || comm->stage != stage;
         if (!done)
             return LS_OK;
@@ -327,12 +330,12 @@ static ls_status advance(device_comm *comm, const ls_comm_list *list, bool *move
     return LS_OK;
 }
 
-static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int ranks)
+static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists, int ranks)
 {
     device_group *group = ((device_comm *)comms[0])->group;
     if (ranks != group->size)
         return ls_fail(LS_CODE_USAGE, "communicator", "device",
-                       "the lists of %d ranks are put, of %d; put those of all", ranks,
+                       "the lists of %d ranks are enqueued, of %d; enqueue those of all", ranks,
                        group->size);
     memset(group->message, 0, (size_t)(ranks * ranks) * sizeof(device_op *));
     for (int r = 0; r < ranks; r++) {
@@ -349,11 +352,11 @@ static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int
     }
     for (int r = 0; r < ranks; r++)
         if (((device_comm *)comms[r])->next < lists[r].ops->count)
-            return ls_fail(LS_CODE_USAGE, "communicator",
-                           ls_device_describe(comms[r]->device)->text,
-                           "%s waits for what no rank puts; every rank puts matching operations in "
-                           "the same order",
-                           lists[r].ops->items[((device_comm *)comms[r])->next]->name);
+            return ls_fail(
+                LS_CODE_USAGE, "communicator", ls_device_describe(comms[r]->device)->text,
+                "%s waits for what no rank enqueues; every rank enqueues matching operations in "
+                "the same order",
+                lists[r].ops->items[((device_comm *)comms[r])->next]->name);
     return LS_OK;
 }
 
@@ -364,7 +367,7 @@ static size_t get_memory(const ls_comm *base)
     return ((const device_comm *)base)->scratch_elements * sizeof(float);
 }
 
-/* Nobody waits in a call, and queues hear of a failure by their events. */
+/* Nothing to do: nobody waits in a call, and queues learn of a failure by their events. */
 static void abandon(ls_comm *base)
 {
     (void)base;
@@ -431,7 +434,7 @@ static ls_status open_end(device_group *group, int rank, ls_device *device, ls_c
     return LS_OK;
 }
 
-/* Ranks share memory where they are processors, or one GPU, and no link is between them. */
+/* Sets whether ranks share memory: CPU devices or parts of one GPU do, unless they are linked. */
 static void join_memory(ls_comm *const *comms, int ranks)
 {
     bool shared = true, linked = false;
@@ -473,7 +476,7 @@ const ls_comm_backend ls_comm_device = {
     .help = "ranks are devices of one process, whose queues are ordered by events: GPUs",
     .exchange = make_exchange,
     .direct = make_direct,
-    .put = put_lists,
+    .enqueue = enqueue_lists,
     .memory = get_memory,
     .alone = true,
     .open = open_ends,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the collectives share: putting exchanges, and parts of ranges. */
+/* What the files of the collectives share: adding exchanges to a list, and parts of ranges. */
 #pragma once
 
 #include "common/comm/comm.h"
@@ -9,38 +9,39 @@
 ls_status ls_comm_add_all(ls_comm *comm, bool library, const ls_allreduce_args *args,
                           ls_op_list *ops);
 
-/** Adds the exchange to the list, without its parts that have no rank or no element. */
-ls_status ls_comm_put_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
+/** Adds the exchange to the list, without a half that has no rank or no elements. */
+ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
 
-/** The same of all data: to rank `to`, from rank `from`; below 0: none. */
-ls_status ls_comm_put_whole(ls_comm *comm, const ls_allreduce_args *args, int to, int from,
+/** The same for the whole of args->data: to rank `to`, from rank `from`; below 0: to or from none.
+ */
+ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *args, int to, int from,
                             bool add, ls_op_list *ops);
 
 /** Blocks that go around a ring: block b is counts[b] elements at data + offsets[b]. */
 typedef struct ls_comm_ring {
-    int size, place;  /**< how many ranks, the how manieth this one is */
-    const int *ranks; /**< [size]; NULL: all of the communicator */
+    int size, position; /**< how many ranks, and this one's position */
+    const int *ranks;   /**< [size]; NULL: all of the communicator */
     float *data;
     const size_t *offsets, *counts; /**< [size] */
 } ls_comm_ring;
 
 /** Adds the rounds of a reduce-scatter (`add`) or an all-gather: ring_blocks.c. */
-ls_status ls_comm_put_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops);
+ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops);
 
-/** Formula where all data go to one rank, or its sum, and back; order g0, g1, g2, ...:
- *  allreduce_flat.c. */
+/** Formula and order of algorithms in which all data go to one rank and the sum goes back, in the
+ * order g0, g1, g2, ... (allreduce_flat.c). */
 ls_traffic ls_comm_whole_formula(int ranks, size_t count, int64_t shards, const ls_layout *layout);
 ls_status ls_comm_rank_order(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
 
-/** What back ends say alike, LS_OK where it is not so: there is no such rank; a message has more
- *  bytes than there is room for, or others than are wanted; another rank has put an operation of
- *  `theirs` elements, or `more`, so that nobody goes on. */
+/** Failures that all back ends word alike: no such rank; a message of more bytes than there is room
+ * for, or of another number than wanted (LS_OK where all is well). ls_comm_mismatch also abandons:
+ * rank `other` has enqueued an operation of `theirs` elements (`more`: of more than that). */
 ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank);
 ls_status ls_comm_check_room(int from, size_t came, size_t room);
 ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted);
 ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more);
 
-/** What runs an operation that ls_comm_put alone can put: a refusal. */
+/** The `run` of operations that only ls_comm_enqueue can enqueue: refuses. */
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue);
 
 /** Parts [part, part + length) of an even split into `parts`. */

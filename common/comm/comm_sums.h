@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of ranges of device memory, as operations: what a communicator whose work is put on devices'
- * queues adds with. Float32, every element by itself and in the order of the steps, so that a
- * result depends on neither range, alignment nor device. A processor's loops or a GPU's kernel.
+ * Sums of ranges of device memory, as operations: used by communicators that work on devices'
+ * queues. Float32, every element by itself and in the order of the steps, so that a result depends
+ * on neither range, alignment nor device. A processor's loops or a GPU's kernel.
  */
 #pragma once
 
 #include "common/comm/sum_step.h"
 #include "common/device/device.h"
 
-/** Has a GPU's driver load what the operations launch, now and not in a capture. Before they are
- *  put. */
+/** Makes a GPU's driver load the kernels now, since it cannot in a capture. Before the operations
+ * are enqueued. */
 ls_status ls_sums_load(ls_device *device);
 
 /**

@@ -5,12 +5,11 @@
  * exchange  The sender publishes where its data is and raises the channel's `ready`; the receiver
  *           copies or adds straight from there and raises `taken`; the sender's operation ends
  *           when it sees that. No staging, and a channel holds one message at a time.
- *           Over a link (link.h) the transfer starts when both are at it, and is taken when it has
- *           arrived; what is added is added then. So the sender's operation lasts as long.
- * direct    comm_thread_direct.c
- * waiting   looks, then looks between yields of the core, then sleep (signal.h). Ranks that share
- *           a core do not look before they yield.
- * giving up An abandoned operation sets `abandoned`, then raises every signal to its largest
+ *           Over a link (link.h) the transfer starts when both ends are ready, and the receiver
+ * takes it once it has arrived. So the sender's operation lasts as long. direct
+ * comm_thread_direct.c waiting   first spins, then yields the core between looks, then sleeps
+ * (signal.h). Ranks that share a core yield at once. giving up An abandoned operation sets
+ * `abandoned`, then raises every signal to its largest
  *           value. Whoever posts looks at `abandoned` afterwards and raises it again, so no
  *           ordinary post hides the large value, and no waiter sleeps on.
  *

@@ -20,7 +20,7 @@ typedef struct thread_channel {
     uint64_t ready_ns; /* over links: when it was published */
     uint64_t sent;
     _Alignas(64) uint64_t received; /* the receiver's */
-    uint64_t came_ns;               /* when it came for the message taken last; 0: not profiled */
+    uint64_t came_ns;               /* when it was ready for the latest message; 0: not profiled */
     uint64_t arrival_ns;            /* over links: when that has arrived; else 0 */
 } thread_channel;
 
@@ -31,10 +31,10 @@ typedef struct thread_shown {
     float few[LS_DIRECT_FEW];
 } thread_shown;
 
-/* Of one rank. Operations take turns with the two places: one is rewritten only after a meeting
- * that everybody entered after having read it. */
+/* One rank's. Operations use the two entries in turn: one is rewritten only after a meeting (a
+ * barrier) that every rank entered after reading it. */
 typedef struct thread_slot {
-    ls_signal met; /* meetings that the rank has come to */
+    ls_signal met; /* meetings that the rank has arrived at */
     thread_shown shown[2];
 } thread_slot;
 
@@ -45,7 +45,7 @@ typedef struct thread_group {
     ls_device **devices;
     thread_slot *slots;                 /* [size] */
     _Alignas(64) _Atomic int abandoned; /* 1 + rank that gave up; 0: none */
-    /* Meetings of a crowded group: the last to come wakes all. */
+    /* Meetings of a crowded group: the last rank to arrive wakes all. */
     _Alignas(64) _Atomic uint64_t arrived;
     ls_signal released;
     _Alignas(64) pthread_mutex_t mutex; /* of the list of channels */
@@ -67,7 +67,8 @@ void ls_comm_thread_abandon(ls_comm *comm);
 ls_status ls_comm_thread_abandoned(const thread_comm *comm);
 bool ls_comm_thread_is_abandoned(const thread_comm *comm);
 
-/* For a queue: raises a counter; waits until one is there, false where a rank gave up. */
+/* On a queue's thread: raises a counter; waits until one reaches `target`, false where a rank gave
+ * up. */
 void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);
 

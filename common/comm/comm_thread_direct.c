@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All ranks' queues. With a core each, ranks look at each other's own counter, which takes the
- * fewest cache lines from core to core; in a crowd each sleeps and wakes once at most. */
+/* A barrier of all ranks' queues. With a core each, ranks look at each other's counters, which
+ * moves the fewest cache lines; where cores are shared, each sleeps and wakes at most once. */
 static bool meet(thread_comm *comm)
 {
     thread_group *group = comm->group;
@@ -39,12 +39,12 @@ typedef struct direct_op {
     float *all[]; /* [size] of each rank, in this run */
 } direct_op;
 
-static void sum_few(const thread_group *group, unsigned place, direct_op *d)
+static void sum_few(const thread_group *group, unsigned slot, direct_op *d)
 {
     for (size_t i = 0; i < d->count; i++) {
-        float sum = group->slots[0].shown[place].few[i];
+        float sum = group->slots[0].shown[slot].few[i];
         for (int r = 1; r < group->size; r++)
-            sum = sum + group->slots[r].shown[place].few[i];
+            sum = sum + group->slots[r].shown[slot].few[i];
         d->data[i] = sum;
     }
 }
@@ -54,8 +54,8 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     direct_op *d = (direct_op *)op;
     thread_comm *comm = d->comm;
     thread_group *group = comm->group;
-    const unsigned place = comm->directs++ % 2;
-    thread_shown *mine = &group->slots[comm->base.rank].shown[place];
+    const unsigned slot = comm->directs++ % 2;
+    thread_shown *mine = &group->slots[comm->base.rank].shown[slot];
     if (ls_comm_thread_is_abandoned(comm))
         return ls_comm_thread_abandoned(comm);
     mine->data = d->data;
@@ -67,14 +67,14 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
         return ls_comm_thread_abandoned(comm);
     ls_queue_wait_end(queue, begin);
     for (int r = 0; r < group->size; r++) {
-        d->all[r] = group->slots[r].shown[place].data;
-        if (group->slots[r].shown[place].count != d->count)
-            return ls_comm_mismatch(&comm->base, d->count, group->slots[r].shown[place].count, r,
+        d->all[r] = group->slots[r].shown[slot].data;
+        if (group->slots[r].shown[slot].count != d->count)
+            return ls_comm_mismatch(&comm->base, d->count, group->slots[r].shown[slot].count, r,
                                     false);
     }
     ls_comm_sent(&comm->base, d->part.messages, d->part.bytes);
     if (d->part.few) {
-        sum_few(group, place, d);
+        sum_few(group, slot, d);
         return LS_OK;
     }
     if (d->part.slice.count)

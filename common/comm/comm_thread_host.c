@@ -33,7 +33,7 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
     return LS_OK;
 }
 
-/* From *from, or (-1) from any, whose it then is. */
+/* Receives from *from; where that is -1 from any rank, to which it is set. */
 static ls_status receive(thread_comm *comm, int tag, void *data, size_t room, int *from,
                          size_t *bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The communicator's one kernel, as a function that launches it: C on one side, CUDA on the other
- * (cuda/gpu_sums.cu). Not yet run on a GPU; test_sums_emulated runs the same source on a CPU. */
+/* The communicator's one kernel, as a C function that launches it (cuda/gpu_sums.cu). Not yet run
+ * on a GPU; test_sums_emulated runs the same source on a CPU. */
 #pragma once
 
 #include "common/comm/sum_step.h"
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/** Has the driver load the kernel onto the current device. 0, or the cudaError_t. */
+/** Makes the driver load the kernel onto the current device. 0, or the cudaError_t. */
 int ls_gpu_load_sums(void);
 
 /** Does the steps in turn, each over [count] elements. 0, or the cudaError_t of a launch that was

@@ -13,8 +13,9 @@ ls_processes ls_processes_alone(void)
     return (ls_processes){.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
 }
 
-/* Of Open MPI's mpirun and of PMIx (srun --mpi=pmix), by which every MPI of today meets; of MVAPICH
- * and of PMI (MPICH's mpiexec, srun --mpi=pmi2), by which only some do; of srun, by which none. */
+/* Variables of Open MPI's mpirun and PMIx (srun --mpi=pmix), through which every MPI of today finds
+ * its peers; of MVAPICH and PMI (MPICH's mpiexec, srun --mpi=pmi2), through which only some do; of
+ * srun, through which none does. */
 static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
                                          "PMI_RANK", "SLURM_PROCID"};
 static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",

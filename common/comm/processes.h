@@ -18,7 +18,7 @@ struct ls_processes {
     int neighbours;   /**< ranks on this host, this one too */
     int neighbour;    /**< which of them this is, in the order of ranks */
     int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
-    ls_layout layout; /**< of them; as long as they are together */
+    ls_layout layout; /**< of the processes; until ls_processes_end */
     ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
     char version[32]; /**< of the MPI library, "Open MPI 4.1.4"; "": none in use */
 };
@@ -29,14 +29,15 @@ bool ls_processes_built(void);
 /** Version of the MPI library in this build, "4.1.4"; NULL: none. Returns `text`. */
 const char *ls_processes_library(char text[32]);
 
-/** Whether the MPI of this build meets by PMI-1 and PMI-2, too, not only by PMIx and its mpirun. */
+/** Whether this build's MPI finds its peers by PMI-1 and PMI-2, too, not only by PMIx and its
+ * mpirun. */
 bool ls_processes_take_pmi(void);
 
-/** Whether a launcher started this process by which MPI meets. */
+/** Whether this process was started by a launcher through which MPI finds its peers. */
 bool ls_processes_launched(void);
 
-/** How many processes a launcher, whichever it is, says it started, and which this one is: 1 and 0
- *  where it does not. */
+/** How many processes a launcher of any kind says that it started, and which one this is; 1 and 0
+ * where none says so. */
 int ls_processes_launched_size(void);
 int ls_processes_launched_rank(void);
 
@@ -46,9 +47,9 @@ bool ls_processes_stepped(void);
 /** A process alone. */
 ls_processes ls_processes_alone(void);
 
-/** Meets the others; all do so, once. LS_CODE_MISSING where MPI, or what it must be able to, is not
- *  there. Who waits longer than the timeout for others to come has `late` called, on another
- * thread, which does not return: MPI itself waits for ever. */
+/** Starts MPI, which meets the other processes; all do so, once. LS_CODE_MISSING where MPI is not
+ * there, or without MPI_THREAD_MULTIPLE. Where the others do not come within the timeout, `late` is
+ * called on another thread; it must not return, since MPI would wait for ever. */
 ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out);
 
 /** How long a wait for another process may last without any sign of life. Longer: the processes
@@ -56,23 +57,22 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns);
 
 /**
- * `ending` tells, from any thread, whether this process was told to end: a wait then fails, at once
- * where another process of this host is gone, else if nothing comes for a while. `say` is called
- * with what it waited for, a line with its newline; so is it by ls_processes_autopsy. `ending`
- * NULL: never.
+ * `ending`, called from any thread, tells whether this process was told to end (NULL: never). A
+ * wait then fails: at once where another process of this host is gone, else if nothing comes for a
+ * while. `say` gets lines, newline included: what a wait was for, and those of
+ * ls_processes_autopsy.
  */
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
                         void (*say)(const char *line));
 
-/** Steps [first, first + count) are put next, which waits then name; `alike`: each of them runs the
- *  same operations. `count` 0: none are. Takes NULL. */
+/** Says that steps [first, first + count) are enqueued next, so that failed waits can name the
+ * step; `alike`: each of them runs the same operations. `count` 0: none. Takes NULL. */
 void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike);
 
 /**
- * From here on all that wait get a sign of life whenever `moved` says that this process has gone
- * on: it is asked some times a timeout, by a thread of its own, so that whoever works need not
- * think of it. `moved` NULL: no more; it is not asked any more when the call returns. Does nothing
- * alone.
+ * From here on a thread of its own calls `moved` several times per timeout, and sends the others a
+ * sign of life where it says that this process has made progress. `moved` NULL ends that: it is not
+ * called any more when this returns. Does nothing for a process alone.
  */
 ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),
                              void *context);
@@ -81,9 +81,9 @@ ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *
 bool ls_processes_lost(const ls_processes *processes);
 
 /**
- * Of processes that have lost each other, by `say` of ls_processes_watch, a line each: which are
- * gone or silent, since when, by one of the others; what each of the others waited for, by itself.
- * All that are left call it.
+ * After processes have lost each other, writes lines by `say` of ls_processes_watch: one process
+ * says which are gone or silent, and since when; each says what it waited for itself. All that are
+ * left call it.
  */
 void ls_processes_autopsy(const ls_processes *processes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A step of a sum on a device: what comm_sums.h puts and gpu_sums.h launches. */
+/* A step of a sum on a device: what comm_sums.h enqueues and gpu_sums.h launches. */
 #pragma once
 
-/** to = a + b; b NULL: to = a. All [count] of the operation; each equal to or apart from another.
+/** to = a + b; b NULL: to = a. All are [count] of the operation, and the same or apart.
  */
 typedef struct ls_sum_step {
     float *to;

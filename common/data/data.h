@@ -47,7 +47,7 @@ typedef struct ls_data_need {
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
     int classes;                                 /**< labels 0..classes-1; 0: a real target */
-    int64_t border; /**< of zeros, that larger images get before they are cropped to the shape */
+    int64_t border;        /**< pixels of zeros around images that are cropped to the shape */
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows" */
 } ls_data_need;
 
@@ -68,15 +68,16 @@ typedef struct ls_data {
  */
 ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out);
 
-/** Whether `spec` is "file:PATH" of an intact file whose x0 is [N, shape...] of so many axes, which
- *  are then filled in; false says nothing about why. Reads the file. */
+/** Whether `spec` is "file:PATH" of an intact file whose x0 is [N, shape...] with `rank` axes
+ * besides N; fills `shape` then. Does not say why not. Reads the file. */
 bool ls_data_peek(const char *spec, int rank, int64_t *shape);
 
 /** Where to go with a file of another format. */
 #define LS_DATA_CONVERTER                                                                          \
     "datasets/README.md has a short converter (--data synthetic needs no file)"
 
-/** The name of another format that the file has by the end of its name: "CSV"; NULL: none. */
+/** The format that the end of a file's name stands for, where it is one that is not read: "CSV";
+ * else NULL. */
 const char *ls_data_foreign(const char *path);
 
 /** Takes NULL. */
@@ -84,9 +85,9 @@ void ls_data_close(ls_data *data);
 
 /** A kind of source: one entry of `lockstep list`. */
 typedef struct ls_data_source {
-    const char *name;                         /**< as it is given */
+    const char *name;                         /**< as users write it */
     const char *help;                         /**< one line for people */
-    const ls_declared_option *const *options; /**< of its own, NULL-terminated; NULL: none */
+    const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL: none */
     /** `argument` is what follows the colon, or NULL. Fills train and test, and path. */
     ls_status (*read)(const char *argument, const ls_data_need *need, ls_data *data);
 } ls_data_source;

@@ -30,7 +30,7 @@ static const void *const sources[] = {
 };
 const ls_registry ls_data_sources = {"--data", sources};
 
-/* What ls_data_open makes: the public part first, so that one pointer serves as both. */
+/* What ls_data_open allocates: the public part comes first, so that one pointer serves as both. */
 typedef struct opened {
     ls_data data;
     ls_tensor_file *tensors; /* NULL, or where the float32 arrays lie */

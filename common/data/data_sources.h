@@ -13,7 +13,7 @@
 extern const ls_data_source ls_source_fashion_mnist, ls_source_mnist, ls_source_synthetic,
     ls_source_file, ls_source_text, ls_source_cifar10;
 
-/** Reads one split; what it has put into `split` is freed by whoever called, also on failure. */
+/** Reads one split. The caller frees what is in `split`, also on failure. */
 typedef ls_status (*ls_split_reader)(const void *context, bool test, ls_split *split);
 
 /** Reads both splits of `data` at the same time, each on a thread. */
@@ -22,7 +22,7 @@ ls_status ls_splits_read(ls_split_reader read, const void *context, ls_data *dat
 /** Elements in one sample of input `input`; LS_CODE_USAGE where they do not fit a size. */
 ls_status ls_need_width(const ls_data_need *need, int input, size_t *out);
 
-/** Puts a new array of [samples, width] into *array. `where` names what for. */
+/** Allocates an array of [samples, width]. `where` says what for, in a failure. */
 ls_status ls_array_allocate(const char *where, ls_array_type type, size_t samples, size_t width,
                             ls_array *array);
 

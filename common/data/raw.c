@@ -61,7 +61,7 @@ ls_status ls_raw_allocate(const char *where, size_t bytes, void **out)
     void *memory = NULL;
     if (posix_memalign(&memory, unit, bytes ? bytes : 1) != 0)
         return ls_fail_memory(where, bytes);
-    if (unit == HUGE_PAGE_BYTES) /* a wish: without huge pages it is as right, only slower */
+    if (unit == HUGE_PAGE_BYTES) /* a hint: without huge pages it is only slower */
         (void)madvise(memory, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
     *out = memory;
     return LS_OK;

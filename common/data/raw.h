@@ -24,8 +24,8 @@ ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size);
 void ls_raw_close(ls_raw_file *file);
 
 /**
- * Memory for `bytes` bytes (1 or more are had for 0), at a multiple of 64, not touched yet; in
- * huge pages where it is large, because batches are gathered from it at random. Freed with free.
- * `where` names what for.
+ * Memory of `bytes` bytes (at least 1), at a multiple of 64, not touched yet; in huge pages where
+ * it is large, because batches are gathered from it at random. Freed with free. `where` says what
+ * for, in a failure.
  */
 ls_status ls_raw_allocate(const char *where, size_t bytes, void **out);

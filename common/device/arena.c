@@ -49,10 +49,10 @@ static ls_status refuse_lost(const ls_arena *arena)
 }
 
 /*
- * Left free by every policy, for what CUDA and its libraries take past us, and mostly after us: the
- * kernels of cuBLASLt and cuDNN, which are loaded when first used (some hundred megabytes), stacks
- * of threads, instantiated graphs, NCCL's buffers (some megabytes a peer and channel). Of a small
- * GPU, or of what others have left, an eighth.
+ * Left free by every policy for what CUDA and its libraries allocate themselves, mostly later: the
+ * kernels of cuBLASLt and cuDNN, which are loaded at first use (some hundred megabytes), stacks of
+ * threads, instantiated graphs, NCCL's buffers (some megabytes per peer and channel). At most an
+ * eighth of what is free.
  */
 static const size_t spare_most = (size_t)1 << 30;
 
@@ -174,7 +174,7 @@ static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
                    bytes, arena->users, in_use(&ledger), ledger.reserved, left);
 }
 
-ls_status ls_arena_take(ls_arena *arena, size_t bytes, void **out)
+ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out)
 {
     pthread_mutex_lock(&arena->lock);
     ls_status status = take_locked(arena, bytes, out);
@@ -182,14 +182,14 @@ ls_status ls_arena_take(ls_arena *arena, size_t bytes, void **out)
     return status;
 }
 
-void ls_arena_give(ls_arena *arena, void *memory)
+void ls_arena_free(ls_arena *arena, void *memory)
 {
     pthread_mutex_lock(&arena->lock);
     ls_pool_release(arena->pool, memory);
     pthread_mutex_unlock(&arena->lock);
 }
 
-/* A device's pool words its own refusal; a data set has none. */
+/* Words the refusal for a data set; for a device, its pool does. */
 static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
 {
     ls_status status = take_locked(arena, bytes, out);
@@ -249,12 +249,12 @@ ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const 
 void ls_arena_unshare(ls_arena *arena, const void *shared)
 {
     pthread_mutex_lock(&arena->lock);
-    shared_copy **place = &arena->copies;
-    while (*place && (*place)->memory != shared)
-        place = &(*place)->next;
-    shared_copy *copy = *place;
+    shared_copy **link = &arena->copies;
+    while (*link && (*link)->memory != shared)
+        link = &(*link)->next;
+    shared_copy *copy = *link;
     if (copy && !--copy->users) {
-        *place = copy->next;
+        *link = copy->next;
         ls_pool_release(arena->pool, copy->memory);
         free(copy);
     }

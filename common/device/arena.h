@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arena: the memory of one GPU, for all devices of this process that stand on it.
+ * Arena: the memory of one GPU, for all devices of this process that are parts of it.
  *
  * A GPU is opened more than once: as several logical devices, and by the runs that are compared or
  * take turns. `--memory all` cannot give each of them nearly the whole; so the memory is taken
@@ -28,23 +28,23 @@ typedef struct ls_arena_system {
     void *context;
 } ls_arena_system;
 
-/** An arena that holds nothing, of no GPU yet. */
+/** An empty arena; the first ls_arena_enter says which GPU's. */
 ls_status ls_arena_create(ls_arena **out);
 
-/** After everybody has left. Takes NULL. */
+/** After every device has left. Takes NULL. */
 void ls_arena_destroy(ls_arena *arena);
 
 /**
- * One more device. The first one sets the capacity to what is free then, less what is left to
- * CUDA's libraries (arena.c). The first one with `all` takes 19/20 of it, or what is missing of
- * that. Undone with ls_arena_leave.
+ * Adds a device. The first one sets the capacity to what is free then, less what CUDA's libraries
+ * need (arena.c). The first one with `all` reserves 19/20 of it, counting what is reserved already.
+ * Undone with ls_arena_leave.
  */
 ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool all);
 void ls_arena_leave(ls_arena *arena);
 
 /**
- * The GPU answers no more, and a call that frees its memory could wait for ever: what was taken is
- * left to the process's end, and nothing more is given out.
+ * Says that the GPU no longer answers, so that freeing its memory could hang: it stays reserved
+ * until the process ends, and every further request fails.
  */
 void ls_arena_lose(ls_arena *arena);
 bool ls_arena_is_lost(const ls_arena *arena);
@@ -53,8 +53,8 @@ bool ls_arena_is_lost(const ls_arena *arena);
 size_t ls_arena_capacity(ls_arena *arena);
 
 /** Memory for a device's pool. LS_CODE_MISSING: bytes asked for, free, and held by how many. */
-ls_status ls_arena_take(ls_arena *arena, size_t bytes, void **out);
-void ls_arena_give(ls_arena *arena, void *memory);
+ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out);
+void ls_arena_free(ls_arena *arena, void *memory);
 
 /** The copy of this host memory on the GPU; made by the first who asks, gone with the last. */
 ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const void **out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Device back end: what `cpu` and `cuda` fill in behind device.h. Each entry is the function of
- * device.h that carries its name; none may be NULL but where it says so.
+ * device.h that has its name; none may be NULL, unless it says so.
  */
 #pragma once
 
@@ -21,26 +21,26 @@ typedef struct ls_device_backend {
                       const ls_memory_policy *policy, ls_device **out);
     void (*close)(ls_device *device);
     ls_status (*zero)(ls_device *device, void *memory, size_t bytes);
-    /** Both may be NULL: the device reads host memory. */
+    /** Both may be NULL: the device reads host memory itself. */
     ls_status (*share)(ls_device *device, const void *host, size_t bytes, const void **out);
     void (*unshare)(ls_device *device, const void *shared);
     ls_status (*register_memory)(ls_device *device, void *memory, size_t bytes,
                                  int *file); /**< may be NULL */
     ls_status (*call)(ls_device *device, ls_status (*call)(void *context), void *context);
-    void (*lose)(ls_device *device); /**< may be NULL: its queues always end */
+    void (*lose)(ls_device *device); /**< may be NULL where queues always end */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
     void (*queue_close)(ls_queue *queue);
-    void *(*queue_native)(const ls_queue *queue); /**< may be NULL: it has none */
+    void *(*queue_native)(const ls_queue *queue); /**< may be NULL: there is none */
     ls_status (*queue_put)(ls_queue *queue, ls_op *op);
     ls_status (*queue_copy)(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                             const ls_device *from_device, size_t bytes);
     ls_status (*queue_read)(ls_queue *queue, void *host, const void *device, size_t bytes);
     ls_status (*queue_write)(ls_queue *queue, void *device, const void *host, size_t bytes);
     ls_status (*queue_sync)(ls_queue *queue);
-    bool (*queue_captured)(const ls_queue *queue); /**< whether a capture has it */
+    bool (*queue_captured)(const ls_queue *queue); /**< whether it is being captured */
     ls_status (*queue_idle)(const ls_queue *queue, bool *out);
-    /** For a watch: the step put next is number `step`, and replays count from there; the queue is
-     *  empty. May be NULL: they count from its opening on. */
+    /** For a watch: the next step is number `step`, and replays are counted from it. The queue is
+     * empty. May be NULL: replays are counted from the queue's opening. */
     void (*queue_begin)(ls_queue *queue, uint64_t step);
     /** For a watch, from the host thread that uses the queue. */
     void (*queue_activity)(const ls_queue *queue, struct ls_activity *out);
@@ -63,8 +63,8 @@ struct ls_device {
     ls_device_info info;
     struct ls_pool *pool;
     struct ls_network *network; /**< that the device is plugged into; NULL: none */
-    int port;                   /**< there */
-    ls_copies copies;           /**< put so far */
+    int port;                   /**< of that network */
+    ls_copies copies;           /**< enqueued so far */
     struct ls_watch *watch;     /**< of its queues; NULL: none */
     ls_pulse *pulse;            /**< of all queues of its machine; NULL: none */
     uint64_t turns;             /**< begun (ls_device_turn) */
@@ -74,14 +74,14 @@ struct ls_device {
 struct ls_queue {
     ls_device *device;
     const char *name;
-    const bool *pass;         /**< of what is put next; NULL: it runs always */
+    const bool *pass;         /**< see ls_queue_pass; NULL: nothing is skipped */
     ls_time_profile *profile; /**< NULL: not profiled */
     ls_time_log *log;         /**< NULL: none is kept */
     uint64_t waited_ns;       /**< within the operation that runs, where profiled */
     ls_pulse_place place;     /**< in its machine's pulse */
 };
 
-/** Notes a stretch, where there is room. */
+/** Appends a stretch, or counts it as lost where the log is full. */
 static inline void ls_time_log_add(ls_time_log *log, const ls_stretch *stretch)
 {
     const bool peer = stretch->kind == LS_STRETCH_PEER;

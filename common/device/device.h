@@ -3,8 +3,8 @@
  * Device, queue, event, program: CUDA's model, the same on every back end.
  *
  * A device has memory of its own and any number of queues. A queue runs operations one after the
- * other, in the order in which they were put, asynchronously to the host. Events order queues. A
- * program is what was captured from a queue (and from the queues that joined it through events)
+ * other, in the order in which they were enqueued, asynchronously to the host. Events order queues.
+ * A program is what was captured from a queue (and from the queues that joined it through events)
  * and is replayed as a whole, as often as wished, with one call of the host.
  *
  *                 CPU device                             GPU
@@ -18,8 +18,8 @@
  * and an operation of the program moves it on. So the host can ask for many replays at once.
  *
  * Threads: one host thread at a time may use a queue or a program; different queues, different
- * threads. Failure: an operation that fails puts its queue into a failed state; the queue then
- * skips every operation but event records (and tells those that others wait for, ls_op.abandon),
+ * threads. Failure: an operation that fails brings its queue into a failed state; the queue then
+ * skips every operation but event records (and calls ls_op.abandon of those that others wait for),
  * so nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows),
  * so none goes on with what was never computed. ls_queue_sync reports, and ends the failed state.
  */
@@ -38,7 +38,7 @@
 typedef struct ls_device ls_device;
 /** Operations of one device, in order. */
 typedef struct ls_queue ls_queue;
-/** A place in a queue, which others wait for. */
+/** A point in a queue, which others wait for. */
 typedef struct ls_event ls_event;
 /** What was captured, to be replayed. */
 typedef struct ls_program ls_program;
@@ -69,8 +69,8 @@ void ls_device_unshare(ls_device *device, const void *shared);
 /**
  * Lets other processes of this host map the pages that hold a piece of the device's memory, until
  * the device closes. *file: a descriptor of this process, in which address a is at offset a; who
- * may see this process's files opens it as /proc/PID/fd/FILE. What the pages hold stays; nothing
- * may be at work on them meanwhile: before a step. LS_CODE_MISSING where the system refuses.
+ * may see this process's files opens it as /proc/PID/fd/FILE. The pages keep what they hold. Before
+ * the first step: nothing may be at work on them. LS_CODE_MISSING where the system refuses.
  */
 ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int *file);
 
@@ -119,9 +119,9 @@ ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), vo
 
 /* ---- Operations and queues ---------------------------------------------------------------- */
 
-/** What a queue's time goes to: the columns of the waterfall. */
+/** What a queue's time goes to: from these comes a row's division of the step time. */
 typedef enum ls_time_use {
-    LS_TIME_COMPUTE,  /**< operations that are nothing of the following */
+    LS_TIME_COMPUTE,  /**< operations of none of the other kinds */
     LS_TIME_BACKWARD, /**< the same, of a backward pass */
     LS_TIME_OPTIMIZER,
     LS_TIME_COMMUNICATION, /**< of a communicator, once its peer is there */
@@ -139,7 +139,7 @@ typedef struct ls_time_profile {
     uint64_t ns[LS_TIME_USES]; /**< nanoseconds by use */
 } ls_time_profile;
 
-/** What a queue did for a while. */
+/** What a queue did in a stretch of time. */
 typedef enum ls_stretch_kind {
     LS_STRETCH_OP,    /**< ran an operation */
     LS_STRETCH_COPY,  /**< made a copy */
@@ -147,21 +147,21 @@ typedef enum ls_stretch_kind {
     LS_STRETCH_PEER   /**< waited for a peer, within the operation whose stretch comes next */
 } ls_stretch_kind;
 
-/** One such while, in the time of ls_clock_ns. */
+/** A stretch of a queue's time, by ls_clock_ns. */
 typedef struct ls_stretch {
-    uint64_t begin_ns;      /**< from then ... */
-    uint64_t end_ns;        /**< ... until then */
-    const struct ls_op *op; /**< NULL: it is of none */
+    uint64_t begin_ns;      /**< when it began */
+    uint64_t end_ns;        /**< when it ended */
+    const struct ls_op *op; /**< that ran; NULL: none */
     ls_stretch_kind kind;   /**< what it did */
 } ls_stretch;
 
-/** What a queue did, one after the other: memory of whoever asks. */
+/** A queue's stretches, in order. The caller owns the memory. */
 typedef struct ls_time_log {
     ls_stretch *items; /**< [capacity] */
     size_t count;      /**< so far */
     size_t capacity;   /**< at most */
-    size_t peers; /**< how many more waits for peers it takes: these are not known beforehand */
-    size_t lost;  /**< what there was no room for */
+    size_t peers;      /**< room left for waits for peers, whose number is not known beforehand */
+    size_t lost;       /**< stretches that there was no room for */
 } ls_time_log;
 
 /** Memory that a run of an operation touches: addresses of this process, or of its GPU. What is
@@ -197,19 +197,19 @@ typedef struct ls_op {
     ls_time_use use; /**< what its time counts as in a profile */
     double flops;    /**< floating-point operations of one run */
     double bytes;    /**< bytes read and written of one run */
-    int reorders;    /**< how often one run only moves values: another layout of weights or images,
-                          copies of columns */
-    size_t reordered_bytes;  /**< what that writes */
+    int reorders;    /**< passes of one run that only move values: into another layout of weights
+                          or images, or into copies of columns */
+    size_t reordered_bytes;  /**< that these write */
     size_t workspace;        /**< bytes of device memory that it holds */
-    ls_access *accesses;     /**< all that a run touches but for what is its own, such as workspace:
-                                  of these it follows which operations have to wait for which */
+    ls_access *accesses;     /**< all memory that a run touches, except its own, such as
+                                  workspace: decides which operations wait for which */
     size_t access_count;     /**< how many those are */
-    ls_op_message *messages; /**< all of one run, in the order in which peers have them */
+    ls_op_message *messages; /**< of one run, in the order in which its peers expect them */
     size_t message_count;    /**< how many those are */
 } ls_op;
 
-/** Adds to op->accesses; those without memory or bytes are passed over, the same memory becomes
- *  one. ls_op_free frees them, so whoever has told them does not call op->destroy itself. */
+/** Adds to op->accesses; empty ones are skipped, equal ones merged. ls_op_free frees them: after
+ * this, do not call op->destroy yourself. */
 ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count);
 
 /** Adds to op->messages; ls_op_free frees them, as it does accesses. */
@@ -231,35 +231,34 @@ ls_device *ls_queue_device(const ls_queue *queue);
 /** The back end's own handle: cudaStream_t on a GPU; NULL on a CPU. */
 void *ls_queue_native(const ls_queue *queue);
 
-/** Puts an operation; it is borrowed and must outlive the queue's work and every program with it.
- *  The host may be held up until what was put before the device's latest turn is done, never by
- *  what was put after. */
-ls_status ls_queue_put(ls_queue *queue, ls_op *op);
+/** Enqueues an operation, which is borrowed: it must outlive the queue's work and every program
+ * that holds it. May block the host until what was enqueued before the device's latest turn is
+ * done, never for what was enqueued after it. */
+ls_status ls_queue_enqueue(ls_queue *queue, ls_op *op);
 
 /**
- * A turn begins: what was put until now, into any queue, ends without what is put from here on. So
- * one who puts many steps is not further ahead than a step and some operations, and the queues keep
- * the size of a step. Between the steps that are put one by one: not within one, whose queues may
- * wait for each other in any order. Who never says so may put as much as the memory holds. By the
- * host thread that uses the device's queues.
+ * Begins a turn: what is enqueued so far, on any queue of the device, can end without what follows.
+ * So the host is ahead by little more than a step, and queues keep the size of a step. Call it
+ * between steps that are enqueued one by one, not within one, whose queues may wait for each other
+ * in any order. Without turns queues grow as far as memory allows. By the host thread that uses the
+ * device's queues.
  */
 void ls_device_turn(ls_device *device);
 
-/** Puts a copy between two places in this device's memory, or from or to another device's; over a
- *  link (link.h) it takes the link's time. A GPU's queue also copies from and to a CPU device's
- *  memory, which that pins; a CPU's queue does not. */
+/** Enqueues a copy within this device's memory, or from or to another device's; over a link
+ * (link.h) it takes the link's time. A GPU's queue also copies from and to a CPU device's memory,
+ * which it pins; a CPU's queue does not. */
 ls_status ls_queue_copy(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                         const ls_device *from_device, size_t bytes);
 
 /**
- * Bytes of the copies between devices that were put on a GPU's queues: a captured one counts once,
- * however often it is replayed. Copies within a GPU are none. All zero for a CPU.
+ * Bytes of the copies between devices that were enqueued on a GPU's queues. A captured one counts
+ * once, however often it is replayed; copies within a GPU do not count. All zero for a CPU.
  */
 typedef struct ls_copies {
-    uint64_t peer_bytes; /**< from GPU to GPU, by themselves */
-    uint64_t
-        staged_bytes;    /**< where they do not reach each other: by the driver, through the host */
-    uint64_t host_bytes; /**< from or to a CPU device */
+    uint64_t peer_bytes;   /**< from GPU to GPU, directly */
+    uint64_t staged_bytes; /**< from GPU to GPU, through the host */
+    uint64_t host_bytes;   /**< from or to a CPU device */
 } ls_copies;
 
 /** Of this device's queues so far. */
@@ -271,9 +270,9 @@ ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t 
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
 /**
- * Operations that are put from here on are passed over in every run in which *pass holds when their
- * turn comes; events happen, and copies are made, in any case. Whoever sets it comes before them,
- * on this queue or on one that this has waited for. NULL ends that. `pass` is borrowed as they are.
+ * Operations that are enqueued from here on are skipped in every run in which *pass is true when
+ * they would start; event records and copies are not. What sets *pass comes before them, on this
+ * queue or on one that it has waited for. NULL ends this. `pass` is borrowed, as operations are.
  * LS_CODE_MISSING on a GPU.
  */
 ls_status ls_queue_pass(ls_queue *queue, const bool *pass);
@@ -285,18 +284,18 @@ ls_status ls_queue_idle(const ls_queue *queue, bool *out);
 ls_status ls_queue_sync(ls_queue *queue);
 
 /**
- * From here on the queue adds to `profile` what its time goes to, by a reading of the clock after
- * every operation, and to `log`, where that is not NULL, when it did what; NULL ends that. The
- * queue must be empty; both may be read when it is so again. LS_CODE_MISSING where the back end
+ * From here on the queue adds its time to `profile`, by a reading of the clock after every
+ * operation, and its stretches to `log`, which may be NULL. A NULL profile ends this. The queue
+ * must be empty; both may be read when it is empty again. LS_CODE_MISSING where the back end
  * cannot.
  */
 ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 
 /** For operations that wait for a peer: the time, where the queue is profiled; else 0. */
 uint64_t ls_queue_wait_begin(const ls_queue *queue);
-/** What has passed since then counts as waiting. */
+/** Counts the time since `begin_ns` as waiting. */
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
-/** The same up to `end_ns`, which may lie before the beginning: nothing then. */
+/** Counts the time from begin_ns to end_ns as waiting; none where it ends before it begins. */
 void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns);
 /** Of an operation: sleeps until then. What it wakes up late by counts as waiting. */
 void ls_queue_sleep_until(ls_queue *queue, uint64_t ns);
@@ -311,9 +310,9 @@ void ls_event_close(ls_event *event);
 /** The event happens when the queue gets here. One record per event in a captured program. */
 ls_status ls_queue_record(ls_queue *queue, ls_event *event);
 
-/** The queue goes on when the latest record of the event has happened. Joins a capture. A CPU's
- *  queue and a GPU's know nothing of each other: there the host waits, here and now, which no
- *  capture can hold. */
+/** The queue waits for the latest record of the event. Where that is part of a capture, the queue
+ * joins it. Between a CPU's queue and a GPU's it is the host that waits, in this call, which cannot
+ * be captured. */
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event);
 
 /** The host waits for the latest record; fails where its queue had failed. Not for events recorded
@@ -331,8 +330,8 @@ typedef struct ls_program_info {
 } ls_program_info;
 
 /**
- * From here on, what is put into `queue` is recorded, not run; a queue that waits for an event of
- * the capture joins it. A queue that joined must be joined back (the origin waits for an event
+ * From here on, what is enqueued on `queue` is recorded, not run; a queue that waits for an event
+ * of the capture joins it. A queue that joined must be joined back (the origin waits for an event
  * recorded last on it) before the end: so one replay ends before the next begins.
  */
 ls_status ls_program_begin(ls_queue *queue);
@@ -340,7 +339,7 @@ ls_status ls_program_begin(ls_queue *queue);
 /** Ends the capture. LS_CODE_USAGE for a queue that was not joined back. */
 ls_status ls_program_end(ls_queue *queue, ls_program **out);
 
-/** Puts `times` replays. The host returns at once. */
+/** Enqueues `times` replays, and does not wait for them. */
 ls_status ls_program_launch(ls_program *program, uint64_t times);
 
 /** What it consists of. */

@@ -71,7 +71,8 @@ const ls_device_info *ls_device_describe(const ls_device *device)
     return &device->info;
 }
 
-/* The host has called: all that is seen of a GPU's queue between the ends of two steps. */
+/* A call of the host counts as a sign of life: between the ends of steps nothing else of a GPU's
+ * queue is seen. */
 static ls_status beat(const ls_device *device, ls_status status)
 {
     if (device->info.name.kind == LS_DEVICE_GPU)
@@ -192,7 +193,7 @@ void *ls_queue_native(const ls_queue *queue)
     return backend->queue_native ? backend->queue_native(queue) : NULL;
 }
 
-ls_status ls_queue_put(ls_queue *queue, ls_op *op)
+ls_status ls_queue_enqueue(ls_queue *queue, ls_op *op)
 {
     return beat(queue->device, queue->device->backend->queue_put(queue, op));
 }
@@ -305,7 +306,7 @@ ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
                        "cannot be captured while it waits for an event of %s, which the host does; "
                        "--capture no works",
                        there->info.text);
-    return ls_event_sync(event); /* what is put from here on comes after it */
+    return ls_event_sync(event); /* what is enqueued from here on comes after it */
 }
 
 ls_status ls_event_sync(ls_event *event)

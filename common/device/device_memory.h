@@ -23,8 +23,8 @@ typedef enum ls_memory_policy_kind {
     LS_MEMORY_GROWTH,   /**< on demand, never given back before the device closes */
     LS_MEMORY_ALL,      /**< nearly the whole capacity at the start */
     LS_MEMORY_FRACTION, /**< on demand, at most a fraction of the capacity */
-    LS_MEMORY_COUNTED, /**< of CPU devices, to learn what is asked for: no limit, and memory that is
-                            not cleared, so that the machine gives next to none; not to be used */
+    LS_MEMORY_COUNTED,  /**< CPU devices, to learn what a case asks for: no limit, and pages that
+                             are never touched, so they cost nothing; not to be used */
 } ls_memory_policy_kind;
 
 /** How much a device takes. */
@@ -35,7 +35,7 @@ typedef struct ls_memory_policy {
 
 /** What a device holds. */
 typedef struct ls_memory_ledger {
-    size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, as asked for */
+    size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, not rounded */
     size_t in_use_peak;            /**< largest sum of in_use so far */
     size_t reserved;               /**< bytes taken from the system */
     size_t limit;                  /**< most that the policy lets it take */

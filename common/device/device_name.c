@@ -23,7 +23,7 @@ static const char *behind(const char *part, const char *word, compare *differ)
     return !differ(part, word, length) && part[length] == ':' ? part + length + 1 : NULL;
 }
 
-/* A number up to LARGEST_INDEX, that was not there yet, and nothing behind it. */
+/* Reads a number up to LARGEST_INDEX, with nothing behind it; refuses a part that came before. */
 static bool whole_number(const char *text, int *out)
 {
     const size_t digits = strspn(text, "0123456789");

@@ -29,8 +29,8 @@ ls_status ls_device_name_parse(const char *text, ls_device_name *out);
 /** "cpu:0", "gpu:0/1": kind, index and logical part only. `text` holds 32 bytes; returns it. */
 char *ls_device_name_text(const ls_device_name *name, char text[32]);
 
-/** How many devices these are where parts of one GPU are not counted apart. */
+/** Counts the devices, all parts of one GPU as one. */
 int ls_device_name_wholes(const ls_device_name *names, int count);
 
-/** Same kind and index, and the same logical part or one of them the whole device. */
+/** Whether they share hardware: same kind and index, and the same part or one the whole device. */
 bool ls_device_name_overlaps(const ls_device_name *a, const ls_device_name *b);

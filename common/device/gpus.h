@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs as the driver shows them. ls_gpus_look fills the list; what is made
- * of it (names, numbers, messages) is host logic, so that a test can bring a list of its own.
+ * GPUs as the driver shows them. Only ls_gpus_look asks the driver; names, numbers and messages
+ * follow from the list alone, so that a test can make its own.
  */
 #pragma once
 
@@ -31,13 +31,13 @@ typedef struct ls_gpus {
 typedef struct ls_gpu_answer {
     int driver;          /**< newest version that the driver knows; 0: there is no driver */
     int runtime;         /**< version that this build needs */
-    bool too_old;        /**< it refused for its age */
+    bool too_old;        /**< it refused, being too old for this build */
     const char *visible; /**< CUDA_VISIBLE_DEVICES, or NULL */
-    const char *error;   /**< in its own words; NULL: none, it has `count` GPUs */
+    const char *error;   /**< the driver's own words; NULL: no error, there are `count` GPUs */
     int count;
 } ls_gpu_answer;
 
-/** Lists them, or says in it why there is none. In builds with CUDA (cuda/cuda_look.c). */
+/** Lists the GPUs, or sets `reason` where there is none. In builds with CUDA (cuda/cuda_look.c). */
 ls_status ls_gpus_look(ls_gpus *out);
 
 /** Sets `driver` and `reason`: "no driver", "driver too old: ...", "no GPU: ...". */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank that waits for an arrival cannot be let go before it: latencies stay bounded. */
+/* A rank that sleeps until an arrival cannot be woken before it, so latencies are bounded. */
 static const uint64_t most_latency_ns = 10000000000u;
 static const double least_bytes_per_s = 1e3;
 
@@ -116,7 +116,7 @@ static uint64_t occupied_ns(const ls_link *link, size_t bytes)
     return link->bytes_per_s > 0 ? (uint64_t)ceil((double)bytes * 1e9 / link->bytes_per_s) : 0;
 }
 
-/* Of two ports, or of one, which is then named twice: the transfer's other end books its own. */
+/* Books both ports; or one, named twice, where the transfer's other end books its own. */
 static uint64_t reserve(ls_network *network, uint64_t *out, uint64_t *in, size_t bytes,
                         uint64_t ready_ns)
 {

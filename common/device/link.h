@@ -58,8 +58,8 @@ void ls_device_link(ls_device *device, ls_network *network, int port);
 /** Whether what goes from one device to the other goes over a link. */
 bool ls_device_linked(const ls_device *from, const ls_device *to);
 
-/** Whether it is plugged into a network: then other processes' devices are, too, if all plug theirs
- *  in. */
+/** Whether it is plugged into a network. Either all processes plug in their devices, or none does.
+ */
 bool ls_device_plugged(const ls_device *device);
 
 /** What a transfer of a plugged device takes when its ports are free: latency + bytes / bandwidth.

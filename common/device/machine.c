@@ -4,10 +4,10 @@
  *
  * The whole topology is loaded, so that the machine's cores can be counted; the cores that this
  * process may use are those with a hardware thread in the process's affinity mask and in the
- * group's set (hwloc's allowed set), each by the first such thread. A CPU quota of q cores' worth
- * keeps the first ceil(q) of them: more threads would only be stopped by turns. Left out: cores
- * that are taken off line later, and other processes on the same cores. GPUs are what the back end
- * for them finds; hwloc is not asked.
+ * group's set (hwloc's allowed set), each by the first such thread. With a CPU quota of q cores'
+ * worth only the first ceil(q) of them are used: more threads would only be throttled in turns.
+ * Left out: cores that are taken off line later, and other processes on the same cores. The GPUs
+ * are those that the back end finds; hwloc is not asked.
  */
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
@@ -217,7 +217,7 @@ static ls_status check_range(const char *option, int value, int most)
     return ls_fail(LS_CODE_USAGE, option, where, "is out of range; 1 to %d", most);
 }
 
-/* Of the cores, those of one of several processes: its part, or one where there are too few. */
+/* Keeps this process's part of the cores, or one of them where there are fewer than processes. */
 static void keep_part(ls_machine *machine, const ls_machine_options *options)
 {
     ls_machine_info *info = &machine->info;

@@ -12,8 +12,9 @@
  * and an n-th of its memory; they share its multiprocessors as the hardware lets them, and so are
  * oversubscribed, too.
  *
- * Of several processes on a host, number r, a number N in `--devices` means GPUs r N to r N + N - 1
- * of those that it sees, as is usual; past their end it starts anew. A name means what it says.
+ * Where several processes run on a host, a number N in `--devices` means, for process number r,
+ * GPUs r N to r N + N - 1 of those that it sees; past their end it starts anew. A name such as
+ * gpu:0 means that GPU in every process.
  */
 #pragma once
 
@@ -26,14 +27,14 @@
 /** What this process may use of its host. */
 typedef struct ls_machine ls_machine;
 
-/** How it is dealt out. All zero: each core a device, for this process alone. */
+/** How it is divided into devices. All zero: a device for each core, all for this process. */
 typedef struct ls_machine_options {
     int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
     int cores_per_device; /**< 0: 1 */
     int logical_gpus;     /**< 0: 1; each GPU counts as this many */
-    int part, parts;      /**< the cores are shared by `parts` processes: which one; 0: by none */
-    int neighbours;       /**< processes that share the memory; 0: 1 */
-    int neighbour;        /**< which of them: whose GPUs a number in `--devices` means */
+    int part, parts; /**< this process gets part number `part` of `parts` of the cores; 0: all */
+    int neighbours;  /**< processes that share the memory; 0: 1 */
+    int neighbour;   /**< which of them this is: decides what GPUs a number in `--devices` means */
 } ls_machine_options;
 
 /** Caches of one level. */
@@ -47,7 +48,7 @@ typedef struct ls_machine_cache {
 typedef struct ls_machine_info {
     char host[64];              /**< name of the host */
     char cpu[128];              /**< model name as the system tells it */
-    char cpu_identity[96];      /**< what tells processors of one name apart (machine_limits.h) */
+    char cpu_identity[96];      /**< tells processors of one model name apart (machine_limits.h) */
     char arch[32];              /**< uname machine */
     char kernel[64];            /**< operating system and release */
     char isa[32];               /**< widest vector extension found: "avx512f", "avx2", "portable" */
@@ -63,7 +64,7 @@ typedef struct ls_machine_info {
     char driver[32];            /**< "" without one */
 } ls_machine_info;
 
-/** Looks at the machine. LS_CODE_USAGE for numbers out of range. Close after every device. */
+/** Inspects the machine. LS_CODE_USAGE for numbers out of range. */
 ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out);
 /** After every device. Takes NULL. */
 void ls_machine_close(ls_machine *machine);
@@ -74,7 +75,7 @@ const ls_machine_info *ls_machine_describe(const ls_machine *machine);
 /** Version of the topology library that this build uses: "2.9.0". */
 const char *ls_machine_hwloc_version(void);
 
-/** How many devices of a kind have a name. A number in `--devices` may make more, of CPUs. */
+/** How many devices of a kind there are. A number in `--devices` may make more CPU devices. */
 int ls_machine_count(const ls_machine *machine, ls_device_kind kind);
 
 /** Cores of one CPU device. */

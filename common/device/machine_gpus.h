@@ -9,10 +9,10 @@
 struct ls_device_info;                /* device.h */
 typedef struct ls_machine ls_machine; /* machine.h */
 
-/** Of all queues of devices that are opened on it; see pulse.h. */
+/** The pulse (pulse.h) of all queues of the machine's devices. */
 struct ls_pulse *ls_machine_pulse(const ls_machine *machine);
 
-/** What is known of a GPU before it is opened. */
+/** Writes what is known of a GPU before it is opened. */
 void ls_device_info_of_gpu(const ls_gpu *gpu, struct ls_device_info *out);
 
 /** GPU of this number, below the number of GPUs; owned by the machine. */

@@ -102,12 +102,12 @@ static bool group_path(const char *groups, const char *controller, char path[PAT
     while (*groups) {
         groups = take_line(groups, line, sizeof line);
         const char *list = strchr(line, ':');
-        const char *place = list ? strchr(list + 1, ':') : NULL;
-        if (!place || strlen(place + 1) >= PATH_SIZE)
+        const char *colon = list ? strchr(list + 1, ':') : NULL;
+        if (!colon || strlen(colon + 1) >= PATH_SIZE)
             continue;
-        const size_t length = (size_t)(place - list) - 1;
+        const size_t length = (size_t)(colon - list) - 1;
         if (controller ? list_has(list + 1, length, controller) : !length) {
-            strcpy(path, place + 1);
+            strcpy(path, colon + 1);
             return true;
         }
     }

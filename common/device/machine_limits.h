@@ -16,10 +16,12 @@ typedef struct ls_limits {
 /** Whole text of a file of at most 1 MiB, owned by the caller; NULL where it cannot be read. */
 char *ls_limits_read(const char *path);
 
-/** Text of cpu.max ("150000 100000", "max 100000"): 1.5; 0 for no limit or no sense. */
+/** Text of cpu.max ("150000 100000": 1.5 cores; "max 100000": none); 0 for no limit, or text that
+ * is none of these. */
 double ls_limits_cpu_max(const char *text);
 
-/** Text of memory.max or memory.limit_in_bytes; SIZE_MAX for no limit or no sense. */
+/** Text of memory.max or memory.limit_in_bytes; SIZE_MAX for no limit, or text that is no number.
+ */
 size_t ls_limits_memory(const char *text);
 
 /**
@@ -37,8 +39,8 @@ ls_limits ls_limits_find(const char *groups, const char *mounts);
 bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size);
 
 /**
- * What tells processors of one name apart, of the first in the text of /proc/cpuinfo: family, model
- * and stepping (or what Arm has for them), and a hash of its flags: "6-143-8 1f0c9a7be2440a13".
- * Empty where there is nothing of it.
+ * Tells processors of one model name apart, by the first processor in the text of /proc/cpuinfo:
+ * family, model and stepping (or what Arm has for them), and a hash of its flags: "6-143-8
+ * 1f0c9a7be2440a13". Empty where the text has none of these.
  */
 void ls_limits_cpu_identity(const char *cpuinfo, char *out, size_t size);

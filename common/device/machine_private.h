@@ -17,7 +17,7 @@ struct ls_machine {
     ls_gpus gpus;
     ls_arena **arenas; /* [gpus.count]: the memory of each, for all devices on it */
     int logical_gpus;  /* of each GPU */
-    int neighbour;     /* this process among those of the host */
+    int neighbour;     /* number of this process among those of the host */
     ls_pulse *pulse;
 };
 

@@ -2,8 +2,8 @@
 /*
  * Devices of the machine: how many there are, what they are called, which cores they hold.
  *
- * The cores of the list stand in a ring of n; cpu:i holds the c places from i*c on, so two devices
- * share a core where the distance from the one's first place to the other's is under c.
+ * The n cores of the list form a ring; cpu:i holds c of them from number i*c on, so two devices
+ * share a core where the distance between their first cores is under c.
  */
 #include "common/device/machine_private.h"
 
@@ -51,7 +51,7 @@ ls_arena *ls_machine_arena(const ls_machine *machine, int index)
     return machine->arenas[index];
 }
 
-/* Place in the ring of the first core of a CPU device. */
+/* Number in the ring of a CPU device's first core. */
 static int64_t first_place(const ls_machine *machine, int index)
 {
     return (int64_t)index * machine->cores_per_device % machine->info.cores_allowed;
@@ -92,13 +92,13 @@ bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *
     return false;
 }
 
-/* Name of the place-th device of a kind, in the order of the list. */
-static ls_device_name name_at(const ls_machine *machine, ls_device_kind kind, int place)
+/* Name of the number-th device of a kind, in the order of the list. */
+static ls_device_name name_at(const ls_machine *machine, ls_device_kind kind, int number)
 {
     const bool split = kind == LS_DEVICE_GPU && machine->logical_gpus > 1;
     return (ls_device_name){.kind = kind,
-                            .index = split ? place / machine->logical_gpus : place,
-                            .logical = split ? place % machine->logical_gpus : -1,
+                            .index = split ? number / machine->logical_gpus : number,
+                            .logical = split ? number % machine->logical_gpus : -1,
                             .replica = -1,
                             .task = -1};
 }
@@ -127,12 +127,12 @@ char *ls_machine_list(const ls_machine *machine, char *text, size_t size)
             if (skips)
                 i = count - 1;
             char name[32];
-            const ls_device_name place = name_at(machine, kinds[k], i);
+            const ls_device_name named = name_at(machine, kinds[k], i);
             append(text, size, "%s%s",
                    skips   ? " to "
                    : *text ? ", "
                            : "",
-                   ls_device_name_text(&place, name));
+                   ls_device_name_text(&named, name));
         }
     }
     return text;
@@ -188,7 +188,7 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
     ls_device_name *names = calloc((size_t)count, sizeof *names);
     if (!names)
         return ls_fail_memory("device names", (size_t)count * sizeof *names);
-    for (int64_t i = 0; i < count; i++) /* cores have been shared out among the processes */
+    for (int64_t i = 0; i < count; i++) /* each process has cores of its own */
         names[i] =
             name_at(machine, kind,
                     (int)(kind == LS_DEVICE_GPU ? (machine->neighbour * count + i) % named : i));

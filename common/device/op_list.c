@@ -16,10 +16,10 @@ ls_status ls_op_list_add(ls_op_list *list, ls_op *op)
     return status;
 }
 
-ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue)
+ls_status ls_op_list_enqueue(const ls_op_list *list, ls_queue *queue)
 {
     for (size_t i = 0; i < list->count; i++)
-        LS_TRY(ls_queue_put(queue, list->items[i]));
+        LS_TRY(ls_queue_enqueue(queue, list->items[i]));
     return LS_OK;
 }
 

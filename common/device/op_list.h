@@ -12,8 +12,8 @@ typedef struct ls_op_list {
 
 /** Takes over `op`, also where it fails. */
 ls_status ls_op_list_add(ls_op_list *list, ls_op *op);
-/** Puts them, in order, on a queue of their device. */
-ls_status ls_op_list_put(const ls_op_list *list, ls_queue *queue);
+/** Enqueues them, in order, on a queue of their device. */
+ls_status ls_op_list_enqueue(const ls_op_list *list, ls_queue *queue);
 
 /** Looks at an operation: to name its kernel, to add up its cost. */
 typedef void (*ls_op_visit)(void *context, const ls_op *op);

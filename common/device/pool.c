@@ -4,9 +4,9 @@
  *
  * Allocate: the smallest free block that fits (best fit; the first among equals) is cut at the next
  * multiple of 64 bytes; where none fits, a chunk is taken. Release: the block joins its free
- * neighbours. A chunk takes what is left below the limit where its size would pass it, and what the
- * request needs where the system refuses more: the limit holds to the byte.
- * Left out: an index of the blocks. A model makes some hundreds, none in a step.
+ * neighbours. A chunk that would pass the limit takes what is left below it; one that the system
+ * refuses takes only what the request needs. The limit holds to the byte. Left out: an index of the
+ * blocks. A model makes some hundreds, none in a step.
  */
 #include "common/device/pool.h"
 
@@ -34,7 +34,7 @@ typedef struct block {
     struct block *previous, *next; /* neighbours in the chunk; NULL at its ends */
     char *start;
     size_t bytes; /* of the span */
-    size_t asked; /* of them asked for */
+    size_t asked; /* that were asked for */
     ls_memory_use use;
     bool used;
 } block;
@@ -84,7 +84,7 @@ static size_t in_use(const ls_memory_ledger *ledger)
     return sum;
 }
 
-/* In a build with the address sanitizer: of the block, what was asked for is there, no more. */
+/* For the address sanitizer: only the bytes of a block that were asked for may be touched. */
 static void watch(const ls_pool *pool, const block *b)
 {
     if (!pool->options.watched)

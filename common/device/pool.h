@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory pool of a device: takes memory from the back end in chunks and hands out pieces of them,
- * by one of the three policies of device.h. What it knows of the pieces lies in host memory, so
- * that the memory itself may be one that the host cannot read.
+ * by one of the three policies of device.h. Its records of the pieces lie in host memory, since the
+ * host may not be able to read the device's.
  *
  *     growth    a chunk when nothing free fits; never given back before the pool closes;
  *               at most the capacity
  *     fraction  the same, at most that fraction of the capacity
- *     counted   the same, without a limit: address space, of which the system keeps what is written
+ *     counted   the same, without a limit: address space alone, until something is written
  *     all       19/20 of the capacity as one chunk at the start; the rest is left to the system
  *
  * A request of at least an eighth of the growing unit gets a chunk of its own size, a smaller one a
@@ -28,9 +28,9 @@ typedef struct ls_pool_options {
     const char *name; /**< of the device, for messages; copied */
     ls_memory_policy policy;
     size_t capacity; /**< bytes of the device */
-    bool on_demand;  /**< `all` as a limit only: somebody else has taken the memory already */
-    bool watched;    /**< processors' memory: a build with the address sanitizer knows its pieces,
-                          but for `all`, whose marks would take an eighth of the machine */
+    bool on_demand;  /**< `all` is a limit only: the memory is reserved elsewhere (arena.h) */
+    bool watched;    /**< host memory: in a build with the address sanitizer pieces are marked for
+                          it, except under `all`, whose marks would take an eighth of the machine */
     /** Takes memory from the system: at least `bytes`, 64-byte aligned. Called under a lock. */
     ls_status (*reserve)(void *context, size_t bytes, void **out);
     /** Gives back all that one call of `reserve` took. */
@@ -41,8 +41,8 @@ typedef struct ls_pool_options {
 /** LS_CODE_USAGE for a fraction outside (0, 1]; the failure of `reserve` under LS_MEMORY_ALL. */
 ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out);
 
-/** Goes over to the policy `all`: takes what is missing of it, as one chunk. On failure nothing has
- *  changed. */
+/** Switches to the policy `all`: reserves what is missing of it, as one chunk. On failure nothing
+ * has changed. */
 ls_status ls_pool_take_all(ls_pool *pool);
 
 /** Gives all memory back, also what was not released. Takes NULL. */
@@ -54,13 +54,13 @@ void ls_pool_close(ls_pool *pool);
  */
 ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void **out);
 
-/** false: `memory` is no live piece of this pool, and nothing was done. NULL is fine: true. */
+/** False where `memory` is no live piece of this pool: nothing was done. True for NULL. */
 bool ls_pool_release(ls_pool *pool, void *memory);
 
 /**
- * Has the chunk around `memory` pinned by `pin`, once, for systems that reach it past the
- * processor; `unpin` is called before the chunk goes back. LS_CODE_USAGE for memory that is not of
- * this pool.
+ * Pins the chunk around `memory`, once, by calling `pin`, so that a GPU can reach it directly;
+ * `unpin` is called before the chunk is given back. LS_CODE_USAGE for memory that is not of this
+ * pool.
  */
 ls_status ls_pool_pin(ls_pool *pool, const void *memory,
                       ls_status (*pin)(void *start, size_t bytes), void (*unpin)(void *start));

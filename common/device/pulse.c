@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct ls_pulse {
-    pthread_mutex_t mutex; /* of the list: a queue is not closed while it is looked at */
+    pthread_mutex_t mutex; /* of the list, so that no queue is closed while it is read */
     ls_pulse_place *first;
     _Atomic uint64_t beats;
     uint64_t seen; /* of those */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watch; see watch.h. Looks are counted, not the time between them: while the process itself was
- * stopped nothing could move, and that is one look.
+ * Watch; see watch.h. It counts looks, not time: while this process was stopped nothing could move,
+ * and that counts as one look.
  */
 #include "common/device/watch.h"
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watch: notices that a device of this process hangs: one of several, while the others need it; a
- * GPU whose work does not end.
+ * Watch: notices a device of this process that hangs: one of several, while others wait for it; or
+ * a GPU whose work does not end.
  *
- * Whoever waits for a queue of a watched device looks, some times a timeout, whether any queue of
- * any of these devices has moved on. None has for the whole timeout, no transfer is on its way over
- * a link, and one device is at work while another has nothing to do but wait: that one is lost, and
- * every wait for a queue fails, for good. Threads that hang cannot be ended: such devices, and what
- * was made on them, are not closed.
+ * Whoever waits for a queue of a watched device looks several times per timeout whether any queue
+ * of the watched devices makes progress. Where none has for a whole timeout, no transfer is on its
+ * way over a link, and one device is at work while another only waits, the one at work is lost, and
+ * every wait for a queue fails from then on. Threads that hang cannot be ended: such devices, and
+ * what was made on them, are not closed.
  *
- * A GPU goes on where a step or an all-reduce of NCCL's ends, and a step is not as long as a
- * timeout: one that is at work and does not go on is lost, whoever needs it, and with it all GPUs
- * of the watch, since they share programs. Of several, the one that has ended the fewest steps is
- * named. A GPU that waits in a collective for a rank that is slow is at work, too: where ranks are
- * on GPUs --timeout is to be longer than their slowest step.
+ * A GPU makes progress where a step or an all-reduce of NCCL ends; a step is shorter than a
+ * timeout. So a GPU that is at work without progress is lost, even where nobody waits for it, and
+ * with it all GPUs of the watch, since they share programs. Of several, the one that has ended the
+ * fewest steps is named. A GPU that waits in a collective for a slow rank is at work, too: where
+ * ranks are on GPUs --timeout must be longer than their slowest step.
  *
- * One host thread uses a watch and the queues of its devices. Leaves out a CPU device alone: nobody
- * waits for it but the host, which cannot tell long work from a hang.
+ * One host thread uses a watch and the queues of its devices. What it leaves out: a CPU device
+ * alone, for the host cannot tell its long work from a hang.
  */
 #pragma once
 
@@ -24,13 +24,12 @@
 
 typedef struct ls_watch ls_watch;
 
-/** What a queue, or a device, is at. */
+/** What a queue, or a device, is doing. */
 typedef struct ls_activity {
     enum { LS_AT_REST, LS_AT_WAIT, LS_AT_WORK } kind;
-    const void *command; /**< these two change as it goes on */
+    const void *command; /**< this and `done` change with progress */
     uint64_t done;       /**< commands */
-    uint64_t replays;    /**< of programs, done: since ls_watch_begin where a watch tells it;
-                              UINT64_MAX: not known */
+    uint64_t replays;    /**< of programs, done since ls_watch_begin; UINT64_MAX: not known */
     char what[128];      /**< an operation's name, or what is waited for */
 } ls_activity;
 
@@ -42,16 +41,16 @@ void ls_watch_close(ls_watch *watch);
 /** From here on the device's queues are watched: before any is opened. */
 void ls_device_watch(ls_device *device, ls_watch *watch);
 
-/** Replays count from here; the first one is step `step`. The queues are empty. Takes NULL. */
+/** Replays are counted from here; the first is step `step`. The queues are empty. Takes NULL. */
 void ls_watch_begin(ls_watch *watch, uint64_t step);
 
 /** Whether a device was lost. Takes NULL: no. */
 bool ls_watch_lost(const ls_watch *watch);
 
-/** How long nothing has moved, where a device was lost. */
+/** For how long there was no progress, where a device was lost. */
 double ls_watch_seconds(const ls_watch *watch);
 
-/** What a device is at: at work where any of its queues is, else waiting where any is. */
+/** What a device is doing: it is at work where any of its queues is, else waiting where any is. */
 ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device);
 
 /** The queue of the device that was opened first; NULL: it has none. */
@@ -65,5 +64,5 @@ void ls_watch_remove(ls_watch *watch, const ls_queue *queue);
 /** How long to wait before a look. */
 uint64_t ls_watch_patience_ns(const ls_watch *watch);
 
-/** A look, after that: fails where a device is lost. */
+/** Looks, after that wait; fails where a device is lost. */
 ls_status ls_watch_look(ls_watch *watch);

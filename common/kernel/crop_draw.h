@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a sample's crop lies: the same for every table. */
+/* Draws where a sample's crop lies: the same in every table. */
 #pragma once
 
 #include "common/base/philox_inline.h"
 #include "common/kernel/kernel.h"
 
-/** Its first pixel, on the image; -pad is the first of the border. */
+/** The crop's first pixel, in pixels of the image; the border begins at -pad. */
 typedef struct ls_crop {
     int64_t y, x;
     bool flip;

@@ -4,9 +4,9 @@
  *
  * An entry is a constructor: it checks the arguments, chooses and prepares the implementation
  * (creates the oneDNN primitive, picks the cuBLAS algorithm), takes what workspace it needs from
- * the device, and returns an ls_op that can be put on a queue of that device any number of times.
- * So nothing is created, chosen or allocated in a step. It may write to what the operation
- * overwrites: a product is tried out.
+ * the device, and returns an ls_op that can be enqueued on queues of that device any number of
+ * times. So nothing is created, chosen or allocated in a step. A constructor may try a product out,
+ * and so write to what that overwrites.
  *
  *     reference    plain C; its loops are the definition of each operation. float32 with sums in
  *                  double, or (reference64) double throughout, for gradient checks
@@ -69,8 +69,8 @@ typedef struct ls_dense_backward_data_args {
     void *dx;                      /**< real [B,I] */
 } ls_dense_backward_data_args;
 
-/** Both of one layer, in any order: one operation where a table has it. Rows, sizes and dy are the
- *  same. */
+/** Both gradients of one layer, as one operation where a table has it. Rows, sizes and dy are the
+ * same. */
 typedef struct ls_dense_backward_args {
     ls_dense_backward_weights_args weights; /**< the gradients of weights and bias */
     ls_dense_backward_data_args data;       /**< the gradient of x */
@@ -122,10 +122,9 @@ typedef struct ls_squared_error_args {
 } ls_squared_error_args;
 
 /**
- * Adds to *correct the rows whose largest logit (the first, among equals) is the label, or where
- * there is one logit, the rows with label 1 whose logit is positive and those with another label
- * whose logit is not: of the
- * rows that lie before sample `samples` of the set: row i counts if state->position + i < samples.
+ * Adds the number of right rows to *correct. A row of several logits is right where the largest
+ * (the first, among equals) is the label's; one of a single logit where this is positive and the
+ * label 1, or neither. Row i only counts if state->position + i < samples.
  */
 typedef struct ls_count_correct_args {
     int64_t rows, classes;      /**< B, C */
@@ -145,7 +144,7 @@ typedef struct ls_batch_indices_args {
     uint32_t *indices;          /**< [B] */
 } ls_batch_indices_args;
 
-/** What a gather reads, and makes of it. */
+/** What a gather reads, and what it writes. */
 typedef enum ls_gather_type {
     LS_GATHER_BYTES_TO_UNIT, /**< uint8 / 255 (a float32 division) to real */
     LS_GATHER_FLOAT,         /**< float32 to real */
@@ -165,7 +164,7 @@ typedef struct ls_gather_args {
 
 enum { LS_GATHERS = 4 };
 
-/** Which samples, and then their rows of several arrays: one operation where a table has it. */
+/** batch_indices, then gather from several arrays, as one operation where a table has it. */
 typedef struct ls_gather_batch_args {
     ls_batch_indices_args indices;     /**< which samples */
     int count;                         /**< arrays, at most LS_GATHERS */
@@ -264,34 +263,35 @@ typedef struct ls_kernel_table ls_kernel_table;
 /** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
 typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
 
-/** How a GPU's convolutions are computed: by cuDNN where it is here and takes the shape, or else by
- *  products of windows; by cuDNN, or not at all; by products. Other tables have one way. */
+/** How a GPU's convolutions are computed. AUTO: by cuDNN where it is installed and takes the shape,
+ * else by products of windows; CUDNN: by cuDNN, or refused; OWN: by products. Other tables have one
+ * way. */
 typedef enum ls_convolution {
     LS_CONVOLUTION_AUTO,
     LS_CONVOLUTION_CUDNN,
     LS_CONVOLUTION_OWN
 } ls_convolution;
 
-/** A table opened for a device. Back ends embed it first in their own struct. What is chosen holds
- *  for operations that are made from here on. */
+/** A table opened for a device. Back ends embed it first in their own struct. `math`, `any_order`
+ * and `convolution` may be set, for operations that are made afterwards. */
 typedef struct ls_kernels {
     const ls_kernel_table *table; /**< that was opened */
     ls_device *device;            /**< that it runs on; borrowed */
     ls_math math;                 /**< of products; float32 where just opened */
-    bool any_order; /**< a product of gemm may add in any order, if that is faster on a GPU: to
-                       measure what a library can do, for no step */
-    ls_convolution convolution; /**< auto where just opened; LS_CODE_MISSING from an operation that
-                                     needs what is not here */
+    bool any_order; /**< gemm on a GPU may add in any order, if that is faster: to measure a
+                         library's peak, not for steps */
+    ls_convolution convolution; /**< auto where just opened; making an operation that needs a
+                                     missing library fails with LS_CODE_MISSING */
 } ls_kernels;
 
-/** Entries that every table has: those that all tables of a kind of device may share, */
+/** Entries that every table has, and that tables of the same kind of device may share. */
 #define LS_KERNEL_STEP_ENTRIES(X)                                                                  \
     X(add_loss, ls_add_loss_args)                                                                  \
     X(finish_step, ls_finish_step_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
     X(flip_bit, ls_flip_bit_args)
 
-/** and those of its own. */
+/** Entries that every table has, and that are its own. */
 #define LS_KERNEL_OWN_ENTRIES(X)                                                                   \
     X(gemm, ls_gemm_args)                                                                          \
     X(dense_forward, ls_dense_forward_args)                                                        \
@@ -310,12 +310,13 @@ typedef struct ls_kernels {
     X(fill, ls_fill_args)                                                                          \
     X(scale, ls_scale_args)
 
-/** All that every table has. */
+/** All entries that every table has. */
 #define LS_KERNEL_CORE_ENTRIES(X)                                                                  \
     LS_KERNEL_OWN_ENTRIES(X)                                                                       \
     LS_KERNEL_STEP_ENTRIES(X)
 
-/** Several operations as one. NULL in a table that gains nothing by it: those are put instead. */
+/** Several operations as one. NULL in a table that gains nothing by it; callers then use the
+ * several. */
 #define LS_KERNEL_JOINT_ENTRIES(X)                                                                 \
     X(dense_backward, ls_dense_backward_args)                                                      \
     X(gather_batch, ls_gather_batch_args)
@@ -328,7 +329,7 @@ typedef struct ls_kernels {
 
 /** The operations of one back end. */
 struct ls_kernel_table {
-    const char *name;    /**< as it is given */
+    const char *name;    /**< as users write it */
     const char *help;    /**< one line for people */
     ls_device_kind kind; /**< of devices that it runs on */
     size_t real_bytes;   /**< 4, or 8 for reference64 */

@@ -281,7 +281,7 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
         OF_TYPE(state, 1, 1, 0), WRITE(slot[0], a->count, 1), WRITE(slot[1], a->count, 1)};
     LS_TRY(ls_check_tensors(work, 3 + (size_t)slots, tensors));
     work->flops += flops_of[a->kind] * (double)a->count;
-    /* What is written was read before: weight and slots count twice. */
+    /* Weights and slots are read and written, so they count twice. */
     work->bytes += (double)(1 + slots) * (double)a->count * (double)work->real_bytes;
     LS_TRY(ls_check_ranges(work, a->ranges, a->range_count, a->count, false));
     const double values[] = {a->mu, a->beta1, a->beta2, a->rho, a->epsilon};

@@ -10,7 +10,8 @@
 
 #include "common/kernel/kernel.h"
 
-/** The work of one run. All 0 but for the first two before an ls_check_..., which adds to it. */
+/** The work of one run. The caller sets the first two members, and an ls_check_... adds to the
+ * others. */
 typedef struct ls_work {
     const char *op;    /**< the entry, for what is refused */
     size_t real_bytes; /**< of an element of the table */
@@ -25,7 +26,7 @@ typedef struct ls_work {
 /** Adds memory that the operation touches; nothing where it is NULL. */
 ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool writes);
 
-/** Tells *out, which was made where `made` says so, of its work. */
+/** Gives the work to the operation *out, unless making it failed, as `made` says. */
 ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out);
 
 /** The failure of an operation that met a label outside [0, classes) in row `row`. */
@@ -37,13 +38,13 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
 LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 #undef LS_KERNEL_CHECK
 
-/** Declares what makes an entry's operation from arguments that were checked: it knows nothing of
- *  accesses but to add those to memory that operations share. */
+/** Declares the function that makes an entry's operation from checked arguments. It adds accesses
+ * only where operations share memory of their own. */
 #define LS_KERNEL_MAKES(make, args)                                                                \
     ls_status make(ls_kernels *kernels, const args *arguments, const ls_work *work, ls_op **out);
 
-/** Defines a table's entry, checked_<entry>: no operation comes out of a table but through this.
- *  `make` makes it of kernels, arguments and work. */
+/** Defines a table's entry, checked_<entry>; every operation of a table is made through one. `make`
+ * is an expression that makes it from kernels, arguments and work. */
 #define LS_KERNEL_CHECKED(entry, args, make)                                                       \
     static ls_status checked_##entry(ls_kernels *kernels, const args *arguments, ls_op **out)      \
     {                                                                                              \
@@ -54,5 +55,5 @@ LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
         return ls_work_done(&work, status, out);                                                   \
     }
 
-/** Its member of the table. */
+/** The entry's member of the table. */
 #define LS_KERNEL_LISTED(entry, args) .entry = checked_##entry,

@@ -134,7 +134,7 @@ ls_status ls_check_max_pool_forward(const ls_max_pool_forward_args *a, ls_work *
     work->flops +=
         (double)a->rows * (double)sizes[1] * (double)(a->window.height * a->window.width);
     return CHECK_TENSORS(READ(x, a->rows, sizes[0]), WRITE(y, a->rows, sizes[1]),
-                         OF_TYPE(place, a->rows, sizes[1], WRITTEN));
+                         OF_TYPE(argmax, a->rows, sizes[1], WRITTEN));
 }
 
 ls_status ls_check_max_pool_backward(const ls_max_pool_backward_args *a, ls_work *work)
@@ -142,7 +142,7 @@ ls_status ls_check_max_pool_backward(const ls_max_pool_backward_args *a, ls_work
     int64_t sizes[2] = {0};
     LS_TRY(check_pool(work, &a->window, a->channels, sizes));
     work->flops += (double)a->rows * (double)sizes[1];
-    return CHECK_TENSORS(READ(dy, a->rows, sizes[1]), OF_TYPE(place, a->rows, sizes[1], 0),
+    return CHECK_TENSORS(READ(dy, a->rows, sizes[1]), OF_TYPE(argmax, a->rows, sizes[1], 0),
                          READ_SOME(relu_output, a->rows, sizes[1]), WRITE(dx, a->rows, sizes[0]));
 }
 
@@ -205,7 +205,7 @@ ls_status ls_check_conv_max_forward(const ls_conv_max_forward_args *a, ls_work *
     LS_TRY(check_conv(work, s, &size));
     LS_TRY(CHECK_TENSORS(READ(x, s->rows, size.x), READ(weight, s->outputs, size.weight),
                          READ_SOME(bias, s->outputs, 1), WRITE(y, s->rows, s->outputs),
-                         OF_TYPE(place, s->rows, s->outputs, WRITTEN)));
+                         OF_TYPE(argmax, s->rows, s->outputs, WRITTEN)));
     LS_TRY(check_conv_max(work, s, &size));
     work->flops += 2.0 * (double)s->rows * (double)size.y * (double)size.weight;
     return ls_check_activation(work, a->activation);
@@ -218,7 +218,7 @@ ls_status ls_check_conv_max_backward_weights(const ls_conv_max_backward_weights_
     conv_sizes size = {0};
     LS_TRY(check_conv(work, s, &size));
     LS_TRY(CHECK_TENSORS(READ(x, s->rows, size.x), READ(dy, s->rows, s->outputs),
-                         OF_TYPE(place, s->rows, s->outputs, 0),
+                         OF_TYPE(argmax, s->rows, s->outputs, 0),
                          WRITE(dweight, s->outputs, size.weight),
                          WRITE_SOME(dbias, s->outputs, 1)));
     LS_TRY(check_conv_max(work, s, &size));

@@ -4,8 +4,8 @@
 
 #include "common/kernel/kernel_check.h"
 
-/** What a tensor is: needed and read but for what is said. APART: ls_work_touch says its access,
- *  which is not as large as what counts as its bytes. */
+/** What a tensor is; 0: required, and read. APART: its access is added by ls_work_touch, since it
+ * differs from the bytes that are counted. */
 enum { OPTIONAL = 1, WRITTEN = 2, APART = 4 };
 
 /** One tensor of an operation: [rows, columns] elements. */
@@ -33,7 +33,7 @@ typedef struct ls_checked_tensor {
 /** Refuses bad sizes and missing memory; adds the bytes of all to *work, and their accesses. */
 ls_status ls_check_tensors(ls_work *work, size_t count, const ls_checked_tensor *tensors);
 
-/** The same of these. */
+/** The same for the tensors listed. */
 #define CHECK_TENSORS(...)                                                                         \
     ls_check_tensors(work,                                                                         \
                      sizeof((const ls_checked_tensor[]){__VA_ARGS__}) / sizeof(ls_checked_tensor), \
@@ -42,13 +42,13 @@ ls_status ls_check_tensors(ls_work *work, size_t count, const ls_checked_tensor 
 /** Adds the read of a data set. */
 ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, size_t sample_bytes);
 
-/** Refuses ranges that are not of 0 to `count` in their order (`gaps`: some of it), or have values
- *  without meaning; adds what decay computes, and makes them the work's array. */
+/** Refuses ranges that do not cover 0 to `count` in order (`gaps`: may leave some out), or have
+ * values without meaning; adds the work of decay, and makes them the work's array. */
 ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t range_count,
                           int64_t count, bool gaps);
 
 /** Refuses what is not finite. */
 ls_status ls_check_value(const ls_work *work, const char *name, double value);
 
-/** Refuses what is none. */
+/** Refuses a number that is no activation. */
 ls_status ls_check_activation(const ls_work *work, ls_activation activation);

@@ -66,16 +66,16 @@ typedef struct ls_max_pool_forward_args {
     ls_window window;       /**< of the image */
     const void *x;          /**< real [B, in_height, in_width, C] */
     void *y;                /**< real [B, out_height, out_width, C] */
-    int32_t *place;         /**< [B, out_height, out_width, C] */
+    int32_t *argmax;        /**< [B, out_height, out_width, C] */
 } ls_max_pool_forward_args;
 
-/** dx = at each place the sum of the dy whose largest it was; else 0. Overwrites. With
- *  `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
+/** dx of a pixel = the sum of the dy of all windows whose largest it was, else 0. Overwrites. With
+ * `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
 typedef struct ls_max_pool_backward_args {
     int64_t rows, channels;  /**< B, C */
     ls_window window;        /**< of the image */
     const void *dy;          /**< real [B, out_height, out_width, C] */
-    const int32_t *place;    /**< [B, out_height, out_width, C] */
+    const int32_t *argmax;   /**< [B, out_height, out_width, C] */
     const void *relu_output; /**< real [B, out_height, out_width, C]; NULL: no mask */
     void *dx;                /**< real [B, in_height, in_width, C] */
 } ls_max_pool_backward_args;
@@ -145,7 +145,7 @@ typedef struct ls_gather_crops_args {
 
 /**
  * A convolution of which only the largest of all positions is kept, for each output: convolution
- * and global max pool in one, without the image between them. `place` is the position
+ * and global max pool in one, without the image between them. `argmax` is the position
  * (y out_width + x) that was the largest; among equals any, the same each time.
  * y[b,o] = activation(max over positions of (bias[o] + window * weight[o])).
  */
@@ -155,18 +155,18 @@ typedef struct ls_conv_max_forward_args {
     const void *weight;       /**< real [O, C, height, width] */
     const void *bias;         /**< real [O]; NULL: none */
     void *y;                  /**< real [B,O] */
-    int32_t *place;           /**< [B,O] */
+    int32_t *argmax;          /**< [B,O] */
     ls_activation activation; /**< of each element of y */
 } ls_conv_max_forward_args;
 
-/** dweight[o] = sum over rows of dy[b,o] * the window at place[b,o]; dbias = sums of dy. */
+/** dweight[o] = sum over rows of dy[b,o] * the window at argmax[b,o]; dbias = sums of dy. */
 typedef struct ls_conv_max_backward_weights_args {
-    ls_conv_shape shape;  /**< sizes */
-    const void *x;        /**< real [B, in_height, in_width, C] */
-    const void *dy;       /**< real [B,O] */
-    const int32_t *place; /**< [B,O] */
-    void *dweight;        /**< real [O, C, height, width] */
-    void *dbias;          /**< real [O]; NULL: none */
+    ls_conv_shape shape;   /**< sizes */
+    const void *x;         /**< real [B, in_height, in_width, C] */
+    const void *dy;        /**< real [B,O] */
+    const int32_t *argmax; /**< [B,O] */
+    void *dweight;         /**< real [O, C, height, width] */
+    void *dbias;           /**< real [O]; NULL: none */
 } ls_conv_max_backward_weights_args;
 
 /** Sizes of an LSTM over whole sequences; `last`: only the last state comes out. */
@@ -227,7 +227,7 @@ typedef struct ls_copy_columns_args {
     void *y;                               /**< real [B, y_pitch] */
 } ls_copy_columns_args;
 
-/** Those of this file, */
+/** Entries of this file. */
 #define LS_KERNEL_IMAGE_ENTRIES(X)                                                                 \
     X(gather_crops, ls_gather_crops_args)                                                          \
     X(conv_forward, ls_conv_forward_args)                                                          \

@@ -154,7 +154,7 @@ typedef struct ls_add_sums_args {
     double *out;         /**< [count] */
 } ls_add_sums_args;
 
-/** Those of this file. */
+/** Entries of this file. */
 #define LS_KERNEL_RESIDUAL_ENTRIES(X)                                                              \
     X(bn_sums, ls_bn_sums_args)                                                                    \
     X(bn_moments, ls_bn_moments_args)                                                              \

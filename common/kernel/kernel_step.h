@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What operations read and leave in each step, and what many of them may do on the way. */
+/* What operations read and record in each step, and arguments that several of them share. */
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ typedef struct ls_step_state {
     double learning_rate; /**< of this step */
 } ls_step_state;
 
-/** What a step leaves for the host, which reads it many steps later. */
+/** The record of a step, which the host reads many steps later. */
 typedef struct ls_step_record {
     uint64_t end_ns; /**< ls_clock_ns (CPU) or the GPU's global timer at the end of the step */
     double loss;     /**< this replica's part of the mean over the global batch */
@@ -28,13 +28,13 @@ typedef struct ls_rate_schedule {
     uint64_t period; /**< steps from one change to the next */
 } ls_rate_schedule;
 
-/** What is applied to each output on the way. */
+/** A function that an operation applies to each of its outputs. */
 typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activation;
 
 /**
- * Elements that an update treats alike. Where `decay` is not 0, their gradient has it first:
- * gradient += decay * weight. Where `keep` is not 0 they are moving statistics, which are no
- * optimizer's: weight += (1 - keep) (gradient - weight).
+ * Elements that an update treats alike. Where `decay` is not 0, weight decay comes first: gradient
+ * += decay * weight. Where `keep` is not 0 they are moving statistics, not trained by the
+ * optimizer: weight += (1 - keep) (gradient - weight).
  */
 typedef struct ls_update_range {
     int64_t first, count; /**< of the arrays of the operation that takes it */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a step's operations compute once: the scalars of an optimizer, the argument block's next
- * values; and the optimizers' arithmetic of one element. One definition for the cpu and the cuda
- * table, in float32 without contraction, so that both give the same bits.
+ * What is computed once in a step: an optimizer's scalars and the argument block's next values; and
+ * the optimizers' arithmetic for one element. One definition for the cpu and the cuda table, in
+ * float32 without contraction, so that both give the same bits.
  *
  * Adam's w -= lr mhat / (sqrt(vhat) + eps) is computed as rate m / (sqrt(v c) + eps) with
  * rate = lr / (1 - b1^t) and c = 1 / (1 - b2^t). Powers come by squaring: functions of their
@@ -65,7 +65,7 @@ LS_DEVICE_FN void ls_bn_moment(double sum, double squares, double count, double 
         *variance = 0;
 }
 
-/** The reciprocal deviation that a variance comes to. */
+/** 1 / standard deviation. */
 LS_DEVICE_FN double ls_bn_rate(double variance, double epsilon)
 {
     return 1 / sqrt(variance + epsilon);
@@ -91,7 +91,7 @@ typedef struct ls_update_scalars {
     float epsilon;
 } ls_update_scalars;
 
-/** Those that no step changes. */
+/** Sets the scalars that do not change from step to step. */
 static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *a)
 {
     const bool adam = a->kind == LS_OPTIMIZER_ADAM;
@@ -108,7 +108,7 @@ static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *
     return s;
 }
 
-/** Sets those of the step at hand. */
+/** Sets those of the present step. */
 LS_DEVICE_FN void ls_update_scalars_set(ls_update_scalars *s, ls_optimizer_kind kind,
                                         const ls_step_state *state)
 {

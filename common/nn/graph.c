@@ -54,7 +54,7 @@ ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
     return ls_variables_add(&graph->variables, &variable);
 }
 
-/* Takes the variables of the node that is shared, which must have made the same ones. */
+/* Uses the variables of the shared node instead of the new ones, which must be alike. */
 static ls_status share_variables(ls_graph *graph, ls_node *node)
 {
     const ls_node *owner = &graph->nodes[node->shares];

@@ -41,8 +41,8 @@ void ls_graph_close(ls_graph *graph);
 ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, int shares,
                        const ls_layer_options *options, int *out);
 
-/** For layers, while they are added: a new variable of this node, "dense0.weight" by layer, number
- * and kind. */
+/** Called by a layer's `infer`: adds a variable of this node, named by layer, number and kind:
+ * "dense0.weight". */
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
 
@@ -54,11 +54,12 @@ enum { LS_NODE_NAME = 40 };
  */
 const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME]);
 
-/** The node that is input number `index` of the model (0: x0); NULL: there is none of this number.
- *  The graph's. */
+/** The node that is input number `index` of the model (0: x0); NULL: there is none. Owned by the
+ * graph. */
 const ls_node *ls_graph_input(const ls_graph *graph, int index);
 
-/** Whether the loss's target is int32 labels, one a sample; else reals, as the model's output. */
+/** Whether the loss's target is an int32 label for each sample; else it is reals, shaped as the
+ * output. */
 bool ls_graph_takes_labels(const ls_graph *graph);
 
 /** Floating-point operations of node `n` in one training step on one sample. */

@@ -41,8 +41,8 @@ static bool takes(const ls_node *user, int n)
     return false;
 }
 
-/* Gradients of one output are added last use first. So uses elsewhere, which are added there, must
- * be the last ones, and on one place. */
+/* Gradients of one output are added last use first. So uses on other places, which are added there,
+ * must be the last ones, and all on one place. */
 static ls_status check_order(const ls_graph_parts *out, int n)
 {
     const ls_graph *whole = out->whole;
@@ -81,7 +81,7 @@ static ls_status append_node(builder *b, int n, const ls_node *node)
     return LS_OK;
 }
 
-/* An input of node `user` comes from elsewhere: a border stands for it. */
+/* Adds a border for an input of node `user` that is on another place. */
 static ls_status append_border(builder *b, int n, int user)
 {
     const ls_node *from = &b->whole->nodes[n];
@@ -102,7 +102,7 @@ static ls_status append_border(builder *b, int n, int user)
     return append_node(b, n, &node);
 }
 
-/* The node's inputs are here, or stand for what is elsewhere. */
+/* Adds the node's inputs, or borders for those on other places. */
 static ls_status append_inputs(builder *b, int n)
 {
     const ls_node *node = &b->whole->nodes[n];
@@ -141,7 +141,7 @@ static ls_status append_own(builder *b, int n)
     return LS_OK;
 }
 
-/* Adds the variables of node n here; they are the whole's or, second pass, copies. */
+/* Adds the variables of node n here: those that this place owns or, in the second pass, copies. */
 static ls_status append_variables(builder *b, int n, bool copies)
 {
     const ls_node *whole = &b->whole->nodes[n];
@@ -227,9 +227,9 @@ static ls_status list_copies(ls_graph_parts *out)
             out->copies[out->copy_count++] = (ls_variable_copy){
                 .node = n,
                 .owner = out->place[owner],
-                .holder = out->place[n],
+                .user = out->place[n],
                 .at_owner = offset_here(out, owner, v),
-                .at_holder = offset_here(out, n, v),
+                .at_user = offset_here(out, n, v),
                 .count = whole->variables.items[whole->nodes[n].variables[v]].count,
             };
         }

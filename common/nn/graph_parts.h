@@ -2,11 +2,11 @@
 /*
  * Parts: a placed graph cut along its borders, so that each place has a graph of its own.
  *
- * A node that takes the output of one elsewhere takes that of a *border* node in its place: an
- * input that is filled with the output when that has been computed, and whose gradient goes back.
- * Inputs from the data set stand on every place that takes them. Variables that nodes of several
- * places share have one owner, the place of the first use; every other use has a copy of its own,
- * whose gradient goes to the owner.
+ * Where a node takes the output of a node on another place, a *border* node stands for that: an
+ * input that is filled with the output once it is computed, and whose gradient is sent back. Inputs
+ * from the data set stand on every place that takes them. Variables that nodes of several places
+ * share have one owner, the place of the first use; every other use has a copy of its own, whose
+ * gradient goes to the owner.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
-    int *local;      /**< [nodes of the whole] its number here: also of a border; -1: not here */
+    int *local; /**< [nodes of the whole] number here, of the node or of its border; -1: neither */
     int *variable;   /**< [variables here] the whole's variable that it is or copies */
     size_t owned;    /**< elements of the variables that it owns, which come first */
     size_t elements; /**< of all its variables */
@@ -25,19 +25,19 @@ typedef struct ls_graph_part {
 
 /** The output of a node that another place takes, too. */
 typedef struct ls_border {
-    int node;       /**< of the whole */
+    int node;       /**< number in the whole graph */
     int from, to;   /**< places */
-    int first_use;  /**< the first node there that takes it, of the whole */
+    int first_use;  /**< first node on `to` that takes it: number in the whole graph */
     bool gradient;  /**< its gradient goes back */
     size_t samples; /**< elements of one sample */
 } ls_border;
 
 /** A copy of a variable that another place owns. Offsets are of the places' flat buffers. */
 typedef struct ls_variable_copy {
-    int node;               /**< of the whole: whose use it is */
-    int owner, holder;      /**< places; the same where one place has several uses */
+    int node;               /**< that uses it: number in the whole graph */
+    int owner, user;        /**< places; the same where one place has several uses */
     size_t at_owner, count; /**< elements */
-    size_t at_holder;
+    size_t at_user;
 } ls_variable_copy;
 
 typedef struct ls_graph_parts {
@@ -53,8 +53,8 @@ typedef struct ls_graph_parts {
 
 /**
  * Cuts a graph whose node n is on place[n], of 0 to places - 1. Borrows both. LS_CODE_USAGE where a
- * place has no node, or where gradients of one output would not be added in the order of the whole
- * graph: uses on other places come after those on its own, on one other place.
+ * place has no node, or where the gradients of an output would be added in another order than in
+ * the whole graph: its uses on other places must come after those on its own, and be on one place.
  */
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out);

@@ -19,8 +19,8 @@ typedef struct ls_layer_site {
     ls_kernels *kernels;
     int64_t rows;
     int64_t batch; /**< rows of the batch, of which these are part */
-    bool synced;   /**< statistics are those of the batch: sums of all its parts are added up
-                        between the two halves of a layer that has any */
+    bool synced;   /**< batch statistics are those of the whole batch: the sums of all its parts
+                        are added up between the two halves of a layer */
     double scale;  /**< 1 / global batch size, for losses */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
@@ -29,10 +29,10 @@ typedef struct ls_layer_site {
     void *output_gradient;                /**< real [rows, elements] */
     const void *variable[LS_NODE_VARIABLES];
     void *variable_gradient[LS_NODE_VARIABLES]; /**< to be overwritten */
-    bool relu_follows;      /**< forward: apply the ReLU that alone takes this output (fused);
-                                 backward, of a layer with masks_relu: its mask, too */
-    const void *input_relu; /**< backward: the first input is a ReLU's output, which is this;
-                                 its mask is applied to input_gradient[0] (fused) */
+    bool relu_follows; /**< forward: apply the ReLU that is the only user of this output (fused);
+                            backward, if masks_relu: its mask, too */
+    const void *input_relu; /**< backward: the output of the ReLU that is the first input; apply
+                                 its mask to input_gradient[0] (fused) */
     void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
     double *loss;           /**< loss layers: [1] or NULL */
     void *target;           /**< loss layers: int32 or real [rows, elements] */
@@ -42,14 +42,14 @@ typedef struct ls_layer_site {
 typedef struct ls_layer_product {
     const char *what; /**< "forward", "dweight", "ddata", ... */
     bool backward;
-    bool transpose_a, transpose_b; /**< how dense data lie: as in ls_gemm_args */
+    bool transpose_a, transpose_b; /**< layout of a dense layer's data, as in ls_gemm_args */
     int64_t m, n, k, times;
 } ls_layer_product;
 
 enum { LS_LAYER_PRODUCTS = 6 };
 
 typedef enum ls_layer_role {
-    LS_LAYER_COMPUTE, /**< where nothing is said */
+    LS_LAYER_COMPUTE, /**< the default */
     LS_LAYER_INPUT,   /**< filled from the data; has no operations */
     LS_LAYER_LOSS     /**< last; has a target; forward makes the gradient of its input, too */
 } ls_layer_role;
@@ -59,7 +59,7 @@ struct ls_layer {
     const char *help;
     ls_layer_role role;
     int inputs;           /**< how many it takes */
-    int more_inputs;      /**< and how many more it may */
+    int more_inputs;      /**< how many more it may take */
     bool fuses_relu;      /**< honours relu_follows */
     bool masks_relu;      /**< in backward, too */
     bool fuses_relu_mask; /**< honours input_relu */
@@ -72,23 +72,23 @@ struct ls_layer {
                          size_t real_bytes);
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
-    /** Appends operations, where a gradient is to reach the output, and so an input that has one,
-     * or variables. NULL for inputs and losses. */
+    /** Appends operations. Called where a gradient reaches the output, for an input or a variable
+     * that wants one. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
-    /** Second halves of both, for a layer with statistics of a batch: what comes once `sums` of the
-     *  batch's parts may have been added up. NULL: it has none. */
+    /** Second halves of forward and backward, for a layer with batch statistics: they come after
+     * the `sums` of the batch's parts are added up. NULL: no such layer. */
     ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);
     ls_status (*backward_rest)(const ls_layer_site *site, ls_op_list *ops);
-    /** The sums that the first half of forward, or of backward, leaves; device memory, *count,
-     *  which is a node's for all sites. */
+    /** The sums that the first half of forward, or of backward, leaves: *count of them in device
+     * memory, as many at every site of a node. */
     double *(*sums)(const ls_layer_site *site, bool backward, size_t *count);
-    /** Appends what stands for forward in evaluation. NULL: forward. */
+    /** Appends the operations of evaluation. NULL: those of forward. */
     ls_status (*predict)(const ls_layer_site *site, ls_op_list *ops);
     /** Floating-point operations for one sample: forward and weight gradients; and, apart, the
      *  gradient of its inputs. NULL: not counted. */
     double (*flops)(const ls_graph *graph, const ls_node *node, double *input_gradient);
-    /** The products that it amounts to, for roofs: those of forward and weight gradients, then
-     *  those of the gradient of its inputs (`inputs_too`). Returns how many. NULL: none. */
+    /** The matrix products that it consists of, for roofs: of forward and weight gradients, then of
+     * the gradient of its inputs (`inputs_too`). Returns how many. NULL: none. */
     int (*products)(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS]);
 };
@@ -105,7 +105,7 @@ LS_KERNEL_ENTRIES(LS_LAYER_PUT)
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
 ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 
-/** Of parts of a graph (graph_parts.h); not to be named by models. */
+/** The border node of graph_parts.h; models cannot name it. */
 extern const ls_layer ls_layer_border;
 
 extern const ls_registry ls_layers; /**< of ls_layer */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models: names with sizes, "mlp:784-128-10", that become graphs; with what they are trained by
- * default. Adding one is one file with a `const ls_model_kind` in it and one line in models.c.
+ * Models: names with sizes, "mlp:784-128-10", that become graphs, and the defaults they are trained
+ * with. Adding one is one file with a `const ls_model_kind` in it and one line in models.c.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ typedef struct ls_model_kind ls_model_kind;
 
 /** A model with its sizes; owned by who opened it (ls_model_close). */
 typedef struct ls_model {
-    const ls_model_kind *kind; /**< of which it is */
+    const ls_model_kind *kind; /**< its family */
     char name[128];            /**< with all sizes: "mlp:784-128-10"; "poly" */
     ls_graph *graph;           /**< owned */
     ls_data_need need;         /**< what it asks of its data */
@@ -27,7 +27,7 @@ typedef struct ls_model_step {
     int shares;               /**< number of the step whose variables it uses; 0: its own */
 } ls_model_step;
 
-/** One with these options. */
+/** A step with these options. */
 #define LS_STEP(name, ...)                                                                         \
     {                                                                                              \
         .layer = name, .options = { __VA_ARGS__ }                                                  \
@@ -35,22 +35,24 @@ typedef struct ls_model_step {
 
 /** A family of models: one entry of `lockstep list`. */
 struct ls_model_kind {
-    const char *name;                         /**< as it is given */
+    const char *name;                         /**< as users write it */
     const char *help;                         /**< one line for people */
-    const ls_declared_option *const *options; /**< of its own, NULL-terminated; NULL: none */
+    const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL: none */
     const char *default_data;                 /**< text of --data */
     const char *default_optimizer;            /**< text of --optimizer */
     double default_rate;                      /**< learning rate */
     int64_t default_batch;                    /**< global batch size */
-    int64_t rate_epochs; /**< the learning rate goes down to a tenth every so many; 0: never */
+    int64_t rate_epochs; /**< epochs after which the learning rate falls to a tenth, again and
+                              again; 0: never */
     bool convolves;      /**< has convolutions that GPUs can leave to a library */
     double average;      /**< decay of the moving averages that are evaluated; 0: none */
-    /** A model without sizes that is a chain, from its input to its loss; NULL: it is built. */
+    /** Of a model without sizes: its layers, from input to loss; NULL: `build` builds it. */
     const ls_model_step *chain;
-    ls_data_need need; /**< that one's */
+    ls_data_need need; /**< of a chain */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);
-    /** Writes the text of the model for samples of that shape. NULL: its text says all. */
+    /** Writes the model's text with the sizes that samples of that shape give it. NULL: its text
+     * says all. */
     void (*fit)(const ls_model *model, const int64_t *shape, char *text, size_t size);
 };
 
@@ -59,8 +61,8 @@ extern const ls_registry ls_model_kinds; /**< of ls_model_kind */
 /** LS_CODE_USAGE with the valid names, or forms of the sizes, where `text` is none. */
 ls_status ls_model_open(const char *text, ls_model **out);
 
-/** The same, of what `data`, the text of --data, brings: sizes that `text` leaves to a file are
- *  those that it has. */
+/** The same; sizes that `text` leaves open are those of the file that `data`, the text of --data,
+ * names. */
 ls_status ls_model_open_for(const char *text, const char *data, ls_model **out);
 
 /** Takes NULL. */

@@ -3,10 +3,10 @@
  * Net: memory and operations of a graph for a number of rows; see net.h.
  *
  * Every node has an output buffer and, where a gradient must reach it, a gradient buffer. A ReLU
- * that alone takes the output of a layer which can apply it lives in that layer's buffer, and its
- * mask is applied by the layer after it where that one can. A second use of an output computes its
- * gradient into scratch and adds it; so does a second use of variables (in forward order, when the
- * first use, which comes last, is done).
+ * that is the only user of a layer's output is applied by that layer, in its buffer, where the
+ * layer can; its mask is applied by the layer after it where that one can. A second use of an
+ * output computes its gradient into scratch, and adds it; so does a second use of variables (in
+ * forward order, once the first use, which backward does last, is done).
  */
 #include "common/base/grow.h"
 #include "common/nn/net_private.h"
@@ -37,7 +37,7 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
         const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
         nodes[n].fused_backward = nodes[n].masked_before;
         if (graph->nodes[n]
-                .exported) { /* its last use is elsewhere: that one's gradient is first */
+                .exported) { /* its last use is on another place, whose gradient comes first */
             nodes[n].last_use = -1;
             continue;
         }
@@ -148,7 +148,8 @@ static void *at_variable(const ls_net *net, void *flat, int variable)
     return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
 }
 
-/* Of node n's variable number v: in the flat buffer, or as there in memory of a sharing node. */
+/* The gradient of node n's variable number v: in the flat buffer, or laid out alike in memory of a
+ * sharing node. */
 static void *at_gradient(const ls_net *net, int n, int v)
 {
     const ls_node *node = graph_node(net, n);

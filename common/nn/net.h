@@ -2,9 +2,9 @@
 /*
  * Net: a graph at work on a device for a fixed number of rows.
  *
- * Opening takes all memory and makes all operations; forward and backward only put them on a
- * queue. Of each node is known which range of the flat gradient buffer its backward pass makes
- * final, so that a strategy can send it while backward goes on.
+ * Opening takes all memory and makes all operations; forward and backward only enqueue them. Each
+ * node knows which range of the flat gradient buffer its backward pass makes final, so that a
+ * strategy can send it while backward goes on.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ typedef struct ls_net_options {
     double *loss;          /**< [1], device memory, borrowed; NULL: not wanted */
     ls_net *memory_of;     /**< NULL, or a net with at least as many rows whose memory this one
                                 uses as well: they never run at the same time */
-    bool synced; /**< its layers' statistics are of the whole batch, `divisor` rows: who puts
-                        the halves of nodes adds sums up in between */
+    bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
+                      enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;
 
 /** Takes all memory and makes all operations. LS_CODE_MISSING where the kernel table lacks what a
@@ -39,7 +39,7 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 /** Takes NULL. */
 void ls_net_close(ls_net *net);
 
-/** Where input number `index` (0: x0), and the target, are put: [rows, elements of one sample]. */
+/** The buffer of input number `index` (0: x0): [rows, elements of one sample]. */
 void *ls_net_input(const ls_net *net, int index); /**< NULL: the graph has none of this number */
 /** Likewise the target: int32 [rows], or real as the output. NULL without a loss. */
 void *ls_net_target(const ls_net *net);
@@ -47,11 +47,11 @@ void *ls_net_target(const ls_net *net);
 /** The model's output [rows, elements], valid after forward. */
 const void *ls_net_output(const ls_net *net);
 
-/** Puts the forward pass up to the model's output, without the loss. */
+/** Enqueues the forward pass up to the model's output, without the loss. */
 ls_status ls_net_predict(ls_net *net, ls_queue *queue);
 
-/** Puts the forward pass and the loss with its gradient. */
+/** Enqueues the forward pass and the loss with its gradient. */
 ls_status ls_net_forward(ls_net *net, ls_queue *queue);
 
-/** Puts the backward pass, last node first. */
+/** Enqueues the backward pass, last node first. */
 ls_status ls_net_backward(ls_net *net, ls_queue *queue);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A net (net.h) node by node, for who puts nodes one by one, sends what they make final, or looks
+ * A net (net.h) node by node: to enqueue nodes one by one, to send what they make final, or to look
  * at what they hold.
  */
 #pragma once
@@ -16,16 +16,17 @@ typedef struct ls_net ls_net; /* net.h */
  */
 bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 
-/** Output and gradient of a node [rows, elements]; the gradient NULL where none is wanted. For
- *  borders between places: filled, and read, by who drives the parts (graph_parts.h). */
+/** Output and gradient of a node [rows, elements]; the gradient NULL where none is wanted. Of a
+ * border between places, the caller that drives the parts (graph_parts.h) fills the one and reads
+ * the other. */
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 
 /** What node `node`'s operations work on and with. */
 ls_layer_site ls_net_site(ls_net *net, int node);
 
-/** The operations of a node's forward, or backward pass; those of a ReLU that lives in another
- *  layer are that one's. */
+/** The operations of a node's forward, or backward pass. Those of a fused ReLU belong to the layer
+ * that it is fused into. */
 const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
 
 /** The flat gradient buffer that backward fills, as given. */
@@ -36,7 +37,7 @@ int64_t ls_net_rows(const ls_net *net);
 /** The sums between the halves, device memory, *count; NULL: the node has none. */
 double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
 
-/** What may be put of a node by itself. */
+/** The passes of a node that can be enqueued by themselves. */
 typedef enum ls_net_pass {
     LS_NET_FORWARD,
     LS_NET_BACKWARD,
@@ -49,10 +50,10 @@ typedef enum ls_net_pass {
 
 enum { LS_NET_LISTS = 2 };
 
-/** The operations of it, in order; lists that are not there are NULL. */
+/** The lists of operations of a pass, in order; the rest of `out` is NULL. */
 void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
                        const ls_op_list *out[LS_NET_LISTS]);
-ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue);
+ls_status ls_net_node_enqueue(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue);
 
 /** Whether the node's backward pass makes gradients final, and which elements. */
 bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);

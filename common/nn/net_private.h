@@ -8,9 +8,9 @@
 
 typedef struct net_node {
     bool wants_gradient; /* a gradient must reach its output */
-    bool fused_forward;  /* a ReLU that lives in its input's buffers */
-    bool fused_backward; /* a ReLU whose mask its only user applies, or what is before it */
-    bool masked_before;  /* of these, the latter */
+    bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
+    bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
+    bool masked_before;  /* the layer before it does */
     int last_use;        /* node that takes the output last; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
@@ -35,7 +35,7 @@ static inline const ls_node *graph_node(const ls_net *net, int n)
     return &net->options.graph->nodes[n];
 }
 
-/* What it keeps from forward to backward beside its output. */
+/* What a node keeps from forward to backward beside its output. */
 static inline size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
 {
     const ls_node *node = &graph->nodes[n];

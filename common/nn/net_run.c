@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A net's buffers and operations, looked at and put; see net.h. */
+/* A net's buffers and operations: reading and enqueuing them; see net.h. */
 #include "common/nn/net_private.h"
 
 #include "common/base/hooks.h"
@@ -123,31 +123,32 @@ void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
     out[1] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
 }
 
-ls_status ls_net_node_put(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue)
+ls_status ls_net_node_enqueue(const ls_net *net, int node, ls_net_pass pass, ls_queue *queue)
 {
     const ls_op_list *lists[LS_NET_LISTS];
     ls_net_node_lists(net, node, pass, lists);
     for (int l = 0; l < LS_NET_LISTS; l++)
         if (lists[l])
-            LS_TRY(ls_op_list_put(lists[l], queue));
+            LS_TRY(ls_op_list_enqueue(lists[l], queue));
     return LS_OK;
 }
 
 ls_status ls_net_predict(ls_net *net, ls_queue *queue)
 {
     for (int n = 0; n + 1 < net->options.graph->count; n++)
-        LS_TRY(ls_net_node_put(net, n, LS_NET_PREDICT, queue));
+        LS_TRY(ls_net_node_enqueue(net, n, LS_NET_PREDICT, queue));
     return LS_OK;
 }
 
 ls_status ls_net_forward(ls_net *net, ls_queue *queue)
 {
     for (int n = 0; n < net->options.graph->count; n++)
-        LS_TRY(ls_net_node_put(net, n, LS_NET_FORWARD, queue));
+        LS_TRY(ls_net_node_enqueue(net, n, LS_NET_FORWARD, queue));
     return LS_OK;
 }
 
-/* Whether an earlier node's backward pass, later on, has more of node n's variables' gradient. */
+/* Whether an earlier node, which backward reaches later, adds to the gradient of node n's
+ * variables. */
 static bool is_shared_on(const ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);
@@ -174,6 +175,6 @@ bool ls_net_node_final(const ls_net *net, int n, size_t *first, size_t *count)
 ls_status ls_net_backward(ls_net *net, ls_queue *queue)
 {
     for (int n = net->options.graph->count - 1; n >= 0; n--)
-        LS_TRY(ls_net_node_put(net, n, LS_NET_BACKWARD, queue));
+        LS_TRY(ls_net_node_enqueue(net, n, LS_NET_BACKWARD, queue));
     return LS_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A node of a graph (graph.h): its layer, what that is told, and what follows of it. */
+/* A node of a graph (graph.h): its layer, the layer's options, and what follows from them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What a node computes, found by its name. */
+/** What a node computes (layer.h). */
 typedef struct ls_layer ls_layer;
 
 enum { LS_NODE_INPUTS = 4, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4 };
@@ -24,7 +24,7 @@ typedef struct ls_layer_window {
     bool same;             /**< see above */
 } ls_layer_window;
 
-/** What a layer is told when it is added. A field that a layer does not use is 0. */
+/** Options of a layer, given when it is added. A field that a layer does not use is 0. */
 typedef struct ls_layer_options {
     int64_t units;          /**< dense, conv, lstm: outputs; shortcut: channels */
     bool no_bias;           /**< dense, conv */

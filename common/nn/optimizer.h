@@ -20,11 +20,11 @@ typedef struct ls_optimizer {
 
 /** One entry of `lockstep list`. */
 struct ls_optimizer_rule {
-    const char *name;       /**< as it is given */
+    const char *name;       /**< as users write it */
     const char *help;       /**< one line for people */
     ls_optimizer_kind kind; /**< of its kernel */
     int slots;              /**< buffers of the size of the parameters */
-    ls_optimizer defaults;  /**< values that are not given */
+    ls_optimizer defaults;  /**< for values that are not given */
 };
 
 extern const ls_registry ls_optimizer_rules; /**< of ls_optimizer_rule */
@@ -32,5 +32,5 @@ extern const ls_registry ls_optimizer_rules; /**< of ls_optimizer_rule */
 /** LS_CODE_USAGE for an unknown name, an unknown or repeated value, or one out of range. */
 ls_status ls_optimizer_parse(const char *text, ls_optimizer *out);
 
-/** The whole of it, "adam:beta1=0.9,beta2=0.999,eps=1e-08". Returns `text`. */
+/** The full text, "adam:beta1=0.9,beta2=0.999,eps=1e-08". Returns `text`. */
 char *ls_optimizer_text(const ls_optimizer *optimizer, char *text, size_t size);

@@ -38,9 +38,9 @@ static bool is_worse(cost a, cost b)
     return a.largest > b.largest || (a.largest == b.largest && a.squares > b.squares);
 }
 
-/* Linear partition by dynamic programming: best[k][j] is the least cost of the first j layers in
- * k + 1 ranges, cut[k][j] where the last of them begins (as late as possible, so that what costs
- * nothing stays with the layer before). */
+/* Linear partition by dynamic programming: best[k][j] is the least cost of the first j layers in k
+ * + 1 ranges, cut[k][j] where the last of these begins (as late as possible, so that a layer
+ * without cost stays with the one before it). */
 typedef struct partition {
     int layers;
     const int *node; /* [layers] */

@@ -24,7 +24,7 @@ typedef enum ls_initializer {
     LS_INITIALIZER_GLOROT_UNIFORM
 } ls_initializer;
 
-/** What both have; count 0 where that is nothing. */
+/** The elements that two ranges have in common; count 0: none. */
 static inline ls_range ls_range_common(ls_range a, ls_range b)
 {
     const size_t first = a.first > b.first ? a.first : b.first;
@@ -41,12 +41,13 @@ typedef struct ls_variable {
     ls_initializer initializer; /**< of its values */
     int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
-    double keep; /**< 0; or a moving statistic, which is no optimizer's: the batch's takes the
-                      gradient's place, and each step makes it keep * itself + (1 - keep) * that */
+    double keep;          /**< 0; else this is a moving statistic, not trained: its gradient is
+                               the batch's statistic, and a step makes it keep * itself + (1 -
+                               keep) * gradient */
     size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 
-/** All of a model; all zero: none. */
+/** All variables of a model; all zero: none. */
 typedef struct ls_variables {
     ls_variable *items; /**< [count], in the model's order */
     size_t count;       /**< variables */
@@ -80,9 +81,9 @@ typedef struct ls_difference {
     bool same_bits;   /**< of every element */
     uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
     double max_rel;   /**< largest over variables of ||a - b|| / ||b||; absolute where b is 0;
-                         NaN where one is */
+                           NaN where one is */
     size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
 } ls_difference;
 
-/** Compares float32 [elements] with another, which is the measure. */
+/** Compares `a` with `b`, the reference; both float32 [elements]. */
 ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_parallel; see parallel.h. A lane is what the parts of one device share: a queue, kernels,
- * a copy of the variables. The holder's lane is put after the others have been started.
+ * make_parallel; see parallel.h. A lane is what the parts of one device share: a queue, kernels, a
+ * copy of the variables. The holder's lane is enqueued after the others have been started.
  */
 #include "impl/examples/parallel.h"
 
@@ -45,8 +45,8 @@ struct ls_parallel {
 
 /* ---- One run -------------------------------------------------------------------------------- */
 
-static ls_status put_copy(ls_parallel *me, const lane *at, void *to, const ls_device *to_device,
-                          const void *from, size_t bytes)
+static ls_status enqueue_copy(ls_parallel *me, const lane *at, void *to, const ls_device *to_device,
+                              const void *from, size_t bytes)
 {
     const ls_device *from_device = to_device == me->holder ? at->device : me->holder;
     me->sent.bytes_sent += bytes;
@@ -60,59 +60,59 @@ static void *rows_of(const ls_part *part, const ls_batch *batch)
     return (char *)batch->data + (size_t)part->first * batch->row_bytes;
 }
 
-static ls_status put_function(ls_parallel *me, piece *p)
+static ls_status enqueue_function(ls_parallel *me, piece *p)
 {
-    return me->options.function->put ? me->options.function->put(&p->part, p->at->queue)
-                                     : ls_op_list_put(&p->part.ops, p->at->queue);
+    return me->options.function->enqueue ? me->options.function->enqueue(&p->part, p->at->queue)
+                                         : ls_op_list_enqueue(&p->part.ops, p->at->queue);
 }
 
-static ls_status put_remote(ls_parallel *me, piece *p)
+static ls_status enqueue_remote(ls_parallel *me, piece *p)
 {
     const ls_parallel_options *o = &me->options;
     ls_part *part = &p->part;
     const lane *at = p->at;
     const size_t rows = (size_t)part->rows;
     for (int i = 0; i < o->input_count; i++)
-        LS_TRY(put_copy(me, at, part->input[i].data, at->device, rows_of(part, &o->input[i]),
-                        rows * o->input[i].row_bytes));
-    LS_TRY(put_function(me, p));
+        LS_TRY(enqueue_copy(me, at, part->input[i].data, at->device, rows_of(part, &o->input[i]),
+                            rows * o->input[i].row_bytes));
+    LS_TRY(enqueue_function(me, p));
     for (int i = 0; i < o->output_count; i++)
-        LS_TRY(put_copy(me, at, rows_of(part, &o->output[i]), me->holder, part->output[i].data,
-                        rows * o->output[i].row_bytes));
+        LS_TRY(enqueue_copy(me, at, rows_of(part, &o->output[i]), me->holder, part->output[i].data,
+                            rows * o->output[i].row_bytes));
     if (o->gradients)
-        LS_TRY(put_copy(me, at, p->gradients, me->holder, part->gradients, o->variable_bytes));
+        LS_TRY(enqueue_copy(me, at, p->gradients, me->holder, part->gradients, o->variable_bytes));
     if (o->loss)
-        LS_TRY(put_copy(me, at, p->loss, me->holder, part->loss, sizeof *o->loss));
+        LS_TRY(enqueue_copy(me, at, p->loss, me->holder, part->loss, sizeof *o->loss));
     return LS_OK;
 }
 
-static ls_status put_lane(ls_parallel *me, lane *at)
+static ls_status enqueue_lane(ls_parallel *me, lane *at)
 {
     LS_TRY(ls_queue_wait(at->queue, me->ready));
     if (me->options.variables)
-        LS_TRY(put_copy(me, at, at->variables, at->device, me->options.variables,
-                        me->options.variable_bytes));
+        LS_TRY(enqueue_copy(me, at, at->variables, at->device, me->options.variables,
+                            me->options.variable_bytes));
     for (int i = 0; i < me->options.count; i++)
         if (me->pieces[i].at == at)
-            LS_TRY(put_remote(me, &me->pieces[i]));
+            LS_TRY(enqueue_remote(me, &me->pieces[i]));
     return ls_queue_record(at->queue, at->done);
 }
 
-ls_status ls_parallel_put(ls_parallel *me)
+ls_status ls_parallel_enqueue(ls_parallel *me)
 {
     ls_queue *queue = me->options.queue;
     me->sent = (ls_traffic){0};
     LS_TRY(ls_queue_record(queue, me->ready));
     for (int i = 0; i < me->lane_count; i++)
         if (me->lanes[i].done)
-            LS_TRY(put_lane(me, &me->lanes[i]));
+            LS_TRY(enqueue_lane(me, &me->lanes[i]));
     for (int i = 0; i < me->options.count; i++)
         if (!me->pieces[i].at->done)
-            LS_TRY(put_function(me, &me->pieces[i]));
+            LS_TRY(enqueue_function(me, &me->pieces[i]));
     for (int i = 0; i < me->lane_count; i++)
         if (me->lanes[i].done)
             LS_TRY(ls_queue_wait(queue, me->lanes[i].done));
-    return ls_op_list_put(&me->sums, queue);
+    return ls_op_list_enqueue(&me->sums, queue);
 }
 
 ls_status ls_parallel_sync(ls_parallel *me)

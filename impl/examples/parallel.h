@@ -3,9 +3,9 @@
  * make_parallel: a function of batches, run on several devices at once.
  *
  * The batches lie on one device, the holder, with the batch axis first. Each is split along that
- * axis into n parts; part d is rows floor(d B / n) to floor((d+1) B / n) - 1, so sizes differ by
- * at most one. The function is built once for every part, on that part's device, with the same
- * variables; its outputs are concatenated on the holder. It is in-graph: put into a capture, all
+ * axis into n parts; part d is rows floor(d B / n) to floor((d+1) B / n) - 1, so sizes differ by at
+ * most one. The function is built once for every part, on that part's device, with the same
+ * variables; its outputs are concatenated on the holder. It is in-graph: enqueued in a capture, all
  * parts are one program.
  *
  *     every other device fetches the variables and its rows, runs the function,
@@ -54,8 +54,8 @@ typedef struct ls_part {
 typedef struct ls_part_function {
     /** Makes what a part needs: appends operations to part->ops. */
     ls_status (*open)(ls_part *part);
-    /** Puts the part on a queue of its device. NULL: puts part->ops. */
-    ls_status (*put)(ls_part *part, ls_queue *queue);
+    /** Enqueues the part on a queue of its device. NULL: part->ops are enqueued. */
+    ls_status (*enqueue)(ls_part *part, ls_queue *queue);
     /** Frees part->own, also after a failed open. NULL: nothing to free. */
     void (*close)(ls_part *part);
 } ls_part_function;
@@ -82,14 +82,14 @@ typedef struct ls_parallel_options {
  *  for a count that leaves a part without a row. */
 ls_status ls_make_parallel(const ls_parallel_options *options, ls_parallel **out);
 
-/** Puts one run on the holder's queue (and, through events, on the others'); capture it with what
- *  stands before and behind it, such as an optimizer's pass. */
-ls_status ls_parallel_put(ls_parallel *parallel);
+/** Enqueues one run on the holder's queue (and, through events, on the others'). May be captured
+ * together with what comes before and after it, such as an optimizer's pass. */
+ls_status ls_parallel_enqueue(ls_parallel *parallel);
 
 /** Waits for the holder's queue and the others; the first failure on any of them. */
 ls_status ls_parallel_sync(ls_parallel *parallel);
 
-/** What one run copies over device borders: counted when it was last put. */
+/** What one run copies between devices: counted when it was last enqueued. */
 ls_traffic ls_parallel_traffic(const ls_parallel *parallel);
 
 /** After ls_parallel_sync, and after programs with it in them are closed. Takes NULL. */

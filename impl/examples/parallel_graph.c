@@ -59,20 +59,20 @@ static ls_status open_part(ls_part *part)
     return status;
 }
 
-static ls_status put_batch(const ls_part *part, ls_queue *queue, void *to, const ls_batch *from)
+static ls_status enqueue_batch(const ls_part *part, ls_queue *queue, void *to, const ls_batch *from)
 {
     return ls_queue_copy(queue, to, part->device, from->data, part->device,
                          (size_t)part->rows * from->row_bytes);
 }
 
-static ls_status put_part(ls_part *part, ls_queue *queue)
+static ls_status enqueue_part(ls_part *part, ls_queue *queue)
 {
     ls_net *net = part->own;
     const int inputs = own_inputs(part);
     for (int i = 0; i < inputs; i++)
-        LS_TRY(put_batch(part, queue, ls_net_input(net, i), &part->input[i]));
+        LS_TRY(enqueue_batch(part, queue, ls_net_input(net, i), &part->input[i]));
     if (part->gradients) {
-        LS_TRY(put_batch(part, queue, ls_net_target(net), &part->input[inputs]));
+        LS_TRY(enqueue_batch(part, queue, ls_net_target(net), &part->input[inputs]));
         LS_TRY(ls_net_forward(net, queue));
         LS_TRY(ls_net_backward(net, queue));
     } else {
@@ -92,6 +92,6 @@ static void close_part(ls_part *part)
 
 const ls_part_function ls_part_graph = {
     .open = open_part,
-    .put = put_part,
+    .enqueue = enqueue_part,
     .close = close_part,
 };

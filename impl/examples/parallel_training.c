@@ -50,11 +50,11 @@ static ls_status make_operations(ls_parallel_training *me, const ls_optimizer *o
     return table->finish_step(me->kernels, &finish, &me->finish);
 }
 
-static ls_status put_step(ls_parallel_training *me)
+static ls_status enqueue_step(ls_parallel_training *me)
 {
-    LS_TRY(ls_parallel_put(me->parallel));
-    LS_TRY(ls_queue_put(me->options.queue, me->update));
-    return ls_queue_put(me->options.queue, me->finish);
+    LS_TRY(ls_parallel_enqueue(me->parallel));
+    LS_TRY(ls_queue_enqueue(me->options.queue, me->update));
+    return ls_queue_enqueue(me->options.queue, me->finish);
 }
 
 static ls_status build(ls_parallel_training *me, const ls_optimizer *optimizer, double rate)
@@ -67,8 +67,8 @@ static ls_status build(ls_parallel_training *me, const ls_optimizer *optimizer, 
     LS_TRY(make_operations(me, optimizer, rate));
     LS_TRY(ls_queue_write(me->options.queue, me->state, &start, sizeof start));
     LS_TRY(ls_program_begin(me->options.queue));
-    ls_status put = put_step(me);
-    return ls_status_first(put, ls_program_end(me->options.queue, &me->program));
+    ls_status enqueued = enqueue_step(me);
+    return ls_status_first(enqueued, ls_program_end(me->options.queue, &me->program));
 }
 
 ls_status ls_parallel_training_open(const ls_parallel_options *options,

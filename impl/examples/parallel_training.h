@@ -22,13 +22,13 @@ typedef struct ls_parallel_training {
     ls_program *program; /**< one step */
 } ls_parallel_training;
 
-/** `options` as for ls_make_parallel, with variables and without gradients and loss, which are
- *  taken here; the learning rate stays. Captures the step. */
+/** `options` as for ls_make_parallel, with variables; gradients and loss are allocated here. The
+ * learning rate is constant. Captures the step. */
 ls_status ls_parallel_training_open(const ls_parallel_options *options,
                                     const ls_optimizer *optimizer, double learning_rate,
                                     ls_parallel_training **out);
 
-/** Puts `times` steps on the batches as they are then. Returns at once. */
+/** Enqueues `times` steps on the batches as they are then. Returns at once. */
 ls_status ls_parallel_training_step(ls_parallel_training *training, uint64_t times);
 
 /** Waits; reads the loss of the latest step before its update. */

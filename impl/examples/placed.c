@@ -235,7 +235,7 @@ ls_status ls_placed_add_n(ls_placed *me, ls_place place, const ls_matrix *const 
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
-static ls_status put_step(const step *s)
+static ls_status enqueue_step(const step *s)
 {
     const step *source = s->source;
     if (source) {
@@ -243,18 +243,18 @@ static ls_status put_step(const step *s)
         LS_TRY(ls_queue_copy(s->at->queue, s->matrix.data, s->at->device, source->matrix.data,
                              source->at->device, bytes_of(&s->matrix)));
     }
-    LS_TRY(ls_op_list_put(&s->ops, s->at->queue));
+    LS_TRY(ls_op_list_enqueue(&s->ops, s->at->queue));
     return s->made ? ls_queue_record(s->at->queue, s->made) : LS_OK;
 }
 
-static ls_status put_all(const ls_placed *me)
+static ls_status enqueue_all(const ls_placed *me)
 {
     const site *origin = me->sites;
     LS_TRY(ls_queue_record(origin->queue, origin->edge));
     for (const site *s = origin->next; s; s = s->next)
         LS_TRY(ls_queue_wait(s->queue, origin->edge));
     for (const step *s = me->steps; s; s = s->next)
-        LS_TRY(put_step(s));
+        LS_TRY(enqueue_step(s));
     for (const site *s = origin->next; s; s = s->next) {
         LS_TRY(ls_queue_record(s->queue, s->edge));
         LS_TRY(ls_queue_wait(origin->queue, s->edge));
@@ -268,8 +268,8 @@ ls_status ls_placed_run(ls_placed *me)
         return ls_fail(LS_CODE_USAGE, "placed operations", "run", "there are none; name one first");
     if (!me->program) {
         LS_TRY(ls_program_begin(me->sites->queue));
-        ls_status put = put_all(me);
-        LS_TRY(ls_status_first(put, ls_program_end(me->sites->queue, &me->program)));
+        ls_status enqueued = enqueue_all(me);
+        LS_TRY(ls_status_first(enqueued, ls_program_end(me->sites->queue, &me->program)));
     }
     ls_status status = ls_program_launch(me->program, 1);
     for (const site *s = me->sites; s; s = s->next)

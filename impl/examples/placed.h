@@ -20,7 +20,7 @@ typedef struct ls_matrix {
     void *data; /**< device memory */
 } ls_matrix;
 
-/** What an operation is called, and where it shall run. */
+/** An operation's name, and the device that it is to run on. */
 typedef struct ls_place {
     const char *name;
     const char *device; /**< NULL: the default */
@@ -51,7 +51,7 @@ ls_status ls_placed_run(ls_placed *placed);
 /** Copies a matrix to the host, float32 [rows, columns]. */
 ls_status ls_placed_read(const ls_placed *placed, const ls_matrix *matrix, float *values);
 
-/** Of the program that ran last. */
+/** Describes the program that ran last. */
 ls_program_info ls_placed_describe(const ls_placed *placed);
 
 /** What one run copies over device borders. */

@@ -66,7 +66,7 @@ static ls_status sum_split(example *e, float *sum)
                                          .output_count = 1,
                                          .output = {{memory[2], row}}};
     LS_TRY(ls_make_parallel(&options, &two));
-    LS_TRY(ls_parallel_put(two));
+    LS_TRY(ls_parallel_enqueue(two));
     LS_TRY(ls_parallel_sync(two));
     ls_parallel_close(two);
     return ls_queue_read(e->queue, sum, memory[2], sizeof a);

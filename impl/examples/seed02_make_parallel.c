@@ -39,7 +39,7 @@ static ls_status run_parts(example *e, ls_parallel_options *options, int count,
         LS_TRY(ls_queue_write(e->queue, options->output[i].data, nothing,
                               ROWS * options->output[i].row_bytes));
     LS_TRY(ls_make_parallel(options, &parallel));
-    LS_TRY(ls_parallel_put(parallel));
+    LS_TRY(ls_parallel_enqueue(parallel));
     LS_TRY(ls_parallel_sync(parallel));
     *sent = ls_parallel_traffic(parallel);
     ls_parallel_close(parallel);

@@ -54,7 +54,7 @@ static ls_status read(ls_queue *queue, const void *from, size_t real, double w[3
     return LS_OK;
 }
 
-/* Puts steps first to last - 1 of a seed, each on its own batch; reads w. */
+/* Runs steps first to last - 1 of a seed, each on its own batch; reads w. */
 static ls_status train(ls_parallel_training *t, uint64_t seed, int first, int last, double w[3])
 {
     const size_t real = t->options.table->real_bytes;

@@ -56,7 +56,7 @@ static ls_status in_graph(example *e, ls_parallel_options *options, int count, s
     LS_TRY(ls_queue_write(e->queue, options->output[0].data, got, sizeof got));
     LS_TRY(ls_make_parallel(options, &parallel));
     LS_TRY(ls_program_begin(e->queue));
-    LS_TRY(ls_parallel_put(parallel));
+    LS_TRY(ls_parallel_enqueue(parallel));
     LS_TRY(ls_program_end(e->queue, &program));
     LS_TRY(ls_program_launch(program, 1));
     LS_TRY(ls_parallel_sync(parallel));

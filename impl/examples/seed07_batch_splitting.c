@@ -46,7 +46,7 @@ static ls_status part_gradient(example *e, const ls_parallel_options *like, int 
     LS_TRY(example_take(e, 0, sizeof(double), &loss));
     options.loss = loss;
     LS_TRY(ls_make_parallel(&options, &alone));
-    LS_TRY(ls_parallel_put(alone));
+    LS_TRY(ls_parallel_enqueue(alone));
     LS_TRY(ls_parallel_sync(alone));
     ls_parallel_close(alone);
     return ls_queue_read(e->queue, gradient, options.gradients, options.variable_bytes);
@@ -92,7 +92,7 @@ static ls_status train(example *e, const ls_parallel_options *options)
 static ls_status show(example *e)
 {
     static const ls_part_function *const graph = &ls_part_graph;
-    const ls_part_function telling = {open_part, graph->put, graph->close};
+    const ls_part_function telling = {open_part, graph->enqueue, graph->close};
     ls_model *model;
     ls_data *data;
     void *x, *labels, *variables;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Seed 9: two sequences (140,256) through one LSTM(64), the first on cpu:0, the second on cpu:1;
- * the two encodings are put together, and judged, on cpu:2. The gradient of the shared weights is
+ * the two encodings are concatenated, and judged, on cpu:2. The gradient of the shared weights is
  * the sum of both branches': six steps leave the bits of a model on one device, which computes one
- * branch after the other and adds. Both devices hold the weights; the merge holds
- * the dense layer alone.
+ * branch after the other and adds. Both devices hold the weights; the merge holds the dense layer
+ * alone.
  */
 #include "common/nn/places.h"
 #include "impl/examples/example_training.h"

@@ -88,8 +88,8 @@ static void shard_by_bytes(const ls_variables *variables, ls_ps_layout *l)
     }
 }
 
-/* Greedy: of the variables that are left the largest (the first of those) goes to the server that
- * has least (the first of those). Ranges then come in the order of the flat buffer. */
+/* Greedy: the largest variable that is left goes to the server that holds least; among equals the
+ * first. Ranges are then sorted in the order of the flat buffer. */
 static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *l)
 {
     size_t *held = calloc((size_t)l->servers, sizeof *held);

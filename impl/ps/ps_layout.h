@@ -18,26 +18,27 @@
 typedef struct ls_ps_range {
     int server;
     size_t first, count; /**< elements of the flat buffer */
-    size_t at;           /**< element of the shard where it begins */
+    size_t at;           /**< first element within the shard */
 } ls_ps_range;
 
 typedef struct ls_ps_layout {
     int servers, workers; /**< members of a run: worker w is number w, server k workers + k */
-    ls_ps_range *ranges;  /**< of all servers, by place in the flat buffer: pulled */
+    ls_ps_range *ranges;  /**< of all servers, in the order of the flat buffer: what workers pull */
     size_t range_count;
-    ls_ps_range *pushed; /**< the same, cut by buckets, in the order of these */
+    ls_ps_range *pushed; /**< the same cut at the bounds of buckets, in their order: what workers
+                              push */
     size_t pushed_count;
     size_t *elements; /**< [servers] of each shard */
 } ls_ps_layout;
 
-/** Workers of a job on so many devices of all ranks together. */
+/** Number of workers of a job with so many devices on all ranks. */
 int ls_ps_workers(const ls_ps_options *options, int all_devices);
 
-/** `buckets` are those that gradients become final in. */
+/** `buckets`: as backward makes gradients final. */
 ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 
-/** Why servers that do not wait for all workers cannot use a communicator. */
+/** Refuses a communicator that servers cannot use which serve requests as they arrive. */
 ls_status ls_ps_refuse_arrival(const char *comm);
 
 /** A member's rank in the communicator: as devices are, and the server first where one serves and
@@ -48,7 +49,7 @@ int ls_ps_rank(const ls_job *job, const ls_ps_layout *layout, int member);
 int ls_ps_process(const ls_job *job, const ls_ps_layout *layout, int member);
 ls_device *ls_ps_device(const ls_job *job, const ls_ps_layout *layout, int member);
 
-/** Whether the two are on one device, so that what they tell each other crosses no border. */
+/** Whether the two are on one device, so that what they exchange is no traffic. */
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
 
 /** Number of the worker on device `index` of this process; -1: none works there. */

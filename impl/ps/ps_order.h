@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Order: what a server did in the order in which requests came, and how far workers were apart.
- * What was served, in that order, is all that an asynchronous run's bits depend on.
+ * Order: which requests a server served, in what order, and how far apart workers were. The bits of
+ * an asynchronous run depend on this order alone.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_PS_BINS = 256 }; /* the last one counts what is larger, too */
+enum { LS_PS_BINS = 256 }; /* the last one counts larger values, too */
 
 typedef struct ls_ps_histogram {
     uint64_t bins[LS_PS_BINS];
@@ -20,16 +20,16 @@ typedef struct ls_ps_histogram {
 void ls_ps_histogram_note(ls_ps_histogram *histogram, uint64_t value);
 void ls_ps_histogram_join(ls_ps_histogram *sum, const ls_ps_histogram *more);
 
-/** What a worker asks of a server. */
-typedef enum ls_ps_kind {
-    LS_PS_PULL,  /**< the shard's variables */
-    LS_PS_PUSH,  /**< takes a gradient of it */
+/** A worker's request to a server. */ typedef enum ls_ps_kind {
+    LS_PS_PULL,  /**< wants the shard's
+                  * variables */
+    LS_PS_PUSH,  /**< sends a gradient of the shard */
     LS_PS_EMPTY, /**< has no sample, so no gradient, in this step */
     LS_PS_DROP,  /**< noted of a gradient that came too late (backup workers) */
-    LS_PS_BYE    /**< all steps that were put are done */
+    LS_PS_BYE    /**< has done all steps that were enqueued */
 } ls_ps_kind;
 
-/** One thing served. */
+/** A request that was served. */
 typedef struct ls_ps_event {
     uint32_t worker;
     uint32_t kind; /**< ls_ps_kind, but for LS_PS_BYE */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What servers saw, brought together; see ps_report.h. */
+/* Gathers what servers saw from all processes; see ps_report.h. */
 #include "impl/ps/ps_report.h"
 
 #include "impl/step/served.h"
@@ -16,8 +16,8 @@ enum { TAG = 0x706c };
 
 static uint64_t steps_of(const ls_run *run)
 {
-    const uint64_t *put = ((const ls_stepped *)run)->put;
-    return put[LS_FULL] + put[LS_TAIL];
+    const uint64_t *enqueued = ((const ls_stepped *)run)->enqueued;
+    return enqueued[LS_FULL] + enqueued[LS_TAIL];
 }
 
 /* Synchronous: each gradient of each shard is applied with the others of its step. */
@@ -55,7 +55,8 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     for (size_t p = 0; p < processes && !status; p++)
         join(out, &all[p].lead, &all[p].staleness, all[p].dropped);
     free(all);
-    if (!ls_ps_by_arrival(&run->job->ps)) /* all of a step at once: nobody is ahead */
+    if (!ls_ps_by_arrival(
+            &run->job->ps)) /* all gradients of a step count at once: nobody is ahead */
         all_together(run, out);
     return status;
 }
@@ -129,8 +130,8 @@ static void write_log(FILE *file, int server, const ls_ps_event *events, log_siz
         fprintf(file, "%d lost %llu\n", server, (unsigned long long)size.lost);
 }
 
-/* Server k is in process k, or all are in one. Process 0 has the file and room before any sends:
- * what nobody takes would be taken for another's. */
+/* Server k is in process k, or all are in one. Process 0 has opened the file and allocated memory
+ * before any process sends: a message that nobody received would be taken for another one. */
 static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
                             ls_ps_event *room)
 {

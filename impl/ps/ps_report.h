@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Report: what the servers of a `ps` run saw and did, of all processes, which all call these. `run`
- * is one of a strategy that serves. After sync.
+ * Report: what the servers of a `ps` run did. All processes call these functions, after sync; `run`
+ * is of a strategy with servers.
  */
 #pragma once
 
@@ -22,18 +22,18 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out);
 typedef struct ls_ps_server {
     const char *device;   /**< its name */
     size_t bytes;         /**< of variables that it holds */
-    ls_received received; /**< gradients from other devices, and those that it only moved from one
-                               place of its own to another, for the worker on it; ... */
-    uint64_t steps;       /**< ... in so many steps, all that were put; 0: not counted */
+    ls_received received; /**< gradients from other devices, and those that it only moved from
+                               one place of its own to another, for the worker on it; ... */
+    uint64_t steps;       /**< ... in so many steps, all that were enqueued; 0: not counted */
     double busy;          /**< share of its time that it did not wait, while profiled last */
 } ls_ps_server;
 
 /** Number `index` of them. False: there are no more. */
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 
-/** Writes what each server did since the load, in its order, a line each thing: server, what,
- *  worker. Process 0 writes; all have the same success. LS_CODE_MISSING where it cannot. */
+/** Writes what each server served since the load, in order, a line per request: server, request,
+ * worker. Process 0 writes; all return the same status. LS_CODE_MISSING where it cannot. */
 ls_status ls_ps_record(const ls_run *run, const char *path);
 
-/** Whether a file of that name can be written; leaves none behind. LS_CODE_MISSING where not. */
+/** LS_CODE_MISSING where no file of that name can be written. Leaves none behind. */
 ls_status ls_ps_record_writable(const char *path);

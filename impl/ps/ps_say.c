@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What workers say to servers that serve whoever comes first, and are told; see ps_serve.h. */
+/* Workers' requests to servers that serve by arrival, and the answers; see ps_serve.h. */
 #include "common/base/hooks.h"
 #include "impl/ps/ps_serve.h"
 
@@ -52,7 +52,7 @@ static ls_status run_say(ls_op *op, ls_queue *queue)
     const say_op *say = (const say_op *)op;
     ls_ps_message message = {.step = 0};
     (void)queue;
-    if (say->kind != LS_PS_BYE) /* which is of no step, and waits for the end of none */
+    if (say->kind != LS_PS_BYE) /* which belongs to no step, and waits for none */
         message.step = say->speaker->state->step;
     return tell(say, message);
 }

@@ -9,8 +9,8 @@
  *     push      receives that worker's gradient of the shard, straight into the shard's own, and
  *               updates: one step of the optimizer's state
  *
- * ssp: a pull is held back while its worker has done more than K steps above the slowest one's;
- * so no gradient is ever applied that is more than K steps ahead. Each server sees to that alone.
+ * ssp: a pull is held back while its worker is more than K steps ahead of the slowest one; so no
+ * gradient is ever applied that is more than K steps ahead. Each server checks this by itself.
  *
  * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
  * "Revisiting Distributed Synchronous SGD"):
@@ -29,11 +29,11 @@
  * gradients of it, and those workers push theirs to every server, waiting for nothing between.
  *
  * All of it is one operation of the server's queue, which ends when every worker has said that it
- * is through. A worker asks one server at a time, right before their exchange, so that a server
- * never waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient
- * is applied whole, so that the optimizer's state counts applied gradients. With backup workers:
- * one decision for all shards; a worker asked before it pushes, which would save the bytes of what
- * is dropped and cost the others a message.
+ * is done. A worker asks one server at a time, right before their exchange, so that a server never
+ * waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient is
+ * applied whole, so that the optimizer's state counts applied gradients. With backup workers: one
+ * decision for all shards; a worker asked before it pushes, which would save the bytes of what is
+ * dropped and cost the others a message.
  */
 #include "impl/ps/ps_serve.h"
 
@@ -246,7 +246,7 @@ ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
-/* Of the shard's ranges one after the other: the shard to a worker, or a gradient of it from there.
+/* Appends exchanges of all ranges of the shard: the shard to a worker, or its gradient from there.
  */
 static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange like,
                                  ls_op_list *ops)

@@ -10,7 +10,8 @@
 #include "impl/ps/ps_order.h"
 #include "impl/ps/ps_shard.h"
 
-/** A worker that says something: on a communicator apart, of small messages, which are no traffic.
+/** A worker's side. Requests are small messages on a communicator of their own, and are not counted
+ * as traffic.
  */
 typedef struct ls_ps_speaker {
     ls_comm *control;
@@ -18,23 +19,23 @@ typedef struct ls_ps_speaker {
     const ls_step_state *state;
     int number;
     /* Backup workers: */
-    bool late;       /**< the step at hand is decided without it: it is passed over */
-    uint64_t newest; /**< steps before it are */
+    bool late;       /**< the present step was decided without it, so it skips the step */
+    uint64_t newest; /**< steps before this one are decided */
     bool *took;      /**< [job->records] whether it computed the step of each record */
 } ls_ps_speaker;
 
-/** What a worker says to a server. */
+/** A request, as it is sent. */
 typedef struct ls_ps_message {
     ls_ps_event what;
-    uint64_t step; /**< of the worker's, from 0 */
+    uint64_t step; /**< the worker's step, from 0 */
 } ls_ps_message;
 
 /** What a server knows of a worker. */
 typedef struct ls_ps_clock {
-    uint64_t steps;  /**< whose gradients were applied */
-    uint64_t pulled; /**< version of the shard that it has */
-    uint64_t asked;  /**< the step that it waits for the variables of */
-    bool waits;      /**< has asked for the variables */
+    uint64_t steps;  /**< how many of its gradients were applied */
+    uint64_t pulled; /**< version of the shard that it last pulled */
+    uint64_t asked;  /**< step for which it wants the variables */
+    bool waits;      /**< it waits for the variables */
 } ls_ps_clock;
 
 /** A server at work. */
@@ -42,9 +43,10 @@ typedef struct ls_ps_serving {
     const ls_job *job;
     const ls_ps_shard *shard;
     ls_comm *comm, *control;
-    float *spare;                            /**< backup workers: where nobody looks, [elements] */
-    ls_op_list *send, *receive, *add, *drop; /**< [workers] the shard; a gradient: to where it is
-                                                wanted, added to what is there, to `spare` */
+    float *spare; /**< backup workers: [elements] for gradients that are dropped */
+    ls_op_list *send, *receive, *add,
+        *drop; /**< [workers] sends the shard; receives a gradient, adds one to those there,
+                    receives one into `spare` */
     ls_op_list apply;
     ls_ps_clock *clocks; /**< [workers] */
     int workers, byes;
@@ -52,21 +54,21 @@ typedef struct ls_ps_serving {
     ls_ps_log log;
     ls_ps_histogram lead, staleness;
     /* Backup workers: */
-    int accepted;      /**< gradients of the update at hand */
-    int64_t samples;   /**< that these are of */
+    int accepted;      /**< gradients of the present update so far */
+    int64_t samples;   /**< samples of these gradients */
     uint64_t dropped;  /**< gradients that came too late */
-    ls_traffic served; /**< what the shards and gradients, each time, are by formula */
+    ls_traffic served; /**< traffic of what it served, by formula */
 } ls_ps_serving;
 
 enum { LS_PS_TAG = 0x7073, LS_PS_ANSWER }; /* of small messages: to a server, to a worker */
 
-/** `job`, `shard`, `comm`, `control` and `spare` are set, the rest is zero. To be closed also on
- *  failure; a zero-filled one holds nothing. */
+/** The caller sets `job`, `shard`, `comm`, `control` and `spare`; the rest is zero. Close it also
+ * on failure; a zero-filled one holds nothing. */
 ls_status ls_ps_serving_open(ls_ps_serving *serving);
 void ls_ps_serving_close(ls_ps_serving *serving);
-/** Nothing was served yet. */
+/** Sets it back: nothing was served yet. */
 void ls_ps_serving_load(ls_ps_serving *serving);
-/** Makes the operation that serves until all workers are through. */
+/** Makes the operation that serves until all workers are done (LS_PS_BYE). */
 ls_status ls_ps_serving_op(ls_ps_serving *serving, ls_op **out);
 
 /** Appends the message of a worker to the server of that rank; with backup workers a pull ends with

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The parts of variables in one range: a graph that is nothing but these. */
+/* Adds the parts of variables that lie in a range to a graph, which has nothing else. */
 static ls_status add_variables(const ls_variables *whole, const ls_ps_range *range, ls_graph *graph)
 {
     for (size_t i = 0; i < whole->count; i++) {

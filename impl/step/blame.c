@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a lane was blocked on while it waited for a task of another: cut into parts by what that
- * lane did meanwhile. While it communicated or copied, that; while it waited for a third lane, what
- * this did, and so on; while it did anything else, or nothing, waiting.
+ * Divides the time that a lane waited for a task of another lane by what that one did meanwhile.
+ * While it communicated or copied, the time counts as that; while it waited for a third lane, as
+ * what this did, and so on; else as waiting.
  */
 #include "common/base/numbers.h"
 #include "impl/step/trace_private.h"
@@ -11,7 +11,7 @@
 
 enum { DEEPEST = 16 };
 
-/* What is cut into parts. */
+/* A wait that is divided into parts. */
 typedef struct blocked {
     int64_t slice;
     size_t first; /* part of it */
@@ -24,7 +24,7 @@ static ls_time_use use_of(const ls_trace_slice *s)
     return s->use == LS_TIME_COMMUNICATION ? LS_TIME_COMMUNICATION : LS_TIME_WAIT;
 }
 
-/* Joins the part before where that is of the same use. */
+/* Adds a part, or extends the one before where that is of the same use. */
 static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, ls_time_use use)
 {
     ls_trace *out = w->out;
@@ -50,7 +50,7 @@ static size_t first_after(const ls_tracing *w, int lane, uint64_t ns)
     return begin + ls_count_up_to(ns, &s->end_ns, w->begin[lane + 1] - begin, sizeof *s);
 }
 
-/* From `begin` to `end` by what the lane of slice `cause` did. */
+/* Divides [begin, end) by what the lane of slice `cause` did. */
 static void cut(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, int64_t cause,
                 int depth)
 {

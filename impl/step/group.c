@@ -2,10 +2,10 @@
 /*
  * All-reduces of gradients, bucket by bucket, over members of all processes.
  *
- * Overlapped, a member's all-reduces have a lane of their own: a bucket travels while backward goes
- * on. Else they are put on its compute lane, which is faster where one core does both and memory is
- * shared. Where the communicator's queues are ordered by events (GPUs), one call puts those of all
- * members; else each waits for its peers on its own queue.
+ * With overlap, a member's all-reduces have a lane of their own, so a bucket is reduced while
+ * backward goes on. Else they are on its compute lane, which is faster where one core does both and
+ * memory is shared. Where the communicator's queues are ordered by events (GPUs), one call puts
+ * those of all members; else each waits for its peers on its own queue.
  */
 #include "impl/step/step_private.h"
 
@@ -39,8 +39,8 @@ ls_status ls_group_buckets(const ls_job *job, const ls_graph_parts *parts, int p
                            job->exact ? SIZE_MAX : job->bucket_bytes, out);
 }
 
-/* Of a replica on q processes, place m is on the one after m / (its devices on each) others, so
- * replica d's on process d q + that. */
+/* Where a replica is on q processes with c devices on each, place m of replica d is on process d q
+ * + m / c. */
 const ls_layout *ls_group_layout(const ls_job *job, int place, int *hosts, ls_layout *spread)
 {
     const int here = (int)job->device_count, places = ls_job_places(job);
@@ -54,14 +54,14 @@ const ls_layout *ls_group_layout(const ls_job *job, int place, int *hosts, ls_la
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* The most that an all-reduce of this end needs; they run one after the other. */
+/* Allocates the most scratch that an all-reduce of this end needs; they run one after the other. */
 static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 {
     const ls_job *job = run->base.job;
     const ls_comm *comm = g->comms[i];
     size_t most = 0;
-    for (int which = 0; which < LS_BATCHES && job->allreduce->scratch; which++) {
-        const int64_t batch = ls_replicated_batch(job, which);
+    for (int batch_kind = 0; batch_kind < LS_BATCHES && job->allreduce->scratch; batch_kind++) {
+        const int64_t batch = ls_replicated_batch(job, batch_kind);
         for (size_t b = 0; b < g->buckets.count && batch; b++) {
             const size_t need =
                 job->allreduce->scratch(comm->rank, comm->size, g->buckets.items[b].count,
@@ -126,12 +126,12 @@ void ls_group_close(ls_group *g)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-/* Of a range of `flat`, the member's gradients or parameters. */
+/* Builds an end's all-reduce of a range of `flat`, the member's gradients or parameters. */
 static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_range range,
                        ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_slice *slice = ls_step_member(s, g->members[i])->slice[s->which];
+    const ls_slice *slice = ls_step_member(s, g->members[i])->slice[s->batch_kind];
     float *sums[LS_REPLICA_LOSSES];
     ls_allreduce_args args = {
         .data = (float *)flat + range.first, .count = range.count, .scratch = g->ends[i].scratch};
@@ -145,7 +145,7 @@ static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_rang
     return job->allreduce->build(g->comms[i], &args, ops);
 }
 
-/* An empty slice's gradient is 0; canonical sums know of it. */
+/* Appends a task that sets an empty slice's gradient to 0; `canonical` needs none. */
 static void say_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
@@ -183,7 +183,7 @@ void ls_all_reduce(ls_step *s, int place, int b)
     const ls_range range = ls_bucket(s, place, b);
     for (int i = 0; i < g->count && !s->status; i++)
         if (!ls_step_job(s)->exact &&
-            !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->which]))
+            !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             say_zeros(s, g->members[i], range);
     say_parts(s, g, range, false);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The order in which fast mode adds gradients up, as a list of sums for one thread: what a gate's
- * oracle follows; see ls_strategy. */
+/* The order in which fast mode adds gradients up, as a list of sums for one thread, which the
+ * gate's oracle follows; see ls_strategy.sum. */
 #include "impl/step/step_private.h"
 
 /* ---- Members of one group -------------------------------------------------------------------- */
@@ -22,8 +22,8 @@ static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bo
     return status;
 }
 
-/* The steps of a sum of parts of [elements], `count` of them, zeros where there is none (has[d]),
- * bucket by bucket. */
+/* Appends the sum of `count` parts, each [elements], or zeros where has[d] is false, bucket by
+ * bucket. */
 static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int place,
                            const bool *has, int count, ls_sum_order *out)
 {
@@ -41,17 +41,17 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
 
 /* ---- Places of replicas ---------------------------------------------------------------------- */
 
-/* A place's sums: those of its group, and above them what a replica's parts add up to. */
+/* A place's sums: those of its group, and one more for the parts of a replica. */
 typedef struct place_sum {
     const ls_graph_part *part;
     const ls_variables *whole;
     const bool *has; /* [replicas, parts] */
     int parts;       /* of a replica */
-    int above;       /* the sum of these */
+    int above;       /* number of the sum of these */
     ls_sum_order *out;
 } place_sum;
 
-/* A step over elements of the place, as steps over the whole's. */
+/* Adds a step over elements of the place as steps over the whole model's. */
 static ls_status add_step(const place_sum *p, ls_order_step step)
 {
     const ls_range range = {step.first, step.count};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The listing of a run's steps, for people: a line a task; see run.h. */
+/* The listing of a run's steps, for people: a line for each task; see run.h. */
 #include "impl/step/names.h"
 #include "impl/step/run.h"
 
@@ -93,8 +93,8 @@ static void say_title(const ls_step *s, FILE *out)
         fputs("\nOnce, after these", out);
     else
         fprintf(out, "\nA step of %lld samples%s%s",
-                (long long)ls_replicated_batch(run->base.job, s->which),
-                s->which == LS_TAIL ? ", the last of an epoch" : "",
+                (long long)ls_replicated_batch(run->base.job, s->batch_kind),
+                s->batch_kind == LS_TAIL ? ", the last of an epoch" : "",
                 s->kind >= LS_LAST ? ", the last of a period" : "");
     fprintf(out, ": %zu tasks, %zu operations\n\n", s->task_count, s->op_count);
 }

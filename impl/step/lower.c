@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps as devices know them: tasks put on queues, waits as events, a component's tasks as one
- * program. Tasks are put in the order in which they were said, so every wait follows its record, as
- * a capture wants, and whoever puts them is never held up by what waits for one that is still to be
- * put.
+ * Lowers steps: tasks go onto queues, waits become events, a component's tasks become one program.
+ * Tasks are enqueued in the order of `build`. So every wait follows its record, as a capture
+ * demands, and the host is never blocked by a task that waits for one that is still to be enqueued.
  */
 #include "impl/step/step_private.h"
 
@@ -49,9 +48,9 @@ void ls_steps_close_events(ls_stepped *run)
         ls_event_close(run->components[c].begun);
 }
 
-/* ---- Putting --------------------------------------------------------------------------------- */
+/* ---- Enqueuing ------------------------------------------------------------------------------- */
 
-static ls_status put_waits(const ls_step *s, const ls_task *task)
+static ls_status enqueue_waits(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
     if (task->begins)
@@ -61,14 +60,14 @@ static ls_status put_waits(const ls_step *s, const ls_task *task)
     return LS_OK;
 }
 
-static ls_status put_ops(const ls_step *s, const ls_task *task)
+static ls_status enqueue_ops(const ls_step *s, const ls_task *task)
 {
     for (size_t i = 0; i < task->op_count; i++)
-        LS_TRY(ls_queue_put(queue_of(s, task->lane), s->ops[task->op + i]));
+        LS_TRY(ls_queue_enqueue(queue_of(s, task->lane), s->ops[task->op + i]));
     return LS_OK;
 }
 
-/* What is put from here on is passed over by another condition than before. */
+/* Changes the condition by which later tasks of the lane are skipped. */
 static ls_status pass_by(ls_lane *lane, const bool *pass)
 {
     if (lane->pass == pass)
@@ -77,12 +76,12 @@ static ls_status pass_by(ls_lane *lane, const bool *pass)
     return ls_queue_pass(lane->queue, pass);
 }
 
-/* What it does, without whom it waits for. */
-static ls_status put_work(const ls_step *s, const ls_task *task)
+/* Enqueues a task's work, without its waits. */
+static ls_status enqueue_work(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
     LS_TRY(pass_by(&s->run->lanes[task->lane], task->pass));
-    LS_TRY(put_ops(s, task));
+    LS_TRY(enqueue_ops(s, task));
     if (task->to.memory)
         LS_TRY(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
                              task->from.memory, ls_step_replica(s, task->from.member)->device,
@@ -90,11 +89,11 @@ static ls_status put_work(const ls_step *s, const ls_task *task)
     return LS_OK;
 }
 
-static ls_status put_task(const ls_step *s, const ls_task *task)
+static ls_status enqueue_task(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
-    LS_TRY(put_waits(s, task));
-    LS_TRY(put_work(s, task));
+    LS_TRY(enqueue_waits(s, task));
+    LS_TRY(enqueue_work(s, task));
     return task->event ? ls_queue_record(queue, task->event) : LS_OK;
 }
 
@@ -106,8 +105,10 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
     return sum;
 }
 
-/* Tasks that one call puts, with the ends of all ranks of their communicator. */
-static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
+/* Enqueues tasks that belong to one ls_comm_enqueue, with the ends of all ranks of their
+ * communicator.
+ */
+static ls_status enqueue_call(ls_step *s, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = first->ends;
     const int size = ends[0]->size;
@@ -120,13 +121,13 @@ static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
         lists[r] = (ls_comm_list){.ops = &ops[r]};
     }
     for (int i = 0; i < tasks; i++) {
-        LS_TRY(put_waits(s, &first[i]));
+        LS_TRY(enqueue_waits(s, &first[i]));
         ops[first[i].rank] =
             (ls_op_list){.items = s->ops + first[i].op, .count = first[i].op_count};
         lists[first[i].rank].queue = queue_of(s, first[i].lane);
     }
     const ls_traffic before = count_ends(ends, size);
-    LS_TRY(ls_comm_put(ends, lists, size));
+    LS_TRY(ls_comm_enqueue(ends, lists, size));
     const ls_traffic after = count_ends(ends, size);
     ls_traffic_add(&s->called,
                    (ls_traffic){after.bytes_sent - before.bytes_sent,
@@ -138,7 +139,7 @@ static ls_status put_call(ls_step *s, const ls_task *first, int tasks)
     return LS_OK;
 }
 
-ls_status ls_step_put(ls_step *s, int component)
+ls_status ls_step_enqueue(ls_step *s, int component)
 {
     const ls_stepped *run = s->run;
     for (int c = 0; c < run->component_count; c++)
@@ -150,30 +151,30 @@ ls_status ls_step_put(ls_step *s, int component)
         if (component >= 0 && run->component[task->lane] != component)
             continue;
         if (task->call < 0) {
-            LS_TRY(put_task(s, task));
+            LS_TRY(enqueue_task(s, task));
             continue;
         }
         const size_t first = t;
         while (t + 1 < s->task_count && s->tasks[t + 1].call == task->call)
             t++;
-        LS_TRY(put_call(s, &s->tasks[first], (int)(t + 1 - first)));
+        LS_TRY(enqueue_call(s, &s->tasks[first], (int)(t + 1 - first)));
     }
     for (int l = 0; l < run->lane_count; l++)
         LS_TRY(pass_by(&run->lanes[l], NULL));
     return LS_OK;
 }
 
-ls_status ls_step_put_apart(ls_step *s)
+ls_status ls_step_enqueue_apart(ls_step *s)
 {
     for (size_t t = 0; t < s->task_count; t++)
-        LS_TRY(put_ops(s, &s->tasks[t]));
+        LS_TRY(enqueue_ops(s, &s->tasks[t]));
     return LS_OK;
 }
 
-ls_status ls_step_put_serially(ls_step *s)
+ls_status ls_step_enqueue_serially(ls_step *s)
 {
     for (size_t t = 0; t < s->task_count; t++) {
-        LS_TRY(put_work(s, &s->tasks[t]));
+        LS_TRY(enqueue_work(s, &s->tasks[t]));
         LS_TRY(ls_queue_sync(queue_of(s, s->tasks[t].lane)));
     }
     return LS_OK;
@@ -189,8 +190,9 @@ ls_status ls_steps_capture(ls_stepped *run)
                 continue;
             ls_queue *driver = run->lanes[run->components[c].driver].queue;
             LS_TRY(ls_program_begin(driver));
-            ls_status put = ls_step_put(&run->step[b], c);
-            LS_TRY(ls_status_first(put, ls_program_end(driver, &run->components[c].program[b])));
+            ls_status enqueued = ls_step_enqueue(&run->step[b], c);
+            LS_TRY(
+                ls_status_first(enqueued, ls_program_end(driver, &run->components[c].program[b])));
         }
     }
     return LS_OK;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether all ends that wait for each other meet; part of the check of steps (race.c). A step is
- * played: a task goes when those before it on its lane have gone, and those that it waits for; an
- * end of a message together with its other end, of the same size; an end of an all-reduce together
- * with all. Nothing is buffered, so what goes through here goes through with any communicator.
- * Servers that serve by themselves do what is said to them. And whoever computes ends its step.
+ * Checks that all ends of messages and all-reduces meet; part of the check of steps (race.c). It
+ * plays a step: a task runs once those before it on its lane and those that it waits for have run;
+ * an end of a message runs at once with its other end, of the same size; an end of an all-reduce
+ * with all the others. Nothing is buffered, so a step that gets through here gets through with any
+ * communicator. Servers that serve by themselves serve each request. And every member that computes
+ * must end its step.
  *
- * Leaves out: ends in other processes, which are taken to come.
+ * Leaves out: ends in other processes, which are assumed to match.
  */
 #include "impl/step/names.h"
 #include "impl/step/served.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements that a server will send to a worker, or receive, as it was told. */
+/* Elements that a server is to send to a worker, or receive, by the latest request. */
 typedef struct told {
     size_t sends, receives;
 } told;
@@ -54,12 +55,12 @@ static told *told_of(const play *p, const ls_task *task)
     return &p->told[(size_t)member * (size_t)run->total + (size_t)task->peer];
 }
 
-/* Of a worker and a server that serves by itself. */
+/* Plays a worker's task with a server that serves by itself. */
 static bool serve(play *p, const ls_task *task)
 {
     told *t = told_of(p, task);
     if (task->announces && (t->sends || t->receives))
-        return false; /* it is still at what was said before */
+        return false; /* it still serves the request before */
     if (task->announces)
         *t = (told){task->received, task->sent};
     else if (t->sends < task->received || t->receives < task->sent)
@@ -112,7 +113,7 @@ static bool reduce(play *p, const ls_task *task)
     return true;
 }
 
-/* Whether it went. */
+/* Runs a task if it can; whether it did. */
 static bool take(play *p, const ls_task *task)
 {
     if (next_on(p, task->lane) != task || !is_free(p, task))
@@ -125,7 +126,7 @@ static bool take(play *p, const ls_task *task)
     return true;
 }
 
-/* As said, most steps go through in one round. */
+/* Runs all tasks that can run; in the order of `build`, most steps need one round. */
 static void take_all(play *p)
 {
     for (bool moved = true; moved;) {
@@ -140,7 +141,8 @@ static ls_status fail_task(const ls_task *task, size_t number, const char *why)
     return ls_fail(LS_CODE_CHECK, "step", task->verb, "task %zu %s", number, why);
 }
 
-/* Who has variables of its own, or serves within the step, ends it last: that moves it on. */
+/* A member with variables of its own, or that serves within the step, must end last, since its end
+ * moves the step on. */
 static ls_status check_end(const play *p, const ls_task *task)
 {
     const ls_step *s = p->step;

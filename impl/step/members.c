@@ -36,7 +36,7 @@ static ls_status open_member(const ls_stepped *run, int number, ls_member *m)
                                         .part = divided ? &run->parts.parts[place] : NULL,
                                         .no_optimizer = run->holder >= 0 && run->holder != number};
     m->slots = divided && job->microbatches > 0 ? slots_of(job, d, place) : 0;
-    m->meeting = replica && run->meetings ? run->meetings[number] : NULL;
+    m->statistics_comm = replica && run->statistics_comms ? run->statistics_comms[number] : NULL;
     LS_TRY(ls_replica_open(&options, &m->replica));
     return replica ? ls_replicated_open_slices(job, d, m) : LS_OK;
 }
@@ -75,12 +75,13 @@ static ls_status prepare(ls_stepped *run, const ls_job *job)
         return ls_fail_memory("replicas", all * sizeof *run->members);
     run->places = run->parts.count ? (places < devices ? places : devices) : 1;
     run->first = run->parts.count ? ls_job_place_of(job, 0) : 0;
-    run->losses = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
+    run->loss_place = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
     run->count = devices / run->places;
     run->total = (int)total;
     run->all = (int)all;
-    run->meetings = syncs_statistics(job) ? calloc((size_t)run->count, sizeof(ls_comm *)) : NULL;
-    return run->meetings || !syncs_statistics(job)
+    run->statistics_comms =
+        syncs_statistics(job) ? calloc((size_t)run->count, sizeof(ls_comm *)) : NULL;
+    return run->statistics_comms || !syncs_statistics(job)
                ? LS_OK
                : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
 }
@@ -89,9 +90,9 @@ ls_status ls_members_open(ls_stepped *run)
 {
     const ls_job *job = run->base.job;
     LS_TRY(ls_job_agree(job, prepare(run, job)));
-    if (run->meetings)
+    if (run->statistics_comms)
         LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
-                            run->count, run->meetings));
+                            run->count, run->statistics_comms));
     for (int i = 0; i < run->total; i++)
         LS_TRY(open_member(run, i, &run->members[i]));
     for (int i = 0; i < run->all - run->total; i++)
@@ -111,9 +112,9 @@ void ls_members_close(ls_stepped *run)
 {
     for (int i = run->all; i-- > 0;) /* shadows use others' memory */
         close_member(&run->members[i]);
-    for (int i = 0; run->meetings && i < run->count; i++)
-        ls_comm_close(run->meetings[i]);
-    free(run->meetings);
+    for (int i = 0; run->statistics_comms && i < run->count; i++)
+        ls_comm_close(run->statistics_comms[i]);
+    free(run->statistics_comms);
     free(run->process);
     free(run->members);
     ls_graph_parts_close(&run->parts);

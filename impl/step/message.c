@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between members of a run whose variables are served, and its servers; see step.h. */
+/* Messages between workers and servers, and the verbs of servers; see step.h. */
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ bool ls_apart(const ls_step *s, int a, int b)
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
-/* Memory for sum number `sum` of all at a server; that of both sizes of a batch is the same. */
+/* A server's memory for sum number `sum` of all workers', shared by both sizes of a batch. */
 static void *arrival(ls_step *s, int server, size_t sum)
 {
     ls_served_server *at = server_at(s, server);
@@ -102,7 +102,7 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
     if (r && member >= layout_of(s)->workers)
         memory = arrival(s, member, sum);
     else if (r)
-        memory = ls_slice_gradients(ls_step_member(s, member)->slice[s->which], sum);
+        memory = ls_slice_gradients(ls_step_member(s, member)->slice[s->batch_kind], sum);
     if (memory)
         span.memory = memory + ls_step_place(s, member, range);
     return span;
@@ -126,7 +126,7 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* One end; of a member elsewhere, or a server that serves, it is not said here. */
+/* Appends one end; none of a member in another process, or of a server that serves by itself. */
 static void say_end(ls_step *s, const char *verb, int member, int peer, const ls_exchange *exchange,
                     int call)
 {
@@ -174,7 +174,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
 void ls_serve(ls_step *s, int server)
 {
     ls_op *op = NULL;
-    if (s->status || !ls_step_replica(s, server) || s->which != LS_FULL)
+    if (s->status || !ls_step_replica(s, server) || s->batch_kind != LS_FULL)
         return;
     const ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
     ls_task_of_op(&s->run->step[LS_BEFORE], "serve", server, nothing, op, status);
@@ -185,7 +185,8 @@ static bool speaks(const ls_step *s, int worker)
     return !s->status && ls_step_replica(s, worker);
 }
 
-/* A server that is told of a gradient waits for nothing else. */
+/* A request to push waits for the gradients that it announces, since the server waits for nothing
+ * else. */
 static void touch_gradients(ls_step *s, int worker, int server)
 {
     ls_range range;
@@ -195,7 +196,7 @@ static void touch_gradients(ls_step *s, int worker, int server)
     }
 }
 
-/* What the messages are about that follow: the whole shard. */
+/* Notes in a request's task the elements of the messages that follow it: the whole shard. */
 static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 {
     ls_range range;
@@ -210,7 +211,7 @@ static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
 {
     ls_op_list ops = {0};
-    if (!speaks(s, worker) || (kind == LS_PS_BYE && s->which != LS_FULL))
+    if (!speaks(s, worker) || (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
         return;
     const ls_status status =
         ls_ps_say(&s->run->served->speakers[worker],
@@ -223,7 +224,7 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
-    if (kind == LS_PS_PUSH) /* what is announced is there */
+    if (kind == LS_PS_PUSH) /* the announced gradients must be final */
         touch_gradients(in, worker, server);
     ls_task_end(in);
 }

@@ -54,7 +54,7 @@ static void add_replica(ls_names *n, int member, const ls_replica *r)
     add_data(n, r);
 }
 
-/* What a net's batch is gathered into. */
+/* Names the buffers that a net's batch is gathered into. */
 static void add_net(ls_names *n, int member, const ls_replica *r, const ls_net *net)
 {
     const ls_split *train = &r->job->data->train;
@@ -153,7 +153,7 @@ static const char *device_of(const ls_stepped *run, int member)
     return ls_device_describe(ls_step_replica(&run->step[LS_FULL], member)->device)->text;
 }
 
-/* A device has one member, but for those that go backward there for others. */
+/* A device has one member, except for shadows. */
 static void say_member(const ls_stepped *run, int member, FILE *out)
 {
     fputs(device_of(run, member), out);
@@ -204,11 +204,11 @@ void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
 
 /* ---- Accesses -------------------------------------------------------------------------------- */
 
-/* Of one buffer, or all of a member's that have one name. */
+/* Accesses of one buffer, or of all buffers of a member with the same name. */
 typedef struct noted {
     const char *what;
     int member;
-    ls_range range; /* none: parts are not told apart */
+    ls_range range; /* empty: parts are not told apart */
 } noted;
 
 typedef struct list {
@@ -245,7 +245,7 @@ static bool holds(const ls_span *span, uintptr_t at)
     return span->memory && at - (uintptr_t)span->memory < span->bytes;
 }
 
-/* An activation's member: who copies it, or whose task it is. */
+/* An activation's member: the one of the span that it is copied from or to, else the task's. */
 static int member_of(const ls_step *s, const ls_task *task, uintptr_t at)
 {
     return holds(&task->to, at)     ? task->to.member
@@ -286,7 +286,7 @@ static size_t count_members(const list *l, size_t index, int own, size_t *before
     for (size_t i = 0; i < l->count; i++) {
         if (l->items[i].what != l->items[index].what || l->items[i].member == own)
             continue;
-        all += l->items[i].member != last; /* a member's are side by side */
+        all += l->items[i].member != last; /* those of a member are next to each other */
         last = l->items[i].member;
         *before = i < index ? all : *before;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of a run's memory, its members and its tasks, in words: for the listing and the race check.
- * What no buffer of a member has is of its nets: activations.
+ * Names of a run's memory, members and tasks, for the listing and the race check. Memory that is
+ * none of a member's buffers belongs to its nets: activations.
  */
 #pragma once
 
@@ -16,14 +16,14 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out);
 /** Takes NULL. */
 void ls_names_close(ls_names *names);
 
-/** Names these accesses [count] of a task, those that read or those that write; "-": none. */
+/** Writes the names of what a task's accesses [count] read, or write; "-" where that is nothing. */
 ls_status ls_names_accesses(const ls_names *names, const ls_step *step, const ls_task *task,
                             const ls_access *accesses, size_t count, bool writes, FILE *out);
 
 /** "backward, elements 0 to 1289" */
 void ls_names_task(const ls_step *step, const ls_task *task, FILE *out);
 
-/** A node of a place's part, as the whole model, which is divided, names it; "": it has none. */
+/** Name in the whole model of a node of a place's part of it; "" where it has none. */
 const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME]);
 
 /** "cpu:0 compute" */

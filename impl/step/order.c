@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for whom: every conflict between lanes is a wait, less those that others imply.
+ * Which task waits for which: every conflict between lanes becomes a wait, unless others imply it.
  *
  * Lanes between which there is a wait, or a call, are a component: one program. A wait for what a
  * task's clock knows (sweep.h) is left out. Two kinds are added: a lane that nothing else ties to
@@ -57,7 +57,7 @@ static void count_lanes(const ls_step *s, int *component)
         component[s->tasks[t].lane] = 0;
 }
 
-/* Its driver is the lane of the last task said, in every step. */
+/* Sets each component's driver: the lane of its last task, which must be the same in every step. */
 static void find_driver(ls_stepped *run, const ls_step *s)
 {
     for (size_t t = 0; t < s->task_count; t++) {
@@ -75,9 +75,9 @@ static ls_status find_components(ls_stepped *run, int *parent)
     for (int kind = 0; kind < LS_STEPS; kind++)
         LS_TRY(join_lanes(&run->step[kind], parent));
     run->component = calloc((size_t)lanes + 1, sizeof *run->component);
-    run->place = calloc((size_t)lanes + 1, sizeof *run->place);
+    run->rank_in_component = calloc((size_t)lanes + 1, sizeof *run->rank_in_component);
     run->components = calloc((size_t)lanes + 1, sizeof *run->components);
-    if (!run->component || !run->place || !run->components)
+    if (!run->component || !run->rank_in_component || !run->components)
         return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
     for (int l = 0; l < lanes; l++)
         run->component[l] = -1;
@@ -89,7 +89,7 @@ static ls_status find_components(ls_stepped *run, int *parent)
     for (int l = 0; l < lanes; l++)
         if (run->component[l] >= 0) {
             run->component[l] = run->component[root(parent, l)];
-            run->place[l] = run->components[run->component[l]].lanes++;
+            run->rank_in_component[l] = run->components[run->component[l]].lanes++;
         }
     for (int kind = LS_STEPS; kind-- > 0;)
         find_driver(run, &run->step[kind]);

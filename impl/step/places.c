@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model over several places (graph_parts.h): what a node does is a task of its place, and what it
- * has for other places is carried there.
+ * A model over several places (graph_parts.h): a node's work is a task of its place, and its
+ * outputs for other places are carried there.
  *
  * In one process that is a copy by the place that has it. Between processes it is a transfer: one
  * exchange of a communicator of all devices, on a lane that each place has for this alone, so that
- * a place computes on while it travels. Every process says the transfers that concern it in the
- * order in which all say the step, so that transfers which wait for their peers cannot lock up.
+ * a place computes on while it travels. Every process appends the transfers that concern it in the
+ * same order of the whole step, so that transfers which wait for their peers cannot lock up.
  */
 #include "impl/step/step_private.h"
 
@@ -104,7 +104,7 @@ ls_schedule ls_schedule_of(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
     const size_t device = (size_t)(replica * s->run->places);
-    return ls_replicated_schedule(job, ls_job_replica_on(job, device), s->which);
+    return ls_replicated_schedule(job, ls_job_replica_on(job, device), s->batch_kind);
 }
 
 static bool is_input(const ls_step *s, int n)
@@ -119,12 +119,12 @@ static int local(const ls_step *s, int place, int n)
 
 static ls_net *net_of(const ls_step *s, int member, int piece)
 {
-    return ls_slice_piece_net(ls_step_member(s, member)->slice[s->which], piece);
+    return ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
 }
 
 /* ---- From place to place --------------------------------------------------------------------- */
 
-/* A process that has one end of the two. */
+/* Appends one end of a transfer, in the process that has it. */
 static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool sends)
 {
     ls_comm *end = s->run->divided.ends[member];
@@ -146,7 +146,7 @@ static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool 
     s->copied.messages_sent += sends;
 }
 
-/* From places[0] to places[1]: memory of both, as far as they are here. */
+/* Carries from places[0] to places[1]; ends[i] is the memory of each that is in this process. */
 static void carry(ls_step *s, const int places[2], const ls_span ends[2])
 {
     if (s->status)
@@ -206,12 +206,11 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int places[] = {c->holder, c->owner};
-    const int holder = member_at(s->run, replica, c->holder);
+    const int places[] = {c->user, c->owner};
+    const int user = member_at(s->run, replica, c->user);
     ls_span ends[] = {{.member = -1}, arrived(s, replica, piece, copy)};
-    if (holder >= 0)
-        ends[0] =
-            elements(s, holder, ls_net_gradients(net_of(s, holder, piece)), c->at_holder, c->count);
+    if (user >= 0)
+        ends[0] = elements(s, user, ls_net_gradients(net_of(s, user, piece)), c->at_user, c->count);
     carry(s, places, ends);
 }
 
@@ -236,8 +235,8 @@ void ls_share_values(ls_step *s, int replica)
 {
     for (size_t i = 0; i < parts_of(s)->copy_count; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i];
-        const int places[] = {c->owner, c->holder};
-        const size_t at[] = {c->at_owner, c->at_holder};
+        const int places[] = {c->owner, c->user};
+        const size_t at[] = {c->at_owner, c->at_user};
         ls_span ends[2];
         for (int k = 0; k < 2; k++) {
             ends[k].member = member_at(s->run, replica, places[k]);
@@ -251,7 +250,7 @@ void ls_share_values(ls_step *s, int replica)
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-/* Once a piece. */
+/* Gathers a piece's inputs on a place, once. */
 static void gather(ls_step *s, int member, int piece)
 {
     if (s->said[member] > (size_t)piece)
@@ -260,7 +259,7 @@ static void gather(ls_step *s, int member, int piece)
     ls_step_say_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
 }
 
-/* Of evaluation's forward pass. */
+/* A node of evaluation's forward pass. */
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
@@ -287,7 +286,7 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
             cross(s, replica, piece, &parts_of(s)->borders[i], false);
 }
 
-/* Whether its place has none before it. */
+/* Whether a node is the first of its place. */
 static bool is_first(const ls_step *s, int n)
 {
     const int place = parts_of(s)->place[n];
@@ -402,7 +401,7 @@ static ls_status build_test(ls_stepped *run)
 static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *out)
 {
     ls_member *members = run->members;
-    const int judge = run->losses - run->first;
+    const int judge = run->loss_place - run->first;
     const bool judges = judge >= 0 && judge < run->places;
     const uint64_t samples = ls_replica_test_samples(run->base.job, most);
     const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_piece_net(members[0].slice[LS_FULL], 0));
@@ -415,7 +414,7 @@ static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *ou
     for (uint64_t at = 0; at < samples; at += rows) {
         for (int m = 0; m < run->places; m++)
             LS_TRY(ls_replica_test_feed(members[m].replica, at));
-        LS_TRY(ls_step_put_serially(&run->divided.test));
+        LS_TRY(ls_step_enqueue_serially(&run->divided.test));
         if (judges)
             LS_TRY(ls_replica_test_count(members[judge].replica));
     }
@@ -444,12 +443,12 @@ ls_traffic ls_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const ls_graph_parts *parts = &s->run->parts;
-    const uint64_t batch = (uint64_t)ls_replicated_batch(job, s->which);
+    const uint64_t batch = (uint64_t)ls_replicated_batch(job, s->batch_kind);
     const int n = ls_job_replicas(job);
     uint64_t pieces = 0;
     ls_traffic sum = {0};
     for (int d = 0; d < n; d++)
-        pieces += (uint64_t)ls_replicated_pieces(job, d, s->which);
+        pieces += (uint64_t)ls_replicated_pieces(job, d, s->batch_kind);
     for (size_t i = 0; i < parts->border_count; i++) {
         const uint64_t ways = parts->borders[i].gradient ? 2 : 1;
         sum.messages_sent += ways * pieces;
@@ -457,7 +456,7 @@ ls_traffic ls_border_traffic(const ls_step *s)
     }
     for (size_t i = 0; i < parts->copy_count; i++) {
         const ls_variable_copy *c = &parts->copies[i];
-        const uint64_t times = c->owner == c->holder ? 0 : pieces + (uint64_t)n;
+        const uint64_t times = c->owner == c->user ? 0 : pieces + (uint64_t)n;
         sum.messages_sent += times;
         sum.bytes_sent += times * c->count * sizeof(float);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must hold of steps as they are said, by the steps alone; see run.h.
+ * The race check: what must hold of steps, by their tasks alone; see ls_stepped_check.
  *
  * Any two tasks that touch the same bytes, one of them writing, are ordered: by their lane, by the
- * waits that will be put, by what begins a step behind its driver. Looked at are two steps one
+ * waits that will be enqueued, by what begins a step behind its driver. Looked at are two steps one
  * after the other, of each size. Communicators order nothing.
  *
- * Besides, no step has an operation more often than it is to be done, and all ends that wait for
- * each other meet (meetings.c).
+ * Besides, no step may have an operation more often than it is to be done, and all ends that wait
+ * for each other must meet (meetings.c).
  */
 #include "impl/step/names.h"
 #include "impl/step/run.h"
@@ -86,7 +86,7 @@ static ls_status fail_race(const pair *p)
 
 typedef struct race_check {
     ls_sweep sweep; /* of two steps */
-    size_t *begun;  /* [components] the driver's latest when the step at hand begins, from 1 */
+    size_t *begun;  /* [components] the driver's latest when the present step begins, from 1 */
     size_t met;     /* what the task at hand races with, from 1; 0: nothing */
 } race_check;
 
@@ -164,7 +164,7 @@ static void add_uses(uses *all, ls_op *const *ops, size_t count, bool said)
 
 static void add_acts(const ls_step *s, int member, uses *all)
 {
-    const ls_slice *slice = ls_step_member(s, member)->slice[s->which];
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     size_t count = 0;
     const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
     for (size_t i = 0; i < count * LS_NET_LISTS; i++) {
@@ -206,7 +206,7 @@ static ls_status check_step(const ls_step *s)
     return status ? status : ls_step_check_meetings(s);
 }
 
-/* Two steps in a row, of all kinds, but for two smaller batches. */
+/* Checks pairs of steps in a row, of all kinds, except two smaller batches. */
 ls_status ls_stepped_check(const ls_run *run)
 {
     const ls_stepped *me = (const ls_stepped *)run;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends and losses of steps, of the members of all processes, which all call this: each tells what
- * its own members know. Ends count from its latest mark, so that clocks of several hosts do not
- * matter.
+ * Ends and losses of steps. All processes call this, and each tells the others what its members
+ * recorded. Ends are relative to the process's latest mark, so that clocks of several hosts need
+ * not agree.
  *
  * A step ends with its last member, and its loss is the sum of all parts. Where servers do not wait
- * for all workers, a step is what came of it: with backup workers it ends where the servers end it,
- * and is of those that took it; where workers are by themselves it is as many gradients as they
- * are.
+ * for all workers: with backup workers a step ends when the servers end it, and its loss is of the
+ * workers that took part; where workers run independently a step is as many gradients as there are
+ * workers.
  */
 #include "common/base/hooks.h"
 #include "impl/step/run.h"
@@ -16,12 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a process tells of each record: its members' last end, in ns from the mark; weight decay's
- * part of the loss, of the first replica there; then of each replica whose loss is there: */
+/* The numbers that a process tells of each record: its members' last end, in ns from the mark;
+ * weight decay's part of the loss, of its first replica; then, for each replica whose loss it has:
+ */
 enum { END, DECAY, REPLICAS };
 enum {
     OWN_END,
-    OWN_DECAY, /* of servers that do not wait for all: where it knows */
+    OWN_DECAY, /* weight decay's part, with servers that do not wait for all */
     TOOK,      /* whether it took the step at all */
     LOSSES     /* the parts of its loss */
 };
@@ -37,7 +38,7 @@ typedef struct reading {
     const double **each;     /* [replicas] the parts of one record, in `all` */
 } reading;
 
-/** One of the gradients of workers that are by themselves. */
+/** A gradient of a worker that runs independently. */
 typedef struct gradient {
     double end_ns, loss; /* as told */
     int64_t rows;        /* samples that it is of */
@@ -51,7 +52,7 @@ static int loss_of(const ls_stepped *run, int p, int index)
     const int device = p * here + index;
     if (run->process)
         return index < run->count && run->process[index] == p ? index : -1;
-    return index < here && device % places == run->losses ? device / places : -1;
+    return index < here && device % places == run->loss_place ? device / places : -1;
 }
 
 static size_t width_of(const ls_stepped *run)
@@ -69,8 +70,8 @@ static size_t width_of(const ls_stepped *run)
 
 /* ---- Here ------------------------------------------------------------------------------------ */
 
-/* With backup workers the servers' records are updates, one a step, of those that hold something;
- * workers may be behind. */
+/* Whether a member's ends are those of steps. With backup workers they are the servers' (of those
+ * with variables), whose records are updates, one per step; workers may be behind. */
 static bool ends_steps(const reading *r, int index)
 {
     const ls_replica *replica = r->run->members[index].replica;
@@ -88,8 +89,8 @@ static ls_status read_mark(reading *r, int index)
     return LS_OK;
 }
 
-/* A member's; what it tells, if it does, begins at number `at`. Weight decay's part is of who
- * updates: those of a replica's places are added up. */
+/* Reads a member's records; with `tells`, its numbers begin at `at`. Weight decay's part comes from
+ * members that update: those of a replica's places are added up. */
 static ls_status read_member(reading *r, int index, size_t at, bool tells)
 {
     ls_replica *replica = r->run->members[index].replica;
@@ -173,8 +174,8 @@ static int64_t batch_at(const reading *r, uint64_t k)
     return ls_replicated_batch(r->job, ls_job_is_tail(r->job, r->first + k) ? LS_TAIL : LS_FULL);
 }
 
-/* The loss of those that took the step, which know the same of weight decay; parts are scaled by
- * the whole batch. */
+/* The loss of the workers that took part, which all have the same part of weight decay; the other
+ * parts are scaled by the whole batch. */
 static double loss_of_taken(const reading *r, int64_t batch)
 {
     double sum = 0, decay = 0;
@@ -209,7 +210,8 @@ static int ends_before(const void *a, const void *b)
     return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* All workers' gradients, but for those of no samples; losses begin with weight decay's part. */
+/* Lists all workers' gradients, except those of no samples; losses begin with weight decay's part.
+ */
 static size_t list_gradients(const reading *r, gradient *out, ls_step_record *losses)
 {
     size_t count = 0;
@@ -226,9 +228,9 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
     return count;
 }
 
-/* Workers by themselves: a step is as many gradients as it has workers with samples, in the order
- * in which they ended: the first steps are of those that run ahead, the last ones of the slowest.
- * Losses are means over their workers' shares. */
+/* Independent workers: a step is as many gradients as it has workers with samples, in the order in
+ * which they ended; so the first steps are of fast workers, the last ones of the slowest. Losses
+ * are means over their workers' shares. */
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
     const int workers = r->run->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps: opening, putting, waiting, closing; see run.h. */
+/* Runs of steps: opening, enqueuing, waiting, closing; see run.h. */
 #include "impl/step/run.h"
 
 #include "impl/step/served.h"
@@ -14,7 +14,8 @@ static ls_stepped *stepped(const ls_run *run)
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* Where replicas do not have variables of their own: the one on the variable device, or one more.
+/* The holder, where replicas do not have variables of their own: the replica on the variable
+ * device, or one more member.
  */
 static int find_holder(const ls_strategy *strategy, const ls_job *job)
 {
@@ -108,12 +109,11 @@ static ls_status build(ls_stepped *me)
     return job->capture ? ls_steps_capture(me) : LS_OK;
 }
 
-/* ---- Putting and waiting --------------------------------------------------------------------- */
+/* ---- Enqueuing and waiting ------------------------------------------------------------------- */
 
 /*
- * A call that puts more replays than fit into a GPU's queue blocks until some are done, which those
- * of a library that waits for a lost rank never are. So there is a look at them before there are
- * as many.
+ * Enqueuing more replays than a GPU's queue holds blocks until some are done, which never happens
+ * where a library waits for a lost rank. So the library is checked before there are that many.
  */
 enum { REPLAYS_AHEAD = 128 };
 
@@ -127,14 +127,14 @@ static void begin_turn(const ls_job *job)
 }
 
 /*
- * Where servers serve by themselves, steps are no turns (ls_device_turn): one worker may wait for
- * another's, and none is held up because another's queue is full.
+ * Where servers serve by themselves, steps are no turns (ls_device_turn): a worker may wait for
+ * another one's step, so none may be blocked because another's queue is full.
  */
-static ls_status put(ls_stepped *me, int kind, uint64_t times)
+static ls_status enqueue_times(ls_stepped *me, int kind, uint64_t times)
 {
     const bool turns = !me->step[LS_BEFORE].task_count && !me->step[LS_AFTER].task_count;
     ls_lanes_note_put(me, &me->step[kind], times);
-    me->put[kind] += times;
+    me->enqueued[kind] += times;
     me->at += times;
     for (int c = 0; c < me->component_count && me->base.job->capture; c++)
         if (me->components[c].program[kind])
@@ -143,12 +143,13 @@ static ls_status put(ls_stepped *me, int kind, uint64_t times)
         if (turns)
             begin_turn(me->base.job);
         me->step[kind].called = (ls_traffic){0};
-        LS_TRY(ls_step_put(&me->step[kind], -1));
+        LS_TRY(ls_step_enqueue(&me->step[kind], -1));
     }
     return LS_OK;
 }
 
-/* Where a library can make the queues wait for ever, until they are empty or it is given up. */
+/* Where a library can make queues wait for ever: waits until they are empty, or the library is
+ * given up. */
 static ls_status wait_for_library(ls_stepped *me, bool *waits)
 {
     ls_status status = LS_OK;
@@ -165,46 +166,46 @@ static ls_status wait_for_library(ls_stepped *me, bool *waits)
     return status;
 }
 
-static ls_status put_alike(ls_stepped *me, int kind, uint64_t times)
+static ls_status enqueue_alike(ls_stepped *me, int kind, uint64_t times)
 {
     bool waits = times > REPLAYS_AHEAD;
     while (waits && times > REPLAYS_AHEAD) {
-        LS_TRY(put(me, kind, REPLAYS_AHEAD));
+        LS_TRY(enqueue_times(me, kind, REPLAYS_AHEAD));
         waits = false;
         LS_TRY(wait_for_library(me, &waits));
         times -= REPLAYS_AHEAD;
     }
-    return put(me, kind, times);
+    return enqueue_times(me, kind, times);
 }
 
 /* The last step of a period is of another kind than those before it. */
-static ls_status put_all(ls_stepped *me, int which, uint64_t times)
+static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
 {
     const uint64_t period = (uint64_t)me->base.job->period;
     if (!period)
-        return put_alike(me, which, times);
+        return enqueue_alike(me, batch_kind, times);
     while (times) {
         const uint64_t before = period - 1 - me->at % period;
         const uint64_t alike = before && before < times ? before
                                : before || period == 1  ? times
                                                         : 1;
-        LS_TRY(put_alike(me, before ? which : which + LS_LAST, alike));
+        LS_TRY(enqueue_alike(me, before ? batch_kind : batch_kind + LS_LAST, alike));
         times -= alike;
     }
     return LS_OK;
 }
 
-static ls_status put_steps(ls_run *run, bool tail, uint64_t times)
+static ls_status enqueue_steps(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
     ls_lanes_note_put(me, &me->step[LS_BEFORE], 1);
-    LS_TRY(ls_step_put_apart(&me->step[LS_BEFORE]));
-    LS_TRY(put_all(me, tail ? LS_TAIL : LS_FULL, times));
+    LS_TRY(ls_step_enqueue_apart(&me->step[LS_BEFORE]));
+    LS_TRY(enqueue_all(me, tail ? LS_TAIL : LS_FULL, times));
     ls_lanes_note_put(me, &me->step[LS_AFTER], 1);
-    return ls_step_put_apart(&me->step[LS_AFTER]);
+    return ls_step_enqueue_apart(&me->step[LS_AFTER]);
 }
 
-/* The members first: other lanes have nothing to wait for that these have not put. */
+/* Members' queues first: all that other lanes wait for is enqueued by then. */
 static ls_status sync_run(ls_run *run)
 {
     ls_stepped *me = stepped(run);
@@ -216,14 +217,15 @@ static ls_status sync_run(ls_run *run)
     return status;
 }
 
-/* What other lanes do is ordered after their driver's alone. */
+/* A component's other lanes come after its driver, so only drivers are marked. */
 static ls_status mark(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     for (int c = 0; c < me->component_count; c++) {
         const ls_lane *driver = &me->lanes[me->components[c].driver];
         if (driver->queue)
-            LS_TRY(ls_queue_put(driver->queue, ls_step_replica(me->step, driver->member)->mark));
+            LS_TRY(
+                ls_queue_enqueue(driver->queue, ls_step_replica(me->step, driver->member)->mark));
     }
     return LS_OK;
 }
@@ -272,7 +274,7 @@ static void close_run(ls_run *run)
     ls_held_close(me);
     free(me->lanes);
     free(me->component);
-    free(me->place);
+    free(me->rank_in_component);
     free(me->components);
     ls_members_close(me);
     ls_served_close(served);
@@ -280,7 +282,7 @@ static void close_run(ls_run *run)
 
 static const ls_run_kind run_of_steps = {
     .load = ls_stepped_load,
-    .step = put_steps,
+    .step = enqueue_steps,
     .sync = sync_run,
     .mark = mark,
     .records = ls_stepped_records,

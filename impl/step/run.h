@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of steps: entries of ls_run_kind that are not in run.c. */
+/* Runs of steps (ls_stepped): the entries of ls_run_kind (strategy.h) that are not in run.c. */
 #pragma once
 
 #include "impl/replicas.h"
@@ -24,10 +24,10 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index);
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 ls_status ls_stepped_keep(ls_run *run, struct ls_carried *carried);
 ls_status ls_stepped_gradient(ls_run *run, float *gradient);
-/** Prints this process's part of the steps, of the full batch and of an epoch's last one: a line a
- *  task. */
+/** Prints this process's part of the steps, of a full batch and of an epoch's last one: a line for
+ * each task. */
 ls_status ls_stepped_list(const ls_run *run, FILE *out);
-/** Checks this process's part of the steps by themselves, two in a row, of each size: whatever
- *  touches the same memory is ordered, and no operation is twice in a step. LS_CODE_CHECK names the
- *  tasks and the memory. */
+/** The race check: in this process's part of any two steps in a row, tasks that conflict over
+ * memory are ordered, and no operation is twice in a step. LS_CODE_CHECK names the tasks and the
+ * memory. */
 ls_status ls_stepped_check(const ls_run *run);

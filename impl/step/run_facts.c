@@ -48,8 +48,8 @@ ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
 ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
                                      ls_step_record *out)
 {
-    ls_replica *replica =
-        replica_of(run, index * stepped(run)->places + stepped(run)->losses - stepped(run)->first);
+    ls_replica *replica = replica_of(run, index * stepped(run)->places + stepped(run)->loss_place -
+                                              stepped(run)->first);
     uint64_t mark_ns;
     if (replica->sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
@@ -91,8 +91,8 @@ ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
     return status;
 }
 
-/* With the first replica's net, on the variables as they are now, or their averages; replicas that
- * fetched ahead find the variables again. */
+/* Evaluates with the first replica's net, on the present variables or their averages. Where a
+ * replica has fetched variables ahead these are restored. */
 ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     if (stepped(run)->served)
@@ -282,18 +282,18 @@ static ls_traffic count_ends(const ls_stepped *me)
     for (size_t i = 0; i < me->held.end_count; i++)
         if (me->held.ends[i].counts)
             add_counted(me->held.ends[i].comm, &sum);
-    for (int i = 0; me->meetings && i < me->count; i++)
-        add_counted(me->meetings[i], &sum);
+    for (int i = 0; me->statistics_comms && i < me->count; i++)
+        add_counted(me->statistics_comms[i], &sum);
     return sum;
 }
 
-/* All that this process has sent. */
+/* All traffic that this process has sent. */
 static ls_traffic count_sent(const ls_stepped *me)
 {
     ls_traffic sum = count_ends(me);
     for (int kind = 0; kind < LS_KINDS; kind++) {
-        ls_traffic_add(&sum, me->step[kind].copied, me->put[kind]);
-        ls_traffic_add(&sum, me->step[kind].called, me->put[kind]);
+        ls_traffic_add(&sum, me->step[kind].copied, me->enqueued[kind]);
+        ls_traffic_add(&sum, me->step[kind].called, me->enqueued[kind]);
     }
     return sum;
 }
@@ -302,7 +302,7 @@ static ls_traffic formula_of(const ls_stepped *me, int kind)
 {
     const ls_job *job = me->base.job;
     ls_traffic sum = me->base.strategy->formula(&me->step[kind]);
-    if (me->meetings)
+    if (me->statistics_comms)
         ls_traffic_add(&sum,
                        ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),
                                                    ls_job_replicas(job)),
@@ -310,15 +310,15 @@ static ls_traffic formula_of(const ls_stepped *me, int kind)
     return sum;
 }
 
-/* What all steps must have sent: by the strategy's formula; with backup workers as much as servers
+/* What all steps must have sent, by the strategy's formula; with backup workers, by what servers
  * served. */
 static ls_status find_due(const ls_stepped *me, ls_traffic *due)
 {
     ls_traffic mine = {0};
     *due = (ls_traffic){0};
     for (int kind = 0; kind < LS_KINDS; kind++)
-        if (me->put[kind])
-            ls_traffic_add(due, formula_of(me, kind), me->put[kind]);
+        if (me->enqueued[kind])
+            ls_traffic_add(due, formula_of(me, kind), me->enqueued[kind]);
     if (!me->base.job->ps.backups)
         return LS_OK;
     for (int k = 0; k < me->served->server_count; k++)
@@ -326,15 +326,16 @@ static ls_status find_due(const ls_stepped *me, ls_traffic *due)
     return collect(me->base.job, mine, due);
 }
 
-/* A share of what all steps have: rounded away from 0, so that one step's alone shows, too. */
+/* An average over the steps, rounded away from 0, so that a difference in a single step shows. */
 static uint64_t per_step(uint64_t all, uint64_t steps)
 {
     const int64_t signed_all = (int64_t)all, n = (int64_t)steps;
     return (uint64_t)((signed_all + (signed_all > 0 ? n - 1 : 1 - n)) / n);
 }
 
-/* The formula is of a full step, or, where steps differ, of their mean. Sent is that, and each
- * step's share of what all of them sent beyond what they must, or did not. */
+/* *formula is that of a full step, or, where steps differ, of their mean. *sent is the formula plus
+ * the average by which the steps sent more, or less, than they must.
+ */
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
@@ -344,7 +345,7 @@ ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *fo
     if (me->group_count && !run->job->allreduce->formula) /* only its library knows what it sends */
         return LS_OK;
     for (int kind = 0; kind < LS_KINDS; kind++)
-        steps += me->put[kind];
+        steps += me->enqueued[kind];
     LS_TRY(collect(run->job, count_sent(me), &all));
     LS_TRY(find_due(me, &due));
     *formula =
@@ -412,7 +413,7 @@ ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
     for (int m = 0; m < me->all; m++)
         if (me->members[m].replica)
             LS_TRY(ls_replica_keep(me->members[m].replica, carried));
-    LS_TRY(ls_carry_value(carried, me->put, sizeof me->put));
+    LS_TRY(ls_carry_value(carried, me->enqueued, sizeof me->enqueued));
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
     if (carried->gives)
         me->counted = counted;

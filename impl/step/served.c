@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of runs whose variables are served, their ends, and values; see served.h. */
+/* Runs with parameter servers: members, their communicators, and values; see served.h. */
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ ls_served *ls_served_of(const ls_run *run)
 
 static ls_status open_worker(const ls_job *job, int number, ls_device *device, ls_member *member)
 {
-    /* A chief that is late does not know what step's variables decay by. */
+    /* With backup workers worker 0 may skip a step, so every worker computes it. */
     const bool decays = number == 0 || job->ps.backups > 0;
     const ls_replica_options options = {.job = job,
                                         .device = device,
@@ -82,7 +82,7 @@ ls_status ls_served_open(ls_stepped *me, const ls_job *job)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-/* Who serves by arrival hears, and who asks speaks, on a communicator apart. */
+/* Opens the communicator of requests, between workers and servers that serve by arrival. */
 static ls_status open_talk(ls_stepped *me, int m)
 {
     const ls_job *job = me->base.job;
@@ -176,7 +176,7 @@ ls_status ls_served_load(ls_stepped *me, const float *parameters)
     return LS_OK;
 }
 
-/* Every range from the process of its server to all. */
+/* Sends every range from its server's process to all. */
 static ls_status spread_ranges(const ls_stepped *me, float *parameters)
 {
     enum { TAG = 0x7073 };
@@ -196,7 +196,7 @@ static ls_status spread_ranges(const ls_stepped *me, float *parameters)
     return LS_OK;
 }
 
-/* What the shards have, or its averages, to all processes. */
+/* Gathers the shards' variables, or their averages, in all processes. */
 static ls_status bring(ls_stepped *me, ls_status (*take)(const ls_ps_shard *shard, float *values),
                        float *values)
 {
@@ -212,7 +212,7 @@ ls_status ls_served_gather(ls_stepped *me, float *parameters)
     return bring(me, ls_ps_shard_gather, parameters);
 }
 
-/* Its own variables are not needed any more: it gets them before it computes again. */
+/* Evaluates in worker 0's parameters, which it pulls again before its next step. */
 static ls_status evaluate_here(const ls_member *chief, const float *values, uint64_t most,
                                ls_evaluation *out)
 {
@@ -221,7 +221,7 @@ static ls_status evaluate_here(const ls_member *chief, const float *values, uint
     return ls_replica_evaluate(r, ls_slice_piece_net(chief->slice[LS_FULL], 0), most, out);
 }
 
-/* With the net of the chief, worker 0. */
+/* Evaluates with the net of worker 0. */
 ls_status ls_served_evaluate(ls_stepped *me, uint64_t most, ls_evaluation *out)
 {
     const ls_job *job = me->base.job;

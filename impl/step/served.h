@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs whose variables are served: workers, which are replicas without optimizer state, and servers
- * with a shard of the variables each (ps_layout.h). Members are those of all processes: worker w is
- * number w, server k number workers + k; those elsewhere have no replica, and what is said of them
- * is left to their process.
+ * Runs with parameter servers: workers, which are replicas without optimizer state, and servers
+ * with a shard of the variables each (ps_layout.h). Members of all processes are numbered: worker w
+ * is w, server k is workers + k. One in another process has no replica here, and verbs about it
+ * append nothing.
  */
 #pragma once
 
@@ -12,16 +12,17 @@
 
 typedef struct ls_served_server {
     ls_ps_shard shard; /**< its replica is the member's */
-    void **arrivals;   /**< [arrival_count] sums of gradients but the first, the shard's each */
+    void **arrivals;   /**< [arrival_count] sums of gradients, each of the shard's size, but for
+                            the first one */
     size_t arrival_count;
-    ls_ps_serving serving; /**< all zero: it takes part in steps */
-    ls_received received;  /**< by its ends of the runs that this one goes on from */
+    ls_ps_serving serving; /**< all zero: it does not serve by arrival, but takes part in steps */
+    ls_received received;  /**< by the ends of earlier runs that this one continues */
 } ls_served_server;
 
-/** Where a member sends and receives; all zero: elsewhere. */
+/** Where a member sends and receives; all zero: it is in another process. */
 typedef struct ls_served_end {
     ls_comm *comm;
-    ls_comm *control; /**< of small messages, where servers serve whoever comes first; else NULL */
+    ls_comm *control; /**< for small messages, where servers serve by arrival; else NULL */
     int lane;
 } ls_served_end;
 
@@ -41,8 +42,9 @@ struct ls_served {
 /** NULL: each member has its own variables. */
 ls_served *ls_served_of(const ls_run *run);
 
-/** Opens the members, then the ends: the communicators, which all processes do together. To be
- *  closed also on failure: ends before the members' queues, the rest after their replicas. */
+/** The first opens the members; the second the communicators, which all processes do together.
+ * Close both also on failure: the ends before the members' queues, the rest after their replicas.
+ */
 ls_status ls_served_open(ls_stepped *run, const ls_job *job);
 ls_status ls_served_open_ends(ls_stepped *run);
 void ls_served_close_ends(ls_stepped *run);

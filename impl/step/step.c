@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps as they are said: tasks with their operations and the memory that these touch; see step.h.
+/* Appending tasks to a step, with their operations and the memory that these touch; see step.h.
  */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"
@@ -136,7 +136,7 @@ ls_status ls_step_open(ls_stepped *run, int kind, ls_step *s)
     const size_t members = (size_t)run->lane_count;
     s->run = run;
     s->kind = kind;
-    s->which = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL;
+    s->batch_kind = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL;
     s->said = calloc(members, sizeof *s->said);
     s->pass = calloc(members, sizeof(bool *));
     return s->said && s->pass ? LS_OK : ls_fail_memory("step", members * sizeof *s->said);
@@ -203,14 +203,14 @@ int ls_shadow(const ls_step *s, int replica)
 int64_t ls_shards(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    return job->exact ? ls_job_shards(job, ls_replicated_batch(job, s->which)) : 0;
+    return job->exact ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
 }
 
 size_t ls_sums(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
     const int number = s->run->served ? replica : ls_job_replica_on(job, (size_t)replica);
-    return ls_slice_count_sums(job, ls_replicated_batch(job, s->which), number,
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), number,
                                ls_job_replicas(job));
 }
 

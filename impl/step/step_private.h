@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the step share: tasks, lanes, groups, and the run that the steps belong to. */
+/* Shared by the files of impl/step: tasks, lanes, groups, and the run that the steps belong to. */
 #pragma once
 
 #include "common/comm/comm.h"
@@ -9,50 +9,53 @@
 
 typedef struct ls_stepped ls_stepped;
 
-/** Kinds of steps: of a full batch or an epoch's last one; where steps have a period, plus
- *  LS_LAST: the last one of it. Then what is put once before, or after, steps that are put
- *  together. */
+/** Kinds of steps: LS_FULL or LS_TAIL; plus LS_LAST for the last step of a period (ls_job.period).
+ * Then what is enqueued once before, or after, steps that one call enqueues. */
 enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
 enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
 typedef struct ls_served ls_served;
 
-/** A queue, and what is put on it. */
+/** A lane: a queue, and its times. */
 typedef struct ls_lane {
     ls_queue *queue;
     int member;
     const char *name;
     bool own;               /**< opened here; else the member's compute queue */
     ls_time_profile times;  /**< while profiled */
-    ls_time_profile blamed; /**< the same, waits for other lanes by what these did (blame.c) */
-    ls_time_log log;        /**< what it did, while profiled */
-    const bool *pass;       /**< while tasks are put: what those of now are passed over by */
+    ls_time_profile blamed; /**< the same, with waits for other lanes divided by what these did
+                                 (blame.c) */
+    ls_time_log log;        /**< its stretches, while profiled */
+    const bool *pass; /**< while tasks are enqueued: the flag that skips the present ones; NULL:
+                           none */
 } ls_lane;
 
-/** Operations on one queue, or a copy. */
+/** A task: operations on one lane, or a copy. */
 typedef struct ls_task {
     const char *verb; /**< static text */
-    int node;         /**< of its member's graph, the one that it is of; -1: of several, or none */
-    ls_range range;   /**< elements that it is about; none: nothing to say */
+    int node;         /**< node of its member's graph that it computes; -1: several, or none */
+    ls_range range;   /**< elements that it works on; empty: not told */
     int lane;
     size_t op, op_count;         /**< in step->ops */
-    ls_span to, from;            /**< of a copy; to.memory NULL: none */
-    size_t access, access_count; /**< in step->accesses: in order of addresses, none twice */
+    ls_span to, from;            /**< of a copy; to.memory NULL: no copy */
+    size_t access, access_count; /**< in step->accesses: by address, none twice */
     size_t wait, wait_count;     /**< in step->waits: tasks on other lanes */
-    bool begins;                 /**< waits for the beginning of its component's step */
-    ls_event *event;             /**< recorded behind it, where another task waits for it */
-    int call; /**< put together with its neighbours of the same number (ls_comm_put); -1: alone */
-    ls_comm *const *ends; /**< of such a call: all of the communicator, by rank, ... */
-    int rank;             /**< ... and whose it is */
-    int peer; /**< member that a message, or what announces some, is with; -1: it is neither */
-    size_t sent, received; /**< elements, by such a task; or by the messages that it announces */
-    bool announces;
-    const bool *pass; /**< passed over while this holds; NULL: never */
+    bool begins;     /**< waits for the beginning of its component's step, on another lane */
+    ls_event *event; /**< recorded behind it, where another task waits for it */
+    int call; /**< tasks of the same number are enqueued by one ls_comm_enqueue; -1: not so */
+    ls_comm *const *ends; /**< of such a call: the communicator's ends, by rank, ... */
+    int rank;             /**< ... and the rank of this task */
+    int peer; /**< of a message, or a request before messages: the other member; -1: it is
+                   neither */
+    size_t sent,
+        received;     /**< elements of the message, or of the messages that the request announces */
+    bool announces;   /**< it is such a request */
+    const bool *pass; /**< skipped where this is true; NULL: never */
 } ls_task;
 
 struct ls_step {
     ls_stepped *run;
-    int which; /**< LS_FULL or LS_TAIL */
-    int kind;  /**< its number in the run */
+    int batch_kind; /**< LS_FULL or LS_TAIL */
+    int kind;       /**< its number in the run */
     ls_status status;
     ls_task *tasks;
     size_t task_count;
@@ -62,20 +65,20 @@ struct ls_step {
     size_t access_count;
     size_t *waits;
     size_t wait_count;
-    size_t *said; /**< [members] how many acts of its slice; of a divided replica, how many pieces
-                       have been gathered */
-    const bool **pass; /**< [members] what tasks are passed over by that are said now */
+    size_t *said;      /**< [members] how many acts of its slice are appended; of a divided
+                            replica, how many pieces are gathered */
+    const bool **pass; /**< [members] `pass` of the tasks that are appended now */
     int calls;
-    ls_op_list own;    /**< operations that were made for this step alone */
+    ls_op_list own;    /**< operations that belong to this step */
     ls_traffic copied; /**< between devices, by one step */
-    ls_traffic called; /**< by communicators that count where they are put, by one step */
+    ls_traffic called; /**< by communicators that count when they are enqueued, by one step */
 };
 
-/** Lanes that events tie together: one program, and one order of events. */
+/** A component: lanes that wait for each other by events, and so are one program. */
 typedef struct ls_component {
     int driver; /**< the lane of its last task, which begins and ends its step */
     int lanes;
-    bool has[LS_STEPS]; /**< tasks in that step */
+    bool has[LS_STEPS]; /**< it has tasks in that kind of step */
     ls_event *begun;
     ls_program *program[LS_KINDS];
 } ls_component;
@@ -86,7 +89,7 @@ typedef struct ls_group_end {
     void *scratch; /**< for one of them at a time */
 } ls_group_end;
 
-/** The same place of all replicas, which add up their gradients bucket by bucket. */
+/** A group: the same place of all replicas, which add up their gradients bucket by bucket. */
 typedef struct ls_group {
     ls_buckets buckets;
     int count;               /**< members of this process; 0: there is nothing to reduce */
@@ -94,7 +97,7 @@ typedef struct ls_group {
     ls_group_end *ends;      /**< [count] */
     ls_comm **comms;         /**< [count] ends of their communicator */
     const ls_layout *layout; /**< where the members are; NULL: in this process */
-    ls_layout spread;        /**< that, where a replica is on several processes */
+    ls_layout spread;        /**< what `layout` points to where a replica is on several processes */
     int *hosts;
 } ls_group;
 
@@ -123,12 +126,13 @@ typedef struct ls_held {
     int channels; /**< communicators */
 } ls_held;
 
-/** What a model over several places needs beside its members. */
+/** What a divided model needs besides its members. */
 typedef struct ls_divided {
     void **arrived; /**< [replicas, copies] gradients of copies, with their owners here */
-    ls_comm **ends; /**< [members] of a communicator of all devices; NULL: none is elsewhere */
-    int transfers;  /**< lane of the first member's transfers, which the others' follow */
-    ls_step test;   /**< the forward pass of evaluation, made by the first one */
+    ls_comm **
+        ends; /**< [members] ends of a communicator of all devices; NULL: all are in this process */
+    int transfers; /**< lane of the first member's transfers; the other members' lanes follow */
+    ls_step test;  /**< the forward pass of evaluation, built by the first evaluation */
 } ls_divided;
 
 /** A step that was put so often. */
@@ -140,37 +144,37 @@ typedef struct ls_step_put_times {
 struct ls_stepped {
     ls_run base;
     ls_graph_parts parts; /**< of the model, over places; count 0: it is whole */
-    int holder;   /**< in-graph: the member that alone keeps optimizer state; n: one more member, on
-                       the job's variable device, without slices; -1: each its own. Set before opening
-                   */
-    int *process; /**< [total] of each member, where those of all processes are numbered and the
-                       ones elsewhere have no replica; NULL: all are here */
-    int count;    /**< replicas of this process */
-    int places;   /**< members of each that are here, one after the other */
-    int first;    /**< place of the first of these */
-    int losses;   /**< place that has the loss */
-    int total;    /**< members: count x places, or count + 1 */
-    int all;      /**< these, and behind them where backward is held there, a shadow of each
-                       replica: with its slice, on the holder's device, by its variables */
-    ls_member *members; /**< [all] */
-    ls_comm **meetings; /**< [count] ends of a communicator for batch statistics; or NULL */
+    int holder;           /**< in-graph: the member that alone keeps optimizer state; n: one more
+                               member, on the job's variable device, without slices; -1: each its own.
+                               Set before opening */
+    int *process;         /**< [total] of each member, where those of all processes are numbered and
+                               the ones elsewhere have no replica; NULL: all are here */
+    int count;            /**< replicas of this process */
+    int places;           /**< members of each that are here, one after the other */
+    int first;            /**< place of the first of these */
+    int loss_place;       /**< place that has the loss */
+    int total;            /**< members: count x places, or count + 1 */
+    int all;              /**< these, and behind them where backward is held there, a shadow of each
+                               replica: with its slice, on the holder's device, by its variables */
+    ls_member *members;   /**< [all] */
+    ls_comm **statistics_comms; /**< [count] ends of a communicator for batch statistics; or NULL */
     ls_divided divided;
     ls_served *served; /**< NULL: members have variables of their own */
     ls_held held;
     ls_step step[LS_STEPS];
-    uint64_t at;             /**< number of the step that is put next */
-    uint64_t put[LS_KINDS];  /**< steps so far */
-    uint64_t profiled;       /**< steps that the lanes' logs have room for; 0: none are kept */
-    ls_step_put_times *puts; /**< [put_count] what was put meanwhile, in order */
+    uint64_t at;                 /**< number of the step that is enqueued next */
+    uint64_t enqueued[LS_KINDS]; /**< steps enqueued so far */
+    uint64_t profiled;           /**< steps that the lanes' logs have room for; 0: none are kept */
+    ls_step_put_times *puts;     /**< [put_count] what was put meanwhile, in order */
     size_t put_count, put_room;
-    ls_traffic counted; /**< by ends of communicators of the runs that this one goes on from */
+    ls_traffic counted; /**< by the communicators of earlier runs that this one continues */
     ls_lane *lanes;     /**< [lane_count] the members' first, in order */
     int lane_count;
-    int *component; /**< [lane_count]; -1: it has no tasks */
-    int *place;     /**< [lane_count] of a lane among those of its component */
+    int *component;         /**< [lane_count]; -1: it has no tasks */
+    int *rank_in_component; /**< [lane_count] number of a lane among those of its component */
     ls_component *components;
     int component_count;
-    ls_group *groups; /**< [group_count] by place, of those that reduce */
+    ls_group *groups; /**< [group_count] by place, of the places that reduce */
     int group_count;
 };
 
@@ -181,55 +185,57 @@ static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t tim
     sum->messages_sent += times * more.messages_sent;
 }
 
-/* step.c: appending. They do nothing after a failure. */
+/* step.c: appending tasks. These do nothing after a failure. */
 
-/** Makes room for one more of so many items of `size` bytes; keeps the first failure. */
+/** Makes room for one more behind `count` items of `size` bytes; returns the items. *status keeps
+ * the first failure. */
 void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size);
 /** Notes a failure. */
 void ls_step_fail(ls_step *step, ls_status status);
-/** Begins a task on a lane; what is said until the next one is added to it. NULL after a failure.
+/** Begins a task on a lane; the calls below add to it until the next one begins. NULL after a
+ * failure.
  */
 ls_task *ls_task_begin(ls_step *step, const char *verb, int lane, ls_range range);
 void ls_task_add_ops(ls_step *step, const ls_op_list *ops);
-/** The same of operations that belong to the step from here on; empties the list. */
+/** The same; the step takes the operations over, and the list is empty then. */
 void ls_task_take_ops(ls_step *step, ls_op_list *ops);
 void ls_task_touch(ls_step *step, const void *memory, size_t bytes, bool writes);
-/** A task of operations that were made for it, or that this failed for; empties the list. NULL
- * after a failure. */
+/** A task of operations that were just made, with `status` the outcome of making them; empties the
+ * list. NULL after a failure. */
 ls_task *ls_task_of(ls_step *step, const char *verb, int lane, ls_range range, ls_op_list *ops,
                     ls_status status);
 /** The same of one operation. */
 ls_task *ls_task_of_op(ls_step *step, const char *verb, int lane, ls_range range, ls_op *op,
                        ls_status status);
-/** Brings its accesses into order. */
+/** Ends the task: sorts and merges its accesses. */
 void ls_task_end(ls_step *step);
 
 ls_member *ls_step_member(const ls_step *step, int member);
-/** NULL: the member is elsewhere. */
+/** NULL: the member is in another process. */
 ls_replica *ls_step_replica(const ls_step *step, int member);
 
-/** A task of those acts of a piece that are of these kinds (1 << kind each), of one node or (-1)
- * all; none where they have no operations. */
+/** Appends a task of a piece's acts: those of `kinds` (bits 1 << kind), of one node or (-1) all.
+ * None where they have no operations. */
 void ls_step_say_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,
                       int node);
-/** A task of the member: `out`, in its memory or of the first of them, = the sum of the parts that
- *  the gradients of so many replicas come in, up the tree. None where there is one part. */
+/** Appends a task of the member: `out` = the sum, up the tree, of the partial sums of so many
+ * replicas' gradients; `out` may be the first of these. None where there is one part. */
 void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts, int replicas,
                  void *out);
-/** A copy by a lane, counted where devices differ. */
+/** Appends a copy by a lane, counted where devices differ. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
-/** An empty step; to be closed also on failure. */
+/** Opens an empty step; close it also on failure. */
 ls_status ls_step_open(ls_stepped *run, int kind, ls_step *step);
 /** Frees what a step holds. */
 void ls_step_close(ls_step *step);
 
 /* meetings.c */
-/** Whether all ends of messages and all-reduces of this process meet; else LS_CODE_CHECK. */
+/** LS_CODE_CHECK where the ends of this process's messages and all-reduces do not match. */
 ls_status ls_step_check_meetings(const ls_step *step);
 
 /* run.c */
-/** Opens a lane of its own for what a member exchanges; else (`own` false) *out is that on which it
- *  computes. */
+/** Opens a lane for what a member exchanges; with `own` false *out is the lane on which it
+ * computes. */
 ls_status ls_lane_open(ls_stepped *run, int member, const char *name, bool own, int *out);
 
 /* members.c */
@@ -261,7 +267,8 @@ void ls_held_close(ls_stepped *run);
 /* places.c: models over several places. They do nothing where there is one. */
 ls_status ls_places_open(ls_stepped *run);
 void ls_places_close(ls_stepped *run);
-/** Between processes: the whole parameters of the replica that has a part here; all call it. */
+/** The whole parameters of the replica that has a part here, also from other processes; all call
+ * it. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters);
 ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
 /* served.c: */
@@ -270,26 +277,26 @@ ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 size_t ls_step_place(const ls_step *step, int member, ls_range range);
 
 /* run_facts.c */
-/** What one process found of a test set, to all, the others' accuracy being -1; `mine`: how it went
- *  here. */
+/** Tells all processes what one of them found by evaluation; the others come with accuracy -1.
+ * `mine`: the status here. */
 ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out);
 
-/* order.c: who waits for whom, and which lanes belong together. */
+/* order.c: which task waits for which, and which lanes are a component. */
 ls_status ls_steps_order(ls_stepped *run);
 
-/* lower.c: queues, events, programs. */
+/* lower.c: from tasks to queues, events and programs. */
 ls_status ls_steps_open_events(ls_stepped *run);
 ls_status ls_steps_capture(ls_stepped *run);
-/** Puts the tasks of a component, or (-1) of all. */
-ls_status ls_step_put(ls_step *step, int component);
-/** Puts the tasks one after the other, each when the one before has ended. */
-ls_status ls_step_put_serially(ls_step *step);
-/** Puts what has no order with others. */
-ls_status ls_step_put_apart(ls_step *step);
+/** Enqueues the tasks of a component, or (-1) of all. */
+ls_status ls_step_enqueue(ls_step *step, int component);
+/** Enqueues the tasks one by one, each when the one before has ended. */
+ls_status ls_step_enqueue_serially(ls_step *step);
+/** Enqueues tasks between which there is no order. */
+ls_status ls_step_enqueue_apart(ls_step *step);
 void ls_steps_close_events(ls_stepped *run);
 
-/* Builds for tests (LOCKSTEP_HOOKS) edit steps as they are said, then who waits for whom, and check
- * them: impl/tests/step_edits.c. */
+/* Builds with LOCKSTEP_HOOKS edit the tasks of a step, then its waits, and check them
+ * (impl/tests/step_edits.c). */
 #ifdef LOCKSTEP_HOOKS
 ls_status ls_steps_edit_tasks(ls_stepped *run);
 ls_status ls_steps_edit_waits(ls_stepped *run);

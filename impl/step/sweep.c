@@ -105,7 +105,7 @@ const ls_task *ls_sweep_next(ls_sweep *w)
     if (w->before && w->size)
         memcpy(w->clock, w->clocks + w->first[w->before - 1], w->size * sizeof *w->clock);
     if (w->size)
-        w->clock[w->run->place[task->lane]] = w->next;
+        w->clock[w->run->rank_in_component[task->lane]] = w->next;
     return task;
 }
 
@@ -122,7 +122,7 @@ bool ls_sweep_knows(const ls_sweep *w, size_t earlier)
     const int own = ls_sweep_task(w, w->task, &step)->lane;
     const int lane = ls_sweep_task(w, earlier, &step)->lane;
     return w->run->component[lane] == w->run->component[own] &&
-           w->clock[w->run->place[lane]] > earlier;
+           w->clock[w->run->rank_in_component[lane]] > earlier;
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */

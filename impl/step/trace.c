@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what queues noted to slices of tasks; see trace.h.
+ * From queues' logs to slices of tasks; see trace.h.
  *
- * A queue notes what it does, and knows of no task. But what a lane is given is known: of each task
- * its waits, its operations, its copy, step after step. So both are walked together. An operation
- * is in a step once, so that the walk finds its way again where a communicator put more than was
- * said.
+ * A queue logs what it does, but knows no tasks. What a lane was given is known: each task's waits,
+ * operations and copy, step after step. So both are walked side by side. An operation is in a step
+ * only once, so the walk finds its place again where a communicator enqueued something of its own.
  */
 #include "impl/step/trace.h"
 
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is walked: one lane's stretches, beside what the lane was given. */
+/* The walk of one lane's stretches beside what the lane was given. */
 typedef struct lane_walk {
     ls_tracing *w;
     int lane;
@@ -24,7 +23,8 @@ typedef struct lane_walk {
     const ls_given *now; /* what was found last */
 } lane_walk;
 
-/* Goes behind the next thing of that kind, and operation; NULL: there is none, and it stays. */
+/* Advances past the next given thing of that kind and operation, and returns it; NULL: there is
+ * none, and it does not advance. */
 static const ls_given *find(lane_walk *l, const ls_stretch *stretch)
 {
     const ls_given_list *given = &l->w->given[l->lane];
@@ -57,7 +57,7 @@ static void emit(lane_walk *l, ls_trace_slice *slice)
     out->slices[out->slice_count++] = *slice;
 }
 
-/* `found`: NULL: a wait that was not said. */
+/* `found`: NULL for a wait of a communicator's own. */
 static void emit_event(lane_walk *l, const ls_stretch *s, const ls_given *found)
 {
     ls_trace_slice slice = {.begin_ns = s->begin_ns,
@@ -79,7 +79,7 @@ static void add_message(ls_tracing *w, const ls_trace_message *message)
         out->messages[out->message_count++] = *message;
 }
 
-/* Between members of different devices. */
+/* Whether a copy is between different devices. */
 static bool crosses(const ls_step *s, const ls_task *task)
 {
     return ls_step_replica(s, task->to.member)->device !=
@@ -145,7 +145,7 @@ static void tell_messages(lane_walk *l, const ls_op *op, int64_t slice)
                                           .from = one->from,
                                           .to = one->to,
                                           .sends = one->from == end->rank,
-                                          .place = (int32_t)m};
+                                          .index = (int32_t)m};
         add_message(l->w, &message);
     }
 }
@@ -183,7 +183,7 @@ static void walk_lane(ls_tracing *w, int lane)
     }
 }
 
-/* What waits were for, as slices. */
+/* Finds the slice that each wait was for. */
 static void find_causes(ls_tracing *w)
 {
     for (size_t i = 0; i < w->out->slice_count; i++) {

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* What a trace is made with: which steps were put, whose operations are whose. */
+/* What a trace is made from: which tasks each lane was given, and which node an operation belongs
+ * to. */
 #pragma once
 
 #include "impl/step/step_private.h"
 #include "impl/step/trace.h"
 
-/** What a lane was given, of a task of a step that was put: a wait, an operation or a copy. */
+/** One thing that a lane was given, of a task of a step: a wait, an operation or a copy. */
 typedef struct ls_given {
     ls_stretch_kind kind;
-    int32_t number; /**< of the step; -1: put once before or after steps */
+    int32_t number; /**< of the step; -1: once before or after steps */
     const ls_step *step;
     const ls_task *task;
-    int64_t id;      /**< of the task, in ls_tracing.last */
-    const ls_op *op; /**< of LS_STRETCH_OP; else NULL */
-    int64_t
-        awaited; /**< of LS_STRETCH_EVENT: the task that is waited for, in ls_tracing.last ... */
-    const char *verb; /**< ... and what it does; -1: none */
+    int64_t id;       /**< of the task, in ls_tracing.last */
+    const ls_op *op;  /**< of LS_STRETCH_OP; else NULL */
+    int64_t awaited;  /**< of LS_STRETCH_EVENT: the task that is waited for, in ls_tracing.last;
+                           -1: none */
+    const char *verb; /**< what that task does */
 } ls_given;
 
-/** All that one was given, in order. */
+/** All that a lane was given, in order. */
 typedef struct ls_given_list {
     ls_given *items;
     size_t count;
-    int64_t ended; /**< its last task of the steps before; -1: none */
+    int64_t ended; /**< its last task of earlier steps; -1: none */
     const char *verb;
 } ls_given_list;
 
-/** An operation of a pass, and the node of its member's graph that it is of. */
+/** An operation of a pass, and its node in its member's graph. */
 typedef struct ls_op_node {
     const ls_op *op;
     int node, member;
@@ -38,8 +39,8 @@ typedef struct ls_tracing {
     bool named; /**< slices get names and layers */
     ls_status status;
     ls_given_list *given; /**< [lanes] */
-    int64_t *last;        /**< of each task of each step that was put its last slice; -1: none */
-    size_t tasks;         /**< of all of these */
+    int64_t *last;        /**< [tasks] last slice of each task of each step; -1: none */
+    size_t tasks;         /**< of all steps */
     ls_op_node *nodes;    /**< [node_count] by address */
     size_t node_count;
     size_t *begin; /**< [lanes + 1] a lane's first slice */
@@ -50,11 +51,12 @@ typedef struct ls_tracing {
  *  would be given back before it is counted. */
 void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
 
-/** Finds what was put; the trace's lanes get their names. Failures are w->status. */
+/** Finds what the lanes were given, and names the trace's lanes. A failure is in w->status. */
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);
 
-/** Of which layer, or layers, an operation is, of what the lane was given last (or NULL); "": none.
+/** The layer, or layers, that an operation belongs to; `given`: what the lane was given last, or
+ * NULL. "": none.
  */
 void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
                       char out[LS_TRACE_TEXT]);
@@ -66,5 +68,5 @@ void ls_tracing_blame(ls_tracing *w);
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps);
 /** What is put now: a trace finds its tasks by it. */
 void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times);
-/** ls_lane.blamed of the steps that were profiled. */
+/** Computes ls_lane.blamed of the steps that were profiled. */
 ls_status ls_lanes_blame(ls_stepped *run);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a trace knows beforehand: steps that were put, operations' layers, lanes' names and logs. */
+/* What a trace starts from: the steps that were enqueued, operations' layers, lanes' names and
+ * logs. */
 #include "impl/step/names.h"
 #include "impl/step/served.h"
 #include "impl/step/trace_private.h"
@@ -43,7 +44,7 @@ static void give(ls_tracing *w, const ls_given *one)
         list->items[list->count++] = *one;
 }
 
-/* Its waits, its operations, its copy. `base`: of its step's tasks. */
+/* Adds a task's waits, operations and copy. `base`: number of its step's first task. */
 static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, int32_t number)
 {
     const ls_task *task = &s->tasks[t];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What members do by themselves, and copies between them; see step.h. */
+/* The verbs of a member's own work, and of copies between members; see step.h. */
 #include "impl/step/step_private.h"
 
 #include "common/base/hooks.h"
@@ -10,7 +10,7 @@ static const ls_range nothing = {0, 0};
 
 static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
 {
-    const ls_slice *slice = ls_step_member(s, member)->slice[s->which];
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     *count = 0;
     return slice ? ls_slice_acts(slice, count) : NULL;
 }
@@ -36,7 +36,7 @@ static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_ra
     ls_task_end(s);
 }
 
-/* Of who gets the variables each step, and sees to weight decay's part of the loss. */
+/* Appends weight decay's part of the loss, of a member that gets its variables in each step. */
 static void say_decay(ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
@@ -57,7 +57,7 @@ void ls_forward(ls_step *s, int member)
     say_acts(s, "forward", member, end, nothing);
 }
 
-/* As many acts as make all of the range final. */
+/* How many acts it takes to make all of the range final. */
 static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
 {
     size_t final = 0, end = 0;
@@ -138,7 +138,7 @@ void ls_backward_piece(ls_step *s, int member, int piece)
 
 bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)
 {
-    const ls_net *net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->which], piece);
+    const ls_net *net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
     out->member = member;
     return ls_net_kept(net, index, &out->memory, &out->bytes);
 }
@@ -159,11 +159,12 @@ void ls_update(ls_step *s, int member, ls_range range)
 void ls_end(ls_step *s, int member)
 {
     ls_replica *r = ls_step_replica(s, member);
-    const int which = LS_PLANTED(tail_position) ? LS_FULL : s->which;
+    const int batch_kind = LS_PLANTED(tail_position) ? LS_FULL : s->batch_kind;
     ls_op_list ops = {0};
     if (s->status || !r)
         return;
-    const ls_status status = ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), which), &ops);
+    const ls_status status =
+        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), batch_kind), &ops);
     ls_task_of(s, "end", member, nothing, &ops, status);
 }
 
@@ -197,12 +198,13 @@ void ls_send(ls_step *s, ls_span to, ls_span from)
 
 /* ---- Sums at the holder ---------------------------------------------------------------------- */
 
-/* Sum number `index` of a member where the holder can add it; `only`: there is no other. */
+/* Brings a member's sum number `index` to where the holder can add it; `only`: it is the only sum.
+ */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
     const int to = ls_holder(s);
     ls_replica *from = ls_step_replica(s, member), *holder = ls_step_replica(s, to);
-    const ls_slice *slice = ls_step_member(s, member)->slice[s->which];
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     const ls_span sum = {member, ls_slice_gradients(slice, index),
                          from->elements * from->kernels->table->real_bytes};
     ls_span here = {to, holder->gradients, sum.bytes};
@@ -241,7 +243,7 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
     if (s->status)
         return;
     ls_status status =
-        ls_slice_tree(job, ls_replicated_batch(job, s->which), replicas, &sums, &count);
+        ls_slice_tree(job, ls_replicated_batch(job, s->batch_kind), replicas, &sums, &count);
     if (!status)
         status = make_sums(ls_step_replica(s, member), parts, sums, count, out, &ops);
     if (count || status)
@@ -251,7 +253,7 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
 
 static size_t sums_of(const ls_step *s, int member)
 {
-    return ls_slice_sums(ls_step_member(s, member)->slice[s->which]);
+    return ls_slice_sums(ls_step_member(s, member)->slice[s->batch_kind]);
 }
 
 void ls_add_up(ls_step *s, const int *members, int count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hybrid: D replicas of a model that is divided over M devices each: inside model-parallel or a
- * pipeline, outside mirrored. Device number d M + m is place m of replica d.
+ * hybrid: D replicas of a model, each divided over M devices: model-parallel or a pipeline within a
+ * replica, mirrored between replicas. Device number d M + m is place m of replica d.
  *
  * Every replica takes its slice of the batch through its places; place m reduces the gradients of
  * what it owns with place m of the other replicas, bucket by bucket, each as soon as backward has
@@ -69,7 +69,7 @@ static void resolve(ls_job *job, int ranks)
             (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
 }
 
-/* Numbers of replicas that so many devices can be dealt out to: "1, 2, 3, 6". */
+/* Lists the numbers of replicas that so many devices can be divided into: "1, 2, 3, 6". */
 static void list_divisors(int64_t devices, char *text, size_t size)
 {
     size_t used = 0;

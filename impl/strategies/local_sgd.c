@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local-sgd: replicas that train by themselves, each on its part of the batch, and meet every H
- * steps to average their parameters (Stich, "Local SGD Converges Fast and Communicates Little",
- * ICLR 2019). A gradient is the mean over its replica's own samples. The optimizer's state stays
- * each replica's own.
+ * local-sgd: replicas train by themselves, each on its part of the batch, and average their
+ * parameters every H steps (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019).
+ * A gradient is the mean over its replica's own samples. The optimizer's state stays each replica's
+ * own.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

@@ -59,7 +59,7 @@ ls_status ls_check_microbatches(const ls_outline *o, int parts, const char *of)
 {
     const ls_job *job = o->job;
     const int64_t least = (job->exact ? ls_job_shards(job, job->batch) : job->batch) / parts;
-    if (job->microbatches <= least || least < 1) /* too few for all parts: told so later */
+    if (job->microbatches <= least || least < 1) /* too few for all parts: refused later */
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                    "%d micro-batches are more than the %lld %s of a %s; at most %lld work",

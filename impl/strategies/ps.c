@@ -22,7 +22,7 @@ static void pull(ls_step *s, int server)
             ls_message(s, ls_parameters(s, w, range), ls_parameters(s, server, range), false);
 }
 
-/* Of each worker its sums; exact: each to a place of its own. */
+/* Each worker pushes its sums; in exact mode each to memory of its own. */
 static void push(ls_step *s, const ls_pushed *p)
 {
     const bool exact = ls_step_job(s)->exact;
@@ -70,8 +70,8 @@ static void add(ls_traffic *sum, const ls_step *s, int worker, int server, ls_ra
     sum->bytes_sent += times * range.count * sizeof(float);
 }
 
-/* Every worker that is not on the server's device: the ranges to it, and back its sums'; a
- * whole shard's, where servers do not wait for all. */
+/* For every worker that is not on the server's device: the ranges to it, and its sums back; whole
+ * shards where servers do not wait for all. */
 static ls_traffic formula(const ls_step *s)
 {
     const bool whole = ls_ps_by_arrival(&ls_step_job(s)->ps);

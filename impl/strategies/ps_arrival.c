@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parameter servers that do not wait for all workers. A worker's part is a step, said here; a
- * server is one operation, which serves whoever comes first (ps_serve.c).
+ * Parameter servers that do not wait for all workers. A worker's part is a step, described here; a
+ * server is one operation, which serves requests as they arrive (ps_serve.c).
  *
- * Asynchronous, and ssp: each gradient, the mean over its worker's share, is applied when it comes,
- * and its worker goes on with what that made of the variables. So a run depends on the order of
+ * Asynchronous, and ssp: each gradient, the mean over its worker's share, is applied when it
+ * arrives, and its worker continues with the updated variables. So a run depends on the order of
  * arrival, and on that alone.
  *
  * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
  * "Revisiting Distributed Synchronous SGD"). A worker asks each server for the variables of its
- * step, and is told where it is too late. It then passes over the whole step, and all steps up to
- * the newest: it works for step k from variables k of all shards, and their batch k, or not at all.
- * So no gradient is stale, and training ends after as many updates as there are steps.
+ * step, and is told where it is too late. It then skips the whole step, and all steps up to the
+ * newest: it computes step k with variables k of all shards and batch k, or not at all. So no
+ * gradient is stale, and training ends after as many updates as there are steps.
  *
  * A worker asks one server at a time, right before their messages, so that no server waits for a
  * worker that another one holds back. A shard's gradient goes whole, when the last of it is final.
@@ -29,8 +29,8 @@ static void pull(ls_step *s, int worker, int server)
     }
 }
 
-/* In an epoch's last batch, smaller than workers are many, some have no gradient; with backup
- * workers nobody waits for it. */
+/* In an epoch's last batch, with fewer samples than workers, some have no gradient; with backup
+ * workers nobody waits for those. */
 static void push(ls_step *s, int worker, int server)
 {
     const bool empty = !ls_sums(s, worker);

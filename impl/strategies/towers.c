@@ -39,14 +39,14 @@ static int ranges(const ls_step *s)
     return is_staged(s) ? STAGED_RANGES : 1;
 }
 
-/* Of a part that is not empty: poly has three elements. */
+/* Fetches a part of the variables, unless it is empty (poly has three elements). */
 static void fetch(ls_step *s, int tower, ls_range range)
 {
     if (range.count)
         ls_fetch(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range));
 }
 
-/* Piece by piece: forward here, backward there. */
+/* Piece by piece: forward on the tower, backward on its shadow. */
 static void go_apart(ls_step *s, int tower)
 {
     const int shadow = ls_shadow(s, tower);
@@ -97,8 +97,8 @@ static ls_status check(const ls_outline *outline)
     return LS_OK;
 }
 
-/* Every tower but the holder: the variables there, range by range; its sums back, or what backward
- * reads. */
+/* For every tower but the holder: the variables to it, range by range; back its sums, or what
+ * backward reads. */
 static ls_traffic formula(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);

@@ -3,7 +3,7 @@
  * What one training step of each model puts on a GPU: kernels and library calls, counted where the
  * emulated run-time launches them (gpu_emulate.h, blas_emulate.h, made_up_cudnn.c), which then
  * computes nothing. A run of `single` at the model's own batch, with the cuda table on a CPU
- * device. The table of the counts is the one in common/kernel/README.md; no tolerance.
+ * device. The table of the counts is the one in common/kernel/operations.md; no tolerance.
  *
  * A library's call counts as one node; what it launches inside is not seen here. That a step copies
  * and sets nothing besides is seen by the program's having no nodes but operations.
@@ -98,7 +98,7 @@ static unsigned long long documented(const char *row)
 {
     char line[2048], start[64];
     unsigned long long before, now = 0;
-    FILE *file = fopen(LS_SOURCE_DIR "/common/kernel/README.md", "r");
+    FILE *file = fopen(LS_SOURCE_DIR "/common/kernel/operations.md", "r");
     assert_non_null(file);
     const int length = snprintf(start, sizeof start, "| `%s` |", row);
     while (fgets(line, sizeof line, file))
@@ -133,7 +133,7 @@ static void test_counts(void **state)
         const unsigned long long nodes = count_nodes(cases[i].model, cases[i].convolution);
         print_message("%s: %llu nodes a step\n", cases[i].row, nodes);
         if (nodes != expected)
-            print_error("%s: common/kernel/README.md says %llu\n", cases[i].row, expected);
+            print_error("%s: common/kernel/operations.md says %llu\n", cases[i].row, expected);
         wrong += nodes != expected;
     }
     assert_int_equal(wrong, 0);

@@ -84,7 +84,7 @@ static float *piece_gradient(fixture *f, int64_t first, int64_t last, double *lo
                                     .loss = r->loss};
     must(ls_net_open(&options, &net));
     must(ls_replica_feed(r, net, (uint64_t)first, &feed));
-    must(ls_op_list_put(&feed, r->queue));
+    must(ls_op_list_enqueue(&feed, r->queue));
     must(ls_net_forward(net, r->queue));
     must(ls_net_backward(net, r->queue));
     must(ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient));
@@ -136,7 +136,7 @@ static void exact_is_the_tree(void **state)
             .replica = f.replica, .batch = f.job.batch, .number = 0, .count = 1};
         must(ls_slice_open(&options, &slice));
         assert_int_equal(ls_slice_sums(slice), 1);
-        must(ls_slice_put(slice));
+        must(ls_slice_enqueue(slice));
         must(ls_queue_sync(f.replica->queue));
         expect_sum(&f, slice, 0, expected, loss);
         ls_slice_close(slice);
@@ -163,7 +163,7 @@ static void replicas_finish_subtrees(void **state)
             .replica = f.replica, .batch = 50, .number = d, .count = 2};
         must(ls_slice_open(&options, &slice));
         assert_int_equal(ls_slice_sums(slice), sums);
-        must(ls_slice_put(slice));
+        must(ls_slice_enqueue(slice));
         must(ls_queue_sync(f.replica->queue));
         for (size_t i = 0; i < sums; i++) {
             expect_sum(&f, slice, i, expected[i], loss[i]);
@@ -188,7 +188,7 @@ static void fast_takes_its_part(void **state)
         const ls_slice_options options = {
             .replica = f.replica, .batch = 10, .number = d, .count = 3};
         must(ls_slice_open(&options, &slice));
-        must(ls_slice_put(slice));
+        must(ls_slice_enqueue(slice));
         must(ls_queue_sync(f.replica->queue));
         expect_sum(&f, slice, 0, expected, loss);
         ls_slice_close(slice);
@@ -215,8 +215,8 @@ static void slices_share_memory(void **state)
     assert_int_equal(ls_device_ledger(f.device).in_use[LS_MEMORY_ACTIVATIONS] +
                          ls_device_ledger(f.device).in_use[LS_MEMORY_GRADIENTS],
                      held);
-    must(ls_slice_put(full));
-    must(ls_slice_put(tail));
+    must(ls_slice_enqueue(full));
+    must(ls_slice_enqueue(tail));
     must(ls_queue_sync(f.replica->queue));
     f.job.batch = 11;
     float *found = malloc(f.replica->elements * sizeof *found);

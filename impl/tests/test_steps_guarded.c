@@ -125,7 +125,7 @@ static void put(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = s->run->lanes[task->lane].queue;
     for (size_t i = 0; i < task->op_count; i++)
-        must(ls_queue_put(queue, s->ops[task->op + i]));
+        must(ls_queue_enqueue(queue, s->ops[task->op + i]));
     if (task->to.memory)
         must(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
                            task->from.memory, ls_step_replica(s, task->from.member)->device,

@@ -57,7 +57,8 @@ typedef struct leaf {
     float *data;
 } leaf;
 
-/* The sums of a rank's slice, in place of leaves; then the result goes to its place. */
+/* The plan of sums of a rank's slice, computed in place of leaves; then the result is moved to its
+ * place. */
 typedef struct tree_plan {
     leaf *leaves;
     ls_sum_step *steps;
@@ -70,7 +71,7 @@ static void free_plan(tree_plan *t)
     free(t->steps);
 }
 
-/* Plans sum(node) in place of its leftmost leaf; leaves are in order, `next` is the first left. */
+/* Plans sum(node) in place of its leftmost leaf; leaves are in order, *next is the next one. */
 static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
 {
     const leaf *l = &t->leaves[*next];
@@ -101,7 +102,7 @@ static size_t count_all(int ranks, int64_t shards)
 static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range slice, tree_plan *t)
 {
     ls_subtree nodes[LS_SUBTREES];
-    size_t all = count_all(comm->size, a->shards), place = 0, next = 0;
+    size_t all = count_all(comm->size, a->shards), scratch_used = 0, next = 0;
     t->leaves = calloc(all, sizeof *t->leaves);
     t->steps = calloc(all, sizeof *t->steps); /* one less than leaves, and the last */
     if (!t->leaves || !t->steps)
@@ -111,7 +112,7 @@ static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range s
         for (size_t k = 0; k < count; k++)
             t->leaves[t->leaf_count++] =
                 (leaf){nodes[k], r == comm->rank ? a->sums[k] + slice.first
-                                                 : a->scratch + place++ * slice.count};
+                                                 : a->scratch + scratch_used++ * slice.count};
     }
     const float *sum = plan_node(t, (ls_subtree){0, a->shards}, &next);
     if (sum != a->data + slice.first)
@@ -119,7 +120,7 @@ static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range s
     return LS_OK;
 }
 
-/* Subtrees of rank `from` come, those of this rank go to rank `to`. */
+/* Receives the subtrees of rank `from`, and sends this rank's to rank `to`. */
 static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
                            const tree_plan *tree, ls_op_list *ops)
 {
@@ -142,7 +143,7 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
             e.receive = tree->leaves[first + k].data;
             e.receive_count = mine.count;
         }
-        LS_TRY(ls_comm_put_exchange(comm, ops, &e));
+        LS_TRY(ls_comm_add_exchange(comm, ops, &e));
     }
     return LS_OK;
 }
@@ -156,7 +157,7 @@ static ls_status put_gather(ls_comm *comm, const ls_allreduce_args *a, ls_op_lis
     return status;
 }
 
-/* All that there is to put, but for what a single rank needs: nothing. */
+/* Appends all rounds; a single rank needs none. */
 static ls_status put_all(ls_comm *comm, const ls_allreduce_args *a, tree_plan *tree,
                          ls_op_list *ops)
 {

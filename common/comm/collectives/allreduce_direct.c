@@ -30,7 +30,7 @@ static ls_status check(const ls_comm *comm)
                    comm->backend->name);
 }
 
-/* What it sends: its part of each other's slice, and its own slice's sum to each; of a few
+/* A rank sends its part of each other rank's slice, and its own slice's sum to each; of a few
  * elements, all to each. */
 ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count)
 {

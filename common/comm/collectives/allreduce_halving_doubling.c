@@ -37,7 +37,7 @@ static ls_status put_pair(ls_comm *comm, const ls_allreduce_args *a, int d, bool
     ls_range mine = blocks_of(a->count, comm->rank, d, p);
     ls_range theirs = blocks_of(a->count, other, d, p);
     ls_range out = add ? theirs : mine, in = add ? mine : theirs;
-    return ls_comm_put_exchange(comm, ops,
+    return ls_comm_add_exchange(comm, ops,
                                 &(ls_exchange){.to = other,
                                                .send = a->data + out.first,
                                                .send_count = out.count,
@@ -51,15 +51,15 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
 {
     int p = power_below(comm->size), extra = comm->rank + p < comm->size ? comm->rank + p : -1;
     if (comm->rank >= p) {
-        LS_TRY(ls_comm_put_whole(comm, a, comm->rank - p, -1, false, ops));
-        return ls_comm_put_whole(comm, a, -1, comm->rank - p, false, ops);
+        LS_TRY(ls_comm_add_whole(comm, a, comm->rank - p, -1, false, ops));
+        return ls_comm_add_whole(comm, a, -1, comm->rank - p, false, ops);
     }
-    LS_TRY(ls_comm_put_whole(comm, a, -1, extra, true, ops));
+    LS_TRY(ls_comm_add_whole(comm, a, -1, extra, true, ops));
     for (int d = p / 2; d > 0; d /= 2)
         LS_TRY(put_pair(comm, a, d, true, ops));
     for (int d = 1; d < p; d *= 2)
         LS_TRY(put_pair(comm, a, d, false, ops));
-    return ls_comm_put_whole(comm, a, extra, -1, false, ops);
+    return ls_comm_add_whole(comm, a, extra, -1, false, ops);
 }
 
 /* H(r, d) of all elements into sum `into`; those above it are free. Blocks differ only in which of

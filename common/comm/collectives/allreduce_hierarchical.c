@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* Of a rank: who leads its process, its host; ranks are numbers in the communicator. */
+/* The leaders of a rank's process and host, as ranks of the communicator. */
 typedef struct place {
     int process, host; /* their first ranks */
 } place;
@@ -58,15 +58,15 @@ static ls_status find_places(const ls_layout *layout, int ranks, places *out)
     return LS_OK;
 }
 
-/* Whether rank r's data go to `leader` in the process (its members') or on the host (of first ranks
- * of its processes); the leader, the lowest of them, has its own. */
+/* Whether rank r sends its data to `leader`: within the process, or (`host`) as its process's first
+ * rank to the host's. A leader, the lowest of its ranks, does not send to itself. */
 static bool is_under(const places *all, int r, int leader, bool host)
 {
     const place at = all->at[r];
     return host ? at.process == r && at.host == leader : at.process == leader;
 }
 
-/* Up: the leader takes all; down: it sends to all. */
+/* Going up, the leader receives from all; going down, it sends to all. */
 static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const places *all, bool host,
                            bool up, ls_op_list *ops)
 {
@@ -75,10 +75,10 @@ static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const plac
     if (host && me.process != comm->rank)
         return LS_OK;
     if (leader != comm->rank)
-        return ls_comm_put_whole(comm, a, up ? leader : -1, up ? -1 : leader, false, ops);
+        return ls_comm_add_whole(comm, a, up ? leader : -1, up ? -1 : leader, false, ops);
     for (int r = leader + 1; r < comm->size; r++)
         if (is_under(all, r, leader, host))
-            LS_TRY(ls_comm_put_whole(comm, a, up ? -1 : r, up ? r : -1, up, ops));
+            LS_TRY(ls_comm_add_whole(comm, a, up ? -1 : r, up ? r : -1, up, ops));
     return LS_OK;
 }
 
@@ -88,16 +88,16 @@ static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const place
 {
     ls_comm_ring ring = {.size = all->hosts, .ranks = all->leaders, .data = a->data};
     size_t *split = NULL;
-    while (ring.place < all->hosts && all->leaders[ring.place] != comm->rank)
-        ring.place++;
-    if (ring.place == all->hosts)
+    while (ring.position < all->hosts && all->leaders[ring.position] != comm->rank)
+        ring.position++;
+    if (ring.position == all->hosts)
         return LS_OK;
     LS_TRY(ls_comm_even_split(a->count, all->hosts, &split));
     ring.offsets = split;
     ring.counts = split + all->hosts;
-    ls_status status = ls_comm_put_ring(comm, &ring, true, ops);
+    ls_status status = ls_comm_add_ring(comm, &ring, true, ops);
     if (!status)
-        status = ls_comm_put_ring(comm, &ring, false, ops);
+        status = ls_comm_add_ring(comm, &ring, false, ops);
     free(split);
     return status;
 }
@@ -131,7 +131,7 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = ring.messages_sent + messages};
 }
 
-enum { RING, HOST, PROCESS }; /* sums on the way */
+enum { RING, HOST, PROCESS }; /* numbers of partial sums */
 
 /* What a process's ranks add up to. */
 static ls_status put_process(const places *all, size_t count, int leader, size_t *visit,

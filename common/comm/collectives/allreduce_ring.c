@@ -32,8 +32,8 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = twice * ls_comm_filled(count, ranks)};
 }
 
-/* Block b begins with rank b + 1 and ends with rank b: ranks come round twice, and each block takes
- * those above its own the first time, the others the second. */
+/* The sum of block b begins with rank b + 1 and ends with rank b. So ranks are visited twice: a
+ * block adds ranks above b in the first round, the others in the second. */
 static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;

@@ -11,12 +11,13 @@
 ls_status ls_broadcast_build(ls_comm *comm, int root, float *data, size_t count, ls_op_list *ops)
 {
     const ls_allreduce_args all = {.data = data, .count = count};
-    int n = comm->size, place = (comm->rank - root + n) % n, m = 1;
+    int n = comm->size, relative = (comm->rank - root + n) % n, m = 1;
     while (2 * m < n)
         m *= 2;
     for (; m > 0 && n > 1; m /= 2) {
-        const bool receives = place % (2 * m) == m, sends = place % (2 * m) == 0 && place + m < n;
-        LS_TRY(ls_comm_put_whole(comm, &all, sends ? (comm->rank + m) % n : -1,
+        const bool receives = relative % (2 * m) == m,
+                   sends = relative % (2 * m) == 0 && relative + m < n;
+        LS_TRY(ls_comm_add_whole(comm, &all, sends ? (comm->rank + m) % n : -1,
                                  receives ? (comm->rank - m + n) % n : -1, false, ops));
     }
     return LS_OK;

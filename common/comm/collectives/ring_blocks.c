@@ -12,13 +12,14 @@
 #include "common/base/hooks.h"
 #include "common/comm/comm_parts.h"
 
-ls_status ls_comm_put_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops)
+ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops)
 {
-    const int n = ring->size, next = (ring->place + 1) % n, before = (ring->place - 1 + n) % n;
+    const int n = ring->size, next = (ring->position + 1) % n,
+              before = (ring->position - 1 + n) % n;
     for (int s = 0; s < n - 1 - (!add && LS_PLANTED(ring_round)); s++) {
-        const int out = (ring->place - s - add + n) % n, in = (out - 1 + n) % n;
+        const int out = (ring->position - s - add + n) % n, in = (out - 1 + n) % n;
         LS_TRY(
-            ls_comm_put_exchange(comm, ops,
+            ls_comm_add_exchange(comm, ops,
                                  &(ls_exchange){.to = ring->ranks ? ring->ranks[next] : next,
                                                 .send = ring->data + ring->offsets[out],
                                                 .send_count = ring->counts[out],
@@ -34,14 +35,14 @@ ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
                              const size_t *counts, ls_op_list *ops)
 {
     const ls_comm_ring ring = {comm->size, comm->rank, NULL, data, offsets, counts};
-    return ls_comm_put_ring(comm, &ring, false, ops);
+    return ls_comm_add_ring(comm, &ring, false, ops);
 }
 
 ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
                                  const size_t *counts, ls_op_list *ops)
 {
     const ls_comm_ring ring = {comm->size, comm->rank, NULL, data, offsets, counts};
-    return ls_comm_put_ring(comm, &ring, true, ops);
+    return ls_comm_add_ring(comm, &ring, true, ops);
 }
 
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts)

@@ -8,10 +8,10 @@
  *           the member's scratch; else it arrives in place. Between hosts an empty piece goes
  * first, by which a peer that is late is told from a network that is slow. Over a link (link.h)
  * pieces go at once, and one more, which is empty, when the time of the link is over at the
- * sender's end; the receiver then books its own port and waits until the message has arrived.
- * Nobody sleeps for what another of its flows could do. library   MPI_Iallreduce in place, over
- * processes. giving up What a failed exchange has on its way is cancelled; nobody receives in this
- * communicator any more (comm_mpi_wait.c).
+ * sender's end; the receiver then books its own port and waits until the message has arrived. A
+ * wait never sleeps while its other direction could progress. library   MPI_Iallreduce in place,
+ * over processes. giving up What a failed exchange has on its way is cancelled; nobody receives in
+ * this communicator any more (comm_mpi_wait.c).
  *
  * Leaves out: single copies between members of one process, which shared memory could do better;
  * `direct` does (comm_mpi_shared.c).
@@ -44,8 +44,7 @@ typedef struct flow {
     int process, tag;
     size_t leads;    /* 1: its first piece is empty: the peer is there; else 0 */
     bool linked;     /* its last piece is empty: the link's time is over */
-    uint64_t due_ns; /* linked: before that no last piece goes, or comes; then, when all has arrived
-                      */
+    uint64_t due_ns; /* linked: when the last piece may go, or come; then, when all has arrived */
     MPI_Request request[WINDOW];
 } flow;
 
@@ -79,7 +78,7 @@ static bool has_room(const flow *f)
     return f->posted < f->pieces && f->posted - f->done < WINDOW;
 }
 
-/* Whether all but the last piece of a link is through, and nothing can happen before `due_ns`. */
+/* Whether only a link's last piece is left, so that nothing can happen before `due_ns`. */
 static bool is_held(const flow *f)
 {
     return f->linked && f->done + 1 >= f->pieces && ls_clock_ns() < f->due_ns;
@@ -90,7 +89,7 @@ static bool is_through(const flow *f)
     return f->done == f->pieces && !is_held(f);
 }
 
-/* Where a piece of what comes arrives. */
+/* Where a received piece arrives. */
 static float *arrival(const exchange_op *x, size_t piece)
 {
     if (!elements_of(&x->in, piece))
@@ -119,8 +118,8 @@ static ls_status post_pieces(exchange_op *x)
     return LS_OK;
 }
 
-/* The sender's end of a link is through: the port in has been taken since it could be, or is from
- * when it is free. */
+/* The sender's end of a link is done: books the port in, from when both ends were ready or the port
+ * is free. */
 static void book_arrival(exchange_op *x)
 {
     flow *f = &x->in;
@@ -132,7 +131,7 @@ static void book_arrival(exchange_op *x)
     f->due_ns = ls_device_receive(x->comm->base.device, bytes, since_ns);
 }
 
-/* The oldest piece that is to come is there, with this error. */
+/* Takes the oldest outstanding piece, which has arrived with this error. */
 static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived)
 {
     flow *f = &x->in;
@@ -155,7 +154,7 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     return LS_OK;
 }
 
-/* Takes the oldest pieces that are through; *moved: there was one. */
+/* Takes finished pieces, the oldest first; *moved: there was one. */
 static ls_status test_pieces(exchange_op *x, bool *moved)
 {
     int flag = 1;
@@ -176,8 +175,8 @@ static ls_status test_pieces(exchange_op *x, bool *moved)
     return LS_OK;
 }
 
-/* What is on its way after a failure: receives are cancelled, and waited for a while, for their
- * memory may be freed next; sends that nobody will take are left to the library. */
+/* After a failure: cancels receives and waits for them a while, since their memory may be freed
+ * next; sends that nobody will receive are left to the library. */
 static void drop_pieces(exchange_op *x)
 {
     const uint64_t end_ns = ls_clock_ns() + cancel_ns;
@@ -198,7 +197,7 @@ static void drop_pieces(exchange_op *x)
             MPI_Request_free(&x->out.request[place_of(at)]);
 }
 
-/* Until when nothing can happen that is looked for; 0: something can. */
+/* The time before which nothing can happen; 0: something may. */
 static uint64_t idle_until(const exchange_op *x)
 {
     const flow *in = &x->in, *out = &x->out;
@@ -239,7 +238,7 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
     return LS_OK;
 }
 
-/* Both directions from their beginning; links are asked for. */
+/* Starts both directions, and books links. */
 static void begin_flows(exchange_op *x)
 {
     flow *in = &x->in, *out = &x->out;
@@ -344,7 +343,7 @@ typedef struct library_op {
     mpi_turns turns;
 } library_op;
 
-/* One call's worth of it, waited for. */
+/* One MPI call, of at most LIBRARY_MOST elements; waits for it. */
 static ls_status add_up(library_op *l, size_t first, int count, mpi_wait *wait)
 {
     MPI_Request request;

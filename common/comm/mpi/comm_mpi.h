@@ -27,11 +27,11 @@ typedef struct mpi_place {
 typedef struct mpi_peer {
     char host[64];
     int leader;           /* lowest rank of its host */
-    int pid;              /* there */
-    uint64_t start_ticks; /* when it began: another process may get its number */
+    int pid;              /* on that host */
+    uint64_t start_ticks; /* when it started, since pids are used again */
 } mpi_peer;
 
-/* What a member waits for, for the line that says so when it has waited too long. */
+/* A wait of a member, as the line says it that is written when it has waited too long. */
 typedef struct mpi_wait {
     struct mpi_comm *comm;
     const char *what;              /* "a message" */
@@ -40,7 +40,7 @@ typedef struct mpi_wait {
     const struct mpi_turns *turns; /* NULL: of no step */
     uint64_t since_ns;
     uint64_t looks;
-    uint64_t looked_ns, vain_ns; /* at what is rare; how long so without any sign of life */
+    uint64_t looked_ns, vain_ns; /* latest look at rare events; time without any sign of life */
 } mpi_wait;
 
 /* mpi_keeper.c */
@@ -50,24 +50,24 @@ typedef struct mpi_keeper mpi_keeper;
 typedef struct mpi_life {
     mpi_keeper *keeper;         /* NULL: none */
     mpi_peer *peers;            /* [processes]; NULL until they have met */
-    _Atomic uint64_t *heard_ns; /* [processes] when something came from each; 0: never */
-    _Atomic bool *let_go;       /* [processes] who has said that the others are lost to it */
+    _Atomic uint64_t *heard_ns; /* [processes] when something last came from each; 0: never */
+    _Atomic bool *let_go;       /* [processes] which have said that they gave up */
     _Atomic uint64_t timeout_ns;
-    _Atomic uint64_t alive_ns;    /* when another process showed a sign of life */
-    int beat;                     /* what this one's are sent from */
-    _Atomic uint64_t put;         /* how often steps were put: a round of each operation's runs */
-    _Atomic uint64_t step, steps; /* of those put last: the first, how many; 0: none were */
+    _Atomic uint64_t alive_ns; /* when another process last showed a sign of life */
+    int beat;                  /* send buffer of this one's signs of life */
+    _Atomic uint64_t starts;   /* how often steps were enqueued: each starts a new count of runs */
+    _Atomic uint64_t step, steps; /* enqueued last: the first, how many; 0: none */
     _Atomic bool alike;           /* each of them runs the same operations */
     bool (*ending)(void);         /* whether this process was told to end; NULL: not asked */
     void (*say)(const char *line);
-    _Atomic uint64_t told_ns; /* when a wait saw so; 0: none has */
-    _Atomic bool said;        /* this process has said its part */
+    _Atomic uint64_t told_ns; /* when a wait first saw `ending`; 0: none has */
+    _Atomic bool said;        /* this process has said its part of an autopsy */
     int *hosts;               /* [processes] */
     ls_layout layout;  /* of all processes, each with as many members; processes 0: not yet */
-    bool speaks;       /* it is the one that names who is silent */
-    char waited[384];  /* of this process, as it gave up first; behind the mutex */
+    bool speaks;       /* this process is the one that names who is silent */
+    char waited[384];  /* what for, when it first gave up; behind the mutex */
     mpi_wait wait;     /* the one that began last, behind the mutex */
-    pthread_t waiter;  /* whose it is */
+    pthread_t waiter;  /* the thread that waits */
     bool waits;        /* it has not ended */
     pthread_t watcher; /* mpi_ending.c */
     pthread_cond_t watch_changed;
@@ -79,17 +79,17 @@ typedef struct mpi_life {
     void *moved_context;
 } mpi_life;
 
-/* How often an operation ran since steps were put last, which tells the step it is in. */
+/* How often an operation ran since steps were last enqueued, which tells the step it is in. */
 typedef struct mpi_turns {
-    uint64_t put, runs;
+    uint64_t starts, runs;
 } mpi_turns;
 
-/* What a process brings to a communicator. */
+/* What a process tells the others when a communicator is opened. */
 typedef struct mpi_offer {
     int members;    /* below 0: its devices cannot take part */
-    int file;       /* its board, in the process; -1: there is none, `error` says why */
+    int file;       /* descriptor of its board; -1: there is none, `error` says why */
     int error;      /* errno */
-    uint64_t token; /* what the board begins with */
+    uint64_t token; /* that the board begins with */
 } mpi_offer;
 
 typedef struct mpi_group {
@@ -103,13 +103,13 @@ typedef struct mpi_group {
     struct mpi_group *world; /* of all processes; itself, where it is that */
     mpi_life *life;          /* the world's */
     _Atomic int abandoned;   /* 1 + member that gave up; 0: none */
-    int control;             /* that as it is sent */
+    int control;             /* the same, as it is sent */
     pthread_mutex_t mutex;   /* of `open`, and of the life's wait */
     ls_mailbox mail;         /* of all members of this process */
-    /* Of a host, comm_mpi_shared.c; NULL: not opened by ls_comm_mpi_open. */
+    /* Memory that a host shares (comm_mpi_shared.c); NULL: not opened by ls_comm_mpi_open. */
     mpi_offer *offers;         /* [processes] */
     struct mpi_board **boards; /* [processes]; NULL: not mapped */
-    bool shared;               /* all members' are */
+    bool shared;               /* all are mapped */
     char unshared[192];        /* why not, though all are on one host */
     pthread_mutex_t pulling;   /* one thread at a time takes messages from MPI */
     pthread_mutex_t sending;   /* a message's header and bytes go one after the other */
@@ -139,7 +139,7 @@ static inline int ls_comm_mpi_control_tag(const mpi_group *group)
     return ls_comm_mpi_host_tag(group) + 1;
 }
 
-/* A control message to who was named as silent, and has nothing more to say. */
+/* A control message to the process that was named as silent: it is to say nothing more. */
 enum { LS_COMM_MPI_NAMED = -1 };
 
 /* Whether a member gave up, or the processes have lost each other. */
@@ -158,9 +158,9 @@ static inline void ls_comm_mpi_heard(const mpi_group *group, int process, uint64
 /* An operation runs once more. */
 static inline void ls_comm_mpi_turn(const mpi_group *group, mpi_turns *turns)
 {
-    const uint64_t put = atomic_load_explicit(&group->life->put, memory_order_relaxed);
-    turns->runs = turns->put == put ? turns->runs + 1 : 0;
-    turns->put = put;
+    const uint64_t starts = atomic_load_explicit(&group->life->starts, memory_order_relaxed);
+    turns->runs = turns->starts == starts ? turns->runs + 1 : 0;
+    turns->starts = starts;
 }
 
 /* The failure of an MPI call; LS_OK for MPI_SUCCESS. */
@@ -172,21 +172,21 @@ ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 /* The failure of what cannot end because a member gave up. */
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
-/* comm_mpi_wait.c. Sends the number that lies in `from`, which stays as it is, to every other
- * process. */
+/* comm_mpi_wait.c. Sends *from, which must stay as it is, to every other process. */
 void ls_comm_mpi_tell_all(const mpi_group *group, const int *from);
 
-/* Takes what has come: who gave up, signs of life. */
+/* Receives pending control messages: who gave up, signs of life. */
 void ls_comm_mpi_read_control(mpi_group *group);
 
-/* Between two looks at what is waited for: lets others run; fails where a member
- * gave up, this process was told to end, or the time is over. */
+/* Called between two looks at what is waited for: lets others run; fails where a member gave up,
+ * this process was told to end, or the timeout is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
-/* The same, where nothing can have happened before `until_ns`, which is no time waited in vain. */
+/* The same, until `until_ns`: nothing can come before, so that time does not count as waited in
+ * vain. */
 ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns);
 
-/* How long a process that was told to end lets others come to the end of their steps. */
+/* How long a process that was told to end waits for others to finish their steps. */
 uint64_t ls_comm_mpi_ending_ns(const mpi_group *world);
 
 /* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
@@ -213,11 +213,13 @@ void ls_comm_mpi_introduce(mpi_peer *out);
 /* Says this process's part of an autopsy; once. */
 void ls_comm_mpi_last_words(mpi_group *world, const char *line);
 
-/* mpi_ending.c. A wait's first pause, and its end on the same thread: for who says it instead. */
+/* mpi_ending.c. The beginning and the end of a wait, on the same thread, for the watching thread.
+ */
 void ls_comm_mpi_begin_wait(const mpi_wait *wait);
 void ls_comm_mpi_end_wait(const mpi_group *group);
 
-/* From here on a thread speaks where the others are held by MPI when this process is told to end.
+/* Starts a thread that says what this process waits for, if MPI holds all others when it is told to
+ * end.
  */
 void ls_comm_mpi_watch(mpi_group *world);
 void ls_comm_mpi_end_watch(mpi_group *world);
@@ -225,14 +227,14 @@ void ls_comm_mpi_end_watch(mpi_group *world);
 /* Does not return. `world` NULL: there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
 
-/* mpi_keeper.c. Begins a keeper where this process is a task of srun; else NULL. Before MPI_Init.
+/* mpi_keeper.c. Starts a keeper where this process is a task of srun; else NULL. Before MPI_Init.
  */
 ls_status ls_comm_mpi_keep(mpi_keeper **out);
 
 /* From here on it keeps connections open for so long after this process died. Takes NULL. */
 void ls_comm_mpi_keep_for(mpi_keeper *keeper, uint64_t linger_ns);
 
-/* Before this process ends in order. Takes NULL. */
+/* Ends it; before this process ends in order. Takes NULL. */
 void ls_comm_mpi_dismiss(mpi_keeper *keeper);
 
 /* comm_mpi_shared.c. A board for this process's members, and what the others are told of it. */

@@ -2,10 +2,10 @@
 /*
  * Messages of the MPI back end's host calls. A message is a header, then its bytes; whoever waits
  * for one takes what has come to this process from MPI into the group's mailbox, where its members
- * look. So a sender can take what comes to it while it waits, and senders in a ring end.
- * For set-up and parameter servers; queues have operations (comm_mpi.c). Over a link (link.h) a
- * message leaves at once and says when it will have arrived: by the clock, which processes of a
- * host share, or as long after it was taken in; the sender does not wait.
+ * look. So a sender can take what comes to it while it waits, and senders in a ring end. For set-up
+ * and parameter servers; queues have operations (comm_mpi.c). Over a link (link.h) a message leaves
+ * at once and says when it will have arrived: by the clock that processes of a host share, or by a
+ * delay after it was received. The sender does not wait.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -45,7 +45,8 @@ static void keep_message(mpi_group *group, ls_mail *message)
     ls_mail_put(&group->mail, message);
 }
 
-/* What has begun to come and is given up: it may still be written, so then its memory stays. */
+/* Gives up a message that is being received: its memory may still be written, so it is not freed
+ * then. */
 static void drop_body(mpi_group *group, ls_mail *message, MPI_Request *request)
 {
     int flag = *request == MPI_REQUEST_NULL;
@@ -130,7 +131,7 @@ static ls_status pull(mpi_comm *comm)
     return status;
 }
 
-/* Puts header and bytes on their way; `requests` has room for 1 + the parts of the body. */
+/* Starts to send header and bytes; `requests` has room for 1 + the parts of the body. */
 static ls_status post_message(mpi_group *group, int process, const ls_mail_header *header,
                               const void *data, MPI_Request *requests, int *count)
 {
@@ -152,7 +153,7 @@ static ls_status post_message(mpi_group *group, int process, const ls_mail_heade
     return status;
 }
 
-/* To another process; then the memory is free again. */
+/* Sends to another process, and waits until the memory may be used again. */
 static ls_status send_to(mpi_comm *comm, const ls_mail_header *header, const void *data)
 {
     mpi_group *group = comm->group;
@@ -220,7 +221,8 @@ static ls_status await_message(mpi_wait *wait, const ls_mail_header *wanted, ls_
     return LS_OK;
 }
 
-/* From *from, or (-1) from any, whose it then is; *bytes as they are expected, as they came. */
+/* Receives from *from, or where that is -1 from any rank, to which it is set; *bytes is set to the
+ * number that came. */
 static ls_status receive(mpi_comm *comm, int tag, void *data, size_t room, int *from, size_t *bytes)
 {
     const ls_mail_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Until the command's own is known. */
+/* Used until the command's own is known. */
 static const uint64_t first_timeout_ns = 60000000000;
 
 /* Small messages of a member that wait at a time, of parameter servers: more are made as needed. */
@@ -34,8 +34,8 @@ static void free_group(mpi_group *group)
     free(group);
 }
 
-/* Messages that nobody took would go to the next communicator that gets this one's number: one that
- * was abandoned keeps it. */
+/* An abandoned communicator is not freed: messages that nobody received would go to the next one
+ * that gets its number. */
 void ls_comm_mpi_close_group(mpi_group *group)
 {
     if (!ls_comm_mpi_is_abandoned(group))
@@ -172,7 +172,7 @@ static mpi_place *list_places(const mpi_offer *offers, int processes, int *size)
     return places;
 }
 
-/* What one rank cannot do, none can: all refuse together. */
+/* Refuses on all ranks what one rank cannot do. */
 static ls_status refuse_gpus(const mpi_offer *offers, int processes)
 {
     char rank[32];
@@ -187,7 +187,7 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
                    "strategy without all-reduce, work");
 }
 
-/* Made while this process looks after the others: MPI_Comm_dup would wait for them for ever. */
+/* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup would wait for ever. */
 static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
 {
     mpi_wait wait = {

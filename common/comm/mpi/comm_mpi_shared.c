@@ -30,16 +30,16 @@
 /* Looks before the core is given to what else may run there. */
 enum { SPINS = 100 };
 
-/* What a member shows in an all-reduce: where its data are in its process, or the data. */
+/* What a member shows in an all-reduce: the address of its data in its process, or the data. */
 typedef struct mpi_shown {
     _Alignas(64) uint64_t address, count;
     float few[LS_DIRECT_FEW];
 } mpi_shown;
 
-/* Of one member. Operations take turns with the two places: one is rewritten only after a meeting
- * that everybody entered after having read it. */
+/* One member's. Operations use the two entries in turn: one is rewritten only after a meeting that
+ * every member entered after reading it. */
 struct mpi_slot {
-    _Alignas(64) _Atomic uint64_t met; /* meetings that it has come to */
+    _Alignas(64) _Atomic uint64_t met; /* meetings that it has arrived at */
     mpi_shown shown[2];
     int file; /* of its device's registered pages, in its process */
 };
@@ -128,7 +128,7 @@ static struct mpi_board *map_board(const mpi_group *group, int process, const mp
 }
 
 /* Whether all that have members are on one host, where they can share memory. */
-static bool is_together(const mpi_group *group)
+static bool on_one_host(const mpi_group *group)
 {
     if (!group->life->peers)
         return false;
@@ -153,7 +153,7 @@ static void map_boards(mpi_group *group, char why[sizeof group->unshared])
     }
 }
 
-/* Each hears from all how they fared: nobody is left alone, and all boards are there until then. */
+/* Agrees with all on the outcome of mapping; until then all boards exist. */
 static ls_status agree_on_boards(ls_comm *processes, mpi_group *group)
 {
     const size_t bytes = sizeof group->unshared;
@@ -181,7 +181,7 @@ ls_status ls_comm_mpi_join(ls_comm *processes, mpi_group *group, const mpi_offer
     }
     memcpy(group->offers, offers, n * sizeof *offers);
     group->boards[group->process] = own;
-    return is_together(group) ? agree_on_boards(processes, group) : LS_OK;
+    return on_one_host(group) ? agree_on_boards(processes, group) : LS_OK;
 }
 
 void ls_comm_mpi_part(mpi_group *group)
@@ -252,7 +252,7 @@ static ls_status meet(direct_op *d)
     return LS_OK;
 }
 
-/* Where member `m` has its data, which it shows for the first time, or which are others now. */
+/* Maps the data of member `m`, which it shows for the first time, or which have moved. */
 static ls_status map_window(direct_op *d, int m, uint64_t address)
 {
     const mpi_group *group = d->comm->group;

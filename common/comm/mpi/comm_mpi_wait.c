@@ -3,9 +3,10 @@
  * Waiting in the MPI back end, and giving up. A wait looks at its requests between yields of the
  * core, later between short sleeps: MPI makes progress while somebody looks. Queues' threads look
  * at the same time, so the library must give MPI_THREAD_MULTIPLE (mpi_processes.c). A member that
- * gives up tells every process; a wait that sees that fails. One that lasts longer than the timeout
- * without a sign of life, or that this process is told to end in, has lost some process: it lets
- * all go, in every group. What each process waited for then is kept (mpi_autopsy.c).
+ * gives up tells every process; a wait that sees that fails. A wait that lasts longer than the
+ * timeout without a sign of life, or during which this process is told to end, has lost some
+ * process: it makes every wait in every group fail, and what each process waited for is kept
+ * (mpi_autopsy.c).
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -15,19 +16,19 @@
 
 enum {
     LOOKS = 256,    /* between looks at what is rare */
-    SLEEPS = 16,    /* likewise: on a busy machine a sleep takes milliseconds, and a launcher that
-                       ended this process gives it a second to say its part */
+    SLEEPS = 16,    /* likewise: on a busy machine a sleep takes milliseconds, and a launcher
+                       that ended this process gives it a second to say its part */
     YIELDS = 20000, /* looks before sleeping between them; LOOKS for every 2 us that a yield took */
     VAIN_LOOKS = 8  /* a timeout is so many looks at least */
 };
 
 static const uint64_t nap_ns = 20000;
 
-/* Of a wait for a link's time: it looks at what is rare in between. */
+/* While a wait for a link's time sleeps, it looks at rare events in between. */
 static const uint64_t long_nap_ns = 5000000;
 
-/* What healthy ranks get to finish their steps; launchers give a second. Where all are on this
- * host, which shows that they live, nearly all of it. */
+/* Time for healthy ranks to finish their steps, of the second that launchers give; longer where all
+ * are on this host, so that it is known that they live. */
 static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
 ls_status ls_comm_mpi_check(int error, const char *call)
@@ -66,8 +67,8 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
     return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
-/* A member of this process, or (told by a message) of another one, gave up: who waits here looks.
- * False: another one did before. */
+/* Notes that a member of this process, or (by a message) of another, gave up, so that waits here
+ * fail. False: another one gave up before. */
 static bool note_abandoned(mpi_group *group, int who)
 {
     int none = 0;
@@ -84,8 +85,8 @@ void ls_comm_mpi_tell_all(const mpi_group *group, const int *from)
     }
 }
 
-/* `who` is one of this process's members. In the world every process says so, also one that another
- * has let go: who says nothing is silent (mpi_autopsy.c). */
+/* Tells all that member `who` of this process gave up. In the world every process tells, even after
+ * another has: who tells nothing counts as silent (mpi_autopsy.c). */
 static void abandon(mpi_group *group, int who)
 {
     const bool first = note_abandoned(group, who + 1);
@@ -125,7 +126,7 @@ void ls_comm_mpi_read_control(mpi_group *group)
     }
 }
 
-/* ", step 37": exactly where the operation tells it, else the steps that were put last. */
+/* ", step 37": of the operation where it is known, else the steps that were last enqueued. */
 static void name_step(const mpi_wait *wait, char text[64])
 {
     const mpi_life *life = wait->comm->group->life;
@@ -158,15 +159,15 @@ void ls_comm_mpi_describe(const mpi_wait *wait, char text[192])
     snprintf(text, 192, "%s%s, %s%s", wait->what, bytes, peer, step);
 }
 
-/* Whether it waits for a member of its own process, which waits itself, for another one. */
+/* Whether it waits for a member of its own process, which itself waits for another. */
 static bool is_local(const mpi_wait *wait)
 {
     const mpi_group *group = wait->comm->group;
     return wait->peer >= 0 && group->places[wait->peer].process == group->process;
 }
 
-/* What this process waited for when the processes lost each other is its part of the autopsy: all
- * hear it. Who lets go says so to the world first. */
+/* Keeps what this process waited for when the processes lost each other: its part of the autopsy.
+ * The others are told before. */
 static void note_wait(const mpi_wait *wait, const char *what)
 {
     mpi_group *world = wait->comm->group->world;
@@ -181,7 +182,7 @@ static void note_wait(const mpi_wait *wait, const char *what)
     abandon(world, world->process);
 }
 
-/* Let go by another rank: it may be somebody else whom this one waited for. */
+/* Fails since another rank gave up, which need not be the one that this wait was for. */
 static ls_status fail_abandoned(const mpi_wait *wait)
 {
     char what[192], who[32], why[320];
@@ -193,7 +194,7 @@ static ls_status fail_abandoned(const mpi_wait *wait)
     return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 
-/* Some process is lost, and with it the job: all are let go, in every group. */
+/* Some process is lost, and with it the job: gives up in every group. */
 static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
 {
     mpi_group *group = wait->comm->group;
@@ -210,7 +211,7 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
     return ls_comm_mpi_fail(wait->comm, why);
 }
 
-/* A process of this host that cannot be waited for any more; -1: none is known. */
+/* A process of this host that is known to be dead or stopped; -1: none. */
 static int find_dead(const mpi_group *world)
 {
     for (int p = 0; p < world->processes; p++)
@@ -263,9 +264,9 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
 }
 
 /*
- * How long this wait has lasted without a sign of life. No more of it counts than some looks saw:
- * while this process itself was stopped, or had no core, it heard nobody, and what others said
- * meanwhile is there to be taken in first.
+ * How long this wait has lasted without a sign of life. Between two looks only a part of the
+ * timeout counts: while this process was stopped, or had no core, it could hear nobody, and must
+ * first receive what others sent.
  */
 static uint64_t count_vain(mpi_wait *wait, uint64_t now_ns, uint64_t timeout_ns)
 {
@@ -280,13 +281,13 @@ static uint64_t count_vain(mpi_wait *wait, uint64_t now_ns, uint64_t timeout_ns)
     return wait->vain_ns;
 }
 
-/* What is looked at between many looks at what is waited for. */
+/* Checks rare events: signs of life, the end of this process, the timeout. */
 static ls_status look_up(mpi_wait *wait)
 {
     mpi_group *group = wait->comm->group;
     mpi_life *life = group->life;
     uint64_t timeout_ns = atomic_load(&life->timeout_ns);
-    if (is_local(wait)) /* what that one waits for is said first */
+    if (is_local(wait)) /* so that the other member's wait is reported first */
         timeout_ns += timeout_ns / 4;
     ls_comm_mpi_read_control(group);
     if (group->world != group)

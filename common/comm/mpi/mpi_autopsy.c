@@ -3,9 +3,9 @@
  * Autopsy: what is said when processes have lost each other, by timeout or because the launcher
  * ends them all.
  *
- * Who gives up a wait, or is let go by another, tells all. The lowest rank that has said so waits a
- * while for the others, and names those that have not, a line each. Of its own host a process reads
- * what became of the others in /proc. What a process waited for it says itself, once.
+ * A process whose wait failed tells all others. The lowest rank that has told so waits a while for
+ * the others, and names those that have not, a line each. Of its own host a process reads what
+ * became of the others in /proc. What a process waited for it says itself, once.
  *
  * Leaves out: processes of other hosts are silent, whatever it was.
  */
@@ -21,8 +21,8 @@
 
 enum { LINE = 640 };
 
-/* How long others are waited for; how long they have to speak before who named the silent ends all,
- * and before anybody else does. */
+/* How long the others are waited for; how long they have to write their lines before the naming
+ * rank ends all, and before any other rank does. */
 static const uint64_t collect_ns = 1500000000, nap_ns = 1000000;
 static const uint64_t grace_ns = 300000000, linger_ns = 3000000000;
 
@@ -112,7 +112,7 @@ void ls_comm_mpi_last_words(mpi_group *world, const char *line)
     life->say(text);
 }
 
-/* Whether more can be learnt: a process has said nothing, and nothing is known of it. */
+/* Whether a process has told nothing yet, and is not known to be dead. */
 static bool is_open(const mpi_group *world)
 {
     for (int p = 0; p < world->processes; p++)
@@ -130,8 +130,8 @@ static bool is_speaker(const mpi_group *world)
     return !atomic_load(&world->life->said);
 }
 
-/* Until it is clear who is silent. True: this process names them; a launcher that ends all needs
- * nobody to. */
+/* Waits until it is clear which are silent. True: this process is to name them; not where a
+ * launcher ends all. */
 static bool await_others(mpi_group *world)
 {
     const mpi_life *life = world->life;

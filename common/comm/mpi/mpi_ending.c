@@ -2,7 +2,7 @@
 /*
  * A process that was told to end, and is held by a call of MPI: Open MPI reports a broken
  * connection through its launcher, which answers nobody while it ends the job. So a thread that
- * calls no MPI says what this process waits for, where none of those that wait has come to that.
+ * calls no MPI says what this process waits for, unless a waiting thread has said it.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Beyond what those that wait themselves take. */
+/* Longer than waiting threads themselves take to say it. */
 static const uint64_t held_ns = 100000000, look_ns = 50000000;
 
 void ls_comm_mpi_begin_wait(const mpi_wait *wait)
@@ -32,8 +32,8 @@ void ls_comm_mpi_end_wait(const mpi_group *group)
     pthread_mutex_unlock(&world->mutex);
 }
 
-/* What this process gave up waiting for, or waits for since before it was told to end. False:
- * nothing. With the mutex held. */
+/* Words the wait that this process gave up, or one that began before it was told to end. False:
+ * there is none. With the mutex held. */
 static bool word_wait(mpi_life *life, uint64_t told_ns, char line[512])
 {
     char what[192];

@@ -53,8 +53,8 @@ static bool is_connection(int file, int *peer_family)
     return true;
 }
 
-/* Of the open files only connections are kept, so that nobody waits for the end of the rest: pipes,
- * locks. Lists those that another process can end. */
+/* Closes all open files but connections, so that nobody waits for the end of pipes or locks. Lists
+ * those whose peer can close them. */
 static int keep_connections(struct pollfd *kept)
 {
     int count = 0;
@@ -74,7 +74,7 @@ static int keep_connections(struct pollfd *kept)
     return count;
 }
 
-/* Until nobody is at the other end of any connection, or the time is over. */
+/* Waits until every connection's peer has closed it, or the time is over. */
 static void linger(uint64_t linger_ns)
 {
     const uint64_t end_ns = ls_clock_ns() + linger_ns;

@@ -87,7 +87,7 @@ static ls_status find_host(int rank, int *leader)
     return status;
 }
 
-/* Who the others are, as long as they are together. */
+/* Keeps who the others are, until ls_processes_end. */
 static ls_status keep_peers(const standing *all, const ls_processes *processes)
 {
     const size_t count = processes->size > 0 ? (size_t)processes->size : 1;
@@ -177,7 +177,8 @@ typedef struct vigil {
 static void *keep_vigil(void *argument)
 {
     vigil *v = argument;
-    for (int part = 0; part < PARTS; part++) /* one that was stopped itself has some left */
+    for (int part = 0; part < PARTS;
+         part++) /* so that a process that was stopped itself has some left */
         if (ls_signal_wait_for(&v->met, 1, 0, v->timeout_ns / PARTS))
             return NULL;
     v->late();
@@ -210,7 +211,7 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
     return status;
 }
 
-/* What those that are left may take, beyond their timeout, to say who is not. */
+/* Time, beyond their timeout, for ranks that are left to say which are gone. */
 static const uint64_t speech_ns = 30000000000;
 
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
@@ -241,7 +242,7 @@ void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t c
     atomic_store(&life->step, first);
     atomic_store(&life->steps, count);
     atomic_store(&life->alike, alike);
-    atomic_fetch_add(&life->put, 1);
+    atomic_fetch_add(&life->starts, 1);
 }
 
 bool ls_processes_lost(const ls_processes *processes)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Signs of life: a thread that looks, some times a timeout, whether this process has gone on, and
- * tells all others if so. Whoever works never does: a long step, a judge that opens, and work that
- * nobody thought of as long are seen from outside. A process that waits, hangs or is stopped does
- * not go on, and is silent. The thread also takes in what the others say, which would pile up where
- * this process never has to wait.
+ * tells all others if so. Working threads send none themselves, so a long step, the opening of a
+ * judge, or any other long work need not think of it. A process that waits, hangs or is stopped
+ * does not go on, and is silent. The thread also takes in what the others say, which would pile up
+ * where this process never has to wait.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"

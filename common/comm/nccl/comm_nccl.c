@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Back end `nccl`: ranks are GPUs of one process, or of several that another communicator has met;
- * rank 0's unique id goes to all through that. All-reduce is the library's, on the queue that it is
- * put on; its order of summation is NCCL's own, so the gate bounds the sum.
+ * rank 0's unique id goes to all through that. All-reduce is the library's, on the queue of the
+ * operation; its order of summation is NCCL's own, so the gate bounds the sum.
  *
- *     put    the operations of all ranks of this process, in one group: NCCL asks for that where
+ *     enqueue  the operations of all ranks of this process, in one group: NCCL asks for that where
  *            one thread drives several GPUs, and a capture then holds all of them
  *     wait   looks at the queue and at NCCL's asynchronous error in turns; an error, or a time
  *            without any finished all-reduce, gives the communicators of this process up: each is
@@ -34,8 +34,8 @@
 
 enum { LOOK_NS = 20000 }; /* between two looks of who waits */
 
-/* What queues get to end in, once the communicators are given up: kernels see that within
- * milliseconds. */
+/* Time for queues to end after the communicators are given up; kernels notice within milliseconds.
+ */
 static const uint64_t grace_ns = 3000000000;
 
 /* Most time to open: of many hosts it takes some ten seconds, whatever --timeout says of a step. */
@@ -48,7 +48,7 @@ typedef struct nccl_group {
     ncclUniqueId id;
     bool given_up;
     uint64_t given_up_ns; /* when */
-    bool stuck;           /* in its opening, whose thread still has it */
+    bool stuck;           /* opening has not returned, and its thread still uses this */
 } nccl_group;
 
 typedef struct nccl_comm {
@@ -84,7 +84,7 @@ static ls_status refuse_lists(const nccl_group *group)
 {
     return ls_fail(
         LS_CODE_USAGE, "communicator", "nccl",
-        "the %d ranks of this process put different operations; every rank puts matching "
+        "the %d ranks of this process enqueue different operations; every rank enqueues matching "
         "ones in the same order",
         group->locals);
 }
@@ -101,7 +101,7 @@ static ls_status use(const ls_device *device)
 }
 
 /* A kernel that counts: on a GPU, where there is one. */
-static ls_status put_pulse(ls_queue *queue)
+static ls_status enqueue_pulse(ls_queue *queue)
 {
     const ls_device *device = ls_queue_device(queue);
     if (!is_gpu(device))
@@ -113,7 +113,7 @@ static ls_status put_pulse(ls_queue *queue)
 }
 
 /* Operation `at` of all lists, which are all-reduces: one group. */
-static ls_status put_group(nccl_group *group, const ls_comm_list *lists, size_t at)
+static ls_status enqueue_group(nccl_group *group, const ls_comm_list *lists, size_t at)
 {
     const ls_nccl_functions *call = &group->nccl.call;
     LS_TRY(ls_nccl_check(&group->nccl, call->ncclGroupStart(), "begin a group"));
@@ -126,7 +126,7 @@ static ls_status put_group(nccl_group *group, const ls_comm_list *lists, size_t 
     const ncclResult_t end = call->ncclGroupEnd();
     LS_TRY(ls_nccl_check(&group->nccl, result == ncclSuccess ? end : result, "all-reduce"));
     for (int r = 0; r < group->locals; r++)
-        LS_TRY(put_pulse(lists[r].queue));
+        LS_TRY(enqueue_pulse(lists[r].queue));
     return LS_OK;
 }
 
@@ -135,7 +135,7 @@ static bool is_ours(const ls_comm_list *list, size_t at)
     return at < list->ops->count && list->ops->items[at]->run == ls_comm_run_alone;
 }
 
-static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int count)
+static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists, int count)
 {
     nccl_group *group = ((nccl_comm *)comms[0])->group;
     if (count != group->locals)
@@ -149,11 +149,11 @@ static ls_status put_lists(ls_comm *const *comms, const ls_comm_list *lists, int
                 is_ours(&lists[r], at) != is_ours(lists, at))
                 return refuse_lists(group);
         if (is_ours(lists, at)) {
-            LS_TRY(put_group(group, lists, at));
+            LS_TRY(enqueue_group(group, lists, at));
             continue;
         }
         for (int r = 0; r < count; r++)
-            LS_TRY(ls_queue_put(lists[r].queue, lists[r].ops->items[at]));
+            LS_TRY(ls_queue_enqueue(lists[r].queue, lists[r].ops->items[at]));
     }
     return LS_OK;
 }
@@ -173,7 +173,7 @@ static void *abort_thread(void *context)
     return NULL;
 }
 
-/* Of several, none waits for another's to come back; one that cannot be begun is left as it is. */
+/* Aborts run side by side; one whose thread cannot be started is skipped. */
 static void begin_abort(const ls_nccl *nccl, ncclComm_t comm)
 {
     pthread_t thread;
@@ -331,8 +331,8 @@ static ls_status init_ends(void *context)
         status, ls_nccl_check(nccl, nccl->call.ncclGroupEnd(), "open the communicators"));
 }
 
-/* All ranks' ends; where they do not come to it, the devices are lost, and the group is the
- * thread's that still tries. */
+/* Opens all ranks' ends. Where that does not end in time the devices are lost, and the group is
+ * left to the thread that still tries. */
 static ls_status join(nccl_group *group)
 {
     const uint64_t longest_ns = group->nccl.open_ns ? group->nccl.open_ns : open_most_ns;
@@ -349,8 +349,8 @@ static ls_status join(nccl_group *group)
                                    (double)longest_ns * 1e-9));
 }
 
-static ls_status open_ends(nccl_group *group, const ls_nccl_meeting *met, ls_device *const *devices,
-                           ls_comm **comms)
+static ls_status open_ends(nccl_group *group, const ls_nccl_rendezvous *met,
+                           ls_device *const *devices, ls_comm **comms)
 {
     for (int i = 0; i < group->locals; i++) {
         nccl_comm *end = calloc(1, sizeof *end);
@@ -382,13 +382,13 @@ static void drop_group(nccl_group *group)
 ls_status ls_comm_nccl_open(ls_nccl *nccl, ls_status mine, ls_comm *processes,
                             ls_device *const *devices, int count, ls_comm **comms)
 {
-    ls_nccl_meeting met;
+    ls_nccl_rendezvous met;
     nccl_group *group = calloc(1, sizeof *group);
     if (group)
         group->ends = calloc((size_t)count, sizeof(nccl_comm *));
     if (!mine && (!group || !group->ends))
         mine = ls_fail_memory("communicator", sizeof *group);
-    ls_status status = ls_nccl_meet(nccl, mine, processes, devices, count, &met);
+    ls_status status = ls_nccl_gather_ranks(nccl, mine, processes, devices, count, &met);
     if (!status) {
         group->nccl = *nccl;
         group->locals = count;
@@ -442,7 +442,7 @@ const ls_comm_backend ls_comm_nccl = {
     .help = "ranks are GPUs of one process or several; NCCL's own all-reduce",
     .check = check_names,
     .library = make_library,
-    .put = put_lists,
+    .enqueue = enqueue_lists,
     .wait = wait_for,
     .open = open_loaded,
     .abandon = abandon,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The NCCL back end's opening with functions that are loaded already, or a test's own. */
+/* Opens the NCCL back end with functions that are loaded already, or that are a test's own. */
 #pragma once
 
 #include "common/comm/comm_parts.h"

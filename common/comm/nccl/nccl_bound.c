@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls in a thread that is waited for a while; see nccl_bound.h. Who is the last to leave the call
- * behind, thread or waiter, frees it. */
+/* Calls in a thread that is waited for a while; see nccl_bound.h. Whichever of thread and waiter is
+ * last frees it. */
 #include "common/comm/nccl/nccl_bound.h"
 
 #include "common/base/signal.h"

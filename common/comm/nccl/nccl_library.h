@@ -33,7 +33,7 @@ typedef struct ls_nccl_functions {
 typedef struct ls_nccl {
     ls_nccl_functions call;
     void *library;    /**< for ls_nccl_unload; NULL: functions of a test */
-    uint64_t open_ns; /**< most time to open communicators; 0: as long as is usual */
+    uint64_t open_ns; /**< most time to open communicators; 0: the default */
 } ls_nccl;
 
 /** LS_CODE_MISSING where the library is not there or of another major version. */

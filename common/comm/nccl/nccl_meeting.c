@@ -51,13 +51,13 @@ static ls_status refuse_shared(const hello *all, int a, int b)
     return LS_OK;
 }
 
-ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
-                       ls_device *const *devices, int count, ls_nccl_meeting *out)
+ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
+                               ls_device *const *devices, int count, ls_nccl_rendezvous *out)
 {
     const int others = processes ? processes->size : 1, self = processes ? processes->rank : 0;
     hello own = {.count = count}, *all = calloc((size_t)others, sizeof *all);
     introduce(devices, count, &own);
-    *out = (ls_nccl_meeting){0};
+    *out = (ls_nccl_rendezvous){0};
     if (!mine && count > LS_GPUS_MOST)
         mine = ls_fail(LS_CODE_USAGE, "comm: nccl", NULL, "%d GPUs are too many; at most %d", count,
                        LS_GPUS_MOST);

@@ -6,14 +6,14 @@
 #include "common/comm/nccl/nccl_library.h"
 
 /** The ranks of all processes, the first of this one, and rank 0's id. */
-typedef struct ls_nccl_meeting {
+typedef struct ls_nccl_rendezvous {
     int size, first;
     ncclUniqueId id;
-} ls_nccl_meeting;
+} ls_nccl_rendezvous;
 
 /**
- * All processes (NULL: this one alone) hear of all, each with `count` devices; `mine`, if any, is
- * the failure of this one, which the others then follow. LS_CODE_USAGE where two hold one GPU.
+ * Tells all processes (NULL: this one alone) of all others, each with `count` devices; `mine`: this
+ * process's failure so far, with which all fail. LS_CODE_USAGE where two hold one GPU.
  */
-ls_status ls_nccl_meet(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
-                       ls_device *const *devices, int count, ls_nccl_meeting *out);
+ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
+                               ls_device *const *devices, int count, ls_nccl_rendezvous *out);

@@ -149,7 +149,7 @@ static inline void replay_all(fixture *f, const ls_op_list *ops, int ranks, uint
     ls_program *program[MOST_RANKS];
     for (int r = 0; r < ranks; r++) {
         must(ls_program_begin(f->queue[r]));
-        must(ls_op_list_put(&ops[r], f->queue[r]));
+        must(ls_op_list_enqueue(&ops[r], f->queue[r]));
         must(ls_program_end(f->queue[r], &program[r]));
     }
     for (int r = 0; r < ranks; r++)
@@ -181,7 +181,7 @@ static inline ls_program *capture_together(fixture *f, ls_comm *const *comms, co
         if (r)
             must(ls_queue_wait(f->queue[r], begun));
     }
-    must(ls_comm_put(comms, lists, ranks));
+    must(ls_comm_enqueue(comms, lists, ranks));
     for (int r = 1; r < ranks; r++) {
         must(ls_queue_record(f->queue[r], left[r]));
         must(ls_queue_wait(f->queue[0], left[r]));

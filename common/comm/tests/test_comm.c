@@ -22,7 +22,7 @@ static int tried(const fixture *f)
 {
     if (SANITIZED)
         return RANK_COUNTS_SANITIZED;
-    return f->backend->put ? RANK_COUNTS_AGAIN : RANK_COUNTS;
+    return f->backend->enqueue ? RANK_COUNTS_AGAIN : RANK_COUNTS;
 }
 
 typedef struct trial {
@@ -157,7 +157,7 @@ static void all_reduces_replay_without_the_host(void **state)
     const ls_allreduce *a;
     for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
         for (int n = 2; n <= 5 && a->oracle; n++) {
-            const bool few = SANITIZED || ((fixture *)*state)->backend->put;
+            const bool few = SANITIZED || ((fixture *)*state)->backend->enqueue;
             const uint64_t replays = few ? SOME_REPLAYS : MANY_REPLAYS;
             try_allreduce(*state, a, &(trial){n, 3, replays, 0});
             try_allreduce(*state, a, &(trial){n, 300, replays, 0});

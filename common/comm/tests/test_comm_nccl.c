@@ -60,7 +60,7 @@ static void ranks_of_a_process_are_one_group(void **state)
     assert_true(emulated.joined == RANKS && emulated.ids == 1);
     assert_true(ls_comm_is_joint(g.comms[0]));
     assert_string_equal(ls_allreduce_auto(g.comms[0], 1 << 20)->name, "library");
-    must(ls_comm_put(g.comms, g.lists, RANKS));
+    must(ls_comm_enqueue(g.comms, g.lists, RANKS));
     for (int r = 0; r < RANKS; r++) {
         assert_memory_equal(g.data[r], g.expected, COUNT * sizeof(float));
         must(g.comms[r]->backend->wait(g.comms[r], f->queue[r], f->queue[r], long_ns));
@@ -90,7 +90,7 @@ static void a_rank_alone_keeps_its_bits(void **state)
     const ls_comm_list list = {&ops, f->queue[0]};
     const uint64_t rounds = emulated.rounds;
     must(ls_program_begin(f->queue[0]));
-    must(ls_comm_put(&comm, &list, 1));
+    must(ls_comm_enqueue(&comm, &list, 1));
     must(ls_program_end(f->queue[0], &program));
     must(ls_program_launch(program, 2));
     must(comm->backend->wait(comm, f->queue[0], f->queue[0], long_ns));
@@ -128,7 +128,7 @@ static ls_status run_process(process *p)
     must(library->build(comm, &(ls_allreduce_args){.data = p->data, .count = COUNT}, &ops));
     assert_true(comm->rank == p->self->rank && comm->size == RANKS);
     const ls_comm_list list = {&ops, p->queue};
-    ls_status status = ls_comm_put(&comm, &list, 1);
+    ls_status status = ls_comm_enqueue(&comm, &list, 1);
     ls_op_list_clear(&ops);
     ls_comm_close(comm);
     return status;
@@ -214,16 +214,16 @@ static void lists_must_match(void **state)
     fixture *f = *state;
     group g;
     open_group(f, &g);
-    must_refuse(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "matching");
+    must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "matching");
     put_op(&g.ops[1], run_fill, NULL, NULL, 0);
-    must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching");
+    must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching");
     const ls_allreduce *ring;
     must(ls_allreduce_find("ring", &ring));
     must_refuse(
         ring->build(g.comms[0], &(ls_allreduce_args){.data = g.data[0], .count = COUNT}, &g.ops[0]),
         LS_CODE_USAGE, "library's all-reduce alone");
-    must(ls_queue_put(f->queue[0], g.ops[0].items[0]));
-    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
+    must(ls_queue_enqueue(f->queue[0], g.ops[0].items[0]));
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_enqueue");
     close_group(&g);
 }
 
@@ -270,7 +270,7 @@ static void open_stuck_group(fixture *f, group *g, void (*abort_call)(void))
     atomic_store(&aborts_over, 0);
     emulated.abort = abort_call;
     atomic_store(&emulated.async_error, ncclInProgress);
-    must(ls_queue_put(f->queue[0], &the_gate.op));
+    must(ls_queue_enqueue(f->queue[0], &the_gate.op));
 }
 
 static void close_stuck_group(fixture *f, group *g)
@@ -329,7 +329,7 @@ static void errors_and_silence_end_the_wait(void **state)
                     LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
         must(ls_queue_sync(f->queue[0]));
         must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* said once */
-        must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
+        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
         close_stuck_group(f, &g);
         assert_int_equal(atomic_load(&emulated.aborted), RANKS);
     }

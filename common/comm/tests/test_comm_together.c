@@ -51,13 +51,13 @@ static void lists_that_do_not_match_are_refused(void **state)
         open_group(f, &g);
         for (int r = 0; r < RANKS; r++) /* around LS_DIRECT_FEW, too */
             build(&g, r, names[i], i ? COUNT - (r == 2) : (size_t)LS_DIRECT_FEW + (r == 2));
-        must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching operations");
+        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching operations");
         close_group(f, &g);
         open_group(f, &g);
         for (int r = 0; r < RANKS - 1; r++) /* the last one brings nothing */
             build(&g, r, names[i], COUNT);
-        must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE,
-                    "waits for what no rank puts");
+        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE,
+                    "waits for what no rank enqueues");
         close_group(f, &g);
     }
 }
@@ -73,15 +73,16 @@ static void later_operations_are_refused(void **state)
         .to = -1, .from = 1, .receive = g.data[0], .receive_count = COUNT, .add = true};
     for (int r = 0; r < RANKS; r++)
         build(&g, r, "flat", 10);
-    must(ls_comm_put(g.comms, g.lists, RANKS));
-    must(ls_comm_put(g.comms, g.lists, RANKS)); /* the same ones do meet again */
+    must(ls_comm_enqueue(g.comms, g.lists, RANKS));
+    must(ls_comm_enqueue(g.comms, g.lists, RANKS)); /* the same ones do meet again */
     must_refuse(ls_comm_exchange(g.comms[0], &more, &op), LS_CODE_USAGE, "more scratch");
     assert_int_equal(g.comms[0]->backend->memory(g.comms[0]), 10 * sizeof(float));
-    must_refuse(ls_comm_put(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "lists of 2 ranks");
+    must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "lists of 2 ranks");
     const ls_op_list swapped = {.items = (ls_op *[]){g.ops[1].items[1], g.ops[1].items[0]},
                                 .count = 2};
     g.lists[1].ops = &swapped;
-    must_refuse(ls_comm_put(g.comms, g.lists, RANKS), LS_CODE_USAGE, "waits for what no rank puts");
+    must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE,
+                "waits for what no rank enqueues");
     close_group(f, &g);
 }
 
@@ -91,8 +92,8 @@ static void an_operation_alone_fails(void **state)
     group g;
     open_group(f, &g);
     build(&g, 0, "ring", COUNT);
-    must(ls_queue_put(f->queue[0], g.ops[0].items[0]));
-    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_put");
+    must(ls_queue_enqueue(f->queue[0], g.ops[0].items[0]));
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_enqueue");
     close_group(f, &g);
 }
 
@@ -142,7 +143,7 @@ static void steps_need_no_program(void **state)
         delay_all(&g.ops[r], 7, (uint64_t)r);
     }
     for (int step = 0; step < STEPS; step++)
-        must(ls_comm_put(g.comms, g.lists, RANKS));
+        must(ls_comm_enqueue(g.comms, g.lists, RANKS));
     for (int r = 0; r < RANKS; r++) {
         must(ls_queue_sync(f->queue[r]));
         assert_true(checks[r]->runs == STEPS && checks[r]->wrong == 0);

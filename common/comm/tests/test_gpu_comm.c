@@ -77,7 +77,7 @@ static void put_step(fixture *f, reduction *r)
         must(ls_queue_copy(f->queue[i], r->data[i], f->device[i], r->source[i], f->device[i],
                            r->count * sizeof(float)));
     }
-    must(ls_comm_put(r->comms, r->lists, r->ranks));
+    must(ls_comm_enqueue(r->comms, r->lists, r->ranks));
     for (int i = 1; i < r->ranks; i++) {
         must(ls_queue_record(f->queue[i], r->left[i]));
         must(ls_queue_wait(f->queue[0], r->left[i]));

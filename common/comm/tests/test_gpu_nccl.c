@@ -81,10 +81,10 @@ static void a_sum_of_one_is_itself(void **state)
     open_alone(f, &a);
     const ls_comm_list list = {&a.ops, f->queue[0]};
     for (int time = 0; time < TIMES; time++)
-        must(ls_comm_put(&a.comm, &list, 1));
+        must(ls_comm_enqueue(&a.comm, &list, 1));
     judge(f, &a, TIMES);
     must(ls_program_begin(f->queue[0]));
-    must(ls_comm_put(&a.comm, &list, 1));
+    must(ls_comm_enqueue(&a.comm, &list, 1));
     must(ls_program_end(f->queue[0], &program));
     const size_t nodes = ls_program_describe(program).nodes;
     print_message("nodes: %zu, of which ours counts and the others are NCCL's\n", nodes);
@@ -103,10 +103,10 @@ static void what_is_given_up_ends(void **state)
     open_alone(f, &a);
     const ls_comm_list list = {&a.ops, f->queue[0]};
     must(ls_program_begin(f->queue[0]));
-    must(ls_comm_put(&a.comm, &list, 1));
+    must(ls_comm_enqueue(&a.comm, &list, 1));
     must(ls_program_end(f->queue[0], &program));
     nccl->abandon(a.comm);
-    must_refuse(ls_comm_put(&a.comm, &list, 1), LS_CODE_MISSING, "was given up");
+    must_refuse(ls_comm_enqueue(&a.comm, &list, 1), LS_CODE_MISSING, "was given up");
     must(nccl->wait(a.comm, f->queue[0], f->queue[0], long_ns));
     must(ls_queue_sync(f->queue[0]));
     ls_program_close(program);

@@ -39,7 +39,7 @@ static void kernel_has_the_loops_bits(void **state)
         }
         plan_steps(looped, steps);
         must(ls_sums_make(f->device[0], "test", steps, STEPS, count, &op));
-        must(ls_queue_put(f->queue[0], op));
+        must(ls_queue_enqueue(f->queue[0], op));
         must(ls_queue_sync(f->queue[0]));
         plan_steps(launched, steps);
         assert_int_equal(ls_gpu_sums(NULL, steps, STEPS, count), 0);

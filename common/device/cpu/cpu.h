@@ -25,7 +25,7 @@ typedef struct cpu_program cpu_program;
 typedef enum cpu_kind {
     CPU_RUN,    /* an operation */
     CPU_UNLESS, /* the same, unless `pass` holds */
-    CPU_COPY,   /* bytes from one place to another */
+    CPU_COPY,   /* bytes from one address to another */
     CPU_CARRY,  /* the same, over a link: it takes the link's time */
     CPU_ZERO,   /* bytes set to 0 */
     CPU_CALL,   /* a host function, waited for */
@@ -61,7 +61,7 @@ typedef struct cpu_command {
 
 /* A piece of a queue's ring. */
 typedef struct cpu_segment {
-    _Atomic(struct cpu_segment *) next; /* around the ring: emptied before all others */
+    _Atomic(struct cpu_segment *) next; /* the next one of the ring */
     _Atomic uint64_t first;             /* number of its first command */
     uint64_t end;                       /* the host's count of commands when it was full */
     cpu_command commands[LS_CPU_SEGMENT];
@@ -75,12 +75,12 @@ struct cpu_list {
     uint64_t until; /* the queue's count of commands when the last launch is done */
 };
 
-/* A captured record and the waits for it, which count their own replays. */
+/* A captured event record and its waits, each of which counts its own replays. */
 struct cpu_edge {
     ls_signal signal;
-    _Atomic bool failed;     /* the latest record is of a queue that had failed; rarely written */
+    _Atomic bool failed;     /* the queue had failed when it last recorded it; rarely written */
     bool waited;             /* some queue waits for it */
-    struct cpu_event *event; /* that it came of, until the capture ends or the event closes */
+    struct cpu_event *event; /* that was recorded, until the capture ends or the event closes */
     const ls_device *device; /* whose queue records it */
     cpu_edge *next;
 };
@@ -96,25 +96,25 @@ struct cpu_program {
 typedef struct cpu_queue {
     ls_queue base;
     pthread_t thread;
-    ls_signal produced;   /* commands put */
+    ls_signal produced;   /* commands enqueued */
     ls_signal consumed;   /* commands done */
-    uint64_t put;         /* the host's own count of `produced` */
-    uint64_t settled;     /* of these, what was put before the device's latest turn */
-    uint64_t turns;       /* of the device, when that was looked at last */
+    uint64_t enqueued;    /* the host's own count of `produced` */
+    uint64_t settled;     /* of these, enqueued before the device's latest turn */
+    uint64_t turns;       /* of the device, when `settled` was set */
     uint64_t profiled_ns; /* the profile's latest reading of the clock; 0: it has none */
     int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */
-    bool bound;           /* one thread per core, or (for set-up work) anywhere on the cores */
+    bool bound;           /* one thread per core; false (set-up work): anywhere on the cores */
     bool failed;          /* the thread's own: skip what follows */
-    _Atomic(const cpu_command *) at; /* what the thread is at; NULL: between commands */
+    _Atomic(const cpu_command *) at; /* what the thread executes; NULL: nothing */
     _Atomic uint64_t replays;        /* done */
 #ifdef LOCKSTEP_HOOKS
     ls_hooks_place place; /* the thread's own: which operation of which step comes next */
 #endif
     _Atomic(ls_status) failure; /* first failure, for the host */
-    cpu_program *capture;       /* what is put goes here instead */
+    cpu_program *capture;       /* NULL, or where commands are recorded */
     size_t capture_list;        /* this queue's index in capture->lists */
-    cpu_segment *filled;        /* that the host puts into; its next one is the oldest */
+    cpu_segment *filled;        /* that the host fills; its next one is the oldest */
     size_t fill;                /* commands in it */
     size_t room;                /* commands in all segments */
 } cpu_queue;
@@ -123,7 +123,7 @@ typedef struct cpu_event {
     ls_event base;
     ls_signal signal;
     _Atomic bool failed;  /* as an edge's */
-    uint64_t recorded;    /* the host's count of records put */
+    uint64_t recorded;    /* the host's count of records enqueued */
     cpu_program *capture; /* the capture in which it was last recorded */
     cpu_edge *edge;       /* of that capture */
 } cpu_event;
@@ -132,14 +132,14 @@ typedef struct cpu_device {
     ls_device base;
     cpu_queue *service; /* zero-filling and calls */
     bool shares_cores;
-    int pages_file; /* of what other processes map (cpu_register.c); -1: none yet */
-    int queues;     /* open, but for the service's */
+    int pages_file; /* descriptor of pages that others map (cpu_register.c); -1: none yet */
+    int queues;     /* open ones, without the service queue */
 } cpu_device;
 
 /* cpu_queue.c */
 ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu_queue **out);
 void ls_cpu_queue_close(cpu_queue *queue);
-/* Puts a command, or records it where the queue is captured. */
+/* Enqueues a command, or records it where the queue is being captured. */
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
 ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);

@@ -4,8 +4,8 @@
  *
  * Memory comes from the system in chunks aligned to huge pages, which are asked for where a chunk
  * holds at least one, and is zero-filled, that is first touched, by a thread on the device's own
- * cores. A second, unbound thread of the device does that and other set-up work, so that it never
- * gets in a queue's way.
+ * cores. A second, unbound thread of the device does that and other set-up work, so that no queue
+ * is delayed by it.
  */
 #include "common/device/cpu/cpu.h"
 #include "common/device/link.h"
@@ -41,8 +41,8 @@ static void release_memory(void *context, void *memory, size_t bytes)
 }
 
 /*
- * oneDNN takes packing buffers from malloc in every call; a threshold that moves would give them
- * back to the system and fault them in again in mid-step.
+ * oneDNN allocates packing buffers in every call. With malloc's moving threshold they would go back
+ * to the system, and be faulted in again in the middle of a step.
  */
 static void keep_heap(void)
 {
@@ -146,7 +146,7 @@ static bool cpu_queue_captured(const ls_queue *queue)
 static ls_status cpu_queue_idle(const ls_queue *base, bool *out)
 {
     cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
-    *out = ls_signal_value(&queue->consumed) >= queue->put;
+    *out = ls_signal_value(&queue->consumed) >= queue->enqueued;
     return LS_OK;
 }
 

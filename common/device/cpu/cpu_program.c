@@ -77,7 +77,7 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
         return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
     const char *behind = left_behind(program);
     for (cpu_edge *edge = program->edges; edge; edge = edge->next)
-        if (edge->event) /* to wait for it from here on is to wait for no capture */
+        if (edge->event) /* from here on, waiting for it joins no capture */
             forget_capture(edge->event);
     program->base.info.bytes = sizeof *program;
     for (size_t i = 0; i < program->list_count; i++) {
@@ -114,7 +114,7 @@ ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
     for (size_t i = 0; i < program->list_count && times; i++) {
         cpu_command command = {.kind = CPU_LIST, .list = &program->lists[i], .count = times};
         LS_TRY(ls_cpu_queue_push(program->lists[i].queue, &command));
-        program->lists[i].until = program->lists[i].queue->put;
+        program->lists[i].until = program->lists[i].queue->enqueued;
     }
     return LS_OK;
 }

@@ -4,9 +4,9 @@
  *
  * The host fills a slot and raises `produced`; the thread runs it and raises `consumed`. Both are
  * signals, so either side can sleep. The ring is of segments. Where the next one is not empty, the
- * host waits for it if what it holds is of an earlier turn (ls_device_turn); else what it holds may
- * wait for what is still to be put, and another segment goes in between. So the ring grows to the
- * size of a step, in the first one. After a failed operation the thread skips work but goes on
+ * host waits for it if it holds an earlier turn (ls_device_turn); else what it holds may wait for
+ * what is still to be enqueued, so another segment is added in between. So the ring grows to the
+ * size of a step during the first one. After a failed operation the thread skips work but goes on
  * posting events and finishing lists, so that no other queue waits for ever. Such events are
  * marked, and a queue that waits for one fails, too: it would go on with what was never computed.
  */
@@ -22,7 +22,7 @@
 /* How often a queue's thread looks for work before it sleeps: some 20 us. */
 enum { QUEUE_SPINS = 1000 };
 
-/* `op` is what failed, and others may wait for; NULL: something else. */
+/* `op` is the operation that failed, which others may wait for; NULL: something else failed. */
 static void fail_queue(cpu_queue *queue, ls_op *op, ls_status status)
 {
     char where[96];
@@ -47,7 +47,7 @@ static void carry(cpu_queue *queue, const cpu_command *command)
     ls_queue_sleep_until(&queue->base, arrival_ns);
 }
 
-/* What a test makes of an operation: nothing, unless it is the one that is to fail. */
+/* Runs an operation, unless a hook makes it fail. */
 static ls_status run_op(cpu_queue *queue, ls_op *op)
 {
 #ifdef LOCKSTEP_HOOKS
@@ -58,7 +58,7 @@ static ls_status run_op(cpu_queue *queue, ls_op *op)
     return op->run(op, &queue->base);
 }
 
-/* A record: happens in any case, and says whether what went before it did. */
+/* An event record: it happens in any case, and tells whether the queue had failed. */
 static void post_event(const cpu_queue *queue, ls_signal *signal, _Atomic bool *failed,
                        uint64_t value)
 {
@@ -79,7 +79,7 @@ static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atom
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
 
-/* What a watch sees: plain stores, by this thread alone. */
+/* Tells the watch what the thread executes, by plain stores of this thread alone. */
 static void at_command(cpu_queue *queue, const cpu_command *command)
 {
     atomic_store_explicit(&queue->at, command, memory_order_release);
@@ -148,8 +148,8 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         fail_queue(queue, is_op ? command->op : NULL, status);
 }
 
-/* All time since the latest reading counts as the command's, or was waited. Records of events, and
- * operations that were passed over, are nothing to tell. */
+/* All time since the latest reading counts as the command's, or as waiting. Event records and
+ * skipped operations are not logged. */
 static void run_profiled(cpu_queue *queue, const cpu_command *command)
 {
     ls_queue *base = &queue->base;
@@ -186,7 +186,7 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
     queue->profiled_ns = stretch.end_ns;
 }
 
-/* The loop of a replayed step: kept to a call per operation. */
+/* The loop of a replayed step, kept small: one call per operation. */
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
 {
     if (queue->base.profile) {
@@ -209,8 +209,8 @@ static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
     }
 }
 
-/* The one that command `number`, which is there, begins. It is mostly the next one; but meanwhile
- * the host may have filled this one again, and put a new one behind it. */
+/* The segment that begins with command `number`, which is there. It is mostly the next one, but the
+ * host may meanwhile have filled this one again, and added a new one behind it. */
 static cpu_segment *find_segment(cpu_segment *segment, uint64_t number)
 {
     do
@@ -239,7 +239,7 @@ static void *queue_thread(void *argument)
         if (command.kind == CPU_STOP)
             return NULL;
         at_command(queue, &segment->commands[slot]);
-        if (queue->base.profile) { /* until it was put there was nothing to do */
+        if (queue->base.profile) { /* until it was enqueued there was nothing to do */
             uint64_t now = ls_clock_ns();
             if (queue->profiled_ns)
                 queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
@@ -294,7 +294,7 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     }
     queue->base = (ls_queue){.device = device, .name = name};
     queue->bound = bound;
-    queue->put = 1;
+    queue->enqueued = 1;
     cpu_device *owner = (cpu_device *)device;
     owner->queues += bound;
     bool alone = !owner->shares_cores && owner->queues <= device->info.core_count;
@@ -313,24 +313,24 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     return LS_OK;
 }
 
-/* Where the segment has room. */
-static void put_command(cpu_queue *queue, const cpu_command *command)
+/* Appends a command to the segment, which has room. */
+static void enqueue_command(cpu_queue *queue, const cpu_command *command)
 {
     queue->filled->commands[queue->fill++] = *command;
-    ls_signal_post(&queue->produced, ++queue->put);
+    ls_signal_post(&queue->produced, ++queue->enqueued);
 }
 
 static void begin_segment(cpu_queue *queue)
 {
     queue->filled = queue->filled->next;
-    queue->filled->first = queue->put;
+    queue->filled->first = queue->enqueued;
     queue->fill = 0;
 }
 
 /* Goes on to the next segment, once that is empty. */
 static ls_status turn_over(cpu_queue *queue)
 {
-    queue->filled->end = queue->put;
+    queue->filled->end = queue->enqueued;
     const uint64_t end = queue->filled->next->end;
     if (ls_signal_value(&queue->consumed) < end && end > queue->settled)
         LS_TRY(add_segment(queue));
@@ -341,14 +341,14 @@ static ls_status turn_over(cpu_queue *queue)
 }
 
 /*
- * A turn of the device has begun. The ring takes the size of the turn before, and a segment: so
- * turns that are no larger find what they need, however slow or fast the queue is.
+ * A turn of the device has begun. The ring grows to the size of the turn before plus a segment, so
+ * that turns that are no larger fit, however slow or fast the queue is.
  */
 static ls_status begin_turn(cpu_queue *queue)
 {
-    const uint64_t latest = queue->put - queue->settled;
+    const uint64_t latest = queue->enqueued - queue->settled;
     queue->turns = queue->base.device->turns;
-    queue->settled = queue->put;
+    queue->settled = queue->enqueued;
     while (queue->room < latest + LS_CPU_SEGMENT)
         LS_TRY(add_segment(queue));
     return LS_OK;
@@ -363,7 +363,7 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
         LS_TRY(begin_turn(queue));
     if (queue->fill == LS_CPU_SEGMENT)
         LS_TRY(turn_over(queue));
-    put_command(queue, command);
+    enqueue_command(queue, command);
     return LS_OK;
 }
 
@@ -372,7 +372,7 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
         return ls_fail(LS_CODE_USAGE, "queue", base->name, "cannot be waited for while captured");
-    LS_TRY(ls_cpu_await(base->device, &queue->consumed, queue->put));
+    LS_TRY(ls_cpu_await(base->device, &queue->consumed, queue->enqueued));
     ls_status failure = atomic_exchange(&queue->failure, LS_OK);
     if (failure)
         queue->failed = false; /* the thread sleeps until the next command publishes this */
@@ -395,11 +395,11 @@ void ls_cpu_queue_close(cpu_queue *queue)
         return;
     if (queue->base.device->watch)
         ls_watch_remove(queue->base.device->watch, &queue->base);
-    ls_signal_wait(&queue->consumed, queue->put, 0);
+    ls_signal_wait(&queue->consumed, queue->enqueued, 0);
     ls_pulse_remove(queue->base.device->pulse, &queue->base.place);
     if (queue->fill == LS_CPU_SEGMENT)
         begin_segment(queue);
-    put_command(queue, &(cpu_command){.kind = CPU_STOP});
+    enqueue_command(queue, &(cpu_command){.kind = CPU_STOP});
     pthread_join(queue->thread, NULL);
     ((cpu_device *)queue->base.device)->queues -= queue->bound;
     ls_status_free(atomic_load(&queue->failure));

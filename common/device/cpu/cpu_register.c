@@ -2,11 +2,11 @@
 /*
  * Buffer registration: pages of a CPU device that other processes of this host map, too.
  *
- * The device has one file in memory, as large as the address space and as empty as it: a page that
- * is registered lies in it at its own address, and is mapped from there in place of the private
- * one, with what it held. So a page that two buffers share is registered twice without harm, and
- * who knows an address knows where it is in the file. The device's own thread copies: the system
- * gives a page where it is first touched. Pages stay registered until the device closes.
+ * The device has one sparse file in memory, as large as the address space. A registered page lies
+ * in it at the offset of its own address, and is mapped from there in place of the private page,
+ * with the same contents. So a page that two buffers share may be registered twice, and an address
+ * is also the offset in the file. The device's own thread copies: the system gives a page where it
+ * is first touched. Pages stay registered until the device closes.
  *
  * Leaves out: giving pages back to the system before that.
  */

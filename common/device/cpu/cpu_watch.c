@@ -30,7 +30,7 @@ static void look_at_op(const ls_op *op, ls_activity *out)
         op->awaits(op, out->what, sizeof out->what);
 }
 
-/* The host alone frees what a command points to, and calls this. */
+/* Only the host frees what a command points to, and only the host calls this. */
 void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
 {
     cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
@@ -50,7 +50,7 @@ void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
         look_at_wait(at->edge->device, out);
 }
 
-/* What is at work is compared, never looked into: any thread may ask. */
+/* Reads no more than the command's address, so any thread may call it. */
 uint64_t ls_cpu_queue_progress(const ls_queue *base)
 {
     cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */

@@ -29,7 +29,7 @@ typedef struct cuda_device {
 
 /* What a queue has in pinned memory, which the GPU writes too. */
 typedef struct cuda_pinned {
-    char staging[(size_t)1 << 20]; /* of reads and writes */
+    char staging[(size_t)1 << 20]; /* for reads and writes */
     unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */
     unsigned pulse;                /* counted up by kernels: a sign of life */
     unsigned steps;                /* that have ended: the low bits of the next one's number */
@@ -40,12 +40,13 @@ typedef struct cuda_queue {
     cudaStream_t stream;
     cuda_pinned *pinned;
     uint64_t begun_ns;   /* of the capture that began here; 0: none */
-    uint32_t first;      /* step of those that ls_cuda_queue_begin began */
-    uint32_t put;        /* replays since then */
-    uint64_t ops;        /* put, under a watch */
-    cudaEvent_t lots[2]; /* at the ends of the latest two lots of these; NULL: not yet */
-    bool counted;        /* its steps tell when they end */
-    bool busy;           /* when it was looked at latest */
+    uint32_t first;      /* number of the first step after ls_cuda_queue_begin */
+    uint32_t enqueued;   /* replays enqueued since then */
+    uint64_t ops;        /* enqueued under a watch */
+    cudaEvent_t lots[2]; /* ends of the latest two lots of LOT operations (cuda_watch.c); NULL:
+                            not yet */
+    bool counted;        /* its steps count in pinned->steps */
+    bool busy;           /* at the latest look */
 } cuda_queue;
 
 typedef struct cuda_event {
@@ -62,8 +63,8 @@ typedef struct cuda_program {
 /* cuda_device.c */
 /* Makes the device the calling thread's; before every other call. Fails on one that was lost. */
 ls_status ls_cuda_use(const ls_device *device);
-/* The same for what closes: whether calls reach the device; nothing is said. (Processors, on which
- * tests run the kernels, are always reached.) */
+/* The same for functions that close: false where the device was lost. (The CPU devices on which
+ * tests run these kernels never are.) */
 bool ls_cuda_reaches(const ls_device *device);
 
 /* cuda_queue.c */
@@ -84,8 +85,8 @@ unsigned *ls_cuda_queue_pulse(const ls_queue *queue);
 ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
 
 /* cuda_watch.c */
-/* Wait for all that is in the queue; for an event; under a watch, until the queue has room for one
- * more replay, or operation. */
+/* These wait until the queue is empty; for an event; and, under a watch, until the queue has room
+ * for one more replay, or for one more operation. */
 ls_status ls_cuda_await_stream(cuda_queue *queue);
 ls_status ls_cuda_await_event(const cuda_event *event);
 ls_status ls_cuda_await_replay(cuda_queue *queue);

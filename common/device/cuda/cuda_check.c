@@ -32,7 +32,7 @@ static bool is_sticky(cudaError_t error)
     }
 }
 
-/* A call that a capture cannot hold, or that it does not outlive. */
+/* A call that cannot be captured, or that ends the capture. */
 static bool is_of_capture(cudaError_t error)
 {
     return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
@@ -82,8 +82,7 @@ ls_status ls_cuda_check_code(const char *where, const char *doing, int error)
     return ls_cuda_check(where, doing, (cudaError_t)error);
 }
 
-/* A device that has fallen over answers every call with the same error; this one does no more than
- * ask. */
+/* A device that has fallen over answers every call with the same error; this call only asks. */
 ls_status ls_cuda_blame(ls_status status)
 {
     size_t available, total;

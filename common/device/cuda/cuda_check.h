@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CUDA's failures in words, for those who have no header of CUDA. Here alone is decided what a
+ * CUDA's failures in words, for files that do not include its header. Here alone is decided what a
  * failure means: a device that has fallen over (final), a step that cannot be captured, memory that
  * is not there.
  */
@@ -12,7 +12,7 @@
 ls_status ls_cuda_check_code(const char *where, const char *doing, int error);
 
 /**
- * A failure that a library has reported of the calling thread's device: final where that has fallen
- * over, which the library need not know. Takes LS_OK; returns its argument.
+ * Marks a failure that a library reported as final, where the calling thread's device has fallen
+ * over: the library may not know. Takes LS_OK; returns its argument.
  */
 ls_status ls_cuda_blame(ls_status status);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A call on a GPU that does not end what it has to do may never return. */
+/* On a lost GPU a call may never return, so none is made. */
 static bool is_lost(const cuda_device *device)
 {
     return device->arena && ls_arena_is_lost(device->arena);
@@ -108,13 +108,13 @@ static ls_status enter_arena(const ls_machine *machine, cuda_device *device, boo
 
 static ls_status take_chunk(void *context, size_t bytes, void **out)
 {
-    return ls_arena_take(context, bytes, out);
+    return ls_arena_alloc(context, bytes, out);
 }
 
 static void give_chunk(void *context, void *memory, size_t bytes)
 {
     (void)bytes;
-    ls_arena_give(context, memory);
+    ls_arena_free(context, memory);
 }
 
 static ls_status open_pool(const ls_machine *machine, cuda_device *device,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Failures of calls of CUDA in words, for those who have its header; see cuda_check.h. */
+/* Failures of CUDA's calls in words, for files that include its header; see cuda_check.h. */
 #pragma once
 
 #include "common/base/status.h"
 
 #include <cuda_runtime_api.h>
 
-/** The failure of `doing` on a device ("gpu:0"), or LS_OK for cudaSuccess; clears CUDA's note. */
+/** The failure of `doing` on a device ("gpu:0"), or LS_OK for cudaSuccess; clears CUDA's last
+ * error. */
 ls_status ls_cuda_check(const char *where, const char *doing, cudaError_t error);
-/** The same of an error; `remedy` is what would work, NULL: what the error tells. */
+/** The failure of an error; `remedy` says what would work; NULL: what follows from the error. */
 ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, const char *remedy);

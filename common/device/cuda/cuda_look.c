@@ -52,7 +52,7 @@ ls_status ls_gpus_look(ls_gpus *out)
     if (error != cudaSuccess) {
         answer.error = cudaGetErrorString(error);
         answer.count = 0;
-        cudaGetLastError(); /* said; not to be found by a later check */
+        cudaGetLastError(); /* reported here, not by a later check */
     }
     answer.too_old = error == cudaErrorInsufficientDriver;
     ls_gpus_explain(&answer, out);

@@ -24,7 +24,7 @@ ls_status ls_cuda_not_capturing(const cuda_queue *queue, const char *why)
     return ls_fail(LS_CODE_USAGE, "queue", base->name, "%s", why);
 }
 
-/* A stream that cannot be asked has fallen over, and its next call says so. */
+/* A stream that gives no answer has fallen over, and its next call says so. */
 bool ls_cuda_queue_captured(const ls_queue *base)
 {
     enum cudaStreamCaptureStatus state;

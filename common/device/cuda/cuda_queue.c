@@ -4,8 +4,8 @@
  * through which the host reads and writes. Not yet run on a GPU.
  *
  * An operation's run launches on the stream, so its refusal to launch comes back at once, from
- * ls_queue_put; what goes wrong on the GPU is reported by ls_queue_sync. A kernel that finds its
- * data wrong writes a fault, one word in pinned memory, that ls_queue_sync looks at.
+ * ls_queue_enqueue; what goes wrong on the GPU is reported by ls_queue_sync. A kernel that finds
+ * its data wrong writes a fault, one word in pinned memory, that ls_queue_sync looks at.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/device/link.h"
@@ -98,7 +98,7 @@ ls_status ls_cuda_queue_idle(const ls_queue *base, bool *out)
     return ls_cuda_check(base->device->info.text, base->name, error);
 }
 
-/* A library's failure may have its cause in the capture, of which it says nothing. */
+/* Where a library fails, the cause may be that the capture broke, which it does not say. */
 static ls_status explain_capture(const ls_queue *base, ls_status status)
 {
     static const char remedy[] = "--capture no";
@@ -121,7 +121,8 @@ ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
     return ls_cuda_check(base->device->info.text, op->name, cudaGetLastError());
 }
 
-/* For calls that are no part of a capture of this thread, and are not to break it; and back. */
+/* Exchanges the thread's capture mode, around calls that are no part of a capture and must not
+ * break it. */
 static ls_status exchange_mode(const char *where, enum cudaStreamCaptureMode *mode)
 {
     return ls_cuda_check(where, "capture mode", cudaThreadExchangeStreamCaptureMode(mode));
@@ -251,7 +252,7 @@ ls_status ls_cuda_queue_write(ls_queue *base, void *device, const void *host, si
     return LS_OK;
 }
 
-/* What a kernel left, once. */
+/* Reports a fault that a kernel left, once. */
 static ls_status take_fault(cuda_queue *queue)
 {
     switch ((ls_cuda_fault)__atomic_exchange_n(&queue->pinned->fault, 0, __ATOMIC_ACQ_REL)) {

@@ -5,23 +5,24 @@
  *
  * A call that waits behind a stream that hangs never comes back. So under a watch the host only
  * asks: the stream or event whether it is done, and a word in pinned memory, which the last
- * operation of each step writes, how many steps have ended. CUDA bounds how much can be put, to
- * some thousand launches, and waits for room in the call that puts; so the host puts replays no
- * further ahead of that word, and of operations that are put one by one at most two lots: an event
- * tells the end of each. How much CUDA has room for is not documented: 512 replays are a guess. A
- * program whose steps end on another queue than it is launched from is not held back.
+ * operation of each step writes, how many steps have ended. CUDA bounds how much can be enqueued,
+ * to some thousand launches, and waits for room in the call that enqueues; so the host enqueues
+ * replays no further ahead of that word, and of operations that are enqueued one by one at most two
+ * lots: an event tells the end of each. How much CUDA has room for is not documented: 512 replays
+ * are a guess. A program whose steps end on another queue than it is launched from is not held
+ * back.
  */
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"
 
 #include <stdio.h>
 
-/* How many replays the host may be ahead, and the operations of a lot, which may be some launches
- * each. */
+/* Most replays that the host may be ahead; operations in a lot, each of which may be several
+ * launches. */
 enum { MOST_REPLAYS = 512, LOT = 64 };
 
-/* So long the host asks without a pause; then it sleeps a part of what it has waited for, at most
- * 0.2 ms. */
+/* The host first asks for this long without a pause; then it sleeps a part of the time waited so
+ * far, at most 0.2 ms. */
 static const uint64_t awake_ns = 100000, part = 16, nap_ns = 200000;
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -48,15 +49,15 @@ static cudaError_t look_at_event(const cuda_wait *wait)
     return cudaEventQuery(wait->event);
 }
 
-/* An empty stream has done all that was put, whatever its word says. */
+/* An empty stream has done everything, whatever its word says. */
 static cudaError_t look_for_room(const cuda_wait *wait)
 {
     cuda_queue *queue = wait->queue;
-    if (queue->put - steps_done(queue) < MOST_REPLAYS)
+    if (queue->enqueued - steps_done(queue) < MOST_REPLAYS)
         return cudaSuccess;
     const cudaError_t error = cudaStreamQuery(queue->stream);
     if (error == cudaSuccess)
-        queue->put = steps_done(queue);
+        queue->enqueued = steps_done(queue);
     return error;
 }
 
@@ -102,7 +103,7 @@ ls_status ls_cuda_await_replay(cuda_queue *queue)
     if (queue->base.device->watch && queue->counted)
         LS_TRY(await(queue->base.device, queue->base.name, &(cuda_wait){.queue = queue},
                      look_for_room));
-    queue->put++;
+    queue->enqueued++;
     return LS_OK;
 }
 
@@ -135,11 +136,11 @@ void ls_cuda_queue_begin(ls_queue *base, uint64_t step)
 {
     cuda_queue *queue = (cuda_queue *)base;
     queue->first = (uint32_t)step;
-    queue->put = 0;
+    queue->enqueued = 0;
     __atomic_store_n(&queue->pinned->steps, queue->first, __ATOMIC_RELEASE);
 }
 
-/* A device that is lost is asked nothing: its queues are at what they were. */
+/* Of a lost device CUDA is not asked: its queues count as doing what they last did. */
 void ls_cuda_queue_activity(const ls_queue *base, ls_activity *out)
 {
     cuda_queue *queue = (cuda_queue *)base; /* it is only looked at */
@@ -149,7 +150,7 @@ void ls_cuda_queue_activity(const ls_queue *base, ls_activity *out)
     }
     *out = (ls_activity){.kind = queue->busy ? LS_AT_WORK : LS_AT_REST,
                          .done = __atomic_load_n(&queue->pinned->pulse, __ATOMIC_ACQUIRE) +
-                                 queue->ops + queue->put,
+                                 queue->ops + queue->enqueued,
                          .replays = queue->counted ? steps_done(queue) : UINT64_MAX};
     snprintf(out->what, sizeof out->what, "queue %s", base->name);
 }

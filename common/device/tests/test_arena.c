@@ -79,12 +79,12 @@ static ls_arena *open_arena(made_up_gpu *gpu, bool all)
 
 static ls_status take_chunk(void *context, size_t bytes, void **out)
 {
-    return ls_arena_take(context, bytes, out);
+    return ls_arena_alloc(context, bytes, out);
 }
 
 static void give_chunk(void *context, void *memory, size_t bytes)
 {
-    ls_arena_give(context, memory);
+    ls_arena_free(context, memory);
 }
 
 /* A device's pool on an arena: a `part`-th of it. */

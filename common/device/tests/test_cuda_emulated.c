@@ -121,11 +121,11 @@ static void a_captured_failure_names_the_option(void **state)
 {
     fixture *f = *state;
     ls_op op = {.name = "broken", .run = fail_op, .destroy = keep};
-    ls_status status = ls_queue_put(f->queue[0], &op);
+    ls_status status = ls_queue_enqueue(f->queue[0], &op);
     assert_string_equal(ls_status_text(status), "cuBLASLt: multiply: it failed");
     ls_status_free(status);
     cuda_emulated.capturing = true;
-    status = ls_queue_put(f->queue[0], &op);
+    status = ls_queue_enqueue(f->queue[0], &op);
     cuda_emulated.capturing = false;
     assert_string_equal(ls_status_text(status),
                         "cuBLASLt: multiply: it failed; --capture no runs the step uncaptured");

@@ -19,7 +19,7 @@ static void operations_run_in_order(void **state)
     affine three = make_affine(&value, 3, 0), plus = make_affine(&value, 1, 1);
     uint64_t expected = 1;
     for (int i = 0; i < 2000; i++) { /* more than the ring holds */
-        must(ls_queue_put(f->queue[0], i % 2 ? &plus.op : &three.op));
+        must(ls_queue_enqueue(f->queue[0], i % 2 ? &plus.op : &three.op));
         expected = i % 2 ? expected + 1 : expected * 3;
     }
     must(ls_queue_sync(f->queue[0]));
@@ -35,10 +35,10 @@ static void events_order_queues(void **state)
     look.also = &x;
     must(ls_event_open(f->device[0], &event));
     for (uint64_t i = 1; i <= 500; i++) {
-        must(ls_queue_put(f->queue[0], &plus.op));
+        must(ls_queue_enqueue(f->queue[0], &plus.op));
         must(ls_queue_record(f->queue[0], event));
         must(ls_queue_wait(f->queue[1], event));
-        must(ls_queue_put(f->queue[1], &look.op));
+        must(ls_queue_enqueue(f->queue[1], &look.op));
         must(ls_queue_record(f->queue[1], event));
         must(ls_queue_wait(f->queue[0], event));
     }
@@ -77,14 +77,14 @@ static void operations_are_passed_over(void **state)
     must(ls_event_open(f->device[0], &chosen));
     must(ls_event_open(f->device[1], &done));
     must(ls_program_begin(f->queue[0]));
-    must(ls_queue_put(f->queue[0], &chooses.op));
+    must(ls_queue_enqueue(f->queue[0], &chooses.op));
     must(ls_queue_record(f->queue[0], chosen));
     must(ls_queue_wait(f->queue[1], chosen));
     for (int q = 0; q < 2; q++) {
         must(ls_queue_pass(f->queue[q], &chooses.pass));
-        must(ls_queue_put(f->queue[q], &plus[2 * q].op));
+        must(ls_queue_enqueue(f->queue[q], &plus[2 * q].op));
         must(ls_queue_pass(f->queue[q], NULL));
-        must(ls_queue_put(f->queue[q], &plus[2 * q + 1].op));
+        must(ls_queue_enqueue(f->queue[q], &plus[2 * q + 1].op));
     }
     must(ls_queue_record(f->queue[1], done));
     must(ls_queue_wait(f->queue[0], done));
@@ -96,9 +96,9 @@ static void operations_are_passed_over(void **state)
         assert_int_equal(count[i], i % 2 ? REPLAYS : REPLAYS / 2);
     chooses.pass = true;
     must(ls_queue_pass(f->queue[0], &chooses.pass));
-    must(ls_queue_put(f->queue[0], &plus[0].op));
+    must(ls_queue_enqueue(f->queue[0], &plus[0].op));
     must(ls_queue_pass(f->queue[0], NULL));
-    must(ls_queue_put(f->queue[0], &plus[1].op));
+    must(ls_queue_enqueue(f->queue[0], &plus[1].op));
     must(ls_queue_sync(f->queue[0]));
     assert_int_equal(count[0], REPLAYS / 2);
     assert_int_equal(count[1], REPLAYS + 1);
@@ -180,7 +180,7 @@ static void threads_are_bound_and_flush_denormals(void **state)
     for (int i = 0; i < DEVICES; i++) {
         probe p = {.op = {.name = "probe", .run = run_probe, .destroy = keep}};
         const ls_device_info *info = ls_device_describe(f->device[i]);
-        must(ls_queue_put(f->queue[i], &p.op));
+        must(ls_queue_enqueue(f->queue[i], &p.op));
         must(ls_queue_sync(f->queue[i]));
         assert_int_equal(info->core_count, 1);
         assert_int_equal(p.core, info->cores[0]);

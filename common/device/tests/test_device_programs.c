@@ -19,8 +19,8 @@ static void program_replays(void **state)
     affine three = make_affine(&value, 3, 0), plus = make_affine(&value, 1, 1);
     ls_program *program;
     must(ls_program_begin(f->queue[0]));
-    must(ls_queue_put(f->queue[0], &three.op));
-    must(ls_queue_put(f->queue[0], &plus.op));
+    must(ls_queue_enqueue(f->queue[0], &three.op));
+    must(ls_queue_enqueue(f->queue[0], &plus.op));
     must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "");
     must(ls_program_end(f->queue[0], &program));
     assert_true(value == 1); /* recorded, not run */
@@ -53,14 +53,14 @@ static void program_joins_queues(void **state)
     }
     ls_program *program;
     must(ls_program_begin(f->queue[0]));
-    must(ls_queue_put(f->queue[0], &grow.op));
+    must(ls_queue_enqueue(f->queue[0], &grow.op));
     must(ls_queue_record(f->queue[0], ready));
     for (int i = 0; i < 2; i++) {
         must(ls_queue_wait(f->queue[i + 1], ready));
-        must(ls_queue_put(f->queue[i + 1], &take[i].op));
+        must(ls_queue_enqueue(f->queue[i + 1], &take[i].op));
         must(ls_queue_record(f->queue[i + 1], done[i]));
         must(ls_queue_wait(f->queue[0], done[i]));
-        must(ls_queue_put(f->queue[0], &add[i].op));
+        must(ls_queue_enqueue(f->queue[0], &add[i].op));
     }
     must(ls_program_end(f->queue[0], &program));
     must(ls_program_launch(program, REPLAYS));
@@ -88,9 +88,9 @@ static void capture_must_be_joined_back(void **state)
     must(ls_program_begin(f->queue[0]));
     must(ls_queue_record(f->queue[0], event));
     must(ls_queue_wait(f->queue[1], event));
-    must(ls_queue_put(f->queue[1], &op.op));
+    must(ls_queue_enqueue(f->queue[1], &op.op));
     must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "");
-    must(ls_queue_put(f->queue[1], &op.op)); /* no longer captured */
+    must(ls_queue_enqueue(f->queue[1], &op.op)); /* no longer captured */
     must(ls_queue_sync(f->queue[1]));
     assert_int_equal(value, 1);
     ls_event_close(event);
@@ -109,7 +109,7 @@ static void ended_capture_captures_nobody(void **state)
     must(ls_queue_record(f->queue[0], event));
     must(ls_program_end(f->queue[0], &program));
     must(ls_queue_wait(f->queue[1], event));
-    must(ls_queue_put(f->queue[1], &op.op));
+    must(ls_queue_enqueue(f->queue[1], &op.op));
     must(ls_queue_sync(f->queue[1]));
     assert_int_equal(value, 1);
     ls_program_close(program);
@@ -131,11 +131,11 @@ static void failure_is_reported_and_hangs_nobody(void **state)
     ls_op failing = {.name = "failing", .run = run_failing, .destroy = keep};
     affine plus = make_affine(&value, 1, 1), waits = make_affine(&other, 1, 1);
     must(ls_event_open(f->device[0], &event));
-    must(ls_queue_put(f->queue[0], &failing));
-    must(ls_queue_put(f->queue[0], &plus.op));
+    must(ls_queue_enqueue(f->queue[0], &failing));
+    must(ls_queue_enqueue(f->queue[0], &plus.op));
     must(ls_queue_record(f->queue[0], event));
     must(ls_queue_wait(f->queue[1], event));
-    must(ls_queue_put(f->queue[1], &waits.op));
+    must(ls_queue_enqueue(f->queue[1], &waits.op));
     ls_status second = ls_queue_sync(f->queue[1]), first = ls_queue_sync(f->queue[0]);
     assert_non_null(second);
     assert_string_equal(ls_status_text(first), "operation: cpu:0 failing: test: op: fails; "
@@ -147,12 +147,12 @@ static void failure_is_reported_and_hangs_nobody(void **state)
     assert_int_equal(other, 0);       /* by who waits, too */
     must(ls_queue_sync(f->queue[0])); /* reported once */
     must(ls_queue_sync(f->queue[1]));
-    must(ls_queue_put(f->queue[0], &plus.op));
+    must(ls_queue_enqueue(f->queue[0], &plus.op));
     must(ls_queue_sync(f->queue[0]));
     assert_int_equal(value, 1); /* usable again */
     must(ls_queue_record(f->queue[0], event));
     must(ls_queue_wait(f->queue[1], event));
-    must(ls_queue_put(f->queue[1], &waits.op));
+    must(ls_queue_enqueue(f->queue[1], &waits.op));
     must(ls_queue_sync(f->queue[1]));
     must(ls_queue_sync(f->queue[0]));
     assert_int_equal(other, 1);
@@ -192,12 +192,12 @@ static void failure_travels_through_programs(void **state)
             continue;
         must(ls_queue_wait(f->queue[i], ready));
         if (i == 1)
-            must(ls_queue_put(f->queue[i], &failing.op));
-        must(ls_queue_put(f->queue[i], &plus[i].op));
+            must(ls_queue_enqueue(f->queue[i], &failing.op));
+        must(ls_queue_enqueue(f->queue[i], &plus[i].op));
         must(ls_queue_record(f->queue[i], done[i]));
         must(ls_queue_wait(f->queue[0], done[i]));
     }
-    must(ls_queue_put(f->queue[0], &plus[0].op));
+    must(ls_queue_enqueue(f->queue[0], &plus[0].op));
     must(ls_program_end(f->queue[0], &program));
     must(ls_program_launch(program, REPLAYS));
     ls_status status = LS_OK;
@@ -242,10 +242,10 @@ static void the_host_orders_kinds(void **state)
         must(ls_event_open(f->device[i], &done[i]));
     uint64_t expected = 1;
     for (int round = 0; round < ROUNDS; round++) { /* never waited for but by events */
-        must(ls_queue_put(f->queue[0], &twice.op));
+        must(ls_queue_enqueue(f->queue[0], &twice.op));
         must(ls_queue_record(f->queue[0], done[0]));
         must(ls_queue_wait(f->queue[1], done[0]));
-        must(ls_queue_put(f->queue[1], &more.op));
+        must(ls_queue_enqueue(f->queue[1], &more.op));
         must(ls_queue_record(f->queue[1], done[1]));
         must(ls_queue_wait(f->queue[0], done[1]));
         expected = expected * 2 + 3;
@@ -279,7 +279,7 @@ static void kinds_are_not_captured_together(void **state)
     must_refuse(ls_queue_wait(f->queue[1], captured), LS_CODE_USAGE, "");
     must(ls_program_end(f->queue[0], &program));
     ls_program_close(program);
-    must(ls_queue_put(f->queue[1], &bad));
+    must(ls_queue_enqueue(f->queue[1], &bad));
     must(ls_queue_record(f->queue[1], event));
     status = ls_queue_wait(f->queue[0], event);
     assert_true(ls_status_is_consequence(status));

@@ -254,7 +254,7 @@ static void failures_come_back(void **state)
     must(ls_device_call(f->device[0], note, &called));
     assert_true(called);
     must_refuse(ls_device_call(f->device[0], give_up, NULL), LS_CODE_CHECK, "on purpose");
-    must_refuse(ls_queue_put(f->queue[0], &op), LS_CODE_CHECK, "on purpose");
+    must_refuse(ls_queue_enqueue(f->queue[0], &op), LS_CODE_CHECK, "on purpose");
     must(ls_queue_sync(f->queue[0]));
 }
 
@@ -286,7 +286,7 @@ static void a_queue_that_hangs_is_lost(void **state)
     ls_device_watch(f->device[0], watch);
     must(ls_queue_open(f->device[0], "stuck", &queue));
     must(ls_queue_sync(queue));
-    must(ls_queue_put(queue, &op));
+    must(ls_queue_enqueue(queue, &op));
     must_refuse(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
     must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* it is one GPU */
     atomic_store(&let_go, true);

@@ -218,7 +218,7 @@ static void what_crosses_no_border_is_not_delayed(void **state)
     must(ls_queue_write(f->queue[0], memory[0], host, COPY_BYTES));
     must(ls_queue_read(f->queue[0], host, memory[0], COPY_BYTES));
     must(ls_queue_copy(f->queue[1], memory[1], f->device[1], memory[0], f->device[0], 0));
-    must(ls_queue_put(f->queue[1], &failing)); /* a failed queue skips its copies */
+    must(ls_queue_enqueue(f->queue[1], &failing)); /* a failed queue skips its copies */
     must(put_copy(f, 1, 1, 0));
     must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_USAGE, "planted");
     assert_true(ls_device_transfer(f->device[0], f->device[0], COPY_BYTES, 1) == 0);

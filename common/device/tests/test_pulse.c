@@ -43,8 +43,8 @@ static void what_goes_on_is_seen(void **state)
     must(ls_queue_open(device, "test", &queue));
     ls_pulse_moved(pulse);
     assert_false(ls_pulse_moved(pulse)); /* at rest */
-    must(ls_queue_put(queue, &first.op));
-    must(ls_queue_put(queue, &second.op));
+    must(ls_queue_enqueue(queue, &first.op));
+    must(ls_queue_enqueue(queue, &second.op));
     ls_signal_wait(&first.begun, 1, 0);
     assert_true(ls_pulse_moved(pulse));  /* has begun one */
     assert_false(ls_pulse_moved(pulse)); /* is in it: it may hang */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much a queue holds (ls_queue_put, ls_device_turn): who puts is never held up by what waits
- * for what is still to be put, however much that is, and once turns are taken the queue keeps the
- * size of a turn. No tolerance. What fails here would wait for ever: an alarm ends it.
+ * How much a queue holds (ls_queue_enqueue, ls_device_turn): who puts is never held up by what
+ * waits for what is still to be put, however much that is, and once turns are taken the queue keeps
+ * the size of a turn. No tolerance. What fails here would wait for ever: an alarm ends it.
  */
 #include "common/base/signal.h"
 #include "common/device/tests/device_fixture.h"
@@ -51,7 +51,7 @@ static void put_apart(fixture *f, int count, bool turns, int steps)
             ls_device_turn(f->device[d]);
         for (int d = 0; d < DEVICES; d++)
             for (int i = 0; i < count; i++)
-                must(ls_queue_put(f->queue[d], &meetings[d].op));
+                must(ls_queue_enqueue(f->queue[d], &meetings[d].op));
     }
     for (int d = 0; d < DEVICES; d++)
         must(ls_queue_sync(f->queue[d]));
@@ -90,7 +90,7 @@ static void *produce(void *argument)
     for (uint64_t s = 1; s <= STEPS; s++) {
         ls_device_turn(p->f->device[0]);
         for (int i = 0; i < STEP; i++)
-            must(ls_queue_put(p->f->queue[0], p->op));
+            must(ls_queue_enqueue(p->f->queue[0], p->op));
         ls_signal_post(&p->steps, s);
     }
     return NULL;
@@ -146,7 +146,7 @@ static void a_queue_that_slept_goes_on_in_order(void **state)
                 {.name = "numbered", .run = run_numbered, .destroy = keep}, i, &next, &wrong};
             if (i == before)
                 must(ls_queue_sync(queue));
-            must(ls_queue_put(queue, &ops[i].op));
+            must(ls_queue_enqueue(queue, &ops[i].op));
         }
         must(ls_queue_sync(queue));
         ls_queue_close(queue);

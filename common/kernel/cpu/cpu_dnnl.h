@@ -35,10 +35,10 @@ typedef struct ls_dnnl_call {
     dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
 } ls_dnnl_call;
 
-/** What `what` came to. */
+/** The failure of `what`, or LS_OK. */
 ls_status ls_dnnl_check(dnnl_status_t status, const char *what);
 
-/** float32 by strides; strides NULL: as the library likes. */
+/** float32 with these strides; NULL: the library chooses the layout. */
 dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
                                  const dnnl_dims_t strides);
 void ls_dnnl_shape_close(ls_dnnl_shape *shape);
@@ -50,8 +50,8 @@ dnnl_status_t ls_dnnl_attributes_open(bool sum, bool relu, dnnl_primitive_attr_t
 /** "" where the library does not say. */
 const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc);
 
-/** Makes the primitive and notes its scratch. On the device's thread: oneDNN plans for the number
- *  of threads of the thread that creates. */
+/** Makes the primitive and notes its scratch. On the device's thread, since oneDNN plans for the
+ * team of the thread that creates. */
 dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t desc);
 
 /** Wraps the caller's memory as an argument of the call. */

@@ -30,7 +30,7 @@ int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements);
 typedef struct cpu_part {
     const ls_vector_loops *loops;
     const void *arguments; /**< the operation's */
-    int64_t first, last;   /**< of what is shared */
+    int64_t first, last;   /**< of the things that the parts divide */
     void *own;             /**< the thread's memory; NULL: none */
 } cpu_part;
 
@@ -40,28 +40,28 @@ typedef struct cpu_op {
     ls_op op;
     const ls_vector_loops *loops;
     ls_device *device;
-    int64_t elements; /**< by which it is split over threads or not (ls_cpu_threads_for) */
+    int64_t elements; /**< decide whether it is split over threads (ls_cpu_threads_for) */
     int threads;
-    int64_t shared;                       /**< rows, pixels or elements that the parts are of */
-    bool in_blocks;                       /**< shared in whole blocks of 64 elements (256 bytes) */
-    ls_status (*once)(struct cpu_op *op); /**< NULL: nothing; so the others */
+    int64_t shared; /**< rows, pixels or elements that the parts divide */
+    bool in_blocks; /**< divided into whole blocks of 64 elements (256 bytes) */
+    ls_status (*once)(struct cpu_op *op); /**< these three may be NULL */
     void (*part)(const cpu_part *part);
     void (*end)(struct cpu_op *op);
     size_t memory_bytes, own_bytes; /**< workspace: of all threads, then of each */
     void *memory;
     struct ls_product *product;             /**< closed with it; NULL: none */
-    _Alignas(16) unsigned char arguments[]; /**< the copy; behind it that of the work's array */
+    _Alignas(16) unsigned char arguments[]; /**< a copy; then one of the work's array */
 } cpu_op;
 
 /** Makes an operation like `like`; where its `threads` is 0 they follow from `elements`. */
 ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *arguments,
                          size_t bytes, const ls_work *work, ls_op **out);
 
-/** Has the operation's threads do `part` of `shared` things. */
+/** Divides `shared` things among the operation's threads, each of which calls `part`. */
 void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part));
 
-/** Defines ls_cpu_<entry>: an operation that is named <entry><suffix>, and else as the members of
- *  cpu_op say that follow; `a` are its arguments. */
+/** Defines ls_cpu_<entry>, which makes an operation named <entry><suffix> with the members of
+ * cpu_op that follow; `a` are its arguments. */
 #define LS_CPU_OP(entry, suffix, args, ...)                                                        \
     ls_status ls_cpu_##entry(ls_kernels *kernels, const args *a, const ls_work *work, ls_op **out) \
     {                                                                                              \
@@ -69,7 +69,8 @@ void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *pa
         return ls_cpu_op_open(kernels, &like, a, sizeof *a, work, out);                            \
     }
 
-/** The same of one whose parts are what a vector loop takes: its arguments, first and last. */
+/** The same for an operation whose part is a vector loop's call with its arguments, first and last.
+ */
 #define LS_CPU_LOOP(entry, args, loop, ...)                                                        \
     static void entry##_part(const cpu_part *p)                                                    \
     {                                                                                              \

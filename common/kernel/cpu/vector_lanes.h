@@ -35,15 +35,15 @@ typedef double wide_lanes __attribute__((vector_size(128)));
 #define LS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (lanes_mask){__VA_ARGS__})
 #endif
 
-/* The iterations of the next loop are independent though its arrays may be the same. */
+/* The iterations of the next loop are independent, even where its arrays are the same. */
 #if defined(__clang__)
 #define LS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define LS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* The next loop, of a constant number of turns, is written out, so that what it indexes is in
- * registers: where there are enough of these. */
+/* Unrolls the next loop, of a constant number of turns, so that the arrays that it indexes are in
+ * registers, where there are enough of these. */
 #if !defined(__AVX512F__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LS_WRITE_OUT
 #elif defined(__clang__)
@@ -68,8 +68,8 @@ LS_ALWAYS lanes lanes_all(float x)
     return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-/* a b + c, rounded once, whatever the processor: one without such an instruction is slow at it
- * (the C library computes it), and has the bits of the others. */
+/* a b + c, rounded once on every processor. One without such an instruction is slow (the C library
+ * computes it), but has the same bits. */
 #if defined(__AVX512F__)
 LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
 {
@@ -103,7 +103,7 @@ LS_ALWAYS lanes lanes_positive(lanes x)
     return (lanes)((x > 0) & (lanes_mask)x);
 }
 
-/* `count` below 16 elements; the other lanes are `rest`. */
+/* Loads `count` elements, fewer than 16; the other lanes are `rest`. */
 LS_ALWAYS lanes lanes_get_some(const float *from, int64_t count, float rest)
 {
     float some[LS_LANES];

@@ -55,7 +55,7 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t works
     return LS_OK;
 }
 
-ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, ls_op **out)
+ls_status ls_cuda_op_make(ls_kernels *kernels, const cuda_op *like, ls_op **out)
 {
     cuda_op *op;
     LS_TRY(ls_cuda_op_open(kernels, like, 0, &op));
@@ -121,7 +121,7 @@ ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_u
     }                                                                                              \
     ls_status ls_cuda_##entry(ls_kernels *kernels, const type *arguments, ls_op **out)             \
     {                                                                                              \
-        return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(entry), out);                                 \
+        return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(entry), out);                                \
     }
 LS_GPU_PLAIN_ENTRIES(PLAIN)
 

@@ -7,8 +7,8 @@
 #include "common/kernel/kernel.h"
 #include "common/kernel/kernel_check.h"
 
-/** Of a convolution's windows at a time: one launch for the batches that models here are trained
- *  with, and no bound on those that they may be. */
+/** Memory for a convolution's windows: enough for one launch at usual batch sizes; larger batches
+ * are computed in parts. */
 enum { LS_CUDA_WINDOW_BYTES = 128 << 20 };
 
 typedef struct ls_dnn ls_dnn;
@@ -16,9 +16,9 @@ typedef struct ls_dnn ls_dnn;
 typedef struct cuda_kernels {
     ls_kernels base;
     ls_blas blas;
-    size_t window_bytes; /**< that a convolution makes at a time */
-    ls_dnn *dnn;         /**< cuDNN, where a convolution has looked for it and it is here */
-    bool dnn_absent;     /**< it is not */
+    size_t window_bytes; /**< of windows that a convolution makes at a time */
+    ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
+    bool dnn_absent;     /**< a convolution has looked for it, and it is not here */
     char library[96];
 } cuda_kernels;
 
@@ -42,8 +42,8 @@ typedef struct cuda_op {
     ls_device *device;
     void *workspace;      /**< NULL: none */
     ls_gpu_ranges ranges; /**< of an operation that has any */
-    void *table;          /**< [op's] of which the device has a copy; NULL: none */
-    const void *shared;   /**< that */
+    void *table;          /**< owned; the device has a copy; NULL: none */
+    const void *shared;   /**< the device's copy of `table` */
 } cuda_op;
 
 /** Makes an operation like `like`: its name, launch and arguments; `workspace` bytes of zeroed
@@ -52,7 +52,7 @@ ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t works
                           cuda_op **out);
 
 /** The same for one without workspace. */
-ls_status ls_cuda_op_put(ls_kernels *kernels, const cuda_op *like, ls_op **out);
+ls_status ls_cuda_op_make(ls_kernels *kernels, const cuda_op *like, ls_op **out);
 
 /** Defines launch_<entry>: the kernel's launch with the entry's arguments, and what is given. */
 #define LS_CUDA_LAUNCH_WITH(entry, ...)                                                            \
@@ -84,10 +84,10 @@ ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_u
 /** LS_OK, or the failure of a launch. */
 ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
 
-/** Has the driver load all own kernels onto the current device, which `where` names. */
+/** Makes the driver load all own kernels onto the current device, which `where` names. */
 ls_status ls_cuda_load_own(const char *where);
 
-/** conv/: lets cuDNN go, where the table has it. */
+/** conv/: closes cuDNN, where the table has it. */
 void ls_dnn_leave(cuda_kernels *cuda);
 
 /* ls_cuda_gemm, ...: in the files named for them. */

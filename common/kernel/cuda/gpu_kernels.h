@@ -82,7 +82,7 @@ typedef struct ls_gpu_ranges {
 
 /** Blocks for a range of so many elements. */
 unsigned ls_gpu_optimizer_blocks(int64_t count);
-/** `scalars`: those that no step changes. */
+/** `scalars`: those that do not change from step to step. */
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
                      const ls_update_scalars *scalars);
 
@@ -101,7 +101,7 @@ int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls
 
 /* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
 
-/* *steps, in host memory: the low bits of the number of steps recorded; NULL: nobody asks. */
+/* *steps, in host memory: the low bits of the number of steps recorded; NULL: not wanted. */
 int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps);
 
 /* ---- gpu_losses.cu: gradients have the bits of the cpu table --------------------------------- */
@@ -145,8 +145,8 @@ typedef struct ls_gpu_product {
 } ls_gpu_product;
 
 int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
-/** What a product leaves: c = (c +) the sum of its pieces in their order, then + bias, ReLU, and 0
- *  where `mask` is not positive. */
+/** The rest of a product: c = (c +) the sum of its pieces in their order, then + bias, ReLU, and 0
+ * where `mask` is not positive. */
 typedef struct ls_gpu_rest {
     const float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
     int pieces;
@@ -159,8 +159,8 @@ typedef struct ls_gpu_rest {
 } ls_gpu_rest;
 
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
-/** What two products of a layer's backward pass leave, and the gradient of its bias: one launch.
- *  Rests of no rows are nothing; `dbias` NULL: not wanted. */
+/** The rests of both products of a layer's backward pass, and the gradient of its bias, in one
+ * launch. A rest without rows is none; `dbias` NULL: not wanted. */
 typedef struct ls_gpu_backward_rest {
     ls_gpu_rest weights, data;
     int64_t rows, outputs;

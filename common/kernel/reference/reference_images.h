@@ -12,11 +12,12 @@ static const real *pixel(const real *image, const ls_window *w, int64_t channels
 }
 
 /* The convolution of one sample at one position, for one output, without bias. */
-static double conv_at(const ls_conv_shape *s, const real *image, const real *weight, int64_t place)
+static double conv_at(const ls_conv_shape *s, const real *image, const real *weight,
+                      int64_t position)
 {
     const ls_window *w = &s->window;
-    const int64_t y = place / w->out_width * w->stride_y - w->top;
-    const int64_t x = place % w->out_width * w->stride_x - w->left;
+    const int64_t y = position / w->out_width * w->stride_y - w->top;
+    const int64_t x = position % w->out_width * w->stride_x - w->left;
     double sum = 0;
     for (int64_t c = 0; c < s->channels; c++)
         for (int64_t ky = 0; ky < w->height; ky++)
@@ -154,7 +155,7 @@ static ls_status conv_max_forward(const ls_conv_max_forward_args *a)
             if (a->activation == LS_ACTIVATION_RELU && !(most > 0))
                 most = 0;
             ((real *)a->y)[b * s->outputs + o] = (real)most;
-            a->place[b * s->outputs + o] = at;
+            a->argmax[b * s->outputs + o] = at;
         }
     return LS_OK;
 }
@@ -167,10 +168,10 @@ static double conv_max_weight(const ls_conv_max_backward_weights_args *a, int64_
     const ls_window *w = &s->window;
     double sum = 0;
     for (int64_t b = 0; b < s->rows; b++) {
-        int64_t place = a->place[b * s->outputs + o];
+        int64_t position = a->argmax[b * s->outputs + o];
         const real *p = pixel((const real *)a->x + b * image_elements(s), w, s->channels,
-                              place / w->out_width * w->stride_y - w->top + at[1],
-                              place % w->out_width * w->stride_x - w->left + at[2]);
+                              position / w->out_width * w->stride_y - w->top + at[1],
+                              position % w->out_width * w->stride_x - w->left + at[2]);
         if (p)
             sum += (double)((const real *)a->dy)[b * s->outputs + o] * (double)p[at[0]];
     }

@@ -16,9 +16,9 @@ static int32_t largest_place(const ls_max_pool_forward_args *a, const real *imag
             int64_t y = oy * w->stride_y - w->top + ky, x = ox * w->stride_x - w->left + kx;
             if (y < 0 || y >= w->in_height || x < 0 || x >= w->in_width)
                 continue;
-            int64_t place = y * w->in_width + x;
-            if (at < 0 || image[place * a->channels + c] > image[at * a->channels + c])
-                at = (int32_t)place;
+            int64_t position = y * w->in_width + x;
+            if (at < 0 || image[position * a->channels + c] > image[at * a->channels + c])
+                at = (int32_t)position;
         }
     return at;
 }
@@ -27,14 +27,14 @@ static ls_status max_pool_forward(const ls_max_pool_forward_args *a)
 {
     const ls_window *w = &a->window;
     real *y = a->y;
-    int32_t *place = a->place;
+    int32_t *position = a->argmax;
     for (int64_t b = 0; b < a->rows; b++) {
         const real *image = (const real *)a->x + b * w->in_height * w->in_width * a->channels;
         for (int64_t oy = 0; oy < w->out_height; oy++)
             for (int64_t ox = 0; ox < w->out_width; ox++)
                 for (int64_t c = 0; c < a->channels; c++) {
-                    *place = largest_place(a, image, oy, ox, c);
-                    *y++ = image[*place++ * a->channels + c];
+                    *position = largest_place(a, image, oy, ox, c);
+                    *y++ = image[*position++ * a->channels + c];
                 }
     }
     return LS_OK;
@@ -51,7 +51,7 @@ static ls_status max_pool_backward(const ls_max_pool_backward_args *a)
         dx[i] = 0;
     for (int64_t i = 0; i < a->rows * out; i++)
         if (!relu_output || relu_output[i] > 0)
-            dx[i / out * in + a->place[i] * a->channels + i % a->channels] += dy[i];
+            dx[i / out * in + a->argmax[i] * a->channels + i % a->channels] += dy[i];
     return LS_OK;
 }
 

@@ -59,7 +59,7 @@ static ls_status lstm_forward(const ls_lstm_forward_args *a)
     return LS_OK;
 }
 
-/* What reaches h_t of one state: from y, and from the gates of the step after. */
+/* The gradient of h_t, of one state: from y, and from the gates of the next step. */
 static double state_gradient(const ls_lstm_backward_args *a, int64_t row, int64_t t, int64_t j)
 {
     const ls_lstm_shape *s = &a->shape;
@@ -76,8 +76,8 @@ static double state_gradient(const ls_lstm_backward_args *a, int64_t row, int64_
 }
 
 /*
- * One step of one sample, later steps being done: the gates in `kept` become the gradients of z,
- * and c_t, once it has been read, f times the gradient of c_t, which is what reaches c_(t-1).
+ * One step of one sample, after all later steps: in `kept` the gates are replaced by the gradients
+ * of z, and c_t, once read, by f times its gradient, which is what reaches c_(t-1).
  */
 static void lstm_step_backward(const ls_lstm_backward_args *a, int64_t row, int64_t t)
 {

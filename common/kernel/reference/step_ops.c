@@ -51,10 +51,10 @@ static ls_status add_loss(const ls_add_loss_args *a)
 static ls_status finish_step(const ls_finish_step_args *f)
 {
     ls_step_state *state = f->state;
-    uint64_t place = state->record % f->capacity;
-    f->records[place] = (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
+    uint64_t slot = state->record % f->capacity;
+    f->records[slot] = (ls_step_record){.end_ns = ls_clock_ns(), .loss = f->loss ? *f->loss : 0};
     for (uint64_t i = 0; i < f->more; i++)
-        f->more_losses[place * f->more + i] = f->loss[1 + i];
+        f->more_losses[slot * f->more + i] = f->loss[1 + i];
     ls_step_advance(state, f->batch, &f->schedule);
     return LS_OK;
 }

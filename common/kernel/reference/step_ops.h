@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference tables, operations made of a loop over their arguments, and those without reals
- * that all CPU tables share. */
+/* Shared by the tables for CPUs: opening a table without state, operations that are one loop over
+ * their arguments, and the operations of LS_KERNEL_STEP_ENTRIES. */
 #pragma once
 
 #include "common/kernel/kernel_check.h"
@@ -19,7 +19,7 @@ typedef struct ls_bound_op {
 ls_status ls_op_bind(const char *name, ls_status (*run)(ls_op *op, ls_queue *queue),
                      const void *arguments, size_t bytes, const ls_work *work, ls_op **out);
 
-/** Defines `make`, which makes the operation `name` of which a run is loop(arguments). */
+/** Defines `make`, which makes the operation `name`, whose run is loop(arguments). */
 #define LS_OP_OF_LOOP(scope, make, args, name, loop)                                               \
     static ls_status make##_run(ls_op *op, ls_queue *queue)                                        \
     {                                                                                              \

@@ -90,7 +90,7 @@ static inline int teardown(void **state)
 /* Runs the op once and frees it. */
 static inline void run(fixture *f, ls_op *op)
 {
-    must(ls_queue_put(f->queue, op));
+    must(ls_queue_enqueue(f->queue, op));
     must(ls_queue_sync(f->queue));
     ls_op_free(op);
 }

@@ -110,7 +110,7 @@ static inline ls_status guarded_run(staged_op *s)
     sigaction(SIGSEGV, &caught, &before);
     staged_guard.op = s;
     staged_guard.at = NULL;
-    ls_status status = ls_queue_put(s->kernels->queue, s->inner);
+    ls_status status = ls_queue_enqueue(s->kernels->queue, s->inner);
     if (!status)
         status = ls_queue_sync(s->kernels->queue);
     staged_guard.op = NULL;
@@ -205,7 +205,7 @@ static inline ls_status staged_run(ls_op *op, ls_queue *queue)
     if (s->kernels->guarded)
         LS_TRY(guarded_run(s));
     else {
-        LS_TRY(ls_queue_put(s->kernels->queue, s->inner));
+        LS_TRY(ls_queue_enqueue(s->kernels->queue, s->inner));
         LS_TRY(ls_queue_sync(s->kernels->queue));
     }
     for (int i = 0; i < s->count; i++)

@@ -153,8 +153,8 @@ static inline void step_make(step_net *n, ls_optimizer_kind kind)
 static inline void step_put(step_net *n, ls_op *finish)
 {
     for (int i = 0; i < n->count; i++)
-        must(ls_queue_put(n->queue, n->ops[i]));
-    must(ls_queue_put(n->queue, finish));
+        must(ls_queue_enqueue(n->queue, n->ops[i]));
+    must(ls_queue_enqueue(n->queue, finish));
 }
 
 static inline void step_run(step_net *n, ls_op *finish, int steps, bool captured)

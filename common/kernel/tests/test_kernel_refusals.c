@@ -117,7 +117,7 @@ static void refuses_convolutions(ls_kernels *k)
 {
     const ls_kernel_table *t = k->table;
     double data[64];
-    int32_t place[64];
+    int32_t argmax[64];
     ls_op *op = NULL;
     const ls_conv_shape good = {1, 1, 1, {3, 3, 2, 2, 2, 2, 1, 1, 0, 0}};
     ls_conv_shape bad = good;
@@ -139,25 +139,25 @@ static void refuses_convolutions(ls_kernels *k)
             op, "activation");
     refused(t->conv_max_forward(
                 k, &(ls_conv_max_forward_args){good, data, data, NULL, data, NULL, 0}, &op),
-            op, "place");
+            op, "argmax");
     bad = good, bad.window.out_height = 0;
     refused(t->conv_max_forward(
-                k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, place, 0}, &op),
+                k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, argmax, 0}, &op),
             op, "no position");
     bad.window = (ls_window){1 << 16, 1 << 16, 1 << 16, 1 << 16, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_forward(
-                k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, place, 0}, &op),
+                k, &(ls_conv_max_forward_args){bad, data, data, NULL, data, argmax, 0}, &op),
             op, "conv_max_forward: window: it has more than 2147483647 positions");
     bad.window = (ls_window){1 << 16, 1 << 16, 1, 1, 1, 1, 1, 1, 0, 0};
     refused(t->conv_max_backward_weights(
-                k, &(ls_conv_max_backward_weights_args){bad, data, data, place, data, NULL}, &op),
+                k, &(ls_conv_max_backward_weights_args){bad, data, data, argmax, data, NULL}, &op),
             op, "a sample, or an output's weights, have more than 2147483647 elements");
     refused(t->conv_max_backward_weights(
-                k, &(ls_conv_max_backward_weights_args){good, data, NULL, place, data, NULL}, &op),
+                k, &(ls_conv_max_backward_weights_args){good, data, NULL, argmax, data, NULL}, &op),
             op, "dy");
     bad = good, bad.window.out_width = 0;
     refused(t->conv_max_backward_weights(
-                k, &(ls_conv_max_backward_weights_args){bad, data, data, place, data, NULL}, &op),
+                k, &(ls_conv_max_backward_weights_args){bad, data, data, argmax, data, NULL}, &op),
             op, "no position");
 }
 
@@ -165,17 +165,18 @@ static void refuses_images(ls_kernels *k)
 {
     const ls_kernel_table *t = k->table;
     double data[64];
-    int32_t place[64];
+    int32_t argmax[64];
     ls_op *op = NULL;
     const ls_window good = {3, 3, 2, 2, 2, 2, 1, 1, 0, 0};
-    refused(t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, good, data, NULL, place}, &op),
-            op, "max_pool_forward: y");
+    refused(
+        t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, good, data, NULL, argmax}, &op),
+        op, "max_pool_forward: y");
     refused(t->max_pool_backward(
-                k, &(ls_max_pool_backward_args){1, -2, good, data, place, NULL, data}, &op),
+                k, &(ls_max_pool_backward_args){1, -2, good, data, argmax, NULL, data}, &op),
             op, "-2");
     const ls_window outside = {0, 3, 1, 2, 2, 2, 1, 1, 1, 0}; /* its row is padding alone */
     refused(
-        t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, outside, data, data, place}, &op),
+        t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, outside, data, data, argmax}, &op),
         op, "no 1 positions on 0");
     refused(t->lrn_forward(k, &(ls_lrn_forward_args){1, 4, -1, 1, data, data + 8}, &op), op,
             "radius: -1");
@@ -311,7 +312,7 @@ static void test_logistic_labels(void **state)
         ls_op *op;
         must(tables[k]->table->logistic_loss(
             tables[k], &(ls_logistic_loss_args){3, z, labels, 1, NULL, &loss}, &op));
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         ls_status status = ls_queue_sync(f->queue);
         assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
         assert_non_null(strstr(ls_status_text(status), "row 2: label 2 is not in 0 to 1"));
@@ -334,7 +335,7 @@ static void test_labels(void **state)
         ls_op *op;
         ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
         must(kernels->table->softmax_cross_entropy(kernels, &args, &op));
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         ls_status status = ls_queue_sync(f->queue);
         assert_non_null(status);
         assert_int_equal(ls_status_code(status), LS_CODE_MISSING);

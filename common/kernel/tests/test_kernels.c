@@ -414,7 +414,7 @@ static void test_flip_bit(void **state)
         ls_op *op;
         at.step = 3;
         must(kernels->table->flip_bit(kernels, &(ls_flip_bit_args){4, data, &at, 4}, &op));
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         must(ls_queue_sync(f->queue));
         assert_true(data[1] == -2.5f); /* another step */
         at.step = 4;

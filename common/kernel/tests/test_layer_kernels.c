@@ -74,17 +74,17 @@ static void check_conv_max(fixture *f, const ls_conv_shape *s, bool whole, ls_ac
     conv_data d1 = {absolutes(d.x, s->rows * in_elements(s)),
                     absolutes(d.weight, s->outputs * taps), absolutes(d.bias, s->outputs)};
     float *y[3] = {randoms(count, 4), randoms(count, 5), randoms(count, 6)};
-    int32_t *place[2] = {calloc((size_t)count + 1, 4), calloc((size_t)count + 1, 4)};
-    ls_conv_max_forward_args args = {*s, d.x, d.weight, d.bias, y[0], place[0], act};
+    int32_t *argmax[2] = {calloc((size_t)count + 1, 4), calloc((size_t)count + 1, 4)};
+    ls_conv_max_forward_args args = {*s, d.x, d.weight, d.bias, y[0], argmax[0], act};
     apply_conv_max_forward(f, f->cpu, &args);
-    args.y = y[1], args.place = place[1];
+    args.y = y[1], args.argmax = argmax[1];
     apply_conv_max_forward(f, f->reference, &args);
-    args = (ls_conv_max_forward_args){*s, d1.x, d1.weight, d1.bias, y[2], place[1], act};
+    args = (ls_conv_max_forward_args){*s, d1.x, d1.weight, d1.bias, y[2], argmax[1], act};
     if (whole)
-        same_bits("places", place[0], place[1], (size_t)count * sizeof **place);
+        same_bits("places", argmax[0], argmax[1], (size_t)count * sizeof **argmax);
     apply_conv_max_forward(f, f->reference, &args);
     compare("conv_max", y[0], y[1], y[2], whole ? 0 : (double)(taps + 5) * U, count);
-    free(place[0]), free(place[1]), free(y[0]), free(y[1]), free(y[2]);
+    free(argmax[0]), free(argmax[1]), free(y[0]), free(y[1]), free(y[2]);
     conv_free(d), conv_free(d1);
 }
 
@@ -107,9 +107,9 @@ static void test_conv_max_backward_weights(void **state)
         float *x1 = absolutes(x, s->rows * in_elements(s));
         float *dw[3] = {randoms(weights, 4), randoms(weights, 5), randoms(weights, 6)};
         float *db[3] = {randoms(s->outputs, 7), randoms(s->outputs, 8), randoms(s->outputs, 9)};
-        int32_t *place = calloc((size_t)count + 1, sizeof *place);
+        int32_t *argmax = calloc((size_t)count + 1, sizeof *argmax);
         for (int64_t j = 0; j < count; j++) {
-            place[j] = (int32_t)(j * 7 % positions);
+            argmax[j] = (int32_t)(j * 7 % positions);
             dy[j] = j % 3 ? dy[j] : 0; /* as after a ReLU */
         }
         float *dy1 = absolutes(dy, count);
@@ -117,14 +117,14 @@ static void test_conv_max_backward_weights(void **state)
         for (int k = 0; k < 3; k++) {
             apply_conv_max_backward_weights(
                 f, tables[k],
-                &(ls_conv_max_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, place,
+                &(ls_conv_max_backward_weights_args){*s, k == 2 ? x1 : x, k == 2 ? dy1 : dy, argmax,
                                                      dw[k], db[k]});
         }
         compare("dweight", dw[0], dw[1], dw[2], (double)(s->rows + 4) * U, weights);
         compare("dbias", db[0], db[1], db[2], (double)(s->rows + 4) * U, s->outputs);
         for (int k = 0; k < 3; k++)
             free(dw[k]), free(db[k]);
-        free(x), free(x1), free(dy), free(dy1), free(place);
+        free(x), free(x1), free(dy), free(dy1), free(argmax);
     }
 }
 
@@ -277,7 +277,7 @@ static void test_gather_crops(void **state)
 
 typedef struct pool_data {
     float *x, *y[2];
-    int32_t *place[2];
+    int32_t *argmax[2];
     int64_t in, out; /* elements of all rows */
 } pool_data;
 
@@ -291,17 +291,17 @@ static pool_data pooled(fixture *f, const ls_conv_shape *s)
     d.x = wholes(d.in, 1);
     for (int k = 0; k < 2; k++) {
         d.y[k] = randoms(d.out, 2);
-        d.place[k] = calloc((size_t)d.out + 1, sizeof **d.place);
+        d.argmax[k] = calloc((size_t)d.out + 1, sizeof **d.argmax);
         apply_max_pool_forward(
             f, tables[k],
-            &(ls_max_pool_forward_args){s->rows, s->channels, *w, d.x, d.y[k], d.place[k]});
+            &(ls_max_pool_forward_args){s->rows, s->channels, *w, d.x, d.y[k], d.argmax[k]});
     }
     return d;
 }
 
 static void pool_free(pool_data d)
 {
-    free(d.x), free(d.y[0]), free(d.y[1]), free(d.place[0]), free(d.place[1]);
+    free(d.x), free(d.y[0]), free(d.y[1]), free(d.argmax[0]), free(d.argmax[1]);
 }
 
 static void test_max_pool_forward(void **state)
@@ -309,7 +309,7 @@ static void test_max_pool_forward(void **state)
     for (int i = 0; i < CONV_SHAPES; i++) {
         pool_data d = pooled(*state, &conv_shapes[i]);
         same_bits("largest", d.y[0], d.y[1], (size_t)(d.out + 1) * sizeof **d.y);
-        same_bits("places", d.place[0], d.place[1], (size_t)(d.out + 1) * sizeof **d.place);
+        same_bits("places", d.argmax[0], d.argmax[1], (size_t)(d.out + 1) * sizeof **d.argmax);
         pool_free(d);
     }
 }
@@ -325,7 +325,7 @@ static void test_max_pool_backward(void **state)
         for (int k = 0; k < 2; k++) {
             apply_max_pool_backward(f, tables[k],
                                     &(ls_max_pool_backward_args){s->rows, s->channels, s->window,
-                                                                 dy, d.place[1],
+                                                                 dy, d.argmax[1],
                                                                  i & 1 ? d.y[1] : NULL, dx[k]});
         }
         same_bits("dx", dx[0], dx[1], (size_t)(d.in + 1) * sizeof **dx);
@@ -411,7 +411,7 @@ static void test_weight_decay(void **state)
         ls_kernels *table = k ? f->reference : f->cpu;
         const ls_weight_decay_args args = {all, w, ranges, COUNTS, &losses[k]};
         must(table->table->weight_decay(table, &args, &op));
-        must(ls_queue_put(f->queue, op)); /* a second time: what it leaves is what it found */
+        must(ls_queue_enqueue(f->queue, op)); /* a second time: what it leaves is what it found */
         run(f, op);
     }
     assert_true(fabs(losses[0] - losses[1]) <= 1e-12 * losses[1] && losses[0] > 0.25);

@@ -58,7 +58,7 @@ static void test_bn_sums(void **state)
         ls_bn_sums_args args = {s[0], s[1], x, got, i & 1 ? moments : NULL, 1e-5};
         ls_op *op;
         must(f->cpu->table->bn_sums(f->cpu, &args, &op));
-        must(ls_queue_put(f->queue, op)); /* a second time: what it leaves is what it found */
+        must(ls_queue_enqueue(f->queue, op)); /* a second time: what it leaves is what it found */
         run(f, op);
         if (args.moments) { /* the same that bn_moments makes of these sums */
             const ls_bn_moments_args of = {s[1], s[0] ? s[0] : 1, 1e-5, got, apart};

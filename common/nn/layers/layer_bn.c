@@ -4,12 +4,11 @@
  * shortcut and ReLU: y = relu(weight * (x - mean) / sqrt(variance + epsilon) + bias + z). The
  * second input, z, may be absent.
  *
- * Mean and variance are those of the samples that go through together: of this part of the batch,
- * or, where the site says `synced`, of the whole batch, whoever puts the two halves adding up the
- * sums in between. Variables: weight, bias; mean and variance, moving statistics for evaluation,
- * each step 0.9 of themselves and 0.1 of the batch's (its variance over n - 1), as PyTorch's. A
- * part of the batch gives its share of that where a gradient would be, so that these shares add up
- * as gradients do.
+ * Mean and variance are those of this part of the batch, or, where the site is `synced`, of the
+ * whole batch: the caller then adds up all parts' sums between the two halves. Variables: weight,
+ * bias; mean and variance, moving statistics for evaluation, each step 0.9 of themselves and 0.1 of
+ * the batch's (its variance over n - 1), as PyTorch's. A part of the batch gives its share of that
+ * where a gradient would be, so that these shares add up as gradients do.
  *
  * Kept: the sums of forward and of backward, double [2,2,C], then the moments, real [2,C].
  */
@@ -63,7 +62,7 @@ static int64_t pixels_in(const ls_layer_site *site, int64_t rows)
     return rows * site->node->shape.size[0] * site->node->shape.size[1];
 }
 
-/* Pixels that the statistics are of; of no row, any. */
+/* Pixels that the statistics are taken over; any number where there is no row. */
 static int64_t count_of(const ls_layer_site *site)
 {
     const int64_t rows = site->synced ? site->batch : site->rows;
@@ -93,7 +92,7 @@ static ls_activation activation_of(const ls_layer_site *site)
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
-/* With the moments, where the sums are those of all. */
+/* The sums, and the moments unless other parts' sums are still to be added. */
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_bn_sums_args args = {.pixels = pixels_in(site, site->rows),
@@ -149,10 +148,10 @@ static ls_status predict(const ls_layer_site *site, ls_op_list *ops)
 
 /* ---- Backward ------------------------------------------------------------------------------- */
 
-/* With a shortcut, the ReLU's mask needs the output, and what is left of dy is the shortcut's
- * gradient, which the second half takes; it stays in dy's place where nobody wants it. This part's
- * share of the moving statistics comes only now, because pieces whose gradients are not added up
- * yet may have gone forward meanwhile. */
+/* With a shortcut, the ReLU's mask needs the output, and the masked dy is the shortcut's gradient,
+ * which the second half reads; where nobody wants that gradient it overwrites dy. This part's share
+ * of the moving statistics is written only now, since in forward other pieces still need the
+ * gradient buffer. */
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     const bool shortcut = site->input[1] != NULL;

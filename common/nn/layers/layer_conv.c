@@ -71,7 +71,7 @@ static ls_status forward_max(const ls_layer_site *site, ls_op_list *ops)
         .weight = site->variable[0],
         .bias = site->node->options.no_bias ? NULL : site->variable[1],
         .y = site->output,
-        .place = site->kept,
+        .argmax = site->kept,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
     };
     LS_TRY(shape_of(site->graph, site->node, site->rows, &args.shape));
@@ -98,7 +98,7 @@ static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
     ls_conv_max_backward_weights_args args = {
         .x = site->input[0],
         .dy = site->output_gradient,
-        .place = site->kept,
+        .argmax = site->kept,
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };
@@ -144,8 +144,8 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * all;
 }
 
-/* Of the image's windows in rows ("im2col"); the gradient of the input is a convolution of the
- * output's. With global_max the gradient touches too little to be a product. */
+/* Products over the image's windows as rows ("im2col"); the input's gradient is a convolution of
+ * the output's. With global_max the gradients touch too little to count as products. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

@@ -91,7 +91,7 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * inputs + 3 * states;
 }
 
-/* All steps' inputs at once; a step's state after the other's. */
+/* The inputs of all steps are one product; the states are one product per step. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

@@ -46,7 +46,7 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
                                      .channels = channels_of(site->graph, site->node),
                                      .x = site->input[0],
                                      .y = site->output,
-                                     .place = site->kept};
+                                     .argmax = site->kept};
     LS_TRY(windows_of(site->graph, site->node, &args.window));
     return ls_layer_put_max_pool_forward(site, &args, ops);
 }
@@ -56,7 +56,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
     ls_max_pool_backward_args args = {.rows = site->rows,
                                       .channels = channels_of(site->graph, site->node),
                                       .dy = site->output_gradient,
-                                      .place = site->kept,
+                                      .argmax = site->kept,
                                       .relu_output = site->input_relu ? site->output : NULL,
                                       .dx = site->input_gradient[0]};
     LS_TRY(windows_of(site->graph, site->node, &args.window));

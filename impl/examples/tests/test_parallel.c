@@ -167,7 +167,7 @@ static void share_variables(fixture *f)
 
 static void put_and_sync(ls_parallel *parallel)
 {
-    must(ls_parallel_put(parallel));
+    must(ls_parallel_enqueue(parallel));
     must(ls_parallel_sync(parallel));
 }
 
@@ -217,7 +217,7 @@ static void sums_are_in_order(void **state)
             devices[d] = f->device[places[p][d]];
         must(ls_make_parallel(&o, &parallel));
         must(ls_program_begin(f->queue));
-        must(ls_parallel_put(parallel));
+        must(ls_parallel_enqueue(parallel));
         must(ls_program_end(f->queue, &program));
         for (int turn = 1; turn <= 3; turn++) {
             for (int i = 0; i < WEIGHTS; i++)
@@ -332,7 +332,7 @@ static void failures_are_told(void **state)
     does.broken = -1;
     for (does.fails = 0; does.fails < 3; does.fails++) {
         must(ls_make_parallel(&o, &parallel));
-        must(ls_parallel_put(parallel));
+        must(ls_parallel_enqueue(parallel));
         ls_status status = ls_parallel_sync(parallel);
         assert_int_equal(ls_status_code(status), LS_CODE_CHECK);
         ls_status_free(status);

@@ -65,7 +65,7 @@ static void an_exchange_is_as_large_as_memory(void **state)
     const ls_exchange in = {.to = -1, .from = 0, .receive = data, .receive_count = past};
     if (f->processes.rank < 2) {
         must(ls_comm_exchange(comm, sends ? &out : &in, &op));
-        must(ls_queue_put(f->devices->queue[0], op));
+        must(ls_queue_enqueue(f->devices->queue[0], op));
         must(ls_queue_sync(f->devices->queue[0]));
         ls_op_free(op);
     }

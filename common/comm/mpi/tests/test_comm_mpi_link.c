@@ -84,7 +84,7 @@ static void exchanges_of_a_port_take_turns(void **state)
                                   .receive = data + i * ELEMENTS,
                                   .receive_count = ELEMENTS};
             must(ls_comm_exchange(comms[i][local], &e, &ops[i]));
-            must(ls_queue_put(first == 0 ? queues[i] : f->devices->queue[local], ops[i]));
+            must(ls_queue_enqueue(first == 0 ? queues[i] : f->devices->queue[local], ops[i]));
         }
         for (int i = 0; i < 2; i++) {
             must(ls_queue_sync(queues[i]));

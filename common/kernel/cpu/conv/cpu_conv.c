@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cpu table by oneDNN, which are those that cpu_winograd.c and cpu_conv_few.c
- * do not take. Images are channels last: in 2.6 its kernels read and write these as fast as its
- * blocked layouts (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights
- * and to data, against 294, 278 and 299), so no image is reordered for it.
+ * Convolutions of the cpu table by oneDNN: those that cpu_winograd.c and cpu_conv_few.c do not
+ * take. Images are channels last: in 2.6 its kernels read and write these as fast as its blocked
+ * layouts (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights and to
+ * data, against 294, 278 and 299), so no image is reordered for it.
  *
- * Weights are reordered, since files and the flat buffer have them as [O,C,height,width]: into the
- * layout that oneDNN likes before a forward or data pass, and their gradient back out of it.
+ * Weights are reordered, since files and the flat buffer have them as [O,C,height,width]: into
+ * oneDNN's layout before a forward or data pass, and their gradient back from it.
  */
 #include "common/kernel/cpu/cpu_dnnl.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -28,7 +28,7 @@ typedef struct conv_op {
     void *tensors[TENSORS];     /* x or dx; weight or dweight; bias, dbias or NULL; y or dy */
     ls_dnnl_call conv, reorder; /* reorder without a primitive: the layouts are the same */
     size_t packed_bytes;
-    void *packed; /* weights as oneDNN likes them */
+    void *packed; /* weights in oneDNN's layout */
     dnnl_primitive_desc_t desc, reorder_desc;
 } conv_op;
 
@@ -102,7 +102,8 @@ static dnnl_status_t describe(const conv_op *c, direction to, const ls_dnnl_shap
 }
 #endif
 
-/* Shapes: images channels last, weights as the library likes, or as files have them. */
+/* Shapes: images channels last; weights in a layout that the library chooses, or as files have
+ * them. */
 static dnnl_status_t shapes_open(const ls_conv_shape *s, bool plain_weights,
                                  ls_dnnl_shape shapes[TENSORS])
 {
@@ -136,7 +137,7 @@ static void shapes_close(ls_dnnl_shape shapes[TENSORS])
         ls_dnnl_shape_close(&shapes[i]);
 }
 
-/* The weights' layout that the primitive likes. */
+/* The weights' layout that the primitive chose. */
 static ls_dnnl_shape_view liked_weights(const conv_op *c)
 {
     return dnnl_primitive_desc_query_md(

@@ -3,7 +3,7 @@
  * Convolutions of stride 1 and their gradients by Winograd's method (vector_winograd.h), which
  * takes a quarter of the products of a direct one (5x5 windows: a bit more than a third).
  *
- * A few tiles go through all points together, so that they stay in the second-level cache. Tiles
+ * A few tiles at a time go through all points, so that they stay in the second-level cache. Tiles
  * are split over the device's threads, for the weights' gradient blocks of 16 channels, each with
  * all tiles of dy: no split changes a bit. Where a device has more cores than blocks that gradient
  * is left to oneDNN, and so are convolutions of a few rows, for which packing weights does not pay,
@@ -62,7 +62,7 @@ static void weights_part(const cpu_part *p)
     p->loops->winograd_weights(&loop, p->first, p->last);
 }
 
-/* The memory of all is that of packed weights, or of the sums for their gradient. */
+/* All threads share the memory of packed weights, or of the sums for their gradient. */
 static ls_status begin(cpu_op *op)
 {
     ls_vector_winograd *loop = (void *)op->arguments;
@@ -116,7 +116,7 @@ ls_status ls_cpu_winograd_weights(ls_kernels *kernels, const ls_conv_backward_we
     return make(kernels, "conv_backward_weights.winograd", &loop, work, out);
 }
 
-/* dx is the convolution of dy with the weights turned, the padding what the other's leaves. */
+/* dx is the convolution of dy with rotated weights; its padding follows from the forward one's. */
 ls_status ls_cpu_winograd_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                const ls_work *work, ls_op **out)
 {

@@ -2,9 +2,9 @@
 /*
  * Vector loop of the weights' gradient of a convolution over few channels. Part of vector_loops.c.
  *
- * A unit is one row of the window by 16 outputs: its elements, as many as the row has, stay in
- * registers while a sample's positions are gone over, and are then added to those of the samples
- * before. So each element is one sum per sample, and the sum of these, whoever computes the unit.
+ * A unit is one row of the window by 16 outputs. Its elements stay in registers over all positions
+ * of a sample, and are then added to those of the samples before. So each element is a sum of one
+ * sum per sample, whichever thread computes the unit.
  */
 #pragma once
 
@@ -47,7 +47,7 @@ few_unit(const ls_vector_conv_few *f, const float *image, const float *dy, int r
     }
 }
 
-/* The unit's elements to where they belong. */
+/* Stores the unit's elements. */
 static void put_unit(const ls_vector_conv_few *f, int64_t ky, int64_t first, const float *sums)
 {
     const ls_conv_shape *s = &f->arguments.shape;

@@ -42,7 +42,7 @@ static const float *padded_image(const ls_vector_conv_max *m, int64_t row)
  */
 static inline __attribute__((always_inline)) void
 conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first, int blocks,
-               int64_t height, int64_t run, lanes *most, lanes_mask *place)
+               int64_t height, int64_t run, lanes *most, lanes_mask *argmax)
 {
     const ls_window *w = &m->arguments.shape.window;
     const int64_t channels = m->arguments.shape.channels, outputs = m->outputs;
@@ -50,7 +50,7 @@ conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first, i
     const float *packed = m->packed + first;
     for (int k = 0; k < blocks; k++) {
         most[k] = -INFINITY - (lanes){0};
-        place[k] = (lanes_mask){0};
+        argmax[k] = (lanes_mask){0};
     }
     for (int64_t oy = 0; oy < w->out_height; oy++)
         for (int64_t ox = 0; ox < w->out_width; ox++) {
@@ -69,7 +69,7 @@ conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first, i
                 lanes_mask greater = sum[k] > most[k];
                 most[k] =
                     (lanes)((greater & (lanes_mask)sum[k]) | (~greater & (lanes_mask)most[k]));
-                place[k] = (greater & at) | (~greater & place[k]);
+                argmax[k] = (greater & at) | (~greater & argmax[k]);
             }
         }
 }
@@ -82,7 +82,7 @@ static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
     for (int64_t r = first; r < last; r++) {
         const float *image = padded_image(m, r);
         float *y = (float *)a->y + r * outputs;
-        int32_t *place = a->place + r * outputs;
+        int32_t *argmax = a->argmax + r * outputs;
         for (int64_t o = 0; o < outputs; o += 2 * LS_LANES) {
             const int blocks = outputs - o > LS_LANES ? 2 : 1;
             const int64_t count = outputs - o < 2 * LS_LANES ? outputs - o : 2 * LS_LANES;
@@ -99,7 +99,7 @@ static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
             for (int64_t i = 0; i < count; i++) {
                 bool cut = a->activation == LS_ACTIVATION_RELU && !(values[i] > 0);
                 y[o + i] = cut ? 0 : values[i];
-                place[o + i] = places[i];
+                argmax[o + i] = places[i];
             }
         }
     }
@@ -126,9 +126,9 @@ static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int6
     const ls_conv_shape *s = &a->shape;
     const ls_window *w = &s->window;
     const int64_t C = s->channels, line = w->in_width * C;
-    const int32_t place = a->place[r * s->outputs + o], width = (int32_t)w->out_width;
-    const int64_t y = place / width * w->stride_y - w->top;
-    const int64_t x = place % width * w->stride_x - w->left;
+    const int32_t argmax = a->argmax[r * s->outputs + o], width = (int32_t)w->out_width;
+    const int64_t y = argmax / width * w->stride_y - w->top;
+    const int64_t x = argmax % width * w->stride_x - w->left;
     const int64_t ys[2] = {y < 0 ? -y : 0,
                            y + w->height > w->in_height ? w->in_height - y : w->height};
     const int64_t xs[2] = {x < 0 ? -x : 0, x + w->width > w->in_width ? w->in_width - x : w->width};
@@ -141,8 +141,8 @@ static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int6
         add_taps(image, line, ys, xs, C, w, dy, dweight);
 }
 
-/* Rows in their order, so that one image after the other is in the cache; what a ReLU has cut adds
- * nothing. */
+/* Rows in order, so that one image after the other is in the cache. Where a ReLU was 0 nothing is
+ * added. */
 static void conv_max_backward(const ls_conv_max_backward_weights_args *a, int64_t first,
                               int64_t last)
 {

@@ -5,7 +5,7 @@
 
 typedef struct optimizer_args {
     const ls_step_state *state;
-    float *gradient; /* as the update's, to be written where it decays */
+    float *gradient; /* the update's gradient, written where weights decay */
     ls_vector_update update;
     int64_t range_count; /* behind this; 0: all is trained */
 } optimizer_args;

@@ -26,7 +26,7 @@ typedef struct pool_window {
     int64_t channels, in_width;
     int64_t y[2], x[2];
     float *out; /* the pixel's first channel */
-    int32_t *out_place;
+    int32_t *out_argmax;
 } pool_window;
 
 /* `blocks` times 16 channels from `first` on, their maxima in registers while the window is gone
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) void pool_blocks(const pool_window 
                                                               int blocks, int64_t count)
 {
     lanes most[POOL_BLOCKS] = {{0}};
-    lanes_mask place[POOL_BLOCKS] = {{0}};
+    lanes_mask argmax[POOL_BLOCKS] = {{0}};
     const float *image = p->image + first;
     for (int64_t py = p->y[0]; py < p->y[1]; py++)
         for (int64_t px = p->x[0]; px < p->x[1]; px++) {
@@ -47,16 +47,16 @@ static inline __attribute__((always_inline)) void pool_blocks(const pool_window 
                                                      : lanes_get(from + b * LS_LANES);
                 const lanes_mask greater = begins ? ~(lanes_mask){0} : value > most[b];
                 most[b] = (lanes)((greater & (lanes_mask)value) | (~greater & (lanes_mask)most[b]));
-                place[b] = (greater & at) | (~greater & place[b]);
+                argmax[b] = (greater & at) | (~greater & argmax[b]);
             }
         }
     for (int b = 0; b < blocks && count == LS_LANES; b++) {
         lanes_put(p->out + first + b * LS_LANES, &most[b]);
-        memcpy(p->out_place + first + b * LS_LANES, &place[b], sizeof place[b]);
+        memcpy(p->out_argmax + first + b * LS_LANES, &argmax[b], sizeof argmax[b]);
     }
     if (count < LS_LANES) {
         memcpy(p->out + first, &most[0], (size_t)count * sizeof *p->out);
-        memcpy(p->out_place + first, &place[0], (size_t)count * sizeof *p->out_place);
+        memcpy(p->out_argmax + first, &argmax[0], (size_t)count * sizeof *p->out_argmax);
     }
 }
 
@@ -75,7 +75,7 @@ static void max_pool(const ls_max_pool_forward_args *a, int64_t first, int64_t l
             window_range(o % w->out_width * w->stride_x - w->left, w->width, w->in_width, &p.x[0],
                          &p.x[1]);
             p.out = (float *)a->y + at;
-            p.out_place = a->place + at;
+            p.out_argmax = a->argmax + at;
             for (; c + POOL_BLOCKS * LS_LANES <= C; c += POOL_BLOCKS * LS_LANES)
                 pool_blocks(&p, c, POOL_BLOCKS, LS_LANES);
             for (; c + LS_LANES <= C; c += LS_LANES)
@@ -86,8 +86,8 @@ static void max_pool(const ls_max_pool_forward_args *a, int64_t first, int64_t l
     }
 }
 
-/* The whole window of one output pixel at once: what is not the place adds 0. */
-static inline void pool_back_window(const float *dy, const int32_t *place, int64_t C,
+/* The whole window of one output pixel: pixels that were not the largest add 0. */
+static inline void pool_back_window(const float *dy, const int32_t *argmax, int64_t C,
                                     int64_t in_width, const int64_t y[2], const int64_t x[2],
                                     float *image)
 {
@@ -98,12 +98,13 @@ static inline void pool_back_window(const float *dy, const int32_t *place, int64
             LS_INDEPENDENT
             for (int64_t c = 0; c < C; c++) {
                 const float value = dy[c], old = to[c];
-                to[c] = place[c] == at ? old + value : old;
+                to[c] = argmax[c] == at ? old + value : old;
             }
         }
 }
 
-/* Windows up to so many pixels are gone over whole, larger ones (global pools) by their places. */
+/* Windows of up to so many pixels are walked whole; in larger ones (global pools) only the largest.
+ */
 enum { POOL_WINDOW = 16, POOL_CHUNK = 256 };
 
 static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int64_t last)
@@ -119,11 +120,11 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
         for (int64_t o = 0; o < positions; o++) {
             const int64_t at = (r * positions + o) * C;
             const float *dy = (const float *)a->dy + at;
-            const int32_t *place = a->place + at;
+            const int32_t *argmax = a->argmax + at;
             if (!whole) {
                 for (int64_t c = 0; c < C; c++)
                     if (!mask_of || mask_of[at + c] > 0)
-                        image[place[c] * C + c] += dy[c];
+                        image[argmax[c] * C + c] += dy[c];
                 continue;
             }
             if (mask_of) {
@@ -136,7 +137,7 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
                          &y[1]);
             window_range(o % w->out_width * w->stride_x - w->left, w->width, w->in_width, &x[0],
                          &x[1]);
-            pool_back_window(dy, place, C, w->in_width, y, x, image);
+            pool_back_window(dy, argmax, C, w->in_width, y, x, image);
         }
     }
 }

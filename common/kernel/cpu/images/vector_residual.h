@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Vector loops of residual networks. Part of vector_loops.c. Channels are the lanes: 16 of them go
- * down a tile of pixels, what belongs to a channel staying in registers, so every line of memory is
- * read once. Sums are added in double pixel by pixel, tile by tile.
+ * down a tile of pixels, with each channel's values in registers, so every line of memory is read
+ * once. Sums are added in double pixel by pixel, tile by tile.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ LS_ALWAYS void channels_put(float *to, const lanes *value, int64_t count)
         memcpy(to, value, (size_t)count * sizeof *to);
 }
 
-/* Sums of 16 channels in double, in two registers: of a vector of 16 doubles, which no processor
- * has, compilers make a place in memory, and every addition then waits for the store before it. */
+/* Sums of 16 channels in double, in two registers: no processor has a vector of 16 doubles, so
+ * compilers keep one in memory, where every addition waits for the store before it. */
 typedef double half_wide __attribute__((vector_size(64)));
 typedef struct channel_sums {
     half_wide low, high;
@@ -40,7 +40,7 @@ LS_ALWAYS channel_sums channels_widen(const lanes *value)
     return halves;
 }
 
-/* What comes two pages on: the processor's own look ahead ends with a page. */
+/* Prefetches two pages ahead: the processor's own prefetching ends with a page. */
 LS_ALWAYS void channels_ahead(const float *at)
 {
     __builtin_prefetch((const void *)((uintptr_t)at + 8192));
@@ -99,7 +99,7 @@ static void bn_sums(const ls_bn_sums_args *a, int64_t first, int64_t last, doubl
     BN_EACH_BLOCK(a, first, last, bn_sums_block, sums)
 }
 
-/* What belongs to the block's channels: mean, 1 / deviation, weight over deviation, bias. */
+/* Values of the block's channels: mean, 1 / deviation, weight / deviation, bias. */
 typedef struct bn_channels {
     lanes mean, rate, scale, bias;
 } bn_channels;
@@ -146,7 +146,7 @@ static void bn_forward(const ls_bn_forward_args *a, int64_t first, int64_t last)
     }
 }
 
-/* What of dy counts: `mask` says how that is known. */
+/* Which elements of dy count: all, where y is positive, or where the output computed again is. */
 enum bn_mask { BN_ALL, BN_WHERE_Y, BN_WHERE_AGAIN };
 
 LS_ALWAYS void bn_backward_sums_block(const ls_bn_backward_sums_args *a, const bn_block *b,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense layers and gemm of the cpu table: a product, and a pass for what the product leaves.
+ * Dense layers and gemm of the cpu table: a product, then a pass for bias, ReLU, mask or sums.
  *
  * The product is oneDNN's (cpu_product.h), or for a layer of a few weights, and where a size is 0,
  * a vector loop: a library call costs more than it computes. Which one depends on the weights'
@@ -25,8 +25,8 @@ typedef struct dense_way {
     ls_status (*run_loop)(cpu_op *op);
     bool by_loop;
     ls_product_spec product;
-    bool fused_in; /* the pass is the product's where that is fused */
-    /* Beside the product, as of cpu_op; NULL: nothing. */
+    bool fused_in; /* a fused product does the pass, too */
+    /* The pass, as in cpu_op; NULL: none. */
     void (*pass)(const cpu_part *part);
     int64_t shared, elements;
     bool in_blocks;

@@ -2,11 +2,11 @@
 /*
  * Matrix products by oneDNN (2.6 to 3.x; cpu_dnnl.h has what differs).
  *
- * Which way is fixed by the shape and the processor; nothing is timed. The matmul primitive where
- * oneDNN implements it by its batch-reduce kernels ("brg..."): on AVX-512 those are as fast as
- * dnnl_sgemm or faster (1.1x at 256x784x128, 1.5x at 32x1024x1024), and add bias and ReLU for
- * nothing; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm with
- * overhead, so dnnl_sgemm is called itself; there, rows may depend on the number of rows.
+ * The shape and the processor decide which of two ways is taken; nothing is timed. The matmul
+ * primitive where oneDNN implements it by its batch-reduce kernels ("brg..."): on AVX-512 those are
+ * as fast as dnnl_sgemm or faster (1.1x at 256x784x128, 1.5x at 32x1024x1024), and add bias and
+ * ReLU for nothing; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm
+ * with overhead, so dnnl_sgemm is called itself; there, rows may depend on the number of rows.
  */
 #pragma once
 
@@ -37,7 +37,8 @@ ls_status ls_product_open(ls_device *device, struct dnnl_engine *engine,
 /** Takes NULL. */
 void ls_product_close(ls_product *product);
 
-/** A primitive: bias and ReLU are part of it. Otherwise sgemm, and they are left to the caller. */
+/** True: it is a primitive, with bias and ReLU. False: it is sgemm, and the caller must do these.
+ */
 bool ls_product_fused(const ls_product *product);
 
 /** Bytes of scratch memory that it holds. */
@@ -46,5 +47,5 @@ size_t ls_product_workspace(const ls_product *product);
 /** On a thread of the device. */
 ls_status ls_product_run(const ls_product *product);
 
-/** A product at once, by dnnl_sgemm, on a thread of the device: for parts whose place moves. */
+/** Computes a product now, by dnnl_sgemm, on a thread of the device: for operands that move. */
 ls_status ls_product_once(const ls_gemm_args *gemm);

@@ -8,23 +8,23 @@
  * all samples in one product 14.3 and 15.0. oneDNN 2.6's LSTM, its plain reference on some
  * processors, took 8.2 and 17.1 on a quiet one, where all samples in one product took 6.6 and 9.4.)
  *
- * Rows of the recurrence are split over the device's threads; how many samples go together depends
- * on the sizes and the number of threads only.
+ * Rows of the recurrence are split over the device's threads; how many samples are computed at a
+ * time depends on the sizes and the number of threads only.
  *
  * Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
-enum { PRODUCT_ROWS = 512 }; /* a product's rows at least: with less, its set-up shows */
+enum { PRODUCT_ROWS = 512 }; /* least rows of a product: with fewer, its set-up shows */
 
 /* In the memory of all: packed recurrent weights; backward: a bias gradient, and the gradient of z
  * of the samples at work (so it stays in the cache). */
 typedef struct lstm_args {
     ls_vector_lstm loop;
     void (*part)(const cpu_part *p);
-    int64_t together;   /* samples that go together */
-    int64_t row, count; /* those at work */
+    int64_t at_once;    /* samples at a time */
+    int64_t row, count; /* the present ones */
     const float *x, *weight_ih, *weight_hh;
     float *dx, *dweight_ih, *dweight_hh, *dbias, *bias_sums;
 } lstm_args;
@@ -89,7 +89,7 @@ static ls_status run_forward(cpu_op *op)
     op->loops->pack_recurrent(l->weight_hh, l->loop.shape.hidden, false, op->memory);
     for (l->row = 0; l->row < l->loop.shape.rows; l->row += l->count) {
         const int64_t left = l->loop.shape.rows - l->row;
-        l->count = left < l->together ? left : l->together;
+        l->count = left < l->at_once ? left : l->at_once;
         LS_TRY(forward_rows(op));
     }
     return LS_OK;
@@ -152,15 +152,15 @@ static ls_status run_backward(cpu_op *op)
         op->loops->fill(l->dweight_hh, 0, 4 * s->hidden * s->hidden);
     }
     op->loops->pack_recurrent(l->weight_hh, s->hidden, true, op->memory);
-    for (int64_t rest = s->rows; rest > 0; rest = l->row) { /* the last that forward did first */
-        l->row = (rest - 1) / l->together * l->together;
+    for (int64_t rest = s->rows; rest > 0; rest = l->row) { /* in the reverse of forward's order */
+        l->row = (rest - 1) / l->at_once * l->at_once;
         l->count = rest - l->row;
         LS_TRY(backward_rows(op));
     }
     return LS_OK;
 }
 
-/* Memory, and what goes together; kept is divided here. */
+/* Sizes memory, chooses how many samples go at a time, and divides `kept`. */
 static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kept,
                       const ls_work *work, ls_op **out)
 {
@@ -171,12 +171,12 @@ static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kep
     like.op.reorders = 1; /* recurrent weights */
     like.op.reordered_bytes = like.memory_bytes = packed;
     const int64_t step = (int64_t)LS_VECTOR_LSTM_ROWS * like.threads;
-    l->together = (PRODUCT_ROWS / s->steps + step) / step * step;
+    l->at_once = (PRODUCT_ROWS / s->steps + step) / step * step;
     l->loop.gates = kept;
     l->loop.cells = kept + all * 4 * H;
     l->loop.previous = l->loop.cells + all * H;
     if (l->part == backward_part) {
-        const int64_t most = l->together < s->rows ? l->together : s->rows;
+        const int64_t most = l->at_once < s->rows ? l->at_once : s->rows;
         like.memory_bytes += (size_t)(4 * H + most * s->steps * 4 * H) * sizeof(float);
         like.own_bytes = (size_t)(2 * LS_VECTOR_LSTM_ROWS * ls_vector_pad(H)) * sizeof(float);
     }

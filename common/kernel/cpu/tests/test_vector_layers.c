@@ -85,10 +85,10 @@ static void call_pools(const ls_vector_loops *l, outcome *o, int s, int first, i
                                         {4, 4, 1, 1, 4, 5, 1, 1, 0, 0}};
     for (int i = 0; i < 2; i++) {
         float *y = o->data[3] + s + 8000 * i;
-        int32_t *place = o->places + 8000 * i;
-        l->max_pool(&(ls_max_pool_forward_args){ROWS, 97, windows[i], o->data[0] + s, y, place},
+        int32_t *argmax = o->places + 8000 * i;
+        l->max_pool(&(ls_max_pool_forward_args){ROWS, 97, windows[i], o->data[0] + s, y, argmax},
                     first, last);
-        l->max_pool_back(&(ls_max_pool_backward_args){ROWS, 97, windows[i], o->data[1] + s, place,
+        l->max_pool_back(&(ls_max_pool_backward_args){ROWS, 97, windows[i], o->data[1] + s, argmax,
                                                       i ? NULL : y, o->data[4] + s + 16000 * i},
                          first, last);
     }

@@ -6,12 +6,12 @@
  * Forward y = windows weight^T, with bias and ReLU in the product; backward dweight = dy^T windows
  * and dwindows = dy weight, added back into the images. Windows have their channels last, as images
  * do; the weights, [O,C,height,width] as files have them, are put into that order once a run. The
- * images of a batch are taken in parts, so many that their windows fit `window_bytes`; the parts of
- * a gradient are added in their order. A 1 x 1 convolution of stride 1 multiplies the image itself.
+ * images of a batch are taken in parts whose windows fit `window_bytes`; the parts of a gradient
+ * are added in order. A 1 x 1 convolution of stride 1 multiplies the image itself.
  *
- * What it costs: the windows are written and read once, for the second layer of cifar10 at batch
- * 128 118 MB each way beside 3.8 GFLOP. cuDNN, where it is here and takes the shape, needs none
- * (cuda_conv_dnn.c); this takes any.
+ * What it costs: the windows are written and read once: 118 MB each way beside 3.8 GFLOP, for the
+ * second layer of cifar10 at batch 128. cuDNN (cuda_conv_dnn.c) needs no windows, but is not always
+ * installed and does not take every shape; this does.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-enum { PARTS = 2, ROWS_TOGETHER = 4 /* parts begin on 16 bytes */ };
+enum { PARTS = 2, ROWS_UNIT = 4 /* parts begin on 16 bytes */ };
 
 typedef struct conv_op {
     ls_op op;
@@ -72,7 +72,7 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *s, bool back, const flo
     return ls_gpu_transpose(stream, &args);
 }
 
-/* The weights in their order, or back; where they lie so there is nothing to do. */
+/* Brings the weights into that order, or back; nothing where they are in it. */
 static ls_status swap_taps(const conv_op *c, ls_queue *queue, bool back)
 {
     if (!c->packed)
@@ -225,9 +225,9 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     const ls_conv_shape *s = &c->t.shape;
     const int64_t image = ls_conv_positions(s) * ls_conv_taps(s) * s->channels;
     const int64_t most = (int64_t)(window_bytes / sizeof(float)) / image;
-    const int64_t together = most / ROWS_TOGETHER * ROWS_TOGETHER;
+    const int64_t whole = most / ROWS_UNIT * ROWS_UNIT;
     c->direct = is_direct(s);
-    c->part_rows = together < ROWS_TOGETHER ? ROWS_TOGETHER : together;
+    c->part_rows = whole < ROWS_UNIT ? ROWS_UNIT : whole;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
     const bool pack = ls_conv_taps(s) > 1 && s->channels > 1;

@@ -40,10 +40,10 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
 
 /* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, where none is ever found. */
-/** Loads the library for the table: sets cuda->dnn, or where there is no such library, and nobody
- *  insists, cuda->dnn_absent. */
+/** Loads the library for the table: sets cuda->dnn, or, where there is no such library and it was
+ * not asked for, cuda->dnn_absent. */
 ls_status ls_dnn_find(cuda_kernels *cuda);
 const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32]);
 
-/** With the library of the table. Where it has nothing for this, *why says so and *out stays. */
+/** By the table's library. Where that has no way to do it, *why says so, and *out is unchanged. */
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why);

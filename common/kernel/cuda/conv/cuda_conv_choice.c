@@ -2,10 +2,10 @@
 /*
  * Convolutions of the cuda table: which way an operation is computed. Not yet run on a GPU.
  *
- * Decided when it is made, and a row's kernels tell: cuDNN where the library is here and takes the
- * shape, else products of windows. LS_CONVOLUTION_CUDNN insists, and what stands in the way is the
- * error; LS_CONVOLUTION_OWN does without. The library is loaded with the first convolution, so that
- * models which have none never see it; one that is here and broken is an error.
+ * Decided when the operation is made, and named in a row's kernels: cuDNN where it is installed and
+ * takes the shape, else products of windows. With LS_CONVOLUTION_CUDNN it is an error where cuDNN
+ * cannot; LS_CONVOLUTION_OWN never uses it. The library is loaded with the first convolution, so
+ * that models which have none never see it; one that is here and broken is an error.
  */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 
@@ -28,7 +28,7 @@ static ls_status find_library(cuda_kernels *cuda)
     return LS_OK;
 }
 
-/* Whether cuDNN is to be asked. Of nothing there is no convolution. */
+/* Whether to ask cuDNN; not for an empty convolution. */
 static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *out)
 {
     cuda_kernels *cuda = (cuda_kernels *)kernels;
@@ -40,7 +40,7 @@ static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *
     return LS_OK;
 }
 
-/* cuDNN was asked for, and has nothing, which `why` says; NULL: it has. */
+/* Refuses where cuDNN was asked for and cannot do it, as `why` says; NULL: it can. */
 static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const char *why)
 {
     const ls_window *w = &s->window;

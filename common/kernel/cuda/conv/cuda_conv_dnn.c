@@ -163,7 +163,7 @@ static ls_status bring(const dnn_conv *c, ls_queue *queue)
     return ls_cuda_launched(&c->op, queue, ls_gpu_add(stream, &bias));
 }
 
-/* What it has written, and what it leaves out. */
+/* Copies out what the library wrote, and does what it left. */
 static ls_status finish(const dnn_conv *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->t.shape;
@@ -334,7 +334,7 @@ static ls_status try_out(void *context)
         a->status = call_on(a->conv, cudaStreamPerThread);
     }
     if (a->status)
-        cudaGetLastError(); /* told by the status; the next launch is not to find it */
+        cudaGetLastError(); /* the status tells it; the next launch must not find it */
     return ls_cuda_check(ls_device_describe(a->conv->device)->text, "try a convolution",
                          cudaStreamSynchronize(cudaStreamPerThread));
 }

@@ -49,7 +49,7 @@ struct ls_dnn {
     ls_dnn_functions call;
     void *library;
     cudnnHandle_t handle; /**< of the device that was current when it was opened; one thread at a
-                               time uses it, the one that puts the table's operations */
+                               time uses it, the one that enqueues the table's operations */
 };
 
 /** Loads the library; no handle yet. LS_CODE_MISSING where it is not there or of another major
@@ -68,5 +68,5 @@ ls_status ls_dnn_check(const ls_dnn *dnn, cudnnStatus_t status, const char *what
 /** NULL, or why the library has nothing for this shape, as far as that is known without it. */
 const char *ls_dnn_refuses(const ls_conv_shape *shape);
 
-/** Whether that says that the library has nothing for such a shape, rather than that it failed. */
+/** Whether the status means that the library cannot do such a shape, not that it failed. */
 bool ls_dnn_unsupported(cudnnStatus_t status);

@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
                 most = larger_place(most, found[k][lane]);
             ((float *)args.y)[row * s.outputs + output] =
                 args.activation == LS_ACTIVATION_RELU ? ls_relu(most.value) : most.value;
-            args.place[row * s.outputs + output] = most.at;
+            args.argmax[row * s.outputs + output] = most.at;
         }
         __syncthreads();
     }
@@ -281,7 +281,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
             const float dy = ((const float *)args.dy)[row * s.outputs + output];
             if (dy == 0) /* as after a ReLU: half of them, and more */
                 continue;
-            const int place = args.place[row * s.outputs + output], line = place / across;
+            const int place = args.argmax[row * s.outputs + output], line = place / across;
             const int y = line * (int)w.stride_y - (int)w.top;
             const int x = (place - line * across) * (int)w.stride_x - (int)w.left;
             const float *window =

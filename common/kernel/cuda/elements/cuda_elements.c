@@ -13,7 +13,7 @@ LS_CUDA_LAUNCH_WITH(finish_step, ls_cuda_queue_steps(queue))
 ls_status ls_cuda_finish_step(ls_kernels *kernels, const ls_finish_step_args *arguments,
                               ls_op **out)
 {
-    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(finish_step), out);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(finish_step), out);
 }
 
 /* ---- Samples: with their order made ready ---------------------------------------------------- */
@@ -31,7 +31,7 @@ ls_status ls_cuda_batch_indices(ls_kernels *kernels, const ls_batch_indices_args
                                 ls_op **out)
 {
     const ls_gpu_order order = order_of(&arguments->order);
-    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(batch_indices, .order = order), out);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(batch_indices, .order = order), out);
 }
 
 LS_CUDA_LAUNCH_WITH(gather_batch, &op->order)
@@ -39,7 +39,7 @@ ls_status ls_cuda_gather_batch(ls_kernels *kernels, const ls_gather_batch_args *
                                ls_op **out)
 {
     const ls_gpu_order order = order_of(&arguments->indices.order);
-    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(gather_batch, .order = order), out);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(gather_batch, .order = order), out);
 }
 
 /* ---- The optimizer --------------------------------------------------------------------------- */

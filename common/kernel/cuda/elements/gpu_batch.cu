@@ -52,14 +52,14 @@ enum { FINISH_THREADS = 128 }; /* where there are more losses than one */
 __global__ static void __launch_bounds__(FINISH_THREADS)
     finish_kernel(ls_finish_step_args args, unsigned *steps)
 {
-    const uint64_t place = args.state->record % args.capacity;
+    const uint64_t index = args.state->record % args.capacity;
     for (uint64_t i = threadIdx.x; i < args.more; i += blockDim.x)
-        args.more_losses[place * args.more + i] = args.loss[1 + i];
+        args.more_losses[index * args.more + i] = args.loss[1 + i];
     __syncthreads();
     if (threadIdx.x)
         return;
-    args.records[place].end_ns = ls_gpu_now();
-    args.records[place].loss = args.loss ? *args.loss : 0;
+    args.records[index].end_ns = ls_gpu_now();
+    args.records[index].loss = args.loss ? *args.loss : 0;
     ls_step_advance(args.state, args.batch, &args.schedule);
     if (steps)
         ls_gpu_tell_host(steps, (unsigned)args.state->record);
@@ -85,7 +85,7 @@ int ls_gpu_stamp(void *stream, const ls_stamp_args *args)
 /* A place and how large the element there is. */
 struct candidate {
     float size;
-    int64_t place;
+    int64_t index;
 };
 
 /* NaN is larger than nothing; at place 0, where a search begins, nothing is larger than NaN. */
@@ -98,7 +98,7 @@ __device__ static inline candidate candidate_at(const float *data, int64_t i)
 /* The larger; of equals the first. */
 __device__ static inline candidate larger(candidate a, candidate b)
 {
-    return b.size > a.size || (b.size == a.size && b.place < a.place) ? b : a;
+    return b.size > a.size || (b.size == a.size && b.index < a.index) ? b : a;
 }
 
 /* One block: it runs in tests of the checks only. */
@@ -119,7 +119,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) flip_kernel(ls_flip_bit
         __syncthreads();
     }
     if (thread == 0) {
-        float *element = &args.data[best[0].place];
+        float *element = &args.data[best[0].index];
         *element = ls_float_of_bits(ls_bits_of_float(*element) ^ (UINT32_C(1) << 30));
     }
 }

@@ -258,16 +258,16 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
                   ls_gpu_ranges ranges)
 {
     __shared__ ls_update_scalars now;
-    __shared__ int64_t place;
+    __shared__ int64_t item;
     if (threadIdx.x == 0) {
         ls_update_scalars scalars = f.scalars;
         ls_update_scalars_set(&scalars, kind, state);
         now = scalars;
     }
-    ls_gpu_find_range(ranges, &place);
+    ls_gpu_find_range(ranges, &item);
     __syncthreads();
     f.scalars = now;
-    update_share(f, ls_gpu_range_at(ranges, place), ls_gpu_range_share(ranges, place));
+    update_share(f, ls_gpu_range_at(ranges, item), ls_gpu_range_share(ranges, item));
 }
 
 template <typename Rule>

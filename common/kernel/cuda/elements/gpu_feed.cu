@@ -30,12 +30,12 @@ __device__ static inline uint32_t sample_of(const feed &f, int64_t row)
         return f.given[row];
     const uint64_t position = f.indices.state->position + f.indices.offset + (uint64_t)row;
     const uint64_t samples = f.indices.order.samples, epoch = position / samples;
-    const uint32_t place = (uint32_t)(position % samples);
+    const uint32_t index = (uint32_t)(position % samples);
     if (!f.indices.order.shuffle)
-        return place;
+        return index;
     ls_order_epoch order = f.order.epoch;
     ls_order_keys(f.order.keys, epoch, order.key);
-    return ls_order_sample(&order, place, f.order.reciprocal);
+    return ls_order_sample(&order, index, f.order.reciprocal);
 }
 
 /* Element `i` of row `row`, which is sample `sample`'s. */

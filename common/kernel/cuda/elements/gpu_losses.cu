@@ -34,7 +34,7 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
 enum { NARROW_CLASSES = 32, LANES = 16 };
 
 /* One row by ROW_LANES neighbouring threads, 1 or 16 of them; returns its loss. All lanes of a warp
- * come along, also those that have no row (`here` is false), which read and write nothing. */
+ * call it, also those without a row (`here` is false), which read and write nothing. */
 template <int ROW_LANES>
 __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args &args, int64_t row,
                                             bool here)
@@ -214,13 +214,13 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     squares_kernel(const float *weight, ls_gpu_ranges ranges, ls_gpu_parts parts, double *loss)
 {
     __shared__ double space[LS_GPU_THREADS];
-    __shared__ int64_t place;
+    __shared__ int64_t item;
     double sum = 0;
-    ls_gpu_find_range(ranges, &place);
+    ls_gpu_find_range(ranges, &item);
     __syncthreads();
-    if (blockIdx.x < ranges.blocks) { /* of nothing there is one block all the same */
-        const ls_gpu_share s = ls_gpu_range_share(ranges, place);
-        const ls_update_range range = ls_gpu_range_at(ranges, place);
+    if (blockIdx.x < ranges.blocks) { /* even for no elements there is one block */
+        const ls_gpu_share s = ls_gpu_range_share(ranges, item);
+        const ls_update_range range = ls_gpu_range_at(ranges, item);
         const float *w = weight + range.first;
 #pragma unroll 4
         for (int64_t i = s.first; i < range.count; i += s.stride)

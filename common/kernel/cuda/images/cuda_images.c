@@ -32,7 +32,7 @@ ls_status ls_cuda_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *
                                ls_op **out)
 {
     const ls_random random = ls_random_stream(arguments->seed, "augment");
-    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(gather_crops, .random = random), out);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(gather_crops, .random = random), out);
 }
 
 /* The radius that channels leave of it. */
@@ -53,7 +53,7 @@ ls_status ls_cuda_lrn_forward(ls_kernels *kernels, const ls_lrn_forward_args *ar
 {
     int radius = 0;
     LS_TRY(lrn_radius("lrn_forward", arguments->radius, arguments->channels, &radius));
-    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(lrn_forward, .radius = radius), out);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(lrn_forward, .radius = radius), out);
 }
 
 LS_CUDA_LAUNCH_WITH(lrn_backward, op->radius)
@@ -62,5 +62,5 @@ ls_status ls_cuda_lrn_backward(ls_kernels *kernels, const ls_lrn_backward_args *
 {
     int radius = 0;
     LS_TRY(lrn_radius("lrn_backward", arguments->radius, arguments->channels, &radius));
-    return ls_cuda_op_put(kernels, &LS_CUDA_LIKE(lrn_backward, .radius = radius), out);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(lrn_backward, .radius = radius), out);
 }

@@ -35,7 +35,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
                 }
             }
         ((float *)args.y)[i] = largest;
-        args.place[i] = at;
+        args.argmax[i] = at;
     }
 }
 
@@ -64,7 +64,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
             for (int64_t ox = x[0]; ox <= x[1]; ox++) {
                 const int64_t from =
                     ((in.row * w.out_height + oy) * w.out_width + ox) * args.channels + in.channel;
-                if (args.place[from] == pixel && (!output || output[from] > 0))
+                if (args.argmax[from] == pixel && (!output || output[from] > 0))
                     sum += ((const float *)args.dy)[from];
             }
         ((float *)args.dx)[i] = sum;

@@ -94,8 +94,8 @@ __device__ static inline void fold_runs(const channel_grid &g, const double *par
         sum[k] = space[thread % g.width + (unsigned)k * g.width];
 }
 
-/* Sums: add(i, sum) of f adds an element's two terms, finish(channel, sum) takes what they come to;
- * parts [runs, 2, channels]. */
+/* Sums: add(i, sum) of f adds an element's two terms, finish(channel, sum) takes the totals; parts
+ * [runs, 2, channels]. */
 template <typename F>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     channel_sums_kernel(F f, channel_grid g, ls_gpu_parts parts)

@@ -2,13 +2,13 @@
 /*
  * Dense layers and gemm of the cuda table. Not yet run on a GPU.
  *
- * A product is cuBLASLt's (cuda_product.h), its sum cut where that fills the GPU; what it leaves
- * (pieces, bias, ReLU, mask) is a kernel behind it. A backward pass is its products and one kernel
- * for what they leave and the gradient of the bias. A layer of a few outputs, as most models end
- * in, or of a few weights, and one where a size is 0, is an own kernel, forward and backward one
- * each: its products would be a launch each for next to nothing. Which one depends on the weights'
- * shape only, so a slice of a batch is computed as the batch is; and the two halves of a backward
- * pass are the same kernels together and apart.
+ * A product is cuBLASLt's (cuda_product.h), its sum cut where that fills the GPU; a kernel after it
+ * does the rest: pieces, bias, ReLU, mask. A backward pass is its products, and one kernel for
+ * their rests and the bias's gradient. A layer of a few outputs, as most models end in, or of a few
+ * weights, or with a size of 0, is a kernel of our own for each direction: products would be a
+ * launch each for next to nothing. Which one depends on the weights' shape only, so a slice of a
+ * batch is computed as the batch is; and the two halves of a backward pass are the same kernels
+ * together and apart.
  *
  * No epilogue of cuBLASLt is used: that of a bias wants an alignment that a part of a model has not
  * (cuda_product.c), that of its gradient (BGRADB) has been seen to take a training step 1.6 times

@@ -5,12 +5,13 @@
  * The library's matrices are column-major, ours row-major: our [m,n] is its [n,m]. So it is given
  * c^T = op(b)^T op(a)^T: its A is our b, its B our a, each transposed where ours is.
  *
- * What the library is told must not depend on where matrices lie: a part of a model has its
- * variables elsewhere than the whole, and is to get the same algorithm. So all lie on 4 bytes, the
- * least that any part can have, and no epilogue adds the bias: the heuristic takes the alignment
- * that it expects from the bias's address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no
- * preference states it, and kernels that read 16 bytes at a time fault on others (pytorch, pull
- * request 194497). Bias, ReLU and mask are one kernel behind the product, with the pieces of a sum.
+ * What the library is told must not depend on where matrices lie, since a part of a model has its
+ * variables at other addresses than the whole, and must get the same algorithm. So all lie on 4
+ * bytes, the least that any part can have, and no epilogue adds the bias: the heuristic takes the
+ * alignment that it expects from the bias's address (cublasLt.h,
+ * CUBLASLT_MATMUL_DESC_BIAS_POINTER), no preference states it, and kernels that read 16 bytes at a
+ * time fault on others (pytorch, pull request 194497). Bias, ReLU and mask are one kernel behind
+ * the product, with the pieces of a sum.
  */
 #include "common/kernel/cuda/product/cuda_product.h"
 
@@ -222,7 +223,7 @@ static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, 
                          "multiply");
 }
 
-/* What multiply leaves; of no rows where that is nothing. */
+/* The rest that multiply leaves; without rows where there is none. */
 static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
 {
     const ls_cuda_product_spec *spec = &p->spec;
@@ -275,7 +276,7 @@ static size_t parts_bytes(const ls_cuda_product *p)
     return (size_t)p->pieces * (size_t)(p->spec.gemm.m * p->spec.gemm.n) * sizeof(float);
 }
 
-/* Kernels of Hopper want a workspace that begins as cudaMalloc's do; a pool's pieces may not. */
+/* Kernels for Hopper want a workspace aligned as cudaMalloc's; a pool's pieces need not be. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
 static size_t workspace_room(const ls_cuda_product *p)

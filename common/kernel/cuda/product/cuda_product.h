@@ -43,7 +43,7 @@ size_t ls_cuda_product_workspace(const ls_cuda_product *product);
 
 ls_status ls_cuda_product_run(const ls_cuda_product *product, ls_queue *queue);
 
-/** The library's call alone; *rest: what it leaves, of no rows where that is nothing. */
+/** The library's call alone; *rest is what is left to do, without rows where that is nothing. */
 ls_status ls_cuda_product_multiply(const ls_cuda_product *product, ls_queue *queue,
                                    ls_gpu_rest *rest);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of dense layers beside the library's products: products of a few weights or of no terms,
- * what a product leaves (its pieces, bias, ReLU, mask), column sums (the gradient of a bias), the
- * backward pass of a layer of a few outputs. Not yet run on a GPU.
+ * Kernels of dense layers besides the library's products: products of a few weights or of no terms,
+ * the rest of a product (pieces, bias, ReLU, mask), column sums (a bias's gradient), the backward
+ * pass of a layer of a few outputs. Not yet run on a GPU.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

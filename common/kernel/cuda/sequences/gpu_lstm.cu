@@ -28,7 +28,7 @@ __device__ static inline void add_recurrent(const ls_gpu_lstm &l, int64_t row, i
     const int64_t H = l.shape.hidden, T = l.shape.steps, size = GATES * H;
     for (int64_t first = 0; first < H; first += STATES) {
         const int count = (int)(H - first < STATES ? H - first : STATES);
-        __syncthreads(); /* what is there has been used, what comes has been written */
+        __syncthreads(); /* the old values have been read, the new ones written */
         for (int r = 0; r < ROWS; r++)
             for (int j = (int)threadIdx.x; j < count; j += (int)blockDim.x)
                 state[r][j] =
@@ -108,8 +108,8 @@ template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kerne
 
 /* ---- Backward -------------------------------------------------------------------------------- */
 
-/* The gradients of a step's gates in place of these, and in place of its cell what reaches the cell
- * before: f times the gradient of c. The step behind has been done. */
+/* Replaces a step's gates by their gradients, and its cell by the gradient that reaches the cell
+ * before: f times that of c. The later step has been done. */
 __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, int64_t t,
                                              int64_t j)
 {

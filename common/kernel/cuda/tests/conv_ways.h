@@ -34,20 +34,21 @@ static void case_close(conv_case *c)
 }
 
 /* The tensors, which any number of operations may have in turn. */
-static conv_case case_tensors(const ls_conv_shape *s, conv_direction which)
+static conv_case case_tensors(const ls_conv_shape *s, conv_direction direction)
 {
     const int64_t x = s->rows * in_elements(s), y = s->rows * out_elements(s);
     const int64_t w = s->outputs * filter_elements(s);
     const int64_t in[DIRECTIONS][2] = {{x, w}, {x, y}, {y, w}}, count[] = {y, w, x};
-    return (conv_case){.in = {randoms(in[which][0], 1), randoms(in[which][1], 2)},
+    return (conv_case){.in = {randoms(in[direction][0], 1), randoms(in[direction][1], 2)},
                        .bias = randoms(s->outputs, 3),
-                       .out = randoms(count[which], 4),
+                       .out = randoms(count[direction], 4),
                        .sums = randoms(s->outputs, 5),
-                       .count = count[which]};
+                       .count = count[direction]};
 }
 
 /* The operation, of tensors that are there. */
-static ls_status case_make(fixture *f, const ls_conv_shape *s, conv_direction which, conv_case *c)
+static ls_status case_make(fixture *f, const ls_conv_shape *s, conv_direction direction,
+                           conv_case *c)
 {
     const ls_kernel_table *table = f->cpu->table;
     const ls_conv_forward_args forward = {.shape = *s,
@@ -60,18 +61,19 @@ static ls_status case_make(fixture *f, const ls_conv_shape *s, conv_direction wh
         .shape = *s, .x = c->in[0], .dy = c->in[1], .dweight = c->out, .dbias = c->sums};
     const ls_conv_backward_data_args data = {
         .shape = *s, .dy = c->in[0], .weight = c->in[1], .dx = c->out};
-    if (which == FORWARD)
+    if (direction == FORWARD)
         return table->conv_forward(f->cpu, &forward, &c->op);
-    if (which == WEIGHTS)
+    if (direction == WEIGHTS)
         return table->conv_backward_weights(f->cpu, &weights, &c->op);
     return table->conv_backward_data(f->cpu, &data, &c->op);
 }
 
 /* On failure nothing is left open. */
-static ls_status case_open(fixture *f, const ls_conv_shape *s, conv_direction which, conv_case *out)
+static ls_status case_open(fixture *f, const ls_conv_shape *s, conv_direction direction,
+                           conv_case *out)
 {
-    *out = case_tensors(s, which);
-    ls_status status = case_make(f, s, which, out);
+    *out = case_tensors(s, direction);
+    ls_status status = case_make(f, s, direction, out);
     if (status)
         case_close(out);
     return status;
@@ -79,7 +81,7 @@ static ls_status case_open(fixture *f, const ls_conv_shape *s, conv_direction wh
 
 static void put(fixture *f, const conv_case *c)
 {
-    must(ls_queue_put(f->queue, c->op));
+    must(ls_queue_enqueue(f->queue, c->op));
     must(ls_queue_sync(f->queue));
 }
 
@@ -96,21 +98,22 @@ static double distance(const float *got, const float *want, int64_t count)
 /* cuDNN's line; whether it is wrong or has other bits each time. `tensors`: of the shape; `own`:
  * what products of windows gave; `first`: as many, for its use. *us: its time; infinity where it
  * does not take the shape. */
-static bool measure_library(fixture *f, const ls_conv_shape *s, conv_direction which,
+static bool measure_library(fixture *f, const ls_conv_shape *s, conv_direction direction,
                             const conv_case *tensors, const float *own, float *first, double *us)
 {
     enum { RUNS = 3 };
     const size_t size = (size_t)tensors->count * sizeof *first;
     conv_case c = *tensors;
     *us = INFINITY;
-    ls_status status = case_make(f, s, which, &c);
+    ls_status status = case_make(f, s, direction, &c);
     if (status) {
-        print_message("  %-8s cudnn failed: %s\n", direction_names[which], ls_status_text(status));
+        print_message("  %-8s cudnn failed: %s\n", direction_names[direction],
+                      ls_status_text(status));
         ls_status_free(status);
         return false;
     }
     if (!strstr(way_of(&c), ".cudnn")) {
-        print_message("  %-8s cudnn not taken\n", direction_names[which]);
+        print_message("  %-8s cudnn not taken\n", direction_names[direction]);
         ls_op_free(c.op);
         return false;
     }
@@ -126,21 +129,21 @@ static bool measure_library(fixture *f, const ls_conv_shape *s, conv_direction w
     const double apart = distance(first, own, c.count);
     const bool wrong = !(apart <= wrong_beyond);
     *us = time_us(f, &c);
-    print_message("  %-8s cudnn %9.1f us  max_rel %.1e%s  %s  %zu bytes\n", direction_names[which],
-                  *us, apart, wrong ? " WRONG" : "", same ? "same bits" : "OTHER BITS EACH TIME",
-                  c.op->workspace);
+    print_message("  %-8s cudnn %9.1f us  max_rel %.1e%s  %s  %zu bytes\n",
+                  direction_names[direction], *us, apart, wrong ? " WRONG" : "",
+                  same ? "same bits" : "OTHER BITS EACH TIME", c.op->workspace);
     ls_op_free(c.op);
     return wrong || !same;
 }
 
 /* Both ways of a shape in a direction, and which is the faster; whether cuDNN's is faulty. */
-static bool measure_direction(fixture *f, const ls_conv_shape *s, conv_direction which)
+static bool measure_direction(fixture *f, const ls_conv_shape *s, conv_direction direction)
 {
     const ls_convolution asked = cuda_of(f)->base.convolution;
-    conv_case c = case_tensors(s, which);
+    conv_case c = case_tensors(s, direction);
     float *first = randoms(c.count, 9), *own = randoms(c.count, 9);
     cuda_of(f)->base.convolution = LS_CONVOLUTION_OWN;
-    must(case_make(f, s, which, &c));
+    must(case_make(f, s, direction, &c));
     cuda_of(f)->base.convolution = asked;
     put(f, &c);
     memcpy(own, c.out, (size_t)c.count * sizeof *own);
@@ -148,9 +151,9 @@ static bool measure_direction(fixture *f, const ls_conv_shape *s, conv_direction
     double us;
     ls_op_free(c.op);
     c.op = NULL;
-    print_message("  %-8s own   %9.1f us\n", direction_names[which], own_us);
-    const bool faulty = measure_library(f, s, which, &c, own, first, &us);
-    print_message("  %-8s fastest: %s, %.1f us\n", direction_names[which],
+    print_message("  %-8s own   %9.1f us\n", direction_names[direction], own_us);
+    const bool faulty = measure_library(f, s, direction, &c, own, first, &us);
+    print_message("  %-8s fastest: %s, %.1f us\n", direction_names[direction],
                   us < own_us ? "cudnn" : "own", us < own_us ? us : own_us);
     free(first), free(own);
     case_close(&c);
@@ -170,22 +173,22 @@ static int measure_ways(fixture *f, const ls_conv_shape *shapes, int count)
                       (long long)s->channels, (long long)w->out_height, (long long)w->out_width,
                       (long long)s->outputs, (long long)w->height, (long long)w->width,
                       (long long)w->stride_y);
-        for (int which = 0; which < DIRECTIONS; which++)
-            faulty += measure_direction(f, s, (conv_direction)which);
+        for (int direction = 0; direction < DIRECTIONS; direction++)
+            faulty += measure_direction(f, s, (conv_direction)direction);
     }
     return faulty;
 }
 
 /* Whether cuDNN, where it is insisted on, has anything for this. */
-static bool usable(fixture *f, const ls_conv_shape *s, conv_direction which)
+static bool usable(fixture *f, const ls_conv_shape *s, conv_direction direction)
 {
     const ls_convolution asked = cuda_of(f)->base.convolution;
     conv_case c;
     cuda_of(f)->base.convolution = LS_CONVOLUTION_CUDNN;
-    ls_status status = case_open(f, s, which, &c);
+    ls_status status = case_open(f, s, direction, &c);
     const bool found = !status;
     cuda_of(f)->base.convolution = asked;
-    print_message("--convolution cudnn, %s: %s\n", direction_names[which],
+    print_message("--convolution cudnn, %s: %s\n", direction_names[direction],
                   found ? way_of(&c) : ls_status_text(status));
     ls_status_free(status);
     if (found)

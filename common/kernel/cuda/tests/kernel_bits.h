@@ -30,7 +30,8 @@ static void check_softmax_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_
         labels[i] = (int32_t)(i * 7 % classes);
     ls_softmax_cross_entropy_args args = {rows, classes, z, labels, 1.0 / 77, got, &loss[0]};
     must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
-    must(ls_queue_put(f->queue, op)); /* a second time: what it leaves behind is what it found */
+    must(
+        ls_queue_enqueue(f->queue, op)); /* a second time: what it leaves behind is what it found */
     run(f, op);
     args.dlogits = want, args.loss = &loss[1];
     apply_softmax_cross_entropy(f, cpu, &args);
@@ -62,7 +63,7 @@ static void test_squared_error_bits(void **state)
         ls_op *op;
         ls_squared_error_args args = {rows[i], 1, y, t, 1.0 / 77, got, &loss[0]};
         must(f->cpu->table->squared_error(f->cpu, &args, &op));
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         run(f, op);
         args.dy = want, args.loss = &loss[1];
         apply_squared_error(f, cpu, &args);
@@ -102,7 +103,7 @@ static void check_optimizer_bits(fixture *f, ls_kernels *cpu, int kind, int64_t 
         ls_op *op;
         must(both[k]->table->optimizer(both[k], &args, &op));
         for (int i = 0; i < 3; i++, at.step++)
-            must(ls_queue_put(f->queue, op)), must(ls_queue_sync(f->queue));
+            must(ls_queue_enqueue(f->queue, op)), must(ls_queue_sync(f->queue));
         ls_op_free(op);
     }
     for (int j = 0; j < 4; j++) {

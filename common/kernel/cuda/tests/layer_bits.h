@@ -103,7 +103,7 @@ static void test_logistic_bits(void **state)
         ls_op *op;
         const ls_logistic_loss_args args = {ROWS, z, labels, 1.0 / 77, dz[k], &loss[k]};
         must(both[k]->table->logistic_loss(both[k], &args, &op));
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         run(f, op);
     }
     same_bits("dlogits", dz[0], dz[1], ROWS * sizeof **dz);

@@ -57,11 +57,11 @@ static const char *library_of(const fixture *f)
 }
 
 /* One code and one line with this text, and nothing made. */
-static void refuses(fixture *f, const ls_conv_shape *s, int which, const char *expected)
+static void refuses(fixture *f, const ls_conv_shape *s, int direction, const char *expected)
 {
     const int open = made_up->open;
     conv_case c;
-    ls_status status = case_open(f, s, (conv_direction)which, &c);
+    ls_status status = case_open(f, s, (conv_direction)direction, &c);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     if (!strstr(ls_status_text(status), expected))
         fail_msg("%s", ls_status_text(status));
@@ -86,13 +86,13 @@ static void test_ways(void **state)
          "conv_backward_data.cublaslt"}};
     fixture *f = *state;
     for (int i = 0; i < CONV_SHAPES; i++)
-        for (int which = 0; which < 3; which++) {
+        for (int direction = 0; direction < 3; direction++) {
             const int calls = made_up->calls;
             conv_case c;
-            must(case_open(f, &conv_shapes[i], (conv_direction)which, &c));
+            must(case_open(f, &conv_shapes[i], (conv_direction)direction, &c));
             const int way = ways[i] == 'f' ? 0 : ways[i] == 'd' ? 1 : 2;
-            if (strcmp(way_of(&c), kernels[which][way]) != 0)
-                fail_msg("shape %d: %s, not %s", i, way_of(&c), kernels[which][way]);
+            if (strcmp(way_of(&c), kernels[direction][way]) != 0)
+                fail_msg("shape %d: %s, not %s", i, way_of(&c), kernels[direction][way]);
             assert_int_equal(made_up->calls, calls + (way < 2)); /* tried out */
             assert_true(way == 2 || c.op->workspace > 1000);
             put(f, &c);
@@ -159,9 +159,9 @@ static void test_own(void **state)
     fixture *f = *state;
     const int calls = made_up->calls;
     f->cpu->convolution = LS_CONVOLUTION_OWN;
-    for (int which = 0; which < DIRECTIONS; which++) {
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
         conv_case c;
-        must(case_open(f, &conv_shapes[6], (conv_direction)which, &c));
+        must(case_open(f, &conv_shapes[6], (conv_direction)direction, &c));
         assert_non_null(strstr(way_of(&c), ".cublaslt"));
         put(f, &c);
         case_close(&c);
@@ -179,12 +179,12 @@ static void test_insist(void **state)
     f->cpu->convolution = LS_CONVOLUTION_CUDNN;
     must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
     case_close(&c);
-    for (int which = 0; which < 3; which++) {
-        refuses(f, &conv_shapes[3], which,
+    for (int direction = 0; direction < 3; direction++) {
+        refuses(f, &conv_shapes[3], direction,
                 "cuDNN: 6x9x3 to 3x5x16: it has no convolution for this, since it pads both sides "
                 "alike; --convolution auto or own works");
-        refuses(f, &four, which, "since the algorithm that it is asked for does not take it");
-        must(case_open(f, &conv_shapes[0], (conv_direction)which, &c));
+        refuses(f, &four, direction, "since the algorithm that it is asked for does not take it");
+        must(case_open(f, &conv_shapes[0], (conv_direction)direction, &c));
         put(f, &c);
         case_close(&c);
     }
@@ -219,9 +219,9 @@ static void test_missing(void **state)
     f->cpu->convolution = LS_CONVOLUTION_CUDNN;
     refuses(f, &conv_shapes[6], 0, "cuDNN: libcudnn.so.9: cannot be loaded");
     f->cpu->convolution = LS_CONVOLUTION_AUTO;
-    for (int which = 0; which < 3; which++) {
+    for (int direction = 0; direction < 3; direction++) {
         conv_case c;
-        must(case_open(f, &conv_shapes[6], (conv_direction)which, &c));
+        must(case_open(f, &conv_shapes[6], (conv_direction)direction, &c));
         assert_non_null(strstr(way_of(&c), ".cublaslt"));
         put(f, &c);
         case_close(&c);
@@ -262,15 +262,15 @@ static void test_failures(void **state)
     fixture *f = *state;
     conv_case c;
     must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
-    for (int which = 0; which < 3; which++)
-        for (int i = 0; i < 11 && functions[which][i]; i++) {
-            made_up->fail = functions[which][i];
+    for (int direction = 0; direction < 3; direction++)
+        for (int i = 0; i < 11 && functions[direction][i]; i++) {
+            made_up->fail = functions[direction][i];
             made_up->failure = CUDNN_STATUS_BAD_PARAM;
-            refuses(f, &conv_shapes[6], which, "it failed: CUDNN_STATUS_BAD_PARAM (cudnn");
+            refuses(f, &conv_shapes[6], direction, "it failed: CUDNN_STATUS_BAD_PARAM (cudnn");
         }
     /* In a run, too: the operation is named. */
     made_up->fail = "cudnnConvolutionBiasActivationForward";
-    ls_status status = ls_queue_put(f->queue, c.op);
+    ls_status status = ls_queue_enqueue(f->queue, c.op);
     status = ls_status_first(status, ls_queue_sync(f->queue));
     assert_non_null(strstr(ls_status_text(status),
                            "cuDNN: conv_forward.cudnn_nhwc_precomp_gemm_fused: it failed: "));

@@ -40,9 +40,9 @@ static void test_ways(void **state)
 {
     fixture *f = *state;
     for (int i = 1; i < CONV_SHAPES; i++)
-        for (int which = 0; which < DIRECTIONS; which++) {
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
             conv_case c;
-            must(case_open(f, &conv_shapes[i], (conv_direction)which, &c));
+            must(case_open(f, &conv_shapes[i], (conv_direction)direction, &c));
             print_message("shape %d: %s\n", i, way_of(&c));
             case_close(&c);
         }
@@ -52,8 +52,8 @@ static void test_ways(void **state)
 static void test_usable(void **state)
 {
     int none = 0;
-    for (int which = 0; which < DIRECTIONS; which++)
-        none += !usable(*state, &conv_shapes[6], (conv_direction)which);
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        none += !usable(*state, &conv_shapes[6], (conv_direction)direction);
     assert_int_equal(none, 0);
 }
 
@@ -62,7 +62,7 @@ static ls_program *program_of(const fixture *f, const conv_case *c)
     ls_queue *queue = staging_of(f->cpu)->queue;
     ls_program *program;
     must(ls_program_begin(queue));
-    must(ls_queue_put(queue, ((const staged_op *)c->op)->inner));
+    must(ls_queue_enqueue(queue, ((const staged_op *)c->op)->inner));
     must(ls_program_end(queue, &program));
     return program;
 }
@@ -120,9 +120,9 @@ static void test_same_bits(void **state)
     };
     fixture *f = *state;
     for (int i = 0; i < 3; i++)
-        for (int which = 0; which < DIRECTIONS; which++) {
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
             conv_case c;
-            must(case_open(f, &cifar[i], (conv_direction)which, &c));
+            must(case_open(f, &cifar[i], (conv_direction)direction, &c));
             put(f, &c);
             float *first = randoms(c.count, 9);
             memcpy(first, c.out, (size_t)c.count * sizeof *first);

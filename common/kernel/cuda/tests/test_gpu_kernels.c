@@ -32,7 +32,7 @@ static void test_label(void **state)
     ls_op *op;
     const ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
     must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
-    must(ls_queue_put(f->queue, op));
+    must(ls_queue_enqueue(f->queue, op));
     ls_status status = ls_queue_sync(f->queue);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     assert_non_null(strstr(ls_status_text(status), "label"));

@@ -33,7 +33,7 @@ static void test_fault(void **state)
         const ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
         must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
         fault = 0;
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         must(ls_queue_sync(f->queue));
         assert_true(fault != 0 && isnan(loss) && isnan(dz[50]) && !isnan(dz[0]));
         labels[5] = 2, fault = 0;

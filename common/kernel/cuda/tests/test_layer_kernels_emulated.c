@@ -26,7 +26,7 @@ static void test_logistic_fault(void **state)
         const ls_logistic_loss_args args = {70, z, labels, 1, dz, &loss};
         must(f->cpu->table->logistic_loss(f->cpu, &args, &op));
         fault = 0;
-        must(ls_queue_put(f->queue, op));
+        must(ls_queue_enqueue(f->queue, op));
         must(ls_queue_sync(f->queue));
         assert_true(fault != 0 && isnan(loss) && isnan(dz[2]) && dz[1] == -0.5f);
         labels[2] = 1, fault = 0;

@@ -64,6 +64,27 @@ static void remove_split(const char *directory, const char *prefix)
     unlink(join(path, directory, name));
 }
 
+/* Files of the test split that are not MNIST's. Writes the path of the last one. */
+static void refuse_wrong_files(const char *directory, const char *spec, char path[256])
+{
+    ls_data *data;
+    write_split(directory, "t10k", 2, 3);
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, "t10k-labels",
+                   "3 labels for 2 images");
+    bytes wrong = make_idx(8, 1, (uint32_t[]){2}, 2);
+    wrong.data[wrong.size - 1] = 17;
+    write_file(join(path, directory, "t10k-labels-idx1-ubyte.gz"), wrong.data, wrong.size);
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "label 17 at index 1");
+    wrong = make_idx(8, 2, (uint32_t[]){2, 1}, 2);
+    write_file(path, wrong.data, wrong.size);
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "rank 2");
+    wrong = make_idx(8, 3, (uint32_t[]){2, 14, 56}, 2 * 784);
+    write_file(join(path, directory, "t10k-images-idx3-ubyte"), wrong.data, wrong.size);
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "images of 28x28");
+    write_file(path, wrong.data, 100);
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "truncated");
+}
+
 static void test_mnist(void **state)
 {
     char directory[128], spec[300], path[256];
@@ -103,21 +124,7 @@ static void test_mnist(void **state)
     expect_refusal(ls_data_open(spec, &four, &data), LS_CODE_USAGE,
                    "train-labels-idx1-ubyte.gz: label 4 at index 4", "10 outputs");
 
-    write_split(directory, "t10k", 2, 3);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, "t10k-labels",
-                   "3 labels for 2 images");
-    bytes wrong = make_idx(8, 1, (uint32_t[]){2}, 2);
-    wrong.data[wrong.size - 1] = 17;
-    write_file(join(path, directory, "t10k-labels-idx1-ubyte.gz"), wrong.data, wrong.size);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "label 17 at index 1");
-    wrong = make_idx(8, 2, (uint32_t[]){2, 1}, 2);
-    write_file(path, wrong.data, wrong.size);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "rank 2");
-    wrong = make_idx(8, 3, (uint32_t[]){2, 14, 56}, 2 * 784);
-    write_file(join(path, directory, "t10k-images-idx3-ubyte"), wrong.data, wrong.size);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "images of 28x28");
-    write_file(path, wrong.data, 100);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "truncated");
+    refuse_wrong_files(directory, spec, path);
     char fashion[320];
     snprintf(fashion, sizeof fashion, "fashion-%s", spec);
     expect_refusal(ls_data_open(fashion, &mlp, &data), LS_CODE_MISSING, path,

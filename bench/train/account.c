@@ -35,7 +35,7 @@ bool ls_account_wanted(ls_trial *trial)
     session->run->kind->each_op(session->run, count_op, &ops);
     const double each = (double)ops / (double)session->device_count;
     const bool cheap = each * noted_ns <= most_cost * trial->latest_ms * 1e6;
-    const bool wanted = trial->place->request->waterfall;
+    const bool wanted = trial->workplace->request->waterfall;
     const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
     a->which = wanted && cheap && !gpu ? LS_ACCOUNTS_ALL : LS_ACCOUNTS_NONE;
     return a->which == LS_ACCOUNTS_ALL;

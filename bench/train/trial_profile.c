@@ -168,7 +168,7 @@ ls_status ls_trial_profile(ls_trial *trial)
     const uint64_t all = least(trial->timed_done, LS_PROFILED_MOST);
     const uint64_t rounds = is_pipeline(trial) ? least(all, LS_PROFILE_ROUNDS) : 1;
     const uint64_t chunk = least(trial->chunk, trial->session.job.records);
-    if (!trial->place->request->waterfall)
+    if (!trial->workplace->request->waterfall)
         return LS_OK;
     if (!trial->accounts.steps)
         LS_TRY(account_more(trial, least(all, chunk)));

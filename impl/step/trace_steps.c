@@ -96,7 +96,8 @@ static void list_steps(ls_tracing *w)
     for (size_t p = 0; p < run->put_count; p++)
         for (uint64_t i = 0; i < run->puts[p].times; i++) {
             const ls_step *s = run->puts[p].step;
-            give_step(w, s, s == &run->step[LS_BEFORE] || s == &run->step[LS_AFTER] ? -1 : number++);
+            give_step(w, s,
+                      s == &run->step[LS_BEFORE] || s == &run->step[LS_AFTER] ? -1 : number++);
         }
     w->last = take_room(w, w->tasks, sizeof *w->last);
     for (size_t i = 0; i < w->tasks && w->last; i++)

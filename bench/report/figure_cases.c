@@ -123,6 +123,7 @@ static const case_kind kinds[] = {
          {.name = "step-times",
           .kind = "ranges",
           .x = "ms of a step",
+          .y = "",
           .unit = "ms",
           .caption =
               "A mark is the median step, its bar from the 10th to the 90th percentile, the second "

@@ -54,7 +54,7 @@ typedef struct thread_group {
 } thread_group;
 
 typedef struct thread_comm {
-    ls_comm base;
+    _Alignas(64) ls_comm base; /* it counts: no two ranks share a cache line */
     thread_group *group;
     uint64_t meetings, directs; /* that this rank's queue has been through */
     int spins;

@@ -293,9 +293,9 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
             trial->stopped = trial->interrupted = true;
             break;
         }
-        LS_TRY(strike(trial));
-        if (accounted)
+        if (accounted) /* of idle queues: before a device hangs on purpose */
             LS_TRY(ls_account_begin(trial, count));
+        LS_TRY(strike(trial));
         const ls_held held = ls_held_by(&trial->session);
         LS_TRY(ls_session_steps(&trial->session, count));
         if (timed && !trial->fresh)

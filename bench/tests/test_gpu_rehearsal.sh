@@ -146,12 +146,12 @@ cat >turns/tests/test_gpu_conv_kernels.log <<'L'
 [ RUN      ] test_each_way
 convolution 256x28x28x1 to 26x26x32, window 3x3, stride 1
   forward  own         9.0 us
-  forward  cudnn       7.0 us  max_rel 1.0e+00 WRONG  same bits  0 bytes
+  forward  cudnn       7.0 s  max_rel 1.0e+00 WRONG  same bits  0 bytes
   forward  fastest: cudnn, 7.0 us
 L
 python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns tests >out
 expect "of convolutions the fastest and the wrong, by shape" [ "$(sed -n '/^## Convolutions/,/^$/d; /^convolution /,/^```/p' out | cut -c 1-27)" = \
-    $'convolution 256x28x28x1 to \n  forward  cudnn       7.0 u\n  forward  fastest: cudnn, \n```' ]
+    $'convolution 256x28x28x1 to \n  forward  cudnn       7.0 \n  forward  fastest: cudnn, \n```' ]
 
 # The peers' files of tensors, by the standard library, and the program's are alike.
 "$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 1 --results none --save saved.safetensors >log 2>&1

@@ -129,7 +129,7 @@ static const ls_option general[] = {
     {"baseline", "yes|no", "no", "", "adds the row of single on one like device", LS_FOR_RUN,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"waterfall", "yes|no", "yes", "",
-     "finds out what the steps' time goes to; no: what that costs", LS_FOR_RUN, .is_switch = true,
+     "finds out what the steps' time goes to; no: leaves that out", LS_FOR_RUN, .is_switch = true,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(waterfall)},
     {"allreduce", "NAME|auto", "auto", "", "algorithm; any in `lockstep list`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_allreduce,

@@ -14,7 +14,7 @@
 typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
     bool compared;     /**< false: the row says why in `oracle` */
-    bool checked;      /**< not compared; of `steps` steps what else must hold (gate_sides.h) */
+    bool checked;      /**< not compared; of `steps` steps what else must hold (gate_arrival.c) */
     bool pass;
     bool interrupted; /**< before all steps were compared */
     uint64_t steps;   /**< how many were compared */

@@ -30,7 +30,7 @@ typedef struct sheet {
 static void put_text(const sheet *to, const char *text)
 {
     static const ls_escape escapes[] = {LS_ESCAPE_MARKUP, LS_ESCAPE_MARKDOWN, LS_ESCAPE_CSV};
-    ls_text_put(to->stream, text, TEXT_MOST, escapes[to->kind]);
+    ls_text_put(to->stream, text, to->kind == CSV ? SIZE_MAX : TEXT_MOST, escapes[to->kind]);
 }
 
 /* A text in a tag, or behind what stands for it; NULL is no text. */

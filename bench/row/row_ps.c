@@ -25,8 +25,9 @@ static json_t *server_loads(const ls_trial *trial)
     json_t *loads = json_array();
     for (size_t i = 0; i < trial->server_count; i++) {
         const ls_ps_server *s = &trial->servers[i];
-        json_t *load = json_pack("{s:s,s:I,s:f}", "device", s->device, "bytes",
-                                 (json_int_t)s->bytes, "busy", s->busy);
+        json_t *load = json_pack("{s:s,s:I}", "device", s->device, "bytes", (json_int_t)s->bytes);
+        if (s->busy > 0) /* else it was not measured */
+            json_object_set_new(load, "busy", json_real(s->busy));
         if (s->steps) {
             json_object_set_new(load, "received_bytes", of_step(s->received.bytes, s->steps));
             json_object_set_new(load, "copied_bytes", of_step(s->received.copied, s->steps));

@@ -45,6 +45,6 @@ ls_costs ls_estimate_count(const ls_workplace *workplace, const ls_plan_of_case 
 void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *plan,
                         const ls_costs *costs, double seconds[LS_PHASES]);
 
-/** Seconds of the gate of kernels (gate_kernels.h): it runs once for a model and batch, so 0 where
+/** Seconds of the gate of kernels (gate_kernels.c): it runs once for a model and batch, so 0 where
  * an earlier case has the same. */
 double ls_estimate_kernels(const ls_case *cases, size_t index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions: a plan's devices opened, and its strategy on them; see trial.h. */
+/* Sessions: a plan's devices opened, and its strategy on them; see session.h. */
 #include "bench/train/session.h"
 
 #include "bench/train/session_memory.h"

@@ -68,7 +68,7 @@ only_rows() { # nothing of the progress stays beside what was printed
 }
 
 small="--model poly --results none --batch 64"
-watched 80 run $small --strategy single,mirrored --devices 1,2 --steps 30000
+watched 80 run $small --strategy single,mirrored --devices 1,2 --steps 30000 --gate-steps 3000
 only_rows
 expect "a table" grep -q '^mirrored 2 cpu  ' out
 expect "what was left out begins at the left" grep -q '^lockstep: left out: ' out

@@ -20,9 +20,9 @@ typedef struct ls_ps_histogram {
 void ls_ps_histogram_note(ls_ps_histogram *histogram, uint64_t value);
 void ls_ps_histogram_join(ls_ps_histogram *sum, const ls_ps_histogram *more);
 
-/** A worker's request to a server. */ typedef enum ls_ps_kind {
-    LS_PS_PULL,  /**< wants the shard's
-                  * variables */
+/** A worker's request to a server. */
+typedef enum ls_ps_kind {
+    LS_PS_PULL,  /**< wants the shard's variables */
     LS_PS_PUSH,  /**< sends a gradient of the shard */
     LS_PS_EMPTY, /**< has no sample, so no gradient, in this step */
     LS_PS_DROP,  /**< noted of a gradient that came too late (backup workers) */

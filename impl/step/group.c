@@ -108,11 +108,13 @@ static ls_status prepare(const ls_stepped *run, int place, ls_group *g)
 
 ls_status ls_group_open(ls_stepped *run, int place, ls_group *g)
 {
-    LS_TRY(ls_job_agree(run->base.job, prepare(run, place, g)));
-    if (!g->buckets.count)
-        return LS_OK;
-    LS_TRY(ls_held_connect(run, g->members, g->count, true, g->comms));
-    return ls_job_agree(run->base.job, open_members(run, g));
+    ls_status status = ls_job_agree(run->base.job, prepare(run, place, g));
+    if (!status && g->buckets.count)
+        status = ls_held_connect(run, g->members, g->count, true, g->comms);
+    if (status)
+        g->count = 0; /* it has no ends */
+    LS_TRY(status);
+    return g->buckets.count ? ls_job_agree(run->base.job, open_members(run, g)) : LS_OK;
 }
 
 void ls_group_close(ls_group *g)

@@ -128,6 +128,10 @@ static ls_status read_here(reading *r)
     for (int i = 0; i < r->run->total; i++)
         if (ends_steps(r, i))
             LS_TRY(read_mark(r, i));
+    const bool marked = r->mark_ns != 0; /* by none of a process that has only workers */
+    for (int i = 0; i < r->run->total && !marked; i++)
+        if (r->run->members[i].replica)
+            LS_TRY(read_mark(r, i));
     for (int i = 0; i < r->run->total; i++) {
         const bool tells = loss_of(r->run, process, i) >= 0;
         if (!r->run->members[i].replica)

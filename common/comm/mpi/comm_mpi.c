@@ -211,14 +211,14 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
 {
     flow *in = &x->in, *out = &x->out;
     mpi_wait wait = {.comm = x->comm, .turns = &x->turns, .since_ns = ls_clock_ns()};
-    const flow *awaited = in->count ? in : out; /* until its first piece the peer is waited for */
+    const flow *awaited = in->count ? in : out; /* until a piece moves it waits for the peer */
     uint64_t begin_ns = ls_queue_wait_begin(queue);
     while (!is_through(in) || !is_through(out)) {
         const size_t before = in->done;
         bool moved = false;
         LS_TRY(post_pieces(x));
         LS_TRY(test_pieces(x, &moved));
-        if (begin_ns && awaited->done) {
+        if (begin_ns && awaited->done > (awaited == out ? out->leads : 0)) {
             ls_queue_wait_end(queue, begin_ns);
             begin_ns = 0;
         }

@@ -5,13 +5,14 @@
  * exchange  Both sides cut the elements into the same pieces and keep a few of them on their way:
  *           no count is too large for MPI, a piece that is to be added is still in the cache, and
  *           on a network one piece travels while the next is announced. What is added arrives in
- *           the member's scratch; else it arrives in place. Between hosts an empty piece goes
- * first, by which a peer that is late is told from a network that is slow. Over a link (link.h)
- * pieces go at once, and one more, which is empty, when the time of the link is over at the
- * sender's end; the receiver then books its own port and waits until the message has arrived. A
- * wait never sleeps while its other direction could progress. library   MPI_Iallreduce in place,
- * over processes. giving up What a failed exchange has on its way is cancelled; nobody receives in
- * this communicator any more (comm_mpi_wait.c).
+ *           the member's scratch; else it arrives in place.
+ * hosts     Between these an empty piece goes first: a late peer is told from a slow network.
+ * links     (link.h) Pieces go at once, and one more, which is empty, when the time of the link is
+ *           over at the sender's end; the receiver then books its own port and waits until the
+ *           message has arrived. A wait never sleeps while its other direction could progress.
+ * library   MPI_Iallreduce in place, over processes.
+ * giving up What a failed exchange has on its way is cancelled; nobody receives in this
+ *           communicator any more (comm_mpi_wait.c).
  *
  * Leaves out: single copies between members of one process, which shared memory could do better;
  * `direct` does (comm_mpi_shared.c).

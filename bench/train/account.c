@@ -25,19 +25,24 @@ static void count_op(void *context, const ls_op *op)
     ++*(size_t *)context;
 }
 
+/* With no warm-up nothing is known of the first step's time: it is noted in case. */
 bool ls_account_wanted(ls_trial *trial)
 {
     ls_accounts *a = &trial->accounts;
     const ls_session *session = &trial->session;
+    const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
+    const bool wanted = trial->workplace->request->waterfall && !gpu;
     size_t ops = 0;
-    if (a->which != LS_ACCOUNTS_UNKNOWN || trial->latest_ms <= 0)
+    if (a->which != LS_ACCOUNTS_UNKNOWN)
         return a->which == LS_ACCOUNTS_ALL;
+    if (trial->latest_ms <= 0)
+        return wanted;
     session->run->kind->each_op(session->run, count_op, &ops);
     const double each = (double)ops / (double)session->device_count;
     const bool cheap = each * noted_ns <= most_cost * trial->latest_ms * 1e6;
-    const bool wanted = trial->workplace->request->waterfall;
-    const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
-    a->which = wanted && cheap && !gpu ? LS_ACCOUNTS_ALL : LS_ACCOUNTS_NONE;
+    a->which = wanted && cheap ? LS_ACCOUNTS_ALL : LS_ACCOUNTS_NONE;
+    if (a->which == LS_ACCOUNTS_NONE)
+        a->count = 0;
     return a->which == LS_ACCOUNTS_ALL;
 }
 

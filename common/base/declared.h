@@ -45,7 +45,7 @@ struct ls_declared_option {
     ls_status (*check)(const char *text);
 };
 
-enum { LS_DECLARED_MOST = 8 }; /* options that one case may give */
+enum { LS_DECLARED_MOST = 16 }; /* options that one case may give */
 
 /** An option that was given, and its value. */
 typedef struct ls_declared_value {

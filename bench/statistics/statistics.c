@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { RESAMPLES = 2000 };
 
@@ -74,24 +75,58 @@ typedef struct member {
     size_t block;
 } member;
 
-/* The median of x, sorted, of which each counts as often as its block: `all` times together. */
-static double weighted_median(const member *x, const size_t *times, size_t all)
+/* Steps sorted by time, and how many of each block come before every `stride`-th of them. */
+typedef struct sorted_steps {
+    const member *steps; /* [n] */
+    size_t n, blocks, stride;
+    size_t *before; /* [LANDMARKS, blocks] */
+} sorted_steps;
+
+enum { LANDMARKS = 256 };
+
+/* `counts`: [blocks] zeros. */
+static void count_before(sorted_steps *x, size_t *counts)
 {
-    size_t below = 0, i = 0;
-    while (2 * (below + times[x[i].block]) < all)
-        below += times[x[i++].block];
-    const double low = x[i].time;
-    if (2 * (below + times[x[i].block]) > all)
-        return low;
-    while (!times[x[++i].block])
-        continue;
-    return 0.5 * (low + x[i].time);
+    x->stride = x->n / LANDMARKS + 1;
+    for (size_t i = 0; i < x->n; i++) {
+        if (i % x->stride == 0)
+            memcpy(x->before + i / x->stride * x->blocks, counts, x->blocks * sizeof *counts);
+        counts[x->steps[i].block]++;
+    }
 }
 
-static void resample(const member *x, const size_t *ends, size_t blocks, size_t *times,
-                     double *medians)
+static size_t weight_before(const sorted_steps *x, size_t landmark, const size_t *times)
+{
+    size_t sum = 0;
+    for (size_t b = 0; b < x->blocks; b++)
+        sum += times[b] * x->before[landmark * x->blocks + b];
+    return sum;
+}
+
+/* The median of the steps, of which each counts as often as its block: `all` times together. */
+static double weighted_median(const sorted_steps *x, const size_t *times, size_t all)
+{
+    size_t low = 0, high = (x->n - 1) / x->stride + 1; /* the last landmark before the median */
+    while (high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        *(2 * weight_before(x, middle, times) < all ? &low : &high) = middle;
+    }
+    const member *step = x->steps + low * x->stride;
+    size_t below = weight_before(x, low, times);
+    while (2 * (below + times[step->block]) < all)
+        below += times[step++->block];
+    const double time = step->time;
+    if (2 * (below + times[step->block]) > all)
+        return time;
+    while (!times[(++step)->block])
+        continue;
+    return 0.5 * (time + step->time);
+}
+
+static void resample(const sorted_steps *x, const size_t *ends, size_t *times, double *medians)
 {
     const ls_random random = ls_random_stream(1, "bootstrap");
+    const size_t blocks = x->blocks;
     for (size_t r = 0; r < RESAMPLES; r++) {
         size_t all = 0;
         for (size_t b = 0; b < blocks; b++)
@@ -111,7 +146,7 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
 {
     const size_t n = blocks ? ends[blocks - 1] : 0;
     member *x = calloc(n + 1, sizeof *x);
-    size_t *times = calloc(blocks + 1, sizeof *times);
+    size_t *times = calloc((LANDMARKS + 1) * (blocks + 1), sizeof *times);
     double *medians = calloc(RESAMPLES + n, sizeof *medians);
     const bool enough = x && times && medians;
     for (size_t i = 0, b = 0; i < n && enough; i++) {
@@ -121,8 +156,10 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
         medians[i] = samples[i]; /* of one block that is all there is */
     }
     if (enough && blocks > 1) {
+        sorted_steps sorted = {.steps = x, .n = n, .blocks = blocks, .before = times + blocks};
         qsort(x, n, sizeof *x, compare_doubles); /* by the time, which comes first */
-        resample(x, ends, blocks, times, medians);
+        count_before(&sorted, times);
+        resample(&sorted, ends, times, medians);
     } else if (enough) {
         ls_statistics_sort(medians, n);
     }

@@ -81,7 +81,10 @@ static void known_intervals(void **state)
     (void)state;
     const double two[] = {3, 1, 2, 12, 11, 10, 13}, nine[] = {9, 1, 8, 2, 7, 3, 6, 4, 5};
     const double same[] = {4, 4, 4, 4};
-    double none[2];
+    double none[2], many[2000]; /* of which landmarks skip most */
+    for (int i = 0; i < 2000; i++)
+        many[i] = (i + 700) % 1000 + 1000 * (i / 1000);
+    assert_interval(many, (const size_t[]){1000, 2000}, 2, 499.5, 1499.5);
     assert_interval(two, (const size_t[]){3, 7}, 2, 2.0, 11.5);
     assert_interval(nine, (const size_t[]){1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, 2.0, 8.0);
     assert_interval(same, (const size_t[]){1, 4}, 2, 4.0, 4.0);

@@ -29,6 +29,8 @@ for r in map(json.loads, open("out")):
     accounted 0.01 2
     lockstep_ok run $options $data --steps 60 --strategy ps --devices 3 --ps-backup-workers 1
     accounted 0.1 1
+    lockstep_ok run ${options/--warmup 5/--warmup 0} $data --steps 60 --strategy mirrored --devices 2
+    accounted 0.01 1
     lockstep_ok run $options $data --epochs 12 --strategy mirrored,towers --devices 2
     accounted 0.01 2
     lockstep_ok run $options $data --steps 60 --model mlp:784-512-10 --strategy mirrored --reduce exact --ranks 2

@@ -229,7 +229,8 @@ static ls_status refuse(const char *path, int error)
 
 ls_status ls_trace_writable(const char *path)
 {
-    const bool there = access(path, F_OK) == 0;
+    struct stat is;
+    const bool there = lstat(path, &is) == 0; /* a link to nothing, too, is not ours to remove */
     const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0)
         return refuse(path, errno);

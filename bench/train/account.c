@@ -41,8 +41,6 @@ bool ls_account_wanted(ls_trial *trial)
     const double each = (double)ops / (double)session->device_count;
     const bool cheap = each * noted_ns <= most_cost * trial->latest_ms * 1e6;
     a->which = wanted && cheap ? LS_ACCOUNTS_ALL : LS_ACCOUNTS_NONE;
-    if (a->which == LS_ACCOUNTS_NONE)
-        a->count = 0;
     return a->which == LS_ACCOUNTS_ALL;
 }
 

@@ -295,6 +295,8 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         }
         if (accounted) /* of idle queues: before a device hangs on purpose */
             LS_TRY(ls_account_begin(trial, count));
+        else
+            trial->accounts.count = 0; /* the first step's, noted in case */
         LS_TRY(strike(trial));
         const ls_held held = ls_held_by(&trial->session);
         LS_TRY(ls_session_steps(&trial->session, count));

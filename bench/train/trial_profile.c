@@ -167,9 +167,11 @@ ls_status ls_trial_profile(ls_trial *trial)
 {
     const uint64_t all = least(trial->timed_done, LS_PROFILED_MOST);
     const uint64_t rounds = is_pipeline(trial) ? least(all, LS_PROFILE_ROUNDS) : 1;
-    const uint64_t chunk = least(trial->chunk, trial->session.job.records);
+    uint64_t chunk = least(trial->chunk, trial->session.job.records);
+    bool stop = false;
     if (!trial->workplace->request->waterfall)
         return LS_OK;
+    LS_TRY(ls_world_turn(trial->session.job.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
     if (!trial->accounts.steps)
         LS_TRY(account_more(trial, least(all, chunk)));
     else

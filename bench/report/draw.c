@@ -39,7 +39,9 @@ static ls_status tell(FILE *errors)
 
 static ls_status run(FILE *script, FILE *errors, const char *folder)
 {
-    char *arguments[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-"}, NULL};
+    char *arguments[] = {(char[]){"env"},     (char[]){"LC_ALL=C.UTF-8"},
+                         (char[]){"gnuplot"}, (char[]){"-d"},
+                         (char[]){"-"},       NULL}; /* as the script is */
     posix_spawn_file_actions_t actions;
     pid_t child;
     int state = 0;
@@ -51,10 +53,10 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0); /* lost pictures */
     posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
     posix_spawn_file_actions_addchdir_np(&actions, folder);
-    const int error = posix_spawnp(&child, "gnuplot", &actions, NULL, arguments, environ);
+    const int error = posix_spawnp(&child, "env", &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
-        return refuse_gnuplot(error == ENOENT ? "not found" : strerror(error));
+        return refuse_gnuplot(strerror(error));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 127)

@@ -165,6 +165,7 @@ static void digests_and_differences(void **state)
     assert_false(ls_variables_compare(v, a, b).same_bits); /* bits, not values */
     a[0] = NAN; /* of the first variable, and no later one hides it */
     assert_true(isnan(ls_variables_compare(v, a, b).max_rel));
+    assert_true(isnan(ls_variables_compare(v, a, a).max_rel)); /* nor that the bits are the same */
     ls_model_close(model);
 }
 

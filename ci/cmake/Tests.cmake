@@ -258,7 +258,7 @@ foreach(name ${all_tests})
     set(cost 30)
   endif()
   set_tests_properties(${name} PROPERTIES PROCESSORS ${processors} COST ${cost})
-  if(name MATCHES "progress|syscalls|peers|explain|trace_mpi") # the last two: shares of time
+  if(name MATCHES "syscalls|peers|explain|trace_mpi") # the last two: shares of time
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()

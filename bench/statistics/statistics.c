@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Statistics; see statistics.h. The interval of the median is a percentile bootstrap over blocks
- * (Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979; of
- * whole blocks: Kuensch, Annals of Statistics 17, 1989): so many blocks as there are, drawn with
- * replacement, count as often as they were drawn, and the median of all their steps is taken. What
- * steps of a block have in common, and how neighbours are correlated, is so in the interval. The
- * draws are those of a fixed seed.
- * It leaves out that blocks may be correlated, too, and is too narrow for few of them.
+ * (Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979; whole
+ * blocks: Kuensch, Annals of Statistics 17, 1989). Each resample draws as many blocks as there are,
+ * with replacement, and takes the median of all their steps. So the interval accounts for
+ * correlation within a block. The seed is fixed. Correlation between blocks is left out, and the
+ * interval is too narrow for few blocks.
  */
 #include "bench/statistics/statistics.h"
 
@@ -68,13 +67,13 @@ void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
     };
 }
 
-/* A step's time, and which block it is of. */
+/* A step's time and the index of its block. */
 typedef struct member {
     double time;
     size_t block;
 } member;
 
-/* The median of x, sorted, of which each counts as often as its block: `all` times together. */
+/* Median of the sorted x, weighted by how often its block was drawn; the weights sum to `all`. */
 static double weighted_median(const member *x, const size_t *times, size_t all)
 {
     size_t below = 0, i = 0;
@@ -118,10 +117,10 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
         while (i >= ends[b])
             b++;
         x[i] = (member){samples[i], b};
-        medians[i] = samples[i]; /* of one block that is all there is */
+        medians[i] = samples[i]; /* all samples are one block */
     }
     if (enough && blocks > 1) {
-        qsort(x, n, sizeof *x, compare_doubles); /* by the time, which comes first */
+        qsort(x, n, sizeof *x, compare_doubles); /* sorts by time, the first field */
         resample(x, ends, blocks, times, medians);
     } else if (enough) {
         ls_statistics_sort(medians, n);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Draws the pictures of README.md and results/README.md from the committed rows: reports/gallery.sh [OUT]
-# OUT (default: results) gets them as SVG. LOCKSTEP (default: build/lockstep) is the program. A picture is a line of
-# the table: its name, the file of rows, the plot that `lockstep report` draws of them, and which rows.
+# Draws the pictures of README.md and results/README.md from the committed rows: reports/gallery.sh [OUT] writes them
+# to OUT (default: results) as SVG. LOCKSTEP (default: build/lockstep) is the program. Each line of the table is a
+# picture: its name, file of rows, the plot of `lockstep report`, and which rows it shows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-results}

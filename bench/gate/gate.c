@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gate: candidate and judges side by side, step by step; see gate.h. */
+/* Gate: runs candidate and judges step by step and compares them; see gate.h. */
 #include "bench/gate/gate.h"
 
 #include "bench/case/case_plan.h"
@@ -16,21 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bound for slices against the whole batch: a rounding difference can flip a ReLU. */
+/* Bound for the sum of slices against the whole batch: a rounding difference can flip a ReLU. */
 static const double gradient_bound = 2e-2;
 
-/* Bound for the first loss, which differs by rounding alone: far less than one lost sample of
- * thousands. */
+/* Bound for the first loss. It differs by rounding only, far less than the effect of losing one
+ * sample of thousands. */
 static const double loss_bound = 1e-4;
 
-/* Steps enqueued at once in the second pass, so that an interrupt is answered soon. */
+/* Steps enqueued at once in the second pass: few, so that an interrupt takes effect soon. */
 enum { STEPS_AT_ONCE = 32, LIBRARY_AT_ONCE = 4 };
-/* Share of the gate's time in which it compares step by step. */
+/* Share of the gate's time that is spent comparing step by step. */
 static const double alone_share = 0.8;
-/* Bound for a library's sums, which may add in any order: rounding, far less than a lost slice. */
+/* Bound for a library's sums, in any order: rounding, far less than the loss of one slice. */
 static const double library_bound = 1e-5;
 
-/* The candidate and (for several replicas in fast mode) the oracle run here; `single` is a
+/* The candidate runs here, and for several replicas in fast mode the oracle; `single` is a
  * reference. */
 enum { CANDIDATE, ORACLE, SINGLE, SIDES };
 
@@ -39,15 +39,15 @@ typedef struct comparison {
     const ls_plan_of_case *plan;
     const ls_variables *variables;
     ls_comm *comm;          /* of the processes */
-    bool judges;            /* rank 0 does */
-    bool library;           /* the candidate's sums are a library's */
+    bool judges;            /* true on rank 0 */
+    bool library;           /* a library computes the candidate's sums */
     float *given;           /* [elements] the candidate's reduced gradient */
     ls_session run[SINGLE]; /* candidate, oracle */
     bool here[SINGLE];
-    float *own[SINGLE];         /* [elements] their parameters */
-    const float *values[SIDES]; /* [elements] that each has reached */
+    float *own[SINGLE];         /* [elements] parameters of each */
+    const float *values[SIDES]; /* [elements] parameters that each has reached */
     float *other;               /* [elements] of another replica of the candidate */
-    float *again;               /* [elements] of the candidate, of steps enqueued by one call */
+    float *again;               /* [elements] candidate's, after steps enqueued by one call */
     double loss[SIDES];
     ls_reference *single;
 } comparison;
@@ -71,7 +71,7 @@ static ls_status open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_
     return ls_oracle_open(plan->strategy, &plan->job, job, out);
 }
 
-/* Opens the judges, before the candidate, since the reference uses the same devices. */
+/* Opens the judges first, since the reference uses the same devices as the candidate. */
 static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison *c)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -110,7 +110,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .judges = !job->comm || job->comm->rank == 0,
                       .library = plan->strategy->reduces && !job->exact && plan->all_devices > 1 &&
                                  !job->allreduce->oracle};
-    for (int i = 0; i < SIDES; i++) /* what is compared after no step at all */
+    for (int i = 0; i < SIDES; i++) /* compared if no step runs */
         c->values[i] = plan->initial;
     ls_status status = take_memory(c);
     if (!status)
@@ -123,7 +123,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
 
 /* ---- Judging -------------------------------------------------------------------------------- */
 
-/* Notes the first element that differs. `when`: in which step, or how steps were enqueued. */
+/* Records the first element that differs. `when`: in which step, or how steps were enqueued. */
 static void note_element(const comparison *c, const char *when, const ls_difference *d,
                          const float *mine, const char *name, const float *its, ls_gate *gate)
 {
@@ -145,8 +145,8 @@ static void note_difference(const comparison *c, int judge, uint64_t step, const
         note_element(c, when, d, c->values[CANDIDATE], name, c->values[judge], gate);
 }
 
-/* Replicas with parameters of their own must all have the same: later gradients might not show a
- * difference, and after the last step there are none. */
+/* Replicas with parameters of their own must agree on them: the gradients of later steps might not
+ * show a difference, and after the last step there are none. */
 static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
 {
     char differs[LS_REASON_SIZE];
@@ -158,8 +158,8 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* Compares the first step's gradient, as the judge summed it, and the candidate's loss with those
- * of the whole batch in one piece: this finds faults that judge and candidate share. */
+/* Compares the first step's gradient (as the judge summed it) and the candidate's loss with those
+ * of the whole batch in one piece. This finds bugs that judge and candidate share. */
 static void judge_first_step(const comparison *c, ls_gate *gate)
 {
     double loss;
@@ -181,8 +181,8 @@ static void judge_first_step(const comparison *c, ls_gate *gate)
                       c->loss[CANDIDATE], loss, loss_bound);
 }
 
-/* Runs the candidate's steps again, many enqueued at once as in a timed run: nothing may depend on
- * the host waiting between them, nor on what an earlier run left behind. */
+/* Repeats the candidate's steps with many enqueued at once, as in a timed run: the result may not
+ * depend on the host waiting between steps, nor on what an earlier run left in memory. */
 static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
@@ -207,7 +207,7 @@ static ls_status take_step(comparison *c, int side)
     return LS_OK;
 }
 
-/* Runs some steps at once from `values`, and leaves the outcome there; the judge's one by one. */
+/* Runs steps from `values`, and leaves the result there; only the candidate's run all at once. */
 static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, float *values)
 {
     ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
@@ -227,9 +227,9 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
     return ls_world_agree(c->comm, status);
 }
 
-/* A library's sums need not repeat, so bits say nothing. A few steps at a time are enqueued at
- * once, from where the earlier ones ended: the last gradient must be near the judge's, whose
- * parameters differ by rounding alone, and all replicas must have the same parameters. */
+/* A library's sums need not be reproducible, so a bitwise comparison tells nothing. A few steps are
+ * enqueued at once, from where the previous ones ended. The last gradient must be near the judge's
+ * (their parameters differ by rounding only), and all replicas must have the same parameters. */
 static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     float *values = c->again;
@@ -264,7 +264,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
     return LS_OK;
 }
 
-/* A library's sum of this step against the slices' gradients from the same parameters. */
+/* Compares a library's sum of this step with the slices' gradients from the same parameters. */
 static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_difference d =
@@ -279,7 +279,7 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
                   (unsigned long long)step, d.max_rel, library_bound);
 }
 
-/* Runs one step of each judge, and notes in the gate what differs from the candidate's. */
+/* Runs one step of each judge, and records in the gate where the candidate differs. */
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_run *candidate = c->run[CANDIDATE].run;
@@ -306,7 +306,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* Runs and compares a step on all ranks; all learn the outcome. */
+/* Runs and compares a step on all ranks, and shares the outcome with all. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
@@ -335,7 +335,7 @@ static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *ga
     return LS_OK;
 }
 
-/* By each rank for itself. */
+/* Each rank keeps the results for itself. */
 static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -346,8 +346,8 @@ static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate
     return LS_OK;
 }
 
-/* An epoch's last, smaller batch has a program of its own. Where the compared steps do not reach
- * it, one such step is compared by itself, from the initial parameters. */
+/* The last, smaller batch of an epoch has its own program. If the compared steps do not include
+ * one, one such step is compared separately, from the initial parameters. */
 static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
@@ -395,7 +395,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
 }
 
-/* The steps side by side. */
+/* Runs the comparison of all steps. */
 static ls_status run_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
                                 uint64_t steps, ls_gate *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate of servers that serve requests as they arrive: nothing is compared, since timing decides the
- * bits of a run. It checks what must hold in any order: the tasks, finite values, how far ahead a
- * worker was, the bytes sent. A test shows that the bits depend on the order of service alone
- * (tests/ps_replay.c).
+ * Gate of servers that serve requests in order of arrival. Timing decides the result of such a run,
+ * so there is no reference to compare with. The gate checks what holds in any order: races between
+ * tasks, finite values, how far ahead a worker was, the bytes sent. A test shows that the result
+ * depends on the order of service alone (tests/ps_replay.c).
  */
 #include "bench/gate/gate.h"
 #include "bench/train/session.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Steps enqueued at once, so that an interrupt is answered soon. */
+/* Steps enqueued at once: few enough that an interrupt takes effect soon. */
 enum { STEPS_AT_ONCE = 1000 };
 
 static ls_status judge_bound(const ls_session *session, ls_gate *gate)

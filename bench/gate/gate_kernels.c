@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate of kernels: candidate and judges use the same fast kernels, so what these have wrong only
- * the definition shows, the table `reference` in plain C. Both compute the gradients of some
- * samples of the first batch, by the first parameters: the fast kernels of as many rows as they
- * have in the case, the samples again and again; plain C of these samples alone, on a CPU device.
- * The mean is the same. Moving statistics of batch normalisation, which know how many rows there
- * were, are left out. Known once a command for a model, its data and batch, and a kind of device.
+ * Gate of kernels. Candidate and judges use the same fast kernels, so only the table `reference` in
+ * plain C, which defines the operations, shows errors in these. Both compute gradients of the first
+ * batch's first samples from the initial parameters. The fast kernels run with as many rows as in
+ * the case, by repeating the samples; plain C runs each sample once, on a CPU device. The mean
+ * gradient is the same. Moving statistics of batch normalisation depend on the number of rows, and
+ * are left out. The result is kept per command for a model, data, batch and kind of device.
  */
 #include "bench/gate/gate.h"
 
@@ -22,16 +22,16 @@
 
 /* A rounding difference can flip a ReLU. */
 static const double kernels_bound = 2e-2;
-/* Operations that plain C does in under half a second on a slow core; one sample of a deep model
- * may take more. */
+/* Operations that plain C computes in under half a second on a slow core. One sample of a deep
+ * model may exceed it. */
 static const double reference_flops = 2.5e8;
 enum { MOST_SAMPLES = 32 };
 
-/* What was found, for all cases with the same model, data and batch. */
+/* The result for all cases with the same model, data and batch. */
 typedef struct ls_kernels_known {
     ls_case key;
     double max_rel;
-    char worst[64]; /* the variable */
+    char worst[64]; /* variable with the largest difference */
     char words[160];
     struct ls_kernels_known *next;
 } known;
@@ -43,7 +43,7 @@ static size_t element_bytes(ls_array_type type)
     return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
 }
 
-/* Rows of an array, into memory of their own. */
+/* Copies rows of an array into memory of their own. */
 static ls_status pick(ls_array *array, const uint32_t *samples, size_t count)
 {
     const size_t bytes = (size_t)array->width * element_bytes(array->type);
@@ -66,7 +66,7 @@ static void close_data(ls_data *data)
     free(data->train.target.data);
 }
 
-/* The first `count` samples of the first batch, to train on. */
+/* The first `count` samples of the first batch as training data. */
 static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
 {
     const ls_split *train = &job->data->train;
@@ -77,15 +77,15 @@ static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
     *out = (ls_data){.train = *train};
     out->train.samples = count;
     ls_status status = pick(&out->train.target, samples, count);
-    for (int i = 0; i < LS_DATA_INPUTS; i++) /* all of them: else they are not its own */
+    for (int i = 0; i < LS_DATA_INPUTS; i++) /* even unused ones */
         status = ls_status_first(status, pick(&out->train.input[i], samples, count));
     return status;
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
-/* Computes the gradient of the first step of `single` on so many rows of the data, by the device's
- * own table, or by `table` on a CPU. */
+/* Computes the first step's gradient of `single` on `rows` rows of the data, by the device's own
+ * table of kernels, or by `table` on a CPU. */
 static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan,
                          const ls_data *data, int64_t rows, const ls_kernel_table *table,
                          float *gradient)
@@ -111,7 +111,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     return status;
 }
 
-/* ||a - b|| / ||b|| of a variable; absolute where b is 0. */
+/* Relative difference ||a - b|| / ||b|| of a variable; absolute if b is 0. */
 static double distance(const ls_variable *v, const float *a, const float *b)
 {
     double difference = 0, norm = 0;
@@ -138,8 +138,8 @@ static void compare(const ls_variables *variables, const float *fast, const floa
 
 /* ---- The check ------------------------------------------------------------------------------ */
 
-/* Rows that fast kernels compute at once: the whole batch's; where slices have batch statistics of
- * their own, or are applied alone, a slice's. */
+/* Rows that the fast kernels compute at once: the whole batch, or one slice if slices have batch
+ * statistics or updates of their own. */
 static int64_t rows_of(const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
@@ -149,7 +149,7 @@ static int64_t rows_of(const ls_plan_of_case *plan)
     return apart && batch > parts ? batch / parts : batch;
 }
 
-/* The most that fit the time and divide the rows evenly. */
+/* The most samples that fit into the time and divide the rows evenly. */
 static int64_t samples_of(const ls_plan_of_case *plan, int64_t rows)
 {
     const double fitting = reference_flops / (ls_graph_flops(plan->model->graph) + 1);

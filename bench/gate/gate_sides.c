@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate looks at beyond what steps compute; see gate.h. */
+/* What the gate checks besides the results of steps; see gate.h. */
 #include "bench/gate/gate.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
@@ -28,7 +28,7 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
     return LS_OK;
 }
 
-/* What must hold of tasks before any runs. */
+/* Checks the tasks before any of them runs. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
 {
     ls_status status = ls_stepped_check(candidate->run);
@@ -51,7 +51,7 @@ ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_ca
     return status;
 }
 
-/* Equal parameters are evaluated alike. */
+/* Equal parameters must give the same evaluation. */
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
 {
     ls_evaluation its;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Oracle: slices in sequence, sums on the host in the strategy's order; see oracle.h. One slice's
- * gradient is held at a time, and a few sums: an order that goes around takes slices twice. */
+/* Oracle: slices in sequence, summed on the host in the strategy's order; see oracle.h. It holds
+ * one slice's gradient and a few partial sums, so a ring's order computes slices twice. */
 #include "bench/gate/oracle.h"
 
 #include "common/comm/comm.h"
@@ -13,22 +13,22 @@ typedef struct oracle {
     ls_run base;
     const ls_strategy *of;
     const ls_job *its_job;
-    int count; /* n: parts */
+    int count; /* n: number of parts */
     ls_replica *replica;
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest holds the memory of all. Where replicas
-                                      add batch statistics up: one of n pieces, the others NULL */
-    ls_op_list update, apply;      /* `apply`: for a given gradient, which includes weight decay */
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
+                                    * batch statistics: one slice of n pieces, the others NULL */
+    ls_op_list update, apply;      /* `apply`: for a given gradient that includes weight decay */
     ls_op_list finish[LS_BATCHES];
-    bool *has[LS_BATCHES];          /* [n] which slices are not empty */
-    ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; none where only a library knows */
-    float *part;                    /* [P] gradient of the present slice */
-    float **sums; /* [sums of the orders] each [P]: partial sums; the first is the gradient */
+    bool *has[LS_BATCHES];          /* [n] whether each slice has samples */
+    ls_sum_order order[LS_BATCHES]; /* of the strategy's sum; unset if only a library knows it */
+    float *part;                    /* [P] gradient of the current slice */
+    float **sums; /* [sums that the orders need] [P] partial sums; the first becomes the gradient */
     int sum_count;
-    double *losses;     /* [n] each slice's */
+    double *losses;     /* [n] loss of each slice */
     const float *given; /* [P] or NULL */
-    bool widely;        /* the float64 sum is what a step updates by */
-    double *exact;      /* [P] the float64 sum; NULL: not wanted */
-    float *wide;        /* [P] the same, rounded */
+    bool widely;        /* the update uses the float64 sum */
+    double *exact;      /* [P] the float64 sum; NULL: not computed */
+    float *wide;        /* [P] that sum, rounded to float32 */
 } oracle;
 
 static ls_status open_synced(oracle *me, int batch_kind)
@@ -55,7 +55,7 @@ static ls_status open_slices(oracle *me, int batch_kind)
         return LS_OK;
     if (job->sync_statistics)
         return open_synced(me, batch_kind);
-    /* Slices differ by one row at most and the last one is never the smaller. */
+    /* Slices differ by at most one row, and no slice is larger than the last. */
     for (int d = me->count; d-- > 0;) {
         const ls_slice_options options = {.replica = me->replica,
                                           .batch = ls_replicated_batch(job, batch_kind),
@@ -68,7 +68,7 @@ static ls_status open_slices(oracle *me, int batch_kind)
                              &me->finish[batch_kind]);
 }
 
-/* Which slices there are, and in which order they are added up. */
+/* Determines the slices and the order in which they are summed. */
 static ls_status open_order(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
@@ -89,7 +89,7 @@ static ls_status open_order(oracle *me, int batch_kind)
     return LS_OK;
 }
 
-/* Memory for a few gradients, however many slices there are. */
+/* Allocates a few gradients, however many slices there are. */
 static ls_status open_sums(oracle *me)
 {
     const size_t bytes = (me->base.job->model->graph->variables.elements + 1) * sizeof(float);
@@ -125,7 +125,7 @@ static ls_status open_parts(oracle *me)
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
-/* Each replica's parts in order, then the replicas'. */
+/* Sums each replica's parts in order, then the replicas. */
 static double sum_losses(const oracle *me, int batch_kind)
 {
     const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
@@ -147,7 +147,7 @@ static double sum_losses(const oracle *me, int batch_kind)
     return all;
 }
 
-/* A slice's gradient and part of the loss; a second time in a step it gives the same. */
+/* Computes a slice's gradient and its part of the loss. Repeated in a step, it gives the same. */
 static ls_status run_slice(oracle *me, int batch_kind, int d)
 {
     ls_replica *r = me->replica;
@@ -157,7 +157,7 @@ static ls_status run_slice(oracle *me, int batch_kind, int d)
     size_t before = 0;
     for (int i = 0; i < d; i++)
         before += me->has[batch_kind][i];
-    if (all) { /* whose pieces run all at once */
+    if (all) { /* its pieces run at the same time */
         gradients = ls_slice_gradients(all, before);
         its_loss = ls_slice_loss(all, before);
     } else {
@@ -167,11 +167,11 @@ static ls_status run_slice(oracle *me, int batch_kind, int d)
     return ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses);
 }
 
-/* The slices one after the other, as the order asks for them. */
+/* Computes the slices one after another, as the order needs them. */
 static ls_status run_order(oracle *me, int batch_kind)
 {
     const ls_sum_order *order = &me->order[batch_kind];
-    int at = -1; /* the slice whose gradient is in `part` */
+    int at = -1; /* the slice whose gradient `part` holds */
     for (size_t i = 0; i < order->count; i++) {
         const ls_order_step *s = &order->steps[i];
         if (s->input >= 0 && s->input != at)
@@ -200,8 +200,8 @@ static ls_status sum_widely(oracle *me, int batch_kind)
     return LS_OK;
 }
 
-/* A given gradient includes weight decay, of the parameters before the update: adds it to the sum,
- * too. */
+/* A given gradient includes weight decay of the parameters before the update, so adds it to the
+ * sum, too. */
 static ls_status add_decay(oracle *me)
 {
     const ls_variables *variables = &me->replica->graph->variables;
@@ -219,7 +219,7 @@ static ls_status add_decay(oracle *me)
     return status;
 }
 
-/* The gradient that a step updates by, into the first sum. */
+/* Writes the gradient that the update uses into the first sum. */
 static ls_status take_gradient(oracle *me, int batch_kind)
 {
     const size_t bytes = me->replica->elements * sizeof(float);
@@ -242,7 +242,7 @@ static ls_status one_step(oracle *me, int batch_kind)
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_enqueue(me->given ? &me->apply : &me->update, r->queue));
     LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
-    /* With what decay added to it. */
+    /* Including weight decay. */
     return ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient);
 }
 
@@ -278,7 +278,7 @@ static ls_status gather(ls_run *run, float *parameters)
     return ls_replica_gather(((oracle *)run)->replica, parameters);
 }
 
-/* With the net that the first replica has for its first piece. */
+/* Uses the net of the first replica's first piece. */
 static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     oracle *me = (oracle *)run;
@@ -295,7 +295,7 @@ static void close_run(ls_run *run)
     ls_op_list_clear(&me->apply);
     for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&me->finish[b]);
-        for (int d = 0; me->slices[b] && d < me->count; d++) /* the memory's holder last */
+        for (int d = 0; me->slices[b] && d < me->count; d++) /* the owner of the memory last */
             ls_slice_close(me->slices[b][d]);
         free(me->slices[b]);
     }

@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All trajectories of a command together. */
+/* Limit for all trajectories of a command. */
 static const size_t most_bytes = (size_t)512 << 20;
 
 struct ls_reference {
     ls_case key;
     size_t elements;
-    uint64_t steps;  /* asked for; all of them are kept, or only the latest */
+    uint64_t steps;  /* requested; all of them are kept, or only the last */
     uint64_t known;  /* steps computed */
-    bool keeps;      /* all */
+    bool keeps;      /* keeps all steps */
     bool here;       /* the session is open */
     float *values;   /* [steps or 1, elements] */
-    double *loss;    /* [steps] */
+    double *loss;    /* [steps] losses */
     float *gradient; /* [elements] of step 0 */
-    float *whole;    /* [elements] of step 0 in one piece; NULL: that is the same */
+    float *whole;    /* [elements] of step 0, batch in one piece; NULL: the same as `gradient` */
     double whole_loss;
-    float *tail; /* [elements] after an epoch's last batch alone; NULL: that is among the steps */
+    float *tail; /* [elements] after an epoch's last batch alone; NULL: it is among the steps */
     double tail_loss;
     ls_evaluation evaluation; /* after all steps */
     ls_session session;
@@ -40,7 +40,7 @@ ls_case ls_reference_case(const ls_case *c)
     if (c->devices[strspn(c->devices, "0123456789")])
         memcpy(single.devices, c->devices, first);
     else
-        memcpy(single.devices, "1", sizeof "1"); /* a number: the best kind, as there */
+        memcpy(single.devices, "1", sizeof "1"); /* a number selects the best kind, as elsewhere */
     memset(single.allreduce, 0, sizeof single.allreduce);
     memcpy(single.allreduce, "auto", sizeof "auto");
     memset(single.link_text, 0, sizeof single.link_text);
@@ -55,7 +55,7 @@ ls_case ls_reference_case(const ls_case *c)
     return single;
 }
 
-/* The case without what its trajectory does not depend on. */
+/* The case without the options that do not change its trajectory. */
 static ls_case key_of(const ls_plan_of_case *plan)
 {
     ls_case key = ls_reference_case(plan->config);
@@ -86,14 +86,14 @@ static void close_reference(ls_reference *r)
     free(r);
 }
 
-/* Bytes of what is kept for `steps` steps of so many elements; SIZE_MAX: more than can be said. */
+/* Bytes that `steps` steps of `elements` elements need; SIZE_MAX if that overflows. */
 static size_t kept_bytes(size_t elements, uint64_t steps)
 {
     size_t bytes;
     return __builtin_mul_overflow(elements * sizeof(float), steps, &bytes) ? SIZE_MAX : bytes;
 }
 
-/* Exact mode's first step once more, the batch in one piece. */
+/* Repeats exact mode's first step with the batch in one piece. */
 static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             ls_reference *r)
 {
@@ -111,7 +111,7 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
     return status;
 }
 
-/* An epoch's last batch, where the steps do not come to it. */
+/* Computes an epoch's last batch alone if the steps do not reach it. */
 static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
 {
     const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
@@ -142,7 +142,7 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     return step_tail(plan, r);
 }
 
-/* Drops a reference that has fewer steps than are wanted now. */
+/* Drops a reference that has fewer steps than are needed now. */
 static void drop(ls_workplace *workplace, ls_reference *r)
 {
     ls_reference **at = &workplace->references;
@@ -201,7 +201,7 @@ static ls_status compute(ls_reference *r)
         return LS_OK;
     if (ls_plan_tests(r->session.plan))
         LS_TRY(ls_session_evaluate(&r->session, LS_REFERENCE_TESTED, &r->evaluation));
-    close_session(r); /* it is complete: its devices are free again */
+    close_session(r); /* complete: frees its devices */
     return LS_OK;
 }
 
@@ -239,7 +239,7 @@ const ls_evaluation *ls_reference_evaluation(const ls_reference *r)
 void ls_reference_done(ls_workplace *workplace, ls_reference *r)
 {
     if (r->keeps && r->known == r->steps)
-        close_session(r); /* where no step was asked for it is still open, on this plan's model */
+        close_session(r); /* without a step it is still open, with this plan's model */
     else
         drop(workplace, r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the gate found out; see gate.h. */
+/* The gate's verdict; see gate.h. */
 #include "bench/gate/gate.h"
 
 #include "bench/train/world.h"

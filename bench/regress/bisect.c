@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bisection: the commits after GOOD up to BAD (first parents) are built in a work tree of their own
- * and compared with GOOD's program, by halves. A commit that is slower is after the change, one
- * that is the same or faster before it. One that does not build, does not run or cannot be decided
- * is skipped, and its neighbours are tried. The answer is what is left between the last before and
- * the first after: one commit, or a range.
+ * Bisection: commits after GOOD up to BAD (first parents) are built in a separate work tree and
+ * compared with GOOD's program. A slower commit lies after the change, one that is the same or
+ * faster before it. A commit that does not build, does not run or cannot be decided is skipped, and
+ * its neighbours are tried. The answer is what remains between the last commit before and the first
+ * after: one commit or a range.
  */
 #include "bench/regress/compared.h"
 
@@ -25,14 +25,14 @@ typedef struct commit {
 typedef struct bisection {
     const ls_regress_task *task;
     const ls_bisection *asked;
-    char folder[256]; /* holds the work trees good and new */
-    commit *commits;  /* [0]: good; the last: bad */
+    char folder[256]; /* contains the work trees good and new */
+    commit *commits;  /* [0]: good; the last one: bad */
     size_t count;
     json_t *steps;
 } bisection;
 
-/* Runs a command of at most seven words, of which the later ones may be NULL; its output, owned by
- * the caller, where `out` is not NULL. */
+/* Runs a command of at most seven words; NULL words are skipped. Its output goes to `out`, owned by
+ * the caller, unless that is NULL. */
 static ls_status command(const char *folder, char **out, const char *const words[7])
 {
     char *argv[8] = {NULL}, line[512];
@@ -54,7 +54,7 @@ static ls_status command(const char *folder, char **out, const char *const words
 
 /* ---- Commits -------------------------------------------------------------------------------- */
 
-/* Adds the commits of lines "name subject". */
+/* Parses commits from lines "name subject". */
 static ls_status add_commits(bisection *b, char *lines)
 {
     for (char *line = lines, *next; *line; line = next) {
@@ -177,8 +177,8 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
     json_array_append_new(b->steps, step);
 }
 
-/* Builds a commit and compares it with the good one. Where that fails the commit is unknown; only
- * an interruption ends the search. */
+/* Builds a commit and compares it with the good one. On failure the commit is unknown; only an
+ * interrupt ends the search. */
 static ls_status try_commit(bisection *b, size_t at, verdict *out)
 {
     char programs[LS_SIDES][PATH_SIZE];
@@ -201,7 +201,7 @@ static ls_status try_commit(bisection *b, size_t at, verdict *out)
     return LS_OK;
 }
 
-/* The commit between, not tried, that is nearest to the middle; 0: none. */
+/* The untried commit nearest to the middle; 0: none. */
 static size_t choose(const bisection *b, size_t before, size_t behind)
 {
     const size_t middle = before + (behind - before) / 2;

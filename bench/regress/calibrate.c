@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calibration: how often each verdict comes out when a program is compared with itself, unchanged
- * and with NEW's times lengthened by 1, 2, 3, 5 and 10%. Each of N comparisons runs its own blocks,
- * and is judged at every slowness, each as if it was alone: its looks, its early end.
+ * Calibration: how often each verdict results when a program is compared with itself, with NEW's
+ * times unchanged or lengthened by 1, 2, 3, 5 and 10%. Each of N comparisons runs its own blocks.
+ * It is judged at every slowdown independently, with its own looks and early end.
  */
 #include "bench/regress/compared.h"
 #include "bench/statistics/statistics.h"
@@ -13,9 +13,9 @@ static const double slowed[] = {0, 0.01, 0.02, 0.03, 0.05, 0.10};
 
 enum { SLOWED = sizeof slowed / sizeof *slowed };
 
-/* The verdicts at one slowness. */
+/* Counts of verdicts at one slowdown. */
 typedef struct tally {
-    int said[4]; /* by verdict */
+    int said[4]; /* counts by verdict */
     double seconds;
     ls_log_list ratios;
 } tally;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Child; see child.h. Its outputs go to files in memory, so nothing has to be read while it runs,
- * and a process that it leaves behind does not block this one.
+ * Child process; see child.h. Its output goes to files in memory: nothing has to be read while it
+ * runs, and a process that it leaves behind does not block this one.
  */
 #include "bench/regress/child.h"
 
@@ -31,7 +31,7 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
-    sigemptyset(&defaults); /* this program ignores SIGPIPE; the other one is not to inherit it */
+    sigemptyset(&defaults); /* this program ignores SIGPIPE; the child must not inherit that */
     sigaddset(&defaults, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
@@ -51,7 +51,7 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
                    "cannot be started: %s; it has to be a program that runs here", strerror(error));
 }
 
-/* Whether it may go on. */
+/* Whether to keep waiting for it. */
 static ls_status check(const char *name, const int ends[2], bool cleans, uint64_t begin,
                        uint64_t limit_ns)
 {
@@ -68,7 +68,7 @@ static ls_status check(const char *name, const int ends[2], bool cleans, uint64_
     return LS_OK;
 }
 
-/* Sleeps until the process ends; in ticks where the system cannot tell of that. */
+/* Sleeps until the process ends; polls if the system cannot notify. */
 static ls_status await(pid_t pid, const char *name, const int ends[2], bool cleans,
                        uint64_t limit_ns, int *state)
 {
@@ -88,7 +88,7 @@ static ls_status await(pid_t pid, const char *name, const int ends[2], bool clea
     return status;
 }
 
-/* All that is in the file, as text. */
+/* Reads the whole file as text. */
 static ls_status read_all(int file, char **out)
 {
     const off_t size = lseek(file, 0, SEEK_END);

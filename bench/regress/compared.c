@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of a comparison: which rows of two sides are of one case. Two rows are of one case where
- * their groups `case` are equal; of those left over on both sides, also where the fields that both
- * have are equal, since one program may lack a field. Blocks do not count; in turns, which choose
- * the number of steps, neither do steps.
+ * Matches the rows of both sides by case. Two rows are of one case if their groups `case` are
+ * equal. Of the rows left on both sides, those match whose common fields are equal, since one
+ * program may lack a field. The number of blocks is ignored, and so are steps where alternating
+ * runs choose their number.
  */
 #include "bench/regress/compared.h"
 #include "bench/report/case_keys.h"
@@ -20,7 +20,7 @@ static bool is_ignored(const ls_regress_task *task, const char *field)
            strcmp(field, "parameters") == 0 || (!task->fixed_steps && strcmp(field, "steps") == 0);
 }
 
-/* Whether each field of `a` is in `b`, and equal; `common`: or is not in `b`. */
+/* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are ignored. */
 static bool fields_agree(const ls_regress_task *task, json_t *a, const json_t *b, bool common)
 {
     const char *field;
@@ -46,7 +46,7 @@ static bool is_case(const ls_regress_task *task, const json_t *row, const json_t
 ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task, int side,
                                  const json_t *row)
 {
-    for (int look = 0; look < LS_SIDES; look++) /* among its own rows first */
+    for (int look = 0; look < LS_SIDES; look++) /* first among its own side's rows */
         for (size_t i = 0; i < regress->count; i++)
             if (is_case(task, row, regress->cases[i].row[look ? !side : side], false))
                 return &regress->cases[i];
@@ -93,8 +93,8 @@ const char *ls_regress_status(const json_t *row)
     return text ? text : "unknown";
 }
 
-/* Rank of a row: the highest of a side stands for its case. Of NEW that is a bad row, so that no
- * repeat hides it; of BASE a good one. An interrupted row is repeated, or reported. */
+/* Rank of a row: the highest one of a side represents its case. On NEW a bad row ranks highest, so
+ * that no repeat hides it; on BASE a good one. An interrupted row is repeated, or reported. */
 static int rank_of(int side, const json_t *row)
 {
     const char *status = ls_regress_status(row);
@@ -187,7 +187,7 @@ void ls_regress_close(ls_regress *regress)
     *regress = (ls_regress){0};
 }
 
-/* Joins what is left over on both sides. */
+/* Matches the rows that are left on both sides. */
 void ls_regress_join(ls_regress *regress, const ls_regress_task *task)
 {
     for (size_t i = 0; i < regress->count; i++) {
@@ -271,7 +271,7 @@ ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out)
     *out = (ls_regress){0};
     LS_TRY(compare(task, out));
     out->seconds = (double)(ls_clock_ns() - begin) * 1e-9;
-    for (size_t i = 0; i < out->count; i++) { /* nothing measured is never a pass */
+    for (size_t i = 0; i < out->count; i++) { /* nothing measured is not a pass */
         ls_regress_case *one = &out->cases[i];
         if (one->result.blocks == 0 && !one->error && json_array_size(one->worse) == 0)
             one->error = strdup("no block was measured on both sides");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results files: rows of both are compared as they are, unpaired. They are of different times, so
- * the bounds are wider by what one program differs from itself between two times; and they must be
- * of one class of machine. Rows of one id are one measurement, which is the same as itself.
+ * Compares the rows of two results files, unpaired. They were measured at different times, so
+ * bounds include how much one program drifts between two times. Both must come from one class of
+ * machine. Rows with the same id are the same measurement, hence equal.
  */
 #include "bench/output/rows_file.h"
 #include "bench/regress/compared.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One standard deviation of the logarithm of a median step between two times on one machine. */
+/* Standard deviation of the logarithm of a median step between two times on one machine. */
 static const double drift = 0.01;
 
 bool ls_regress_is_file(const char *path)
@@ -25,7 +25,7 @@ bool ls_regress_is_file(const char *path)
     return false;
 }
 
-/* The field of the class in which two rows differ; NULL: one class. */
+/* The field of the machine class in which two rows differ; NULL: none. */
 static const char *other_class(const json_t *base, const json_t *fresh)
 {
     static const char *const fields[] = {"cpu", "isa",           "arch",
@@ -40,7 +40,7 @@ static const char *other_class(const json_t *base, const json_t *fresh)
     return NULL;
 }
 
-/* Refuses two rows that are of two classes; NULL is of any. */
+/* Refuses two rows of different machine classes; NULL matches any class. */
 static ls_status check_class(const char *base_path, const json_t *base, const char *fresh_path,
                              const json_t *fresh)
 {
@@ -99,7 +99,7 @@ static void judge(const ls_regress_task *task, ls_regress *regress)
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
 {
     for (int side = 0; side < LS_SIDES; side++) {
-        ls_regress_task strict = *task; /* what has other steps is joined when all are read */
+        ls_regress_task strict = *task; /* rows with other steps are matched once all are read */
         strict.fixed_steps = true;
         reading r = {&strict, out, side};
         const size_t before = out->count;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions, counted by callgrind: a second opinion without noise. Those of the steps alone: a
- * run of many steps minus one of few. The steps are untimed, so that nothing else is measured, and
- * use little data unless options say otherwise, since each instruction takes some 50 times as long.
- * The count says nothing about waiting, memory or clocks, and valgrind may not know all of a
- * processor's instructions, so that other kernels run; hence it is reported, and decides nothing.
+ * Instructions, counted by callgrind: a second opinion without noise. The count of a run with few
+ * steps is subtracted from one with many, which leaves the steps. They are untimed, so that nothing
+ * else is measured, and use little data by default, since each instruction takes some 50 times as
+ * long. The count does not see waiting, memory or clocks, and valgrind may lack a processor's
+ * instructions, so that other kernels run. Hence the count is reported, and decides nothing.
  */
 #include "bench/regress/compared.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t count_most_ns = 120000000000; /* of each of four runs */
+static const uint64_t count_most_ns = 120000000000; /* for each of four runs */
 
 enum { FEW_STEPS = 2, MANY_STEPS = 22 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ratio test; see ratio_test.h. The distribution of the signed-rank sum under the hypothesis is
- * counted out up to EXACT pairs, and normal beyond. Errors, of all cases together: 0.5% to call
- * one slower that is not, as much for faster, 2.5% to call one same that is outside on a side.
+ * Ratio test; see ratio_test.h. The null distribution of the signed-rank sum is exact up to EXACT
+ * pairs, and normal beyond. Error probabilities over all cases: 0.5% to report slower wrongly, the
+ * same for faster, and 2.5% per side to report same wrongly.
  */
 #include "bench/regress/ratio_test.h"
 
@@ -23,7 +23,7 @@ const char *ls_verdict_name(ls_verdict verdict)
     return names[verdict];
 }
 
-/* z with P(Z > z) = p of a normal Z, by bisection: it is asked for a few times a look. */
+/* z with P(Z > z) = p for a normal Z, by bisection: a look needs only a few of them. */
 static double normal_quantile(double p)
 {
     double low = 0, high = 40;
@@ -40,8 +40,8 @@ static size_t fewest_for(double p)
     return p > 0 ? (size_t)ceil(-log2(p)) : SIZE_MAX;
 }
 
-/* How many of the smallest pairwise means lie below a bound at one-sided error `p`; the bound is
- * the next one. -1: n pairs give no bound. `share` [n (n + 1) / 2 + 1] is work space. */
+/* The number of smallest pairwise means that lie below a bound with one-sided error `p`; the bound
+ * is the next mean. -1: n pairs give no bound. `share` [n (n + 1) / 2 + 1] is scratch. */
 static long count_left_out(size_t n, double p, double *share)
 {
     const size_t most = n * (n + 1) / 2;
@@ -54,7 +54,7 @@ static long count_left_out(size_t n, double p, double *share)
     }
     memset(share, 0, (most + 1) * sizeof *share);
     share[0] = 1;
-    for (size_t rank = 1, top = 0; rank <= n; rank++) { /* each rank is in the sum, or is not */
+    for (size_t rank = 1, top = 0; rank <= n; rank++) { /* each rank is either in the sum or not */
         top += rank;
         for (size_t sum = top + 1; sum-- > 0;)
             share[sum] = 0.5 * (share[sum] + (sum >= rank ? share[sum - rank] : 0));
@@ -91,7 +91,7 @@ static bounds bound(const double *means, size_t n, double p, double *space)
     return (bounds){means[out], means[most - 1 - (size_t)out]};
 }
 
-/* The median of x [n], and the mean where that is wanted; sorts x. */
+/* Median of x [n], and the mean if `mean` is not NULL; sorts x. */
 static double median_of(double *x, size_t n, double *mean)
 {
     ls_statistics statistics;
@@ -101,8 +101,8 @@ static double median_of(double *x, size_t n, double *mean)
     return statistics.median;
 }
 
-/* The standard deviation of x [n] by the median distance from the centre, as of a normal; x is
- * overwritten. */
+/* Standard deviation of x [n], estimated from the median absolute deviation as for a normal;
+ * overwrites x. */
 static double deviation_of(double *x, size_t n, double centre)
 {
     for (size_t i = 0; i < n; i++)
@@ -110,7 +110,7 @@ static double deviation_of(double *x, size_t n, double centre)
     return 1.4826 * median_of(x, n, NULL);
 }
 
-/* Student's 95% interval of the mean of x [n < 6]: of so few no order statistic bounds a centre. */
+/* Student's 95% interval of the mean of x [n < 6]: too few values for an order statistic. */
 static bounds few_bound(const double *x, size_t n, double mean)
 {
     static const double student[] = {NAN, 12.706, 4.303, 3.182, 2.776};
@@ -121,7 +121,7 @@ static bounds few_bound(const double *x, size_t n, double mean)
     return (bounds){mean - wide, mean + wide};
 }
 
-/* How many more of n would bring bounds at error `p` off the nearest limit. */
+/* How many more of n pairs would move the bounds at error `p` off the nearest limit. */
 static size_t blocks_more(double away, double p, double deviation, size_t n)
 {
     const double wide = normal_quantile(p) * deviation / away, fewest = (double)fewest_for(p);
@@ -176,12 +176,12 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 
 /* ---- Unpaired ------------------------------------------------------------------------------- */
 
-/* The standard deviation between runs of one program, where no side has several runs to tell it;
- * see README.md. */
+/* Standard deviation between runs of one program, used if neither side has several runs; see
+ * README.md. */
 static const double alone = 0.04;
 
-/* The median of logs [n <= LS_RATIO_BLOCKS_MOST]; *run is the deviation of one of them by the
- * median distance, widened for few as by Student's t; 0 for a single one. */
+/* Median of logs [n <= LS_RATIO_BLOCKS_MOST]. *run is one log's standard deviation, from the median
+ * absolute deviation, widened for few logs by Student's t; 0 for a single one. */
 static double centre_of(const ls_ratio_side *side, double *run)
 {
     double sorted[LS_RATIO_BLOCKS_MOST];
@@ -192,8 +192,8 @@ static double centre_of(const ls_ratio_side *side, double *run)
     return centre;
 }
 
-/* The square of the error of a side's median: a median has 1.2533 times a mean's; but no run has a
- * smaller one than its own interval says. */
+/* Squared error of a side's median: a median has 1.2533 times a mean's error. A run's error is not
+ * taken to be smaller than its own interval. */
 static double square_of(const ls_ratio_side *side, double run)
 {
     const double error = (side->count > 1 ? 1.2533 : 1) * run, own = side->half / 1.96;
@@ -223,7 +223,7 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     out->ratio = exp(centre);
     out->ci95[0] = exp(centre - told);
     out->ci95[1] = exp(centre + told);
-    if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* the drift stays, however many there are */
+    if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* more runs do not reduce the drift */
         const double wide = (fabs(centre) > limit ? differs : same) / error;
         const double away = fabs(fabs(centre) - limit) / wide;
         const double left = away * away - drift * drift;

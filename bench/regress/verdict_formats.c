@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Report of a comparison: one document (JSON), and what is made of it: a table for people, Markdown
- * for a comment (the verdict first), JUnit's XML, annotations of GitHub's. A case's `verdict` is
- * about its time; where there is none, `error` or `worse` says why.
+ * Report of a comparison: one JSON document, and formats derived from it: a table, Markdown for a
+ * comment (the verdict first), JUnit XML, GitHub annotations. A case's `verdict` concerns its time;
+ * without a verdict, `error` or `worse` says why.
  */
 #include "bench/regress/compared.h"
 #include "bench/report/text.h"
@@ -52,7 +52,7 @@ static const char *overall(const ls_regress *regress)
     }
 }
 
-/* Sorts the list, which has been looked at. */
+/* Sorts the list; nothing uses its order later. */
 static double median_ms(ls_log_list *list)
 {
     ls_statistics statistics;
@@ -117,7 +117,7 @@ static void print_changes(FILE *stream, const json_t *list)
     }
 }
 
-/* "0.998 to 1.003"; "" where there is none. */
+/* "0.998 to 1.003"; "" if there is no interval. */
 static char *interval_text(const json_t *one, const char *form, char text[64])
 {
     const json_t *ci95 = json_object_get(one, "ci95");
@@ -128,7 +128,7 @@ static char *interval_text(const json_t *one, const char *form, char text[64])
     return text;
 }
 
-/* What there is to say of a case in a line; owned by the caller. */
+/* The report of one case in a line; owned by the caller. */
 static char *sentence(const json_t *one)
 {
     char *text = NULL, interval[64];
@@ -224,7 +224,7 @@ static json_t *shown_row(const json_t *one)
                   verdict, "ratio", ratio, "interval", interval_text(one, "%.3f to %.3f", interval),
                   "blocks", json_object_get(one, "blocks"), "base_ms",
                   json_object_get(one, "base_ms"), "new_ms", json_object_get(one, "new_ms"));
-    if (outcome_of(one) != PASSED) { /* tables say it under the row, or in a last column */
+    if (outcome_of(one) != PASSED) { /* tables print it below the row, or in a last column */
         char *text = sentence(one);
         json_object_set_new(row, "result", json_pack("{s:s}", "reason", text ? text : ""));
         free(text);
@@ -256,7 +256,7 @@ static ls_status write_cases(const json_t *document, const char *format, FILE *s
     return status;
 }
 
-/* What differs and fails nobody. */
+/* Differences that fail nothing. */
 static void print_differences(FILE *stream, const json_t *document, const char *bullet)
 {
     const json_t *cases = json_object_get(document, "cases");
@@ -330,7 +330,7 @@ static ls_status write_junit(const json_t *document, FILE *stream)
     return LS_OK;
 }
 
-/* A command of a workflow is one line: its own signs are written as codes. */
+/* A workflow command is one line: its special characters are encoded. */
 static void print_escaped(FILE *stream, const char *text)
 {
     for (; text && *text; text++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is worse besides the time, in the rows that stand for a case: a gate that passed and fails,
- * more bytes, messages or memory by formula, and what --fail-on names. Other figures that differ
- * are reported. Larger is worse, except for accuracy, rates and the like; for a text, any change
- * is. A row of the base whose label begins "intended KEY, KEY" (a baseline that was renewed with a
- * reason) says that these may become worse: they are reported then.
+ * Which figures besides time became worse, in the rows that represent a case: a gate that passed
+ * and now fails, more bytes, messages or memory by formula, and the keys of --fail-on. Other
+ * differences are only reported. Larger is worse, except for accuracy, rates and the like; of a
+ * text, any change is worse. If the label of a base row begins "intended KEY, KEY" (a baseline that
+ * was renewed with a reason), a change of these keys is only reported.
  */
 #include "bench/regress/compared.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Figures that fail, and that are reported; memory.formula is added up here. */
+/* Figures that fail, and figures that are only reported; memory.formula is summed here. */
 static const char *const failing[] = {"traffic.bytes_sent", "traffic.messages_sent",
                                       "memory.formula"};
 static const char *const reported[] = {"program.nodes",  "program.bytes",     "memory.devices.peak",
@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static void set_error(ls_regress_case *one
     va_end(arguments);
 }
 
-/* The sum over the devices of what the formulas say. */
+/* The sum of the devices' memory formulas. */
 static json_t *sum_formulas(const json_t *row)
 {
     const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
@@ -50,7 +50,7 @@ static json_t *sum_formulas(const json_t *row)
     return any ? json_integer((json_int_t)sum) : NULL;
 }
 
-/* Of memory.devices what each has, not the fullest one alone. */
+/* For memory.devices, each device's value, not only the fullest one's. */
 static json_t *value_of(const json_t *row, const char *path)
 {
     return strcmp(path, "memory.formula") == 0 ? sum_formulas(row) : ls_row_find(row, path);
@@ -66,8 +66,8 @@ static bool larger_is_better(const char *path)
     return strstr(names, word) != NULL;
 }
 
-/* Whether the new value is worse by more than the tolerance, or that of any device. A figure that
- * is gone, or new, is. */
+/* Whether the new value, or that of any device, is worse by more than the tolerance. A missing or
+ * new figure is. */
 static bool is_worse(const char *path, const json_t *base, const json_t *fresh, double tolerance)
 {
     if (json_is_array(base) && json_array_size(base) == json_array_size(fresh)) {
@@ -83,7 +83,7 @@ static bool is_worse(const char *path, const json_t *base, const json_t *fresh, 
     return by > tolerance * fabs(x) + 1e-12 * fabs(x);
 }
 
-/* Whether the label is "intended KEY, KEY: reason", and one of these is meant. */
+/* Whether the label is "intended KEY, KEY: reason" and lists this key. */
 static bool is_intended(const json_t *base_row, const char *path)
 {
     static const char head[] = "intended";
@@ -122,7 +122,7 @@ static void compare_key(ls_regress_case *one, const char *path, bool fails, doub
     json_t *base = value_of(one->row[LS_BASE], path), *fresh = value_of(one->row[LS_NEW], path);
     const bool worse = is_worse(path, base, fresh, tolerance);
     const bool differs = worse || (base && fresh && !json_equal(base, fresh));
-    /* a field that an older program does not have yet is no loss */
+    /* an older program may not have the field yet: not worse */
     const bool fail =
         fails && worse && (base || json_is_string(fresh)) && !is_intended(one->row[LS_BASE], path);
     if (fail && !is_noted(one->worse, path))
@@ -185,7 +185,7 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
         compare_figures(task, one);
 }
 
-/* A key of --fail-on that no row has would pass whatever happens. */
+/* A key of --fail-on that occurs in no row would always pass. */
 static ls_status check_keys(const ls_regress_task *task, const ls_regress *regress)
 {
     for (size_t k = 0; k < task->fail_count; k++) {

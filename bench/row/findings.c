@@ -40,7 +40,7 @@ bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slow
     for (size_t i = 0; i < count; i++)
         all += (x[i] - mean) * (x[i] - mean);
     for (size_t i = 1; i + few <= count; i++) {
-        low += x[i - 1] - mean; /* the other part's sum is its opposite */
+        low += x[i - 1] - mean; /* minus the sum of the other part */
         const double a = (double)i, b = (double)(count - i), between = low * low * (1 / a + 1 / b);
         if (i < few || between <= best)
             continue;

@@ -76,7 +76,7 @@ bool ls_noise_between(const ls_noise_reading *before, const ls_noise_reading *af
     const double held = (after->throttled_s - before->throttled_s) / s;
     const double others = (after->busy_s - before->busy_s - (after->own_s - before->own_s)) / s;
     *words = 0;
-    if (!(s >= 0.1)) /* ticks are 10 ms */
+    if (!(s >= 0.1)) /* too short: a tick is 10 ms */
         return false;
     if (stolen > most_stolen)
         snprintf(words, size, "a hypervisor took %.0f%% of the processors' time", 100 * stolen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Provenance; see provenance.h. Build facts come from the header that CMake writes at every build.
- */
+/* Provenance; see provenance.h. Facts about the build come from a header that CMake writes at every
+ * build. */
 #include "bench/row/provenance.h"
 
 #include "bench/output/format_parts.h"
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Versions are those of the libraries loaded; of hwloc, which does not tell, its headers'; of CUDA,
- * cuBLAS, cuDNN and NCCL, which are looked for when a GPU is used, the build's. */
+/* Versions are those of the loaded libraries, with two exceptions: hwloc's is its headers', and
+ * CUDA, cuBLAS, cuDNN and NCCL (loaded when a GPU is used) report the build's. */
 static void add_library(ls_library *out, size_t *count, const char *name, const char *version)
 {
     ls_library *library = &out[(*count)++];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Roof: measured once, kept in the user's cache; see roof.h. */
+/* Roof: measured once and cached for the user; see roof.h. */
 #include "bench/row/roof.h"
 
 #include "bench/case/case_facts.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { ROUNDS = 11, HARNESS_ROUNDS = 31 };
-/* m, n, k: squares, and products of the kind that layers have. */
+/* m, n, k: square matrices, and products as layers have them. */
 static const int64_t sizes[][3] = {
     {512, 512, 512},   {768, 768, 768}, {1024, 1024, 1024}, {1536, 1536, 1536},
     {256, 1024, 1024}, {256, 784, 128}, {128, 784, 256},
@@ -32,7 +32,7 @@ enum {
     LARGEST_ON_GPU = 8192 * 4096
 };
 
-/* `largest`: elements of the largest matrix; `memory` has three of them. */
+/* `largest`: elements of the largest matrix; `memory` holds three of that size. */
 static ls_status measure_size(ls_bench *bench, const int64_t size[3], size_t largest, float *memory,
                               double *best)
 {
@@ -48,7 +48,7 @@ static ls_status measure_size(ls_bench *bench, const int64_t size[3], size_t lar
     ls_status status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
     ls_op_free(op);
     double rate = 2.0 * (double)size[0] * (double)size[1] * (double)size[2] /
-                  (ns.p10 * 1e-9); /* noise only slows */
+                  (ns.p10 * 1e-9); /* the fast end, since noise only slows down */
     if (!status && rate > *best)
         *best = rate;
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Row of figures from a trial and its gate; see row.h. */
+/* A row of figures from a trial and its gate; see row.h. */
 #include "bench/row/row.h"
 
 #include "bench/output/format_parts.h"
@@ -16,8 +16,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* The random part comes from the system, so that processes and hosts that start in the same second
- * differ. */
+/* The random part comes from the system, so processes and hosts that start in the same second get
+ * different ids. */
 ls_status ls_row_id_make(ls_row_id *out)
 {
     uint8_t bits[6];
@@ -36,7 +36,7 @@ ls_status ls_row_id_make(ls_row_id *out)
     return LS_OK;
 }
 
-/* Why the row is not ok: the gate's finding, the trial's, or that it could not run. */
+/* Why the row is not ok: a finding of the gate or the trial, or why it could not run. */
 static json_t *result_group(const ls_row_facts *f)
 {
     json_t *group = json_object();
@@ -62,7 +62,7 @@ static json_t *result_group(const ls_row_facts *f)
     return group;
 }
 
-/* FLOPs of a step on each whole device, whose roof its parts share. */
+/* FLOPs per step of each whole device; logical devices of a GPU share its roof. */
 static double step_flops(const ls_plan_of_case *plan)
 {
     const int here = (int)plan->device_count;
@@ -83,13 +83,13 @@ double ls_row_reached(const ls_row_facts *f)
         direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
     }
     json_decref(kernels);
-    /* Where each worker goes its own way, the fastest steps are nobody's pace. */
+    /* If workers are independent, no worker has the pace of the fastest steps. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps);
     return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
-/* Samples per second: of all workers over the time where each goes its own way, else of a full
- * batch in the median step; and in the mean. */
+/* Samples per second: of independent workers over the whole time, otherwise of a full batch in the
+ * median step; and in the mean step. */
 static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics *s)
 {
     const ls_trial *trial = f->trial;
@@ -131,17 +131,17 @@ static json_t *time_group(const ls_row_facts *f)
                     speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
                                                                   : plan->all_devices));
     }
-    if (f->exact_cost > 0) /* exact mode over fast mode */
+    if (f->exact_cost > 0) /* time of exact mode / time of fast mode */
         ls_put_real(group, "exact_cost", f->exact_cost);
     if (f->roof_flops > 0) {
         ls_put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
         ls_put_real(group, "roof_gflops", f->roof_flops * 1e-9);
     }
-    if (info.program.nodes) /* else operations are enqueued one by one */
+    if (info.program.nodes) /* otherwise operations are enqueued one by one */
         ls_put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
-    ls_put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* waited for at the start */
+    ls_put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* wait for data */
     ls_put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
-    if (trial->reopened) /* each time, in the mean; in no step */
+    if (trial->reopened) /* mean per reopening; not part of a step */
         ls_put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
     ls_statistics_compute(trial->enqueue_ns, trial->lots, &s);
     ls_put_real(group, "host_us", s.median * 1e-3);
@@ -156,7 +156,7 @@ static json_t *time_group(const ls_row_facts *f)
     return group;
 }
 
-/* How much more each part of the step is than n devices of `single` would take. */
+/* How much longer each part of the step takes than on `single` with n devices. */
 static json_t *gap_group(const ls_row_facts *f)
 {
     const ls_plan_of_case *plan = f->plan;
@@ -170,7 +170,7 @@ static json_t *gap_group(const ls_row_facts *f)
     return ls_waterfall_gap(f->trial->part_ms, ideal);
 }
 
-/* What each device that trains does with the mean step; its rank, as --inject counts them. */
+/* How each training device spends the mean step; its rank, as --inject counts ranks. */
 static json_t *device_loads(const ls_row_facts *f)
 {
     const ls_session *session = &f->trial->session;
@@ -191,8 +191,8 @@ static json_t *device_loads(const ls_row_facts *f)
     return loads;
 }
 
-/* The idle share of the stages (bubble.h): measured, by the closed form for their measured times,
- * and for equal ones (p - 1) / (m + p - 1). */
+/* The idle share of the stages (bubble.h): measured, by the closed form from their measured times,
+ * and for equal stages (p - 1) / (m + p - 1). */
 static json_t *pipeline_group(const ls_trial *trial)
 {
     json_t *group = json_object();
@@ -245,7 +245,7 @@ static json_t *equivalence_group(const ls_row_facts *f)
         ls_put_integer(group, "steps", gate->steps);
         ls_put_integer(group, "max_ulp", gate->max_ulp);
         ls_put_real(group, "max_rel", gate->max_rel);
-        ls_put_real(group, "bound", gate->bound); /* exact: 0, no difference at all */
+        ls_put_real(group, "bound", gate->bound); /* exact mode: 0 */
     }
     ls_put_real(group, "gradient_rel", gate->gradient_rel);
     ls_put_real(group, "library_rel", gate->library_rel);
@@ -298,7 +298,7 @@ static json_t *memory_group(const ls_row_facts *f)
     return group;
 }
 
-/* How copies between devices went, of a case with a GPU in it: a program's once. */
+/* How a case with a GPU copied between devices: per replay of its program. */
 static void put_copies(json_t *group, const ls_session *session)
 {
     ls_copies all = {0};
@@ -319,7 +319,7 @@ static void put_copies(json_t *group, const ls_session *session)
     json_object_set_new(group, "copies_put", copies);
 }
 
-/* Absent where nothing crossed a border, and where only a library knows what did. */
+/* Absent if nothing was sent between devices, or if only a library knows what was. */
 static json_t *traffic_group(const ls_trial *trial)
 {
     json_t *group = json_object();
@@ -348,7 +348,7 @@ static json_t *program_group(const ls_trial *trial)
     }
     ls_put_integer(group, "nodes", info.program.nodes);
     ls_put_integer(group, "bytes", info.program.bytes);
-    if (trial->session.plan->devices->kind == LS_DEVICE_CPU) { /* others are not counted */
+    if (trial->session.plan->devices->kind == LS_DEVICE_CPU) { /* other kinds are not counted */
         ls_put_integer(group, "reorders", info.program.reorders);
         ls_put_integer(group, "reordered_bytes", info.program.reordered_bytes);
     }
@@ -424,14 +424,14 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         ls_row_note(f, row);
         put_group(row, "time", time_group(f));
         json_t *waterfall = ls_waterfall_group(f->trial->part_ms);
-        if (json_object_size(waterfall)) /* known, on all ranks */
+        if (json_object_size(waterfall)) /* known on all ranks */
             json_object_set_new(row, "device_load", device_loads(f));
         put_group(row, "waterfall", waterfall);
         put_group(row, "gap", gap_group(f));
         put_group(row, "pipeline", pipeline_group(f->trial));
     }
     if (f->trial)
-        put_group(row, "train", train_group(f)); /* empty where nothing was trained or tested */
+        put_group(row, "train", train_group(f)); /* empty if nothing was trained or tested */
     if (f->gate)
         put_group(row, "equivalence", equivalence_group(f));
     if (f->trial) {

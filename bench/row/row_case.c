@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a row says which case it is; see row.h. */
+/* The part of a row that identifies its case; see row.h. */
 #include "bench/row/row.h"
 
 #include "bench/case/case_facts.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Samples of the full batch that device i of this process takes. */
+/* Samples of a full batch that device i of this process computes. */
 static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
@@ -28,15 +28,15 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
     return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
 }
 
-/* The plan as it came out, balanced or named: "dense0=cpu:0,relu0=cpu:0,..."; the first replica's.
- * Of several processes: "/task:1/cpu:0" is one of rank 1. */
+/* The resolved placement of the first replica, balanced or named: "dense0=cpu:0,relu0=cpu:0,...".
+ * With several processes, "/task:1/cpu:0" is a device of rank 1. */
 static void put_place(json_t *group, const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const int here = (int)plan->device_count;
     char *text = NULL, name[LS_NODE_NAME], device[32], task[32] = "";
     size_t size = 0;
-    FILE *stream = open_memstream(&text, &size); /* of a deep network it is long */
+    FILE *stream = open_memstream(&text, &size); /* long for a deep network */
     for (int n = 0; n < graph->count && stream; n++) {
         const int place = plan->place[n];
         if (!graph->nodes[n].input_count)
@@ -51,7 +51,7 @@ static void put_place(json_t *group, const ls_plan_of_case *plan)
     free(text);
 }
 
-/* How long it trains, and with what. */
+/* Length of the training, optimizer and data. */
 static void put_training(json_t *group, const ls_row_facts *f)
 {
     const ls_plan_of_case *plan = f->plan;
@@ -74,7 +74,7 @@ static void put_training(json_t *group, const ls_row_facts *f)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
 }
 
-/* The options that strategies, models and data declare: --ps-mode is the field ps_mode. */
+/* Options declared by strategies, models and data: --ps-mode becomes the field ps_mode. */
 static void put_own(json_t *group, const ls_case *config)
 {
     const ls_declared_option *own[LS_DECLARED_HAD];
@@ -94,7 +94,7 @@ static void put_own(json_t *group, const ls_case *config)
     }
 }
 
-/* What is of some strategies alone. */
+/* Fields that only some strategies have. */
 static void put_strategy(json_t *group, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
@@ -144,7 +144,7 @@ json_t *ls_row_case(const ls_row_facts *f)
         ls_put_text(group, "link", c->link_text);
     if (c->fault.kind)
         ls_put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
-    if (plan->devices->kind == LS_DEVICE_GPU) /* others have one arithmetic */
+    if (plan->devices->kind == LS_DEVICE_GPU) /* other kinds have one arithmetic only */
         ls_put_text(group, "math", ls_math_words[c->math]);
     if (plan->devices->kind == LS_DEVICE_GPU && ls_case_convolves(c))
         ls_put_text(group, "convolution", ls_convolution_words[c->convolution]);

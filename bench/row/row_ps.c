@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups of a row that cases with parameter servers have; see row.h. */
+/* Groups that only rows with parameter servers have; see row.h. */
 #include "bench/row/row.h"
 
 static json_t *histogram_group(const ls_ps_histogram *h)
@@ -12,21 +12,21 @@ static json_t *histogram_group(const ls_ps_histogram *h)
     return group;
 }
 
-/* Bytes of a step, in the mean. */
+/* Mean bytes per step. */
 static json_t *of_step(uint64_t bytes, uint64_t steps)
 {
     return json_integer((json_int_t)((bytes + steps / 2) / steps));
 }
 
-/* Each server's bytes of variables, the share of its time that it did not wait, and the bytes of
- * gradients that it receives and copies in a step. */
+/* For each server: bytes of variables, the share of time in which it did not wait, and the bytes of
+ * gradients that it receives and copies per step. */
 static json_t *server_loads(const ls_trial *trial)
 {
     json_t *loads = json_array();
     for (size_t i = 0; i < trial->server_count; i++) {
         const ls_ps_server *s = &trial->servers[i];
         json_t *load = json_pack("{s:s,s:I}", "device", s->device, "bytes", (json_int_t)s->bytes);
-        if (s->busy > 0) /* else it was not measured */
+        if (s->busy > 0) /* 0: not measured */
             json_object_set_new(load, "busy", json_real(s->busy));
         if (s->steps) {
             json_object_set_new(load, "received_bytes", of_step(s->received.bytes, s->steps));
@@ -51,7 +51,7 @@ void ls_row_put_ps(json_t *row, const ls_trial *trial)
                         json_real((double)staleness->sum / (double)staleness->count));
     json_object_set_new(row, "lead", lead);
     json_object_set_new(row, "staleness", stale);
-    if (job->ps.backups) /* in timed steps */
+    if (job->ps.backups) /* counted in timed steps */
         json_object_set_new(
             row, "dropped",
             json_integer((json_int_t)(trial->report.dropped - trial->warm_report.dropped)));

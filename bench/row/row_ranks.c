@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of several ranks, joined; see row.h. */
+/* Joins the rows of several ranks into one; see row.h. */
 #include "bench/output/format_parts.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is of devices: every rank's in turn. */
+/* Fields per device: lists of all ranks are concatenated. */
 static const char *const of_devices[][2] = {
     {"case", "devices"},     {"case", "batch_per_device"},
     {"memory", "devices"},   {"provenance", "cores_per_device"},
@@ -23,7 +23,7 @@ static json_t *row_at(const json_t *rows, int rank)
     return json_array_get(rows, (size_t)rank);
 }
 
-/* Whether two values, or lists of such, however deep, have one in common. */
+/* Whether two values, or (nested) lists, have an element in common. */
 static bool share(const json_t *a, const json_t *b)
 {
     const json_t *list = json_is_array(a) ? a : b, *other = list == a ? b : a;
@@ -35,7 +35,7 @@ static bool share(const json_t *a, const json_t *b)
     return false;
 }
 
-/* The same of a field of two rows. */
+/* Whether a field of two rows has an element in common. */
 static bool share_field(const json_t *a, const json_t *b, const char *path)
 {
     json_t *x = ls_row_find(a, path), *y = ls_row_find(b, path);
@@ -45,7 +45,7 @@ static bool share_field(const json_t *a, const json_t *b, const char *path)
     return shared;
 }
 
-/* Ranks on one host that have a core or a GPU in common are too many for it. */
+/* Ranks on one host that share a core or a GPU oversubscribe it. */
 static bool is_crowded(const json_t *rows, int ranks)
 {
     for (int a = 0; a < ranks; a++) {
@@ -72,7 +72,7 @@ static json_t *list_ranks(const json_t *rows, int ranks)
     return list;
 }
 
-/* The largest of all ranks, or what they are together. */
+/* The maximum over all ranks, or their sum. */
 static void join_memory(const json_t *rows, int ranks)
 {
     json_t *memory = json_object_get(row_at(rows, 0), "memory");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a row warns of: words in result.warnings, and in result.notes sentences, each of which
- * begins with its word. Notes are of what this process saw; warnings come when the rows of all
- * ranks are one.
+ * Warnings of a row: words in result.warnings, and sentences in result.notes, each of which begins
+ * with its word. Notes describe this process; warnings are added when the rows of all ranks are
+ * joined.
  */
 #include "bench/output/format_parts.h"
 #include "bench/row/findings.h"
@@ -27,7 +27,7 @@ static void note(json_t *notes, const char *why, ...)
     json_array_append_new(notes, json_string(text));
 }
 
-/* `sorted` [samples] and `medians` [blocks] are used. */
+/* Overwrites `sorted` [samples] and `medians` [blocks]. */
 static void note_findings(const ls_trial *trial, double *sorted, double *medians, json_t *notes)
 {
     double change, means[2], slower, by;
@@ -56,7 +56,7 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     double *memory = calloc(trial->samples + trial->blocks + 1, sizeof *memory);
     if (f->noise && *f->noise)
         note(notes, "noisy: %s", f->noise);
-    if (memory) /* a row is not lost for a word in it */
+    if (memory) /* a warning is not worth losing the row */
         note_findings(trial, memory, memory + trial->samples, notes);
     if (trial->imprecise)
         note(notes, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
@@ -68,8 +68,8 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
 
 /* ---- Warnings ------------------------------------------------------------------------------- */
 
-/* The interval of the median is a tenth of it wide, or more: a figure of such a run, compared with
- * another, says little. */
+/* Whether the interval of the median is at least 10% wide: comparing such a figure with another
+ * says little. */
 static bool is_noisy(const json_t *row)
 {
     static const double most = 0.1;
@@ -77,7 +77,7 @@ static bool is_noisy(const json_t *row)
     return ls_row_step(row, &step) && step.high - step.low > most * step.value;
 }
 
-/* Where the two rates say different things, one figure does not tell how fast it was. */
+/* Whether median and mean rate differ so much that one figure does not describe the speed. */
 static bool is_skewed(const json_t *time)
 {
     static const double most = 1.1;
@@ -86,7 +86,7 @@ static bool is_skewed(const json_t *time)
     return time && (median > most * mean || mean > most * median);
 }
 
-/* Too few blocks for their interval, or over before the machine has shown what it does. */
+/* Whether there are too few blocks for an interval, or the run was too short to show the noise. */
 static bool is_short(const json_t *time)
 {
     static const double least_s = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Level changes; see level_changes.h. Values are taken relative to the first, so that the sums of
- * their squares do not cancel. */
+/* Level changes; see level_changes.h. The first value is subtracted from all, so that the sums of
+ * squares do not cancel. */
 #include "bench/statistics/level_changes.h"
 
 #include "bench/statistics/statistics.h"
@@ -10,7 +10,7 @@
 
 enum { FEWEST = 4 };
 
-/* `scratch` [n]. */
+/* Overwrites `scratch` [n]. */
 static double median(double *scratch, size_t n)
 {
     ls_statistics_sort(scratch, n);
@@ -27,11 +27,11 @@ static double noise(const double *values, size_t n, double *scratch)
     return fmax(spread * (1.0 + 4.0 / (double)(n - 1)), 0.002 * median(scratch, n));
 }
 
-/* Of the first j values, j from 0 to n: */
+/* For the first j values, j from 0 to n: */
 typedef struct prefix {
-    double sum, squares; /* of the values and of their squares */
-    double cost;         /* of the best cut */
-    size_t last;         /* where its last piece begins */
+    double sum, squares; /* of the values; of their squares */
+    double cost;         /* of the best segmentation */
+    size_t last;         /* start of its last segment */
 } prefix;
 
 static double deviation(const prefix *at, size_t from, size_t to)

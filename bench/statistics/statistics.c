@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Statistics; see statistics.h. The interval of the median is a percentile bootstrap over blocks
- * (Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979; of
- * whole blocks: Kuensch, Annals of Statistics 17, 1989): so many blocks as there are, drawn with
- * replacement, count as often as they were drawn, and the median of all their steps is taken. What
- * steps of a block have in common, and how neighbours are correlated, is so in the interval. The
- * draws are those of a fixed seed.
- * It leaves out that blocks may be correlated, too, and is too narrow for few of them.
+ * (Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979; whole
+ * blocks: Kuensch, Annals of Statistics 17, 1989). Each resample draws as many blocks as there are,
+ * with replacement, and takes the median of all their steps. So the interval accounts for
+ * correlation within a block. The seed is fixed. Correlation between blocks is left out, and the
+ * interval is too narrow for few blocks.
  */
 #include "bench/statistics/statistics.h"
 
@@ -69,13 +68,13 @@ void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
     };
 }
 
-/* A step's time, and which block it is of. */
+/* A step's time and the index of its block. */
 typedef struct member {
     double time;
     size_t block;
 } member;
 
-/* Steps sorted by time, and how many of each block come before every `stride`-th of them. */
+/* Steps sorted by time. before[l][b]: steps of block b among the first l * stride steps. */
 typedef struct sorted_steps {
     const member *steps; /* [n] */
     size_t n, blocks, stride;
@@ -103,7 +102,7 @@ static size_t weight_before(const sorted_steps *x, size_t landmark, const size_t
     return sum;
 }
 
-/* The median of the steps, of which each counts as often as its block: `all` times together. */
+/* Median of the steps, weighted by how often its block was drawn; the weights sum to `all`. */
 static double weighted_median(const sorted_steps *x, const size_t *times, size_t all)
 {
     size_t low = 0, high = (x->n - 1) / x->stride + 1; /* the last landmark before the median */
@@ -153,11 +152,11 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
         while (i >= ends[b])
             b++;
         x[i] = (member){samples[i], b};
-        medians[i] = samples[i]; /* of one block that is all there is */
+        medians[i] = samples[i]; /* all samples are one block */
     }
     if (enough && blocks > 1) {
         sorted_steps sorted = {.steps = x, .n = n, .blocks = blocks, .before = times + blocks};
-        qsort(x, n, sizeof *x, compare_doubles); /* by the time, which comes first */
+        qsort(x, n, sizeof *x, compare_doubles); /* sorts by time, the first field */
         count_before(&sorted, times);
         resample(&sorted, ends, times, medians);
     } else if (enough) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEWEST = 8, MOST = 128 }; /* levels take the square of the number */
+enum { FEWEST = 8, MOST = 128 }; /* the search is quadratic in this number */
 
 static const double near = 0.05;
 

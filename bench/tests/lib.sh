@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Helpers of the integration tests: a folder to work in that is removed at the end, the program run
-# with its status and both outputs kept, and rows judged by a line of Python. Sourced, not run.
-# Needs LOCKSTEP (path of the program), python3 and, for the schema of rows, python3-jsonschema.
-# Leaves out: anything that knows how the program is made; tests judge what an outsider sees.
+# Helpers of the integration tests: a scratch folder that is removed at the end, running the program while keeping its
+# exit status and both outputs, and checks of rows by a Python expression. Sourced, not run. Needs LOCKSTEP (path of
+# the program), python3 and, for the schema of rows, python3-jsonschema. Leaves out the program's internals: tests
+# judge what a user sees.
 : "${LOCKSTEP:?path of the program}"
 library=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 work=$(mktemp -d)
-export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache} # CTest's is one for all tests of a build
+export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache} # CTest sets one for all tests of a build
 PATH=/usr/bin:$PATH # Debian's python3 has jsonschema, and starts in 20 ms
 trap 'cleanup_more || true; rm -rf "$work"' EXIT
 cd "$work"
@@ -17,10 +17,10 @@ failures=0
 code=0
 command_line=
 
-# Tests that hold more than files (a mount, a process) redefine this.
+# Tests that must clean up more than files (a mount, a process) redefine this.
 cleanup_more() { :; }
 
-# Says what is wrong and goes on: one run shows all that is broken.
+# Reports an error and continues, so that one run shows all errors.
 wrong() {
     failures=$((failures + 1))
     printf 'FAILED: %s\n' "$1"
@@ -29,11 +29,10 @@ wrong() {
     [ ! -s "$work/err" ] || head -c 1500 "$work/err" | sed 's/^/  stderr:  /'
 }
 
-# Every row that a test has made, from `out` or the files named, is held against the schema at its
-# end (check_rows.py).
+# At the end of a test, check_rows.py validates every row it made, from `out` or the files named, against the schema.
 collect_rows() { sed -n '/^{"schema":.*}$/p' "${@:-$work/out}" >>"$work/every.rows"; }
 
-# Runs the program with the arguments; leaves its status in $code, its outputs in $work/out and err.
+# Runs the program with the arguments; stores its exit status in $code and its outputs in $work/out and $work/err.
 lockstep() {
     command_line=$*
     code=0
@@ -41,7 +40,7 @@ lockstep() {
     collect_rows
 }
 
-# The same for a command that must go well and, unless asked to, say nothing on stderr.
+# The same for a command that must succeed and, unless asked to, print nothing to stderr.
 lockstep_ok() {
     lockstep "$@"
     checks=$((checks + 1))
@@ -58,11 +57,11 @@ expect() {
     "$@" || wrong "$what"
 }
 
-# one_line [WORD]: stderr is one refusal, and it has the word.
+# one_line [WORD]: stderr is a single refusal that contains the word.
 one_line() { [ "$(grep -c "^lockstep: .*${1:-}" "$work/err")/$(wc -l <"$work/err")" = 1/1 ]; }
 
-# rows WHAT EXPRESSION: a Python expression over `rows` (the JSON lines of the last command) and
-# `r`, the first; `old(NAME)` reads rows kept by `keep NAME`.
+# rows WHAT EXPRESSION: checks a Python expression over `rows` (the JSON lines of the last command) and `r`, the
+# first; `old(NAME)` reads rows kept by `keep NAME`.
 rows() {
     local what=$1 why
     checks=$((checks + 1))
@@ -85,13 +84,13 @@ P
     ) || { wrong "$what"; printf '%s\n' "$why" | sed 's/^/  /'; }
 }
 
-# sanitized [thread|address]: by that sanitizer, or any.
+# sanitized [thread|address]: whether the program was built with that sanitizer, or with any.
 sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
 
-# Keeps the rows of the last command under a name for `old` and `digest`.
+# Keeps the rows of the last command by name, for `old` and `digest`.
 keep() { cp "$work/out" "$work/$1.kept"; }
 
-# The last line of each test.
+# The last call of each test.
 finish() {
     command_line=
     : >"$work/err"

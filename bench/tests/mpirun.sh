@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# bench/tests/mpirun.sh N COMMAND...: the command on N ranks of this machine, however many cores it
-# has, as root or not. Exit status 77, with the reason, where there is no mpirun. A hang is ended.
+# bench/tests/mpirun.sh N COMMAND...: runs the command on N ranks of this machine, whatever its number of cores, as
+# root or not. Exit status 77, with the reason, if there is no mpirun. A run that hangs is killed.
 set -euo pipefail
 command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The judge of servers that serve whoever comes first: does what a run's servers did, by the file
- * of --ps-record, once more in sequence on one device by the host alone, and wants the bits of the
- * run's parameters, which --save wrote. So the order of service is all that a run depends on, and
- * the file has all of it. Lead and staleness in the run's row are counted again, too.
- *
- *     ps_replay run OPTIONS <ROW     of the run; `--ranks N` where that was N processes
- *
- *     pull w s     worker w's copy of shard s = the shard as it is now
- *     push w s     (worker w has pulled every shard) the gradient of its slice of the batch of its
- *                  step, from its copy, is applied to shard s
- *
- * A line of the file waits until its worker is that far; so the servers' orders are merged. With
- * backup workers a worker is as far as the shards: update k of each takes the gradients that were
- * first, of slices of batch k, from all shards as they were before; the rest of the file says who
- * was too late. Whatever a message that came late, early, twice or torn does to a run, it does not
- * to this. Status 0: the same bits and distances; 1: not, or no run can have served so; 3: neither
- * can be told. No tolerance.
+ * The judge of servers that serve requests in order of arrival: a sequential replay of what a run's
+ * servers recorded with --ps-record, on one device, by the host alone. It must reproduce the bits
+ * of the run's parameters, which --save wrote. So the run depends on nothing but the order of
+ * service, which the file holds completely. Lead and staleness in the run's row are recomputed,
+ * too.
+ *     ps_replay run OPTIONS <ROW     the run's options; `--ranks N` if it had N processes
+ *     pull w s     worker w's copy of shard s = the current shard
+ *     push w s     (worker w has pulled every shard) the gradient of the slice of w's batch in this
+ *                  step, computed from its copy, is applied to shard s
+ * A line is delayed until its worker has reached that step; this merges the servers' orders. With
+ * backup workers, each worker reads all shards before update k, which applies the gradients of
+ * batch k that arrived first; the other lines say who was too late. Messages that are late, early,
+ * duplicated or torn may change a run, but not this replay. Status 0: same bits and distances; 1:
+ * different, or no run can have served so; 3: undecided. No tolerance.
  */
 #include "bench/case/workplace.h"
 #include "bench/cli/options.h"
@@ -32,38 +29,38 @@
 
 /* A worker. */
 typedef struct copy {
-    float *parameters, *gradient; /* [P] on the host */
+    float *parameters, *gradient; /* [P] host memory */
     uint64_t step;
-    int pulled, pushed; /* shards, in this step */
+    int pulled, pushed; /* shards pulled and pushed in this step */
     bool computed;
 } copy;
 
-/* What a server knows of a worker. */
+/* A server's state about a worker. */
 typedef struct known {
-    uint64_t steps, version; /* done; of the shard when it was pulled */
-    bool has;                /* it has pulled, and not pushed since */
+    uint64_t steps, version; /* steps done; shard version when pulled */
+    bool has;                /* has pulled, and not pushed since */
 } known;
 
 typedef struct replay {
     const ls_request *request;
     ls_workplace workplace;
     ls_plan_of_case plan;
-    ls_device *device, **devices; /* one, in the place of all */
+    ls_device *device, **devices; /* one device, in all entries */
     ls_job job;
     uint64_t steps;
     ls_buckets buckets;
     ls_ps_layout layout;
-    ls_replica *replica;           /* computes for every worker in turn */
+    ls_replica *replica;           /* computes for all workers, one after another */
     ls_slice **slices[LS_BATCHES]; /* [workers] */
     ls_ps_shard *shards;           /* [servers] */
     ls_op_list *apply;             /* [servers] */
-    ls_ps_log *logs;               /* [servers] as the file has them */
-    size_t *next;                  /* [servers] of its log */
+    ls_ps_log *logs;               /* [servers] as read from the file */
+    size_t *next;                  /* [servers] index in its log */
     uint64_t *versions;            /* [servers] updates so far */
     known *clocks;                 /* [servers, workers] */
     copy *copies;                  /* [workers] */
-    float *shard;                  /* [P] on its way */
-    int active;                    /* servers that hold something */
+    float *shard;                  /* [P] result before it is applied */
+    int active;                    /* servers with at least one variable */
     ls_ps_histogram lead, staleness;
 } replay;
 
@@ -85,7 +82,7 @@ static ls_status open_slices(replay *me, int batch_kind)
 {
     const int workers = me->layout.workers;
     LS_TRY(allocate(&me->slices[batch_kind], (size_t)workers, sizeof(ls_slice *)));
-    /* Slices differ by one row at most and the last one is never the smaller. */
+    /* Slices differ by at most one row, and no slice is larger than the last. */
     for (int w = workers; w-- > 0 && ls_replicated_batch(&me->job, batch_kind);) {
         const ls_slice_options options = {.replica = me->replica,
                                           .batch = ls_replicated_batch(&me->job, batch_kind),
@@ -122,7 +119,7 @@ static ls_status open_workers(replay *me)
     const size_t elements = me->job.model->graph->variables.elements;
     const ls_replica_options workplace = {.job = &me->job,
                                           .device = me->device,
-                                          .number = -2, /* nobody: no fault is put into it */
+                                          .number = -2, /* no worker: no planted fault */
                                           .rows = me->job.batch,
                                           .sums = 1,
                                           .no_optimizer = true,
@@ -166,7 +163,7 @@ static ls_status open_replay(replay *me)
 static void close_replay(replay *me)
 {
     for (int b = LS_BATCHES; b-- > 0; free(me->slices[b]))
-        for (int w = 0; me->slices[b] && w < me->layout.workers; w++) /* the memory's holder last */
+        for (int w = 0; me->slices[b] && w < me->layout.workers; w++) /* the memory's owner last */
             ls_slice_close(me->slices[b][w]);
     ls_replica_close(me->replica);
     for (int s = 0; me->shards && s < me->layout.servers; s++) {
@@ -191,7 +188,7 @@ static void close_replay(replay *me)
 
 /* ---- The record ------------------------------------------------------------------------------ */
 
-/* Who pushes has pulled; who pulls again has not, or was too late for another server. */
+/* Only a worker that pulled may push, and pull again only after a push or a dropped gradient. */
 static bool note_line(replay *me, const char *line)
 {
     static const char *const kinds[] = {"pull", "push", "empty", "drop"}; /* by ls_ps_kind */
@@ -229,7 +226,7 @@ static ls_status read_record(replay *me)
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-/* Where the worker's step begins in the data, and whether its batch is an epoch's smaller one. */
+/* Start of the worker's step in the data, and whether its batch is an epoch's smaller last one. */
 static uint64_t position_of(const ls_job *job, uint64_t step, int *batch_kind)
 {
     const uint64_t per_epoch = ls_job_steps_per_epoch(job), batch = (uint64_t)job->batch;
@@ -254,7 +251,7 @@ static ls_status compute(replay *me, int worker)
     return ls_queue_read(r->queue, c->gradient, r->gradients, bytes);
 }
 
-/* A worker's gradient of the shard, or that and what `shard` has. */
+/* A worker's gradient of the shard; if `add`, added to `shard`. */
 static ls_status take_gradient(replay *me, int server, int worker, bool add)
 {
     copy *c = &me->copies[worker];
@@ -291,7 +288,7 @@ static ls_status push(replay *me, int server, int worker)
     return apply(me, server);
 }
 
-/* *done: the worker is that far, and the event has happened. */
+/* *done: the worker has reached that step, and the event is replayed. */
 static ls_status take_event(replay *me, int server, const ls_ps_event *event, bool *done)
 {
     copy *c = &me->copies[event->worker];
@@ -316,7 +313,7 @@ static ls_status take_event(replay *me, int server, const ls_ps_event *event, bo
     return LS_OK;
 }
 
-/* All events, and so all steps of all workers. */
+/* Replays all events, and so all steps of all workers. */
 static ls_status take_all(replay *me)
 {
     ls_status status = LS_OK;
@@ -340,7 +337,7 @@ static ls_status take_all(replay *me)
 
 /* ---- Backup workers -------------------------------------------------------------------------- */
 
-/* The next update of a shard: of the step that `copies` are in, whose batch has so many samples. */
+/* The next update of a shard, for the step of `copies` and a batch with `batch` samples. */
 static ls_status take_update(replay *me, int server, int64_t batch)
 {
     const int workers = me->layout.workers;
@@ -370,7 +367,7 @@ static ls_status take_update(replay *me, int server, int64_t batch)
     return apply(me, server);
 }
 
-/* The workers' copies are the shards as they are now, and nobody has computed anything. */
+/* Copies the current shards to the workers; no gradient is computed yet. */
 static ls_status begin_step(replay *me, uint64_t step)
 {
     for (int w = 0; w < me->layout.workers; w++) {
@@ -383,7 +380,7 @@ static ls_status begin_step(replay *me, uint64_t step)
     return LS_OK;
 }
 
-/* All updates; of the gradients behind the last one none was taken. */
+/* Replays all updates; gradients after the last one were never applied. */
 static ls_status take_updates(replay *me)
 {
     for (uint64_t step = 0; step < me->steps; step++) {

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Servers that serve whoever comes first: runs a case, and has the judge (ps_replay.c) do again what its servers
-# did, by the file that they were recorded in. Sourced, not run; needs LOCKSTEP, REPLAY (the judge's path)
-# and SOURCE_DIR. What is made goes into the folder `replays`.
+# Servers that serve requests in order of arrival: runs a case, and lets the judge (ps_replay.c) replay what its
+# servers recorded. Sourced, not run; needs LOCKSTEP, REPLAY (path of the judge) and SOURCE_DIR. Files go to the
+# folder `replays`.
 : "${REPLAY:?path of ps_replay}"
 replays=${dir:-$PWD}/replays
 mkdir -p "$replays"
-replayed=0 # cases, of `replay_all`
+replayed=0 # number of cases of `replay_all`
 
-# replay OPTIONS of one case; with `ranks` set, of so many processes. Status: the judge's, or the run's with 10 on
-# top; what is said goes into replays/said, the row into replays/row.
+# replay OPTIONS of one case, on `ranks` processes if set. Exit status: the judge's, or the run's plus 10. Messages
+# are in replays/said, the row in replays/row.
 replay() {
   local files=("$@" --results none --format jsonl --gate-steps 0 --ps-record "$replays/order"
     --save "$replays/parameters") launcher=() code=0
@@ -20,7 +20,7 @@ replay() {
     <"$replays/row" >"$replays/said" 2>&1
 }
 
-# cases WORDS: a line for each case of options whose values may be lists.
+# cases WORDS: prints a line for each case of options whose values may be lists.
 cases() {
   local value parts
   if [[ "$* " =~ ^(.*\ )([^ ,]+(,[^ ,]+)+)(\ .*)$ ]]; then
@@ -31,7 +31,7 @@ cases() {
   fi
 }
 
-# replay_all WORDS: all their cases; ends the test at the first that is not the same again.
+# replay_all WORDS: replays all cases of the options; stops the test at the first that differs.
 replay_all() {
   local one code list
   list=$(cases "$@")

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The numbers of a run against an independent model of it in Python with float64: see
-# test_arithmetic.py, which this starts.
+# Compares the numbers of a run with an independent float64 model in Python: runs test_arithmetic.py.
 set -euo pipefail
 : "${LOCKSTEP:?path of the program}"
 work=$(mktemp -d)

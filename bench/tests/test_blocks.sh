@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Blocks: devices are opened anew for each, and what is trained is that of one unbroken run: parameters, losses,
-# accuracy, traffic, memory and what servers saw, of every strategy, fast and exact, with an epoch's smaller
-# last step, batch statistics, moving averages and periods across the border of two blocks. No tolerance.
+# Blocks: devices are reopened for each block, yet the result is that of one uninterrupted run: parameters, losses,
+# accuracy, traffic, memory and the servers' counts, for every strategy, fast and exact. Includes an epoch's smaller
+# last batch, batch statistics, and moving averages and periods that cross a block boundary. No tolerance.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
-# same OPTIONS: the rows of one block and of five are equal but for their times.
+# same OPTIONS: the rows of one block and of five must be equal except for their times.
 same() {
     lockstep_run 1 "$@"
     cp out one
@@ -53,14 +53,14 @@ same --strategy ps $small --steps 23 --ranks 3 --ps-servers 1 --ps-mode sync,asy
 same --strategy mirrored $small --ranks 2 --steps 23
 # 5 blocks of 2 or 3 steps, periods of 4
 same --strategy local-sgd --local-sgd-every 4 $small --devices 2 --steps 13
-# moving averages, weight decay and a rate that falls; batch statistics of each replica: no other threads
+# moving averages, weight decay and a falling rate; batch statistics of each replica: no other threads
 if ! sanitized thread; then
     same --strategy mirrored --model cifar10 --data synthetic:32 --batch 4 --steps 5 --warmup 1 --devices 2
     same --strategy mirrored --model resnet:8 --data synthetic:24 --batch 4 --steps 5 --warmup 1 --devices 2
 fi
 same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly --steps 50
 
-# Blocks are added until the interval is narrow, 20 at least, or the time is over, which is said.
+# Blocks are added until the interval is narrow, at least 20, or until time is up, which the row states.
 lockstep_run 4 --model mlp --data synthetic:500 --steps 40 --until-precision 50% --max-time 100s
 rows "blocks are added" 'r["time"]["blocks"] >= 20 and r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) > 40
     and len(r["train"]["losses"]) > 40 and "imprecise" not in r["result"].get("warnings", [])'

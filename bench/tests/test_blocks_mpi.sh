@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Blocks on two ranks of MPI: what is trained is that of one unbroken run (see test_blocks.sh). No tolerance.
+# Blocks on two MPI ranks: the result is that of one uninterrupted run (see test_blocks.sh). No tolerance.
 . "$SOURCE_DIR/bench/tests/lib_mpi.sh"
 
 small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200 --epochs 2 --gate-steps 0"
@@ -21,8 +21,8 @@ for a, b in zip(one, three):
     for group in ["traffic", "train", "equivalence"] * (a["case"].get("ps_mode") != "ssp"):
         assert a.get(group) == b.get(group), (a["case"], a.get(group), b.get(group))
 EOF
-# Rank 0's interval and clock decide how many blocks are added. Not of poly: a second has a million of its steps,
-# and an interval of so many takes longer than they do.
+# Rank 0's interval and clock decide how many blocks are added. Not with poly: it runs a million steps per second, and
+# computing the interval of so many takes longer than the steps.
 ranks_ok 2 run --model mlp --data synthetic:500 --strategy mirrored --steps 40 --until-precision 50% --max-time 100s --format jsonl \
     --results none
 rows "blocks are added on all ranks" 'r["time"]["blocks"] >= 20'

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The idle share of a pipeline, from what its stages' queues did: measured, and of the schedule.
+ * The idle share of a pipeline: measured from its stages' queues, and computed from the schedule.
  * Tolerance: 1e-12.
  */
 #include "bench/train/bubble.h"
@@ -23,8 +23,8 @@ static void check(const ls_schedule *schedule, const ls_time_profile *stages, do
     assert_true(fabs(got.formula - formula) <= 1e-12);
 }
 
-/* Two equal stages, four micro-batches of 10 forward and 20 backward: idle for 1 of 5. The second
- * stage's queue ends when it has nothing more to do: it idles on, all the same. */
+/* Two equal stages, four micro-batches of 10 forward and 20 backward: idle for 1/5 of the time. The
+ * second stage's queue ends early; the rest of the step counts as idle, too. */
 static void test_equal(void **state)
 {
     (void)state;
@@ -37,12 +37,12 @@ static void test_equal(void **state)
     stages[1].ns[LS_TIME_IDLE] = 10;
     for (int kind = 0; kind < 2; kind++)
         check(&(ls_schedule){2, 4, kind == 1}, stages, 0.2, 0.2);
-    stages[0].ns[LS_TIME_WAIT] = 50; /* what they waited for each other is idle, too */
+    stages[0].ns[LS_TIME_WAIT] = 50; /* waiting for each other is idle time */
     check(&(ls_schedule){2, 4, false}, stages, 1 - 240.0 / 400, 0.2);
 }
 
-/* Copies belong to the passes, updates come after them. GPipe: 10 + 30 + 3 x 30 forward, 20 + 40 +
- * 3 x 40 backward, 8 in the end: 318, of which the stages work 120 + 8 and 280. */
+/* Copies belong to the passes, updates follow them. GPipe: 10 + 30 + 3 x 30 forward, 20 + 40 + 3 x
+ * 40 backward, 8 at the end: 318, in which the stages work 120 + 8 and 280. */
 static void test_unequal(void **state)
 {
     (void)state;

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Headers and libraries of cuBLAS, cuDNN and NCCL that only Python's nvidia-* packages have: what
-# includes them compiles, and everything else of CUDA comes of the toolkit, of which those packages
-# have headers, too. A toolkit of links without the three, and a made-up site-packages. Leaves out:
-# running any of it.
+# cuBLAS, cuDNN and NCCL whose headers and libraries exist only in Python's nvidia-* packages: sources that include
+# them compile, and everything else of CUDA is the toolkit's, although the packages have some of its headers, too.
+# Uses a toolkit of links without the three, and a fake site-packages. Leaves out running any of it.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 folder=$(sed -n 's/^CUDAToolkit_BIN_DIR:PATH=//p; s/^CMAKE_CUDA_COMPILER:[A-Z]*=\(.*\)\/nvcc$/\1/p' \
@@ -16,7 +15,7 @@ headers=$(find -L "$toolkit" -maxdepth 4 -name cublasLt.h -print -quit)
 libraries=$(dirname "$libraries")
 headers=$(dirname "$headers")
 
-# links FROM TO NAME...: links in TO to what FROM has of these names.
+# links FROM TO NAME...: creates links in TO to FROM's files of these names.
 links() {
     local from=$1 to=$2
     shift 2
@@ -39,12 +38,12 @@ for name in cudnn nccl; do
     links "$headers" "$site/nvidia/$name/include" -name "$name*"
     links "$libraries" "$site/nvidia/$name/lib" -name "lib$name*"
 done
-find "$site" -name '*.so' -delete # packages have the names with a number alone
+find "$site" -name '*.so' -delete # packages only have numbered names
 for name in cuda_runtime_api.h cuda_fp16.h driver_types.h library_types.h cuComplex.h; do
     echo '#error "of the package, not of the toolkit"' >"$site/nvidia/cu13/include/$name"
 done
 
-# No folder that is searched by itself has those headers: not /usr/local, and none beside one of PATH.
+# No folder on the default search paths may have those headers: neither /usr/local nor those next to PATH.
 path=$(tr : '\n' <<<"$PATH" | grep -v -e "^$toolkit" -e /cuda | paste -sd :)
 search=$(gcc -E -v -x c /dev/null 2>&1 >/dev/null | sed -n '/^#include </,/^End/s/^ //p' | grep -v ^/usr/local |
     sed 's/^/-isystem /' | paste -sd ' ')
@@ -58,7 +57,7 @@ expect "all three are found" grep -Eq 'cuBLAS [0-9]+\.[0-9]+\.[0-9]+, cuDNN [0-9
 expect "in the packages" [ "$(grep -cE "LOCKSTEP_(CUBLAS|CUDNN|NCCL)_(INCLUDE_DIR|LIBRARY):[A-Z]*=$site/" \
     with/CMakeCache.txt)" -eq 6 ]
 for name in kernel/cuda/cuda_blas kernel/cuda/conv/cuda_dnn comm/nccl/nccl_library device/cuda/cuda_device; do
-    code=0 # by itself, without what it would wait for
+    code=0 # alone, without its dependencies
     command=$(python3 -c '
 import json, sys
 print(next(c["command"] for c in json.load(open("with/compile_commands.json")) if c["file"].endswith(sys.argv[1])))' \

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A delay of known size is found, within 10% of its size, in the part of the step that it belongs to: of the row's
-# waterfall and of a trace's. What a thread wakes up late by is waiting, so that how busy the machine is decides
-# little; of waiting itself, all that the step is longer than its delays may be more. Where many others have the cores
-# there are three tries.
+# A planted delay of known size appears, within 10% of its size, in the right part of the step: in the row's waterfall
+# and in a trace's. Late wake-ups count as waiting, so a busy machine hardly matters; waiting may be longer by as much
+# as the step exceeds its delays. Up to three tries, for machines whose cores are busy.
 set -euo pipefail
 if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_SLOW='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
     echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
@@ -13,7 +12,7 @@ fi
 
 small="--model mlp:784-4-10 --data synthetic:64 --batch 8 --cpu-devices 3 --quiet --warmup 1"
 
-# found SLOW PARTS OPTIONS: PARTS a Python dictionary of ms a step, in the mean over the devices.
+# found SLOW PARTS OPTIONS: PARTS is a Python dictionary of ms per step, the mean over the devices.
 found() {
     export LOCKSTEP_SLOW=$1
     local parts=$2
@@ -61,10 +60,10 @@ two="--strategy mirrored --devices 2 --allreduce ring --bucket-bytes 1MiB"
     found none:1ms '{"wait": 40}' --strategy ps --devices 3 --inject delay=1:40ms
     found none:1ms '{"comm_exposed": 40}' $two $link
     found none:1ms '{"wait": 80, "comm_exposed": 40}' $two $link --inject delay=1:80ms
-    found none:1ms '{"copy": 40}' --strategy towers --devices 2 $link # variables there, a gradient back
+    found none:1ms '{"copy": 40}' --strategy towers --devices 2 $link # variables to a tower, its gradient back
     found none:1ms '{"copy": 40}' --strategy model-parallel --devices 2 $link
     found none:1ms '{"comm_exposed": 40}' --strategy ps --devices 1 --variable-device cpu:2 $link
-    # Two stages of a micro-batch: each computes for 20 ms while the other waits
+    # Two stages, one micro-batch: each computes for 20 ms while the other waits
     found dense_forward:20ms '{"compute": 20, "wait": 20}' --strategy model-parallel --devices 2
 }
 finish

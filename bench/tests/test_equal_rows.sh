@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# What is printed beside equal digests is equal: over every model and every strategy, cases that end with
-# the same parameters have the same losses and the same accuracy; in exact mode all strategies that are
-# meant to be equal have the same parameters. With shards of 1 and 2 samples; in fast mode with an epoch's
-# last, smaller batch. No tolerance, but 1e-12 on losses in fast mode, which adds them up in an order of the devices'.
+# Equal digests imply equal results: for every model and strategy, cases that end with the same parameters have the
+# same losses and accuracy; in exact mode, all strategies that are meant to be equal have the same parameters. With
+# shards of 1 and 2 samples; in fast mode with an epoch's smaller last batch. No tolerance, except 1e-12 for losses in
+# fast mode, whose order of summation depends on the devices.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
-# A model that is not named here runs in its own size.
+# A model that is not listed here runs in its default size.
 small() {
     case $1 in
         mlp) echo mlp:784-12-10 ;;
@@ -21,7 +21,7 @@ models=$(names models)
 expect "strategies are listed" [ "$(tr ',' '\n' <<<"$strategies" | wc -l)" -ge 8 ]
 expect "models are listed" [ "$(wc -w <<<"$models")" -ge 7 ]
 
-# together OPTIONS: cases that their strategy cannot run are left out, with a line.
+# together OPTIONS: skips cases that their strategy cannot run, and prints a line for each.
 together() {
     lockstep run --strategy "$strategies" --cpu-devices 4 --batch 6 --warmup 1 --gate-steps 2 --blocks 1 \
         --verbose --format jsonl --results none "$@"
@@ -37,7 +37,7 @@ together() {
 exact="--data synthetic:100 --steps 4 --reduce exact --micro-shards 4"
 for model in $models; do
     case $model in
-        resnet) # statistics are of the whole batch only where replicas meet
+        resnet) # statistics of the whole batch need replicas that synchronize
             together --model "$(small resnet)" --devices 1,2 --sync-bn yes $exact
             least=4
             ;;

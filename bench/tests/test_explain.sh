@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What `results show` says in its last three lines: causes are planted, each so that it is most of the step on any
-# machine, and at most one is not named. Four want a program with hooks that can make operations slow (LOCKSTEP_SLOW).
-# Prints what was said of each.
+# The last three lines of `results show`: planted causes, each most of the step on any machine, of which at most one
+# may be missed. Four need a program with hooks that slow down operations (LOCKSTEP_SLOW). Prints the lines shown for
+# each.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 unset LOCKSTEP_SLOW
@@ -11,7 +11,7 @@ slow=yes
 
 named=0
 planted=0
-cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: what the second and the third line have
+cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: the words expected in the second and third line
     local cause=$1 evidence=$2 option=$3 slowed=$4
     shift 4
     if [ -n "$slowed" ] && [ $slow = no ]; then

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The fault matrix: a rank of three is killed, stopped, exits or hangs (--inject) while they train.
-# Each cell of strategies x faults x (server, chief, worker), however slow the machine: the job ends
-# in time, not with 0; each of the others says what it waited for once at most; one of them at least
-# names the lost one; rows so far are printed and kept. Cells run some at a time: they mostly wait.
-# REPEATS=N runs each N times (test_faults_slow), and all four faults in every mode: else one that
-# ends and one that stays, but for the first mode and the first of ps.
-# Leaves out: who speaks first, whether what a launcher ends was gone or only silent, and in which
-# step who waited, which all depend on time (test_comm_mpi has them); several hosts (test_netns.sh).
+# The fault matrix: of three ranks, one is killed, stopped, exits or hangs (--inject) during training. A cell is a
+# strategy, a fault and a victim (server, chief or worker). However slow the machine: the job ends in time with a
+# status that is not 0; each other rank says at most once what it waited for; at least one names the lost rank;
+# earlier rows are printed and kept. Several cells run at a time, since they mostly wait. REPEATS=N runs each N times
+# (test_faults_slow), with all four faults in every mode; otherwise all four only in the first mode and the first of
+# ps, and elsewhere one fault that ends the rank and one that does not. Leaves out what depends on time (test_comm_mpi
+# has it): which rank speaks first, whether a rank that a launcher ended is reported as gone or silent, the step in
+# which each waited. Leaves out several hosts (test_netns.sh).
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 
@@ -16,7 +16,7 @@ step=30
 : "${REPEATS:=1}"
 at_once=4 # cells
 
-# name: ranks that it happens to: options. Of ps rank 0 is the server, 1 the chief, 2 a worker.
+# name: victims: options. With ps, rank 0 is the server, 1 the chief, 2 a worker.
 cells="
 mirrored: 1 0: --strategy mirrored --allreduce ring --devices 2
 direct: 1 0: --strategy mirrored --allreduce direct
@@ -31,14 +31,14 @@ faults_of() { # NAME
     case $1/$REPEATS in mirrored/* | "ps sync"/* | */[2-9]*) echo kill stop exit hang ;; *) echo kill hang ;; esac
 }
 
-# Runs the command of a cell: a group of healthy cases, which has its rows when it ends, then one with the fault.
+# Runs the command of a cell: healthy cases, whose rows are printed when they end, then the case with the fault.
 run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
     local folder=$1 fault=$2 victim=$3 status=0
     shift 3
-    mkdir "$folder" "$folder/tmp" # mpirun's own files, which one that ends would take from one that begins
+    mkdir "$folder" "$folder/tmp" # mpirun's own files, which an ending run would remove from a starting one
     printf 'cases:\n- {seed: [1, 2, 3, 4, 5, 6, 7, 8], steps: 2, warmup: 0, gate-steps: 0}\n- {inject: "%s=%s:%s", steps: 60}\n' \
         "$fault" "$victim" $step >"$folder/plan.yaml"
-    # 2 s without progress and some to end, after the start and the healthy cases: a hang is what never ends
+    # 2 s without progress plus time to end, start and healthy cases: anything longer is a hang
     TMPDIR=$folder/tmp MPIRUN_SECONDS=300 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
         --batch 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A device of one process, or a rank that is a thread, hangs (--inject hang) while several train, with
-# each strategy: the run ends with status 3, the one that hangs is named, so is what each of the
-# others waited for, and rows so far are printed and kept. One that is only slow is waited for.
-# Leaves out: ranks that are processes (test_faults.sh), GPUs.
+# Of several devices of one process, or ranks that are threads, one hangs during training (--inject hang), for each
+# strategy: the run ends with status 3, names the hanging device and what each other one waited for, and prints and
+# keeps earlier rows. A device that is only slow is waited for. Leaves out ranks that are processes (test_faults.sh)
+# and GPUs.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-export ASAN_OPTIONS=detect_leaks=0 # what a thread uses that hangs cannot be freed
+export ASAN_OPTIONS=detect_leaks=0 # memory that a hanging thread uses cannot be freed
 
 step=30
 at_once=4
-# name of the devices that do not hang: options. Device 1 hangs, or rank 1 and all of its devices.
+# names of the healthy devices: options. Device 1 hangs, or rank 1 with all of its devices.
 cells="
 0 2: --strategy mirrored --devices 3
 0 2: --strategy mirrored --ranks 3 --allreduce ring
@@ -29,11 +29,11 @@ cells="
 0 2: --strategy mirrored --devices 3 --link latency=1us
 0 2: --strategy ps --ranks 3 --link latency=100us --capture no
 "
-# What the thread sanitizer may see is the same in all: three of them will do.
+# The thread sanitizer would find the same in all cells: three suffice.
 ! sanitized thread || cells=$(grep -e '--devices 3 --comm' -e '--ps-servers' -e hybrid <<<"$cells")
 small="--model mlp:784-16-10 --data synthetic:500 --batch 60 --format jsonl"
 
-run_cell() { # run_cell FOLDER OPTIONS...: a healthy case, and one that is struck after it
+run_cell() { # run_cell FOLDER OPTIONS...: a healthy case, then one with the fault
     local folder=$1 status=0
     shift
     mkdir "$folder"
@@ -82,13 +82,13 @@ while IFS=: read -r others options; do
     number=$((number + 1))
 done <<<"$cells"
 
-# Slow, for longer than the timeout in all; then too slow in one step.
+# Slow steps that take longer than the timeout in total; then a single step that does.
 lockstep_ok run --strategy mirrored --devices 2 $small --steps 9 --warmup 0 --inject delay=1:500ms --timeout 4s --results none
 lockstep run --strategy mirrored --devices 2 $small --steps 2 --warmup 0 --inject delay=1:9s --timeout 1s --results none
 expect "status 3" [ "$code" -eq 3 ]
 expect "too slow for the timeout" grep -q '^lockstep: device cpu:1: silent: .* in delay' err
 
-# A transfer that takes longer than the timeout is no hang: its end is known.
+# A transfer that takes longer than the timeout is not a hang: its end is known.
 lockstep_ok run --model mlp:64-8-3 --data synthetic:100 --batch 10 --strategy mirrored --devices 2 --steps 1 --warmup 0 --link bandwidth=1kB/s --timeout 500ms --results none
 
 refused() { # refused WORD OPTIONS...

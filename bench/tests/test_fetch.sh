@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# datasets/fetch.sh brings CIFAR-10 where the program looks for it: from a server of this machine, with
-# an archive made up here. Right, there already, cut, cut and broken off, a checksum that is wrong, an
-# archive of something else, no such address. Leaves out: the authors' own server.
+# datasets/fetch.sh downloads CIFAR-10 to where the program looks for it, here a made-up archive from a local server.
+# Cases: correct, already there, truncated, truncated twice, wrong checksum, a different archive, no such address.
+# Leaves out the authors' server.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || { echo "skipped: curl is not installed"; exit 77; }
 server=
 cleanup_more() { [ -z "$server" ] || kill "$server" 2>/dev/null || true; }
 
-# The archive: 40 records a file. And a server: /whole sends it, /cut at most 400,000 bytes of what is
-# asked for, /once the same a single time, then 503; requests.log has each request's path and range.
+# The archive has 40 records per file. The server: /whole sends it, /cut at most 400,000 bytes of the requested range,
+# /once the same a single time, then 503; requests.log lists each request's path and range.
 python3 - <<'P'
 import random, tarfile
 random.seed(1)
@@ -65,21 +65,21 @@ mkdir datasets
 cp "$SOURCE_DIR/datasets/fetch.sh" datasets
 part=datasets/cifar-10-binary.tar.gz.part
 
-fetch() { # PATH [MD5]: status in $code, outputs in out and err
+fetch() { # PATH [MD5]: exit status in $code, outputs in out and err
     command_line="(datasets/fetch.sh cifar10, $*)"
     code=0
     : >requests.log
     env CIFAR10_URL="http://127.0.0.1:$port/$1" CIFAR10_MD5="${2:-$right}" no_proxy=127.0.0.1 \
         timeout 50 datasets/fetch.sh cifar10 >out 2>err </dev/null || code=$?
 }
-fetched() { # WHAT: all is there, nothing else is left, and the program finds it
+fetched() { # WHAT: all files are there, no others are left, and the program finds them
     expect "$1: the status" test "$code" -eq 0
     expect "$1: nothing else is said" test ! -s err
     expect "$1: nothing else is left" test "$(ls -A datasets)" = $'cifar-10-batches-bin\nfetch.sh'
     lockstep_ok run --model cifar10 --batch 8 --steps 2 --warmup 0 --gate-steps 0 --results none --format jsonl
     rows "$1: trained and tested on it" "r['case']['data'] == 'cifar10' and 0 <= r['train']['accuracy'] <= 1"
 }
-refused() { # WHAT STATUS WORDS: one line, with these words
+refused() { # WHAT STATUS WORDS: one line that contains these words
     expect "$1: status $2" test "$code" -eq "$2"
     expect "$1: one line" test "$(wc -l <err)/$(wc -l <out)" = 1/0
     expect "$1: says $3" grep -q "^datasets/fetch.sh: .*$3" err

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is found in series with known answers: drift, two modes, autocorrelation; noise between two
- * readings. The false alarms of 500 series of noise are counted. */
+/* Findings in series with known answers: drift, two modes, autocorrelation; noise between two
+ * readings. Tolerance: false alarms in 2% of 500 series of noise. */
 #include "bench/row/findings.h"
 #include "bench/row/noise.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats: a full row and a failed one as each of them writes it, to the character. The rows hold
- * what is awkward: text with quotes, commas, bars and line ends, reals that need 17 digits, more
- * devices than fit a column, nested arrays, and a field that no schema names.
+ * Formats: the exact text of a full and a failed row in each. The rows contain awkward values: text
+ * with quotes, commas, bars and line ends, reals that need 17 digits, more devices than fit a
+ * column, nested arrays, and a field that no schema names. No tolerance.
  */
 #include "bench/output/format_parts.h"
 
@@ -45,7 +45,7 @@ static const char micro_row[] =
     "{\"schema\":1,\"id\":\"m\",\"micro\":{\"op\":\"copy\",\"size_bytes\":4096,\"time_us\":0.5,"
     "\"algbw_gbs\":8.192,\"roof_share\":0.5,\"wrong\":0,\"kernel\":\"memcpy\"}}";
 
-/* What a format writes for `count` rows given as JSON; owned by the caller. */
+/* Formats `count` rows given as JSON; owned by the caller. */
 static char *written(const char *name, const char *const *rows, size_t count)
 {
     const ls_format *format;
@@ -95,7 +95,7 @@ static void table(void **state)
     char *text = written("table", mixed, 3);
     const char *first = strstr(text, "gate   status\n"), *micro = strstr(text, "\nop  ");
     assert_true(first && micro && first < micro);
-    assert_non_null(strstr(micro, "gate   status\n")); /* again where the kind changes back */
+    assert_non_null(strstr(micro, "gate   status\n")); /* repeated when the kind changes back */
     assert_non_null(strstr(micro, "\nop              size  time us  GB/s   roof wrong kernel\n"
                                   "copy            4096   0.5000 8.192  50.0%     0 memcpy\n"));
     free(text);
@@ -118,13 +118,13 @@ static void markdown(void **state)
     assert_writes("md", NULL, 0, "");
 }
 
-/* Members in the order of the row, the shortest reals: the text that the row was read from. */
+/* Fields in the order of the row, shortest reals: the text from which the row was parsed. */
 static void json_lines(void **state)
 {
     (void)state;
     char expected[sizeof full_row + sizeof failed_row + 16];
     snprintf(expected, sizeof expected, "%s\n%s\n", full_row, failed_row);
-    /* jansson writes the control character in capitals, and that is the only difference. */
+    /* jansson writes the control character in capitals; there is no other difference. */
     memcpy(strstr(expected, "\\u001b"), "\\u001B", 6);
     assert_writes("jsonl", both, 2, expected);
     assert_writes("jsonl", NULL, 0, "");
@@ -140,7 +140,7 @@ static void json_array_of_rows(void **state)
     assert_writes("json", NULL, 0, "[]\n");
 }
 
-/* Fields of the line from `text`, quotes minded; *end is past its line end. */
+/* Counts the fields of the line at `text`, respecting quotes; *end is after its line end. */
 static size_t count_fields(const char *text, const char **end)
 {
     size_t fields = 1;
@@ -160,7 +160,7 @@ static const char *next_row(const char *row)
     return next;
 }
 
-/* The end of a field that begins at `text`. */
+/* The end of the field at `text`. */
 static const char *field_end(const char *text)
 {
     bool quoted = false;
@@ -169,7 +169,7 @@ static const char *field_end(const char *text)
     return text;
 }
 
-/* The row has this text in the column of that name. */
+/* Asserts that the row has this text in the named column. */
 static void assert_field(const char *header, const char *row, const char *name, const char *want)
 {
     for (;;) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The student's page (impl/strategies/four-steps.md) is true: each of its `sh` blocks runs as it stands, in one folder, in
-# order, and the `text` block behind it is found in what that prints: its lines, in their order, with others between
-# them; `..` stands for anything, so no figure of time is compared. Leaves out: how the pictures look.
+# The tutorial impl/strategies/four-steps.md is true: its `sh` blocks run unchanged, in order, in one folder. The
+# lines of the `text` block after each must occur in the output, in order, possibly with others between them; `..`
+# matches anything, so times are not compared. Leaves out what the pictures look like.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 page=$SOURCE_DIR/impl/strategies/four-steps.md

@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A build with CUDA needs nothing of it to start: no library of CUDA is linked in, and without a
-# driver the program works, says so, and refuses a GPU in one line. With a GPU: the same where
-# CUDA_VISIBLE_DEVICES hides it. What a driver that is too old, or has no GPU, makes of it is shown
-# by one that is made up here: the program's own run-time library asks it. Leaves out: anything on a
-# GPU (test_gpu_*).
+# A build with CUDA starts without CUDA: no library of CUDA is linked, and without a driver the program works, reports
+# that, and refuses a GPU in one line. With a GPU, the same if CUDA_VISIBLE_DEVICES hides it. A driver that is too old
+# or has no GPU is emulated; the program's run-time library calls it. Leaves out running on a GPU (test_gpu_*).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export CUDA_VISIBLE_DEVICES=
 
-# refused WORD ARGUMENT...: one line with the word, exit status 3.
+# refused WORD ARGUMENT...: one line that contains the word, exit status 3.
 refused() {
     local word=$1
     shift
@@ -34,8 +32,7 @@ refused "device: gpu:0: does not exist here (${reason:0:20}" run --model poly --
 refused "device: gpu:0/0: does not exist here" run --model poly --results none \
     --strategy mirrored --devices gpu:0/0+gpu:0/1
 
-# A driver that answers with a version and no more; everything else it refuses, as where there is no
-# GPU (CUDA_ERROR_NO_DEVICE, 100).
+# An emulated driver that reports a version; every other call fails as without a GPU (CUDA_ERROR_NO_DEVICE, 100).
 if [[ $built == [0-9]* ]] && command -v cc >/dev/null; then
     cat >driver.c <<'C'
 #include <string.h>
@@ -72,6 +69,6 @@ C
 else
     echo "no made-up driver: this build has no CUDA, or there is no cc"
 fi
-lockstep_ok run --model poly --steps 20 --results none --format jsonl # a CPU is the default
+lockstep_ok run --model poly --steps 20 --results none --format jsonl # the default is a CPU
 rows "on a CPU" "r['case']['devices'] == ['cpu:0'] and r['case']['memory'] == 'growth'"
 finish

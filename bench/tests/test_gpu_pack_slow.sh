@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What ci/gpu-pack.sh packs is enough: in a root that has a compiler, CMake, Python and nothing else,
-# no network and no GPU, a user who is not root builds from the read-only folder and rehearses all of
-# ci/gpu.sh. nvcc is there where it is here. Needs root, debootstrap and a mirror; takes minutes.
-# Leaves out: GPUs. SUMMARY.md is kept in KEEP, where that names a folder.
+# What ci/gpu-pack.sh packs is complete: in a root file system with a compiler, CMake, Python and nothing else,
+# without network or GPU, an unprivileged user builds from the read-only folder and rehearses all of ci/gpu.sh. nvcc
+# is there if this machine has it. Needs root, debootstrap and a mirror; takes minutes. Leaves out GPUs. SUMMARY.md is
+# copied to the folder KEEP if that is set.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" -eq 0 ] || { echo "skipped: not root, which another root asks for"; exit 77; }
 command -v debootstrap >/dev/null || { echo "skipped: no debootstrap (apt-get install debootstrap)"; exit 77; }
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1)
 root=$work/root
-# Mounts are those of a namespace that ends with its command: what is removed at the end meets none.
+# Mounts belong to a namespace that ends with its command, so the final removal crosses no mount.
 cleanup_more() { rm -rf --one-file-system "$root"; }
 debootstrap --variant=minbase --include=gcc,g++,cmake,ninja-build,python3 bookworm "$root" "${mirror%/}" >log 2>&1 || {
     tail -n 3 log
@@ -21,10 +21,10 @@ debootstrap --variant=minbase --include=gcc,g++,cmake,ninja-build,python3 bookwo
 expect "it says its size" grep -Eq '^.*/packed: [0-9]+ bytes, commit [0-9a-f]{40} (clean|changed)' packed.log
 mkdir -p "$root/packed" "$root/out" "$root/usr/local/cuda"
 chown 65534:65534 "$root/out"
-chmod 755 "$work" # nobody comes by
+chmod 755 "$work" # accessible to nobody
 toolkit=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=\(.*\)\/bin\/nvcc$/\1/p' "$(dirname "$LOCKSTEP")/CMakeCache.txt")
 
-# bare COMMAND...: in the root, as nobody, without network.
+# bare COMMAND...: runs it in the root file system, as user nobody, without network.
 bare() {
     ROOT=$root PACKED=$work/packed TOOLKIT=$toolkit unshare --mount --net --propagation private bash -c '
         mount --bind "$PACKED" "$ROOT/packed" && mount -o remount,ro,bind "$ROOT/packed"

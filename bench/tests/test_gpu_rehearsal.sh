@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ci/gpu.sh, on CPU devices: every part goes well or says why it is left out, one archive and one
-# summary are there, a part that fails is reported and the others go on, and what is done is not done
-# again, on another machine neither. Without a GPU it refuses in one line; with a made-up driver, it
-# keeps the GPU open. ci/gpu-pack.sh, of made-up packages: sources that know their commit, a folder
-# that is only read, not too large. What a made-up ncu counts, and turns of peers, are summed up.
-# Leaves out: building (the build is given; test_gpu_pack_slow.sh does all of it), and every figure.
+# Runs ci/gpu.sh on CPU devices: every part succeeds or says why it is left out; there is one archive and one summary;
+# a part that fails is reported and the others run; finished parts are not repeated, not even on another machine.
+# Without a GPU it refuses in one line; with an emulated driver it keeps the GPU open. ci/gpu-pack.sh with fake
+# packages: sources that know their commit, a read-only folder, a size limit. Counts of a fake ncu and rounds of peers
+# are summarized. Leaves out the build (given here; test_gpu_pack_slow.sh does all of it) and all figures.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 script=$SOURCE_DIR/ci/gpu.sh
 export LOCKSTEP_PROGRAM_BUILT=yes
 
-# gpu ARGUMENT...: the script's status in $code, what it says in out and err.
+# gpu ARGUMENT...: runs the script; exit status in $code, outputs in out and err.
 gpu() {
     command_line="(ci/gpu.sh) $*"
     code=0
     timeout 600 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
 }
 
-# made_up NAME: a program in bin, of its input.
+# made_up NAME: creates a fake program in bin from its standard input.
 made_up() {
     { echo '#!/bin/sh' && cat; } >"$work/bin/$1"
     chmod +x "$work/bin/$1"
@@ -33,7 +32,7 @@ expect "no GPU: no more than that" [ "$(wc -l <err)/$(wc -c <out)" = 1/0 ]
 gpu --rehearse --only nope
 expect "an unknown part: status 2, and the parts" eval '[ $code -eq 2 ] && grep -q "nope: unknown; parts are machine .*sanitizer" err'
 
-# ncu counts two steps of three launches, the first two alike, and an evaluation of the first of them.
+# The fake ncu counts two steps of three launches, the first two equal, and an evaluation with the first.
 made_up ncu <<'S'
 while [ "$1" != --log-file ]; do shift; done
 row() { printf '"%s","%s","(%s, 1, 1)","(64, 1, 1)","%s","%s","0","%s","%s"\n' "$@"; }
@@ -73,7 +72,7 @@ for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 1, 2, 2, 4, 4, 8, 8 |
     expect "the summary has $words" grep -q -- "$words" all/SUMMARY.md
 done
 
-# A program whose gate fails; the parts after it run, and once it is mended only that one is redone.
+# A program whose gate fails: later parts still run. Once it is repaired, only that part is repeated.
 export LOCKSTEP_WORK=$work/part-w LOCKSTEP_BUILD=$work/broken
 kept=$work/part-w/kept-rehearsal
 printf '#!/bin/sh\n[ "$1" != verify ] || exit 1\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
@@ -85,8 +84,8 @@ expect "the next one ran" grep -q '^ok' "$kept/memory.state"
 expect "the summary counts it, and what was not begun" grep -q '^1 of 3 parts failed or were cut; not begun: machine, build' \
     part/SUMMARY.md
 expect "it is among what tells most" grep -q '^- verify: \*\*failed\*\*: not equal' part/SUMMARY.md
-# Mended, but slow from the third command on: what is cut is kept so far, and the summary is written,
-# also where the script itself is told to end.
+# Repaired, but slow from the third command on: an interrupted part keeps what it has, and the summary is written,
+# even if the script itself is told to end.
 printf '#!/bin/sh\n[ "$1" != verify ] || { echo >>"%s/calls"; [ "$(wc -l <"%s/calls")" -lt 3 ] || sleep 60; }\nexec "%s" "$@"\n' \
     "$work" "$work" "$LOCKSTEP" >broken/lockstep
 LOCKSTEP_GPU_SECONDS=8 gpu --rehearse --only devices,verify,memory "$work/part"
@@ -102,7 +101,7 @@ code=0
 wait "$child" || code=$?
 expect "told to end: status 1" [ "$code" -eq 1 ]
 expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*told to end" "$kept/verify.state" && grep -q "^1 of 3 parts" out'
-# On another machine, which has the archive alone.
+# On another machine, which only has the archive.
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
 mkdir moved && cp part/results.tar.gz moved
 export LOCKSTEP_WORK=$work/moved-w
@@ -124,7 +123,7 @@ made_up ncu <<<'while [ "$1" != --log-file ]; do shift; done; echo "==ERROR== no
 gpu --rehearse --only kernels "$work/gone"
 expect "ncu refuses: one line" grep -q '^- kernels: unseen: ncu: ==ERROR== no permission for counters$' gone/SUMMARY.md
 
-# Turns of peers: the fastest that did not fail.
+# Rounds of peers: the fastest that did not fail counts.
 mkdir turns
 python3 - >turns/peers.jsonl <<'P'
 import json
@@ -133,14 +132,14 @@ for name, blocks in (("lockstep", [2.0, 1.0, 3.0]), ("torch-cuda", [9.0]), ("jax
     print(json.dumps({"model": "cnn", "batch": 256, "name": name, "round": 1, "blocks_ms": blocks, "difference": 1e-6}))
 print(json.dumps({"model": "cnn", "batch": 256, "name": "torch-graph-cuda", "round": 1, "error": "out of words"}))
 P
-printf '{"cut' >>turns/peers.jsonl # by a session's end
+printf '{"cut' >>turns/peers.jsonl # truncated by the end of a session
 echo '{"case": {}, "result": {}}' >turns/verify.jsonl
 python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns peers >out
 expect "a section that cannot be summed up is named, and alone" grep -q '^Could not be summed up: KeyError' out
 expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
 expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
 
-# What a test says of both ways of convolutions: which is the fastest, which is wrong.
+# What a test reports about both implementations of convolutions: which is faster, which is wrong.
 mkdir -p turns/tests
 cat >turns/tests/test_gpu_conv_kernels.log <<'L'
 [ RUN      ] test_each_way
@@ -153,7 +152,7 @@ python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns tests >out
 expect "of convolutions the fastest and the wrong, by shape" [ "$(sed -n '/^## Convolutions/,/^$/d; /^convolution /,/^```/p' out | cut -c 1-27)" = \
     $'convolution 256x28x28x1 to \n  forward  cudnn       7.0 \n  forward  fastest: cudnn, \n```' ]
 
-# The peers' files of tensors, by the standard library, and the program's are alike.
+# The peers' tensor files, written by the standard library, equal the program's.
 "$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 1 --results none --save saved.safetensors >log 2>&1
 PYTHONPATH=$SOURCE_DIR/bench/peers python3 -B - >out <<'P'
 import tensors
@@ -167,7 +166,7 @@ expect "a saved file is read" grep -qF "'dense0.weight': (16, 784)" out
     --load written.safetensors --save again.safetensors >log 2>&1 || cat log
 expect "a written file is loaded" cmp saved.safetensors again.safetensors
 
-# A driver that is made up: the GPU is open from before the first part until after the last.
+# An emulated driver: the GPU is open from before the first part until after the last.
 cat >cuda.c <<'C'
 #include <stdio.h>
 #include <unistd.h>
@@ -195,7 +194,7 @@ expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed"
 MODE=Exclusive_Process LOCKSTEP_WORK=$work/alone NOTES=$work/notes-alone LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/alone-out"
 expect "not kept open where only one process may have it" [ "$(paste -sd , notes-alone)" = "machine" ]
 
-# Packed, of made-up packages.
+# Packs fake packages.
 git -c safe.directory='*' -C "$SOURCE_DIR" rev-parse HEAD >head 2>/dev/null || { echo "not packed: no git history"; finish; exit 0; }
 made_up apt-cache <<<:
 made_up apt-get <<<'shift; touch "$1.deb"'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `cmake --install` gives a program that runs, and a library that another project finds, compiles
-# against and links: the public headers, a CMake package and lockstep.pc.
+# `cmake --install` installs a program that runs, and a library that another project can find, compile against and
+# link: public headers, a CMake package and lockstep.pc.
 set -euo pipefail
 build=$(dirname "$LOCKSTEP")
 if grep -q 'LOCKSTEP_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
@@ -13,14 +13,14 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cmake --install "$build" --prefix "$dir/prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/prefix/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the installed program does not run"; exit 1; }
-# The manual page and completion are of the option table; the Debian package has them, and runs.
+# Manual page and completion cover the option table; the Debian package contains them, and runs.
 for name in man/man1/lockstep.1.gz bash-completion/completions/lockstep zsh/vendor-completions/_lockstep; do
   zgrep -q -e strategy "$dir/prefix/share/$name" || { echo "$name: has no options"; exit 1; }
 done
 bash -n "$dir/prefix/share/bash-completion/completions/lockstep"
 # shellcheck source=/dev/null
 source "$dir/prefix/share/bash-completion/completions/lockstep"
-completes() { # completes TO WORD...: what bash makes of the last word
+completes() { # completes TO WORD...: how bash completes the last word
   local to=$1
   shift
   COMP_WORDS=(lockstep "$@") COMP_CWORD=$#
@@ -30,11 +30,11 @@ completes() { # completes TO WORD...: what bash makes of the last word
 completes --against report --ag
 completes 'model-parallel' run --strategy mo
 completes single,towers verify --strategy single,to
-completes 'fast exact' run --reduce = # as bash splits --reduce=
+completes 'fast exact' run --reduce = # bash splits --reduce= like this
 completes 'jsonl json' micro --format = js
 completes auto micro --allreduce au
-completes '' run --results '' # a file
-if command -v zsh >/dev/null; then # in a terminal, as a person does: names of a command, an option, values, each with Tab
+completes '' run --results '' # a file name
+if command -v zsh >/dev/null; then # in a terminal, with Tab: names of a command, an option, values
   cat >"$dir/type.zsh" <<Z
 zmodload zsh/zpty
 zpty z zsh -f -i
@@ -58,14 +58,14 @@ if command -v dpkg-shlibdeps >/dev/null; then
   dpkg-deb -x "$dir"/package/lockstep_*.deb "$dir/root"
   "$dir/root/usr/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the packaged program does not run"; exit 1; }
 fi
-# Of headers the public ones, no more and no less.
+# Installs the public headers, no more and no less.
 diff <(cd "$dir/prefix/include/lockstep" && find . -type f | sed 's:^\./::' | sort) \
   <(grep -oE '(common|impl)/[a-z0-9_/]+\.h' "$SOURCE_DIR/ci/cmake/PublicHeaders.cmake" | sort) ||
   { echo "installed (<) are not the public headers (>)"; exit 1; }
 
-# A project outside: the examples' sources, and nothing else of this tree. All of them are built by
-# the CMake package, and by pkg-config those that show most: functions over batches; a training loop
-# of a strategy on two devices and a third for the variables.
+# An external project: the examples' sources, and nothing else of this repository. The CMake package builds all of
+# them; pkg-config those that cover most: functions over batches; a training loop of a strategy on two devices and a
+# third for the variables.
 mkdir -p "$dir/outside/impl"
 cp -r "$SOURCE_DIR/impl/examples" "$dir/outside/impl"
 cd "$dir/outside"
@@ -105,14 +105,14 @@ for name in "${trained[@]}"; do
 done
 cd "$SOURCE_DIR"
 
-# A library that is not there is named, with the package that brings it.
+# A missing library is named, with the package that provides it.
 if cmake -S "$SOURCE_DIR" -B "$dir/missing" -DLOCKSTEP_TESTS=OFF -Ddnnl_LIBRARY=dnnl_LIBRARY-NOTFOUND \
   -DCMAKE_SYSTEM_IGNORE_PATH="/usr/include;/usr/local/include" >"$dir/log" 2>&1; then
   echo "configured without oneDNN's header"
   exit 1
 fi
 grep -q 'apt-get install libdnnl-dev' "$dir/log" || { cat "$dir/log"; exit 1; }
-# So is a prefix given as LOCKSTEP_DEPS searched first.
+# A prefix given as LOCKSTEP_DEPS is searched first.
 mkdir -p "$dir/deps/include"
 echo '#error "LOCKSTEP_DEPS was searched"' >"$dir/deps/include/zlib.h"
 cmake -S "$SOURCE_DIR" -B "$dir/deps-build" -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_DEPS="$dir/deps" >"$dir/log" 2>&1 ||

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What ends a run early: SIGINT, kill -9, divergence, a full stdout, a full disk. Nothing
-# that is done is lost, the status says what happened, and no figure of an unfinished measurement is
-# passed off as one. Leaves out: ranks that are processes (test_faults.sh).
+# What ends a run early: SIGINT, kill -9, divergence, a full stdout, a full disk. Finished rows are not lost, the exit
+# status says what happened, and no figure of an unfinished measurement looks finished. Leaves out ranks that are
+# processes (test_faults.sh).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -22,8 +22,7 @@ begin() {
     started=$!
 }
 
-# end SIGNAL: sends it, waits (a minute, if it does not end), leaves the status in $code and the
-# milliseconds in $took.
+# end SIGNAL: sends it and waits at most a minute; stores the exit status in $code and the milliseconds in $took.
 end() {
     local start=$EPOCHREALTIME
     kill -"$1" "$started" 2>/dev/null || wrong "it ended before the signal"
@@ -34,12 +33,12 @@ end() {
     took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000))
 }
 
-two_rows() { # waits until two cases of a sweep have been printed
+two_rows() { # waits until two cases of a sweep are printed
     local waited=0
     until [ "$(wc -l <out)" -ge 2 ] || [ "$((waited += 1))" -gt 2400 ]; do sleep 0.05; done
 }
 
-trains() { # waits until the progress says that the first case is trained
+trains() { # waits until the first case trains, as the progress shows
     local waited=0
     until grep -q ', \(timing\|warm-up\), ' err || [ "$((waited += 1))" -gt 1200 ]; do sleep 0.05; done
 }
@@ -81,7 +80,7 @@ sleep 0.5
 end INT
 expect "the gate ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "the gate: status 130" [ "$code" -eq 130 ]
-# A second one ends what is stuck: devices that hang, or are far from their timeout.
+# A second signal ends a run that is stuck: devices that hang, long before their timeout.
 stuck="--model mlp:20-8-3 --data synthetic:100 --batch 10 --strategy mirrored --devices 2"
 stuck+=" --steps 100 --warmup 0 --gate-steps 0 --timeout 60min --results none"
 for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--link bandwidth=1kB/s" \
@@ -98,7 +97,7 @@ for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--lin
     expect "a second signal ends it at once (took $took ms)" [ "$took" -lt 5000 ]
     expect "a second signal: status 130" [ "$code" -eq 130 ]
 done
-# Cases of a sweep that are done stay done.
+# Finished cases of a sweep are kept.
 sweep="run --model poly --steps 100000 --blocks 1 --gate-steps 0 --format jsonl"
 sweep+=" --seed $(seq -s, 1 200)"
 rm -f int.db
@@ -120,7 +119,7 @@ begin $sweep --results kill.db
 two_rows
 end 9 2>/dev/null
 expect "killed" [ "$code" -eq 137 ]
-sed -i '/}$/!d' out # a line that was being written
+sed -i '/}$/!d' out # drops a half-written line
 keep killed
 lockstep_ok results list --format jsonl --results kill.db
 rows "finished rows survive kill -9, those printed among them" \
@@ -188,7 +187,7 @@ if [ -c /dev/full ]; then
         expect "a parameter file that cannot be written is not status 0" [ "$code" -ne 0 ]
     fi
 fi
-# A closed stdout: what is opened next must not take its number and the rows with it.
+# With stdout closed, the next file to be opened must not get its number and then the rows.
 command_line="run --save closed >&-"
 code=0
 timeout 50 "$LOCKSTEP" run --model poly --steps 3 --results closed.db --save closed >&- 2>err || code=$?

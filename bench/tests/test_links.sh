@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# --link from outside: a step takes no less than the closed form of what its strategy sends (n
-# devices, P parameters of 4 bytes, latency L, bandwidth B); bits, traffic and gate are those
-# without links; rows and lists; refusals. No upper bounds on times. Leaves out: exact closed forms
-# (test_comm_link, test_link).
+# --link as a user sees it: a step takes at least the closed form of what its strategy sends (n devices, P parameters
+# of 4 bytes, latency L, bandwidth B); bits, traffic and gate are as without links; rows and lists; refusals. No upper
+# bounds on times. Leaves out exact closed forms (test_comm_link, test_link).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -30,8 +29,8 @@ rows "bits and traffic are those without links" "[(x['equivalence']['digest'], x
     x['train']['loss_last']) for x in old('linked')]"
 rows "no link, no field" "all('link' not in x['case'] for x in rows)"
 
-# The variable device is that of the first tower: n - 1 others fetch, one after the other, and the
-# last one's gradients come back when all else has.
+# The first tower's device holds the variables: n - 1 others fetch them, one after another, and the last one's
+# gradients return after everything else.
 # shellcheck disable=SC2086
 lockstep_ok run $small --strategy towers --devices 2,3 --steps 15 --link $link
 rows "towers take n 4 P / B + 2 L or more" "len(rows) == 2 and all(($form)(x, lambda n, p, l:

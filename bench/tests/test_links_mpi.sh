@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# --link between ranks under mpirun, whatever the strategy: a step takes no less than what its
-# messages must (latency L, bandwidth B, P parameters of 4 bytes); bits and traffic are those without
-# links; micro; refusals. No upper bounds on times. Leaves out: ports (test_comm_mpi_link).
+# --link between MPI ranks, for each strategy: a step takes at least the time of its messages (latency L, bandwidth B,
+# P parameters of 4 bytes); bits and traffic are as without links; micro; refusals. No upper bounds on times. Leaves
+# out ports (test_comm_mpi_link).
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 
@@ -14,7 +14,7 @@ form="lambda x, f: x['time']['step_ms']['median'] >= f(len(x['case']['devices'])
     x['case']['parameters'] * 4 / 20e6 * 1e3, 2)"
 bits="sorted((x['equivalence']['digest'], json.dumps(x['traffic']), x['train']['loss_last']) for x in"
 
-# twice WHAT COUNT N ARGUMENTS...: so many rows over links, then the same bits and traffic without.
+# twice WHAT COUNT N ARGUMENTS...: COUNT rows with links, then the same bits and traffic without.
 twice() {
     local what=$1 count=$2
     shift 2
@@ -50,7 +50,7 @@ twice "hybrid" 2 2 run --strategy hybrid --devices 2 --hybrid-inner model-parall
 ranks_ok 3 run --strategy ps --ps-mode async,ssp $small --link $link
 rows "asynchronous workers wait for the links, too" "len(rows) == 2 and all(x['result']['status'] == 'ok' and
     ($form)(x, lambda n, p, l: 2 * l) for x in rows)"
-# A silence that is the link's is no rank's.
+# A silence caused by a link is not a rank's.
 # shellcheck disable=SC2086
 ranks_ok 2 run --strategy mirrored $data --model mlp:784-16-10 --steps 1 --warmup 0 --gate-steps 0 --timeout 1s --link latency=1500ms
 rows "a latency above --timeout" "r['result']['status'] == 'ok' and r['time']['step_ms']['median'] >= 3000"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a rank does alone between two things that all do together, and fails in: all ranks hear it,
- * none hangs, and what they do together next is the same for all. Ranks are threads; each part of a
- * step fails on each rank in turn. No tolerance.
+ * A rank fails in what it does alone between two collective calls: all ranks are notified, none
+ * hangs, and the next collective call works on all. Ranks are threads; each part of a step fails on
+ * each rank in turn. No tolerance.
  */
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
@@ -17,11 +17,11 @@ enum { RANKS = 3, LONGEST_S = 60 };
 /* The part of a step that fails. */
 typedef enum lone_part { NOTHING, STEP, SYNC, RECORDS, GATHER, EVALUATE, TEXT, PARTS } lone_part;
 
-/* A strategy that does nothing, and fails where it is told to. */
+/* A strategy that does nothing, and fails where told to. */
 typedef struct made_up {
     ls_run base;
     int rank;
-    lone_part fails; /* here; NOTHING: nothing does */
+    lone_part fails; /* the part that fails here */
 } made_up;
 
 static ls_status fail_if(const ls_run *run, lone_part part)
@@ -80,13 +80,13 @@ static const ls_run_kind made_up_run = {.mark = mark,
                                         .gather = gather,
                                         .evaluate = evaluate};
 
-/* A rank, and what came of it. */
+/* A rank and its result. */
 typedef struct rank {
     pthread_t thread;
     ls_comm *comm;
     made_up run;
-    ls_status status; /* of the round in which something fails */
-    ls_status after;  /* of what all do together then */
+    ls_status status; /* of the round with the failure */
+    ls_status after;  /* of the next collective call */
     ls_evaluation found;
     char *texts[RANKS];
 } rank;
@@ -101,7 +101,7 @@ static ls_status bring_texts(rank *r)
                            fails ? NULL : mine, r->texts);
 }
 
-/* All that a session's ranks do together, until something fails. */
+/* All collective calls of a session, until one fails. */
 static ls_status take_round(rank *r)
 {
     const ls_plan_of_case plan = {.strategy = &strategy};
@@ -139,7 +139,7 @@ static void forget(rank *r)
     }
 }
 
-/* The part fails on one rank; then all are in step still. */
+/* The part fails on rank `who`; afterwards all ranks are still in step. */
 static void run_ranks(ls_comm **comms, lone_part fails, int who, rank *ranks)
 {
     for (int i = 0; i < RANKS; i++) {
@@ -158,11 +158,11 @@ static void who_fails_alone_is_heard_by_all(void **state)
     fixture *f = *state;
     ls_comm *comms[RANKS];
     rank ranks[RANKS];
-    alarm(LONGEST_S); /* a rank that waits for what others never come to */
+    alarm(LONGEST_S); /* ends a rank that waits for ever */
     must(ls_comm_open(f->backend, NULL, f->device, RANKS, comms));
     for (int part = STEP; part < PARTS; part++)
         for (int who = 0; who < RANKS; who++) {
-            const bool leads = part == EVALUATE; /* the others have no part in it */
+            const bool leads = part == EVALUATE; /* the other ranks take no part in it */
             run_ranks(comms, (lone_part)part, who, ranks);
             for (int i = 0; i < RANKS; i++) {
                 const bool fails = who == 0 || !leads;
@@ -178,7 +178,7 @@ static void who_fails_alone_is_heard_by_all(void **state)
     alarm(0);
 }
 
-/* Where nothing fails: what rank 0 found, and the texts of all. */
+/* Without a failure: rank 0's findings and the texts of all reach every rank. */
 static void who_leads_tells_the_others(void **state)
 {
     fixture *f = *state;
@@ -186,7 +186,7 @@ static void who_leads_tells_the_others(void **state)
     rank ranks[RANKS];
     alarm(LONGEST_S);
     must(ls_comm_open(f->backend, NULL, f->device, RANKS, comms));
-    run_ranks(comms, TEXT, 2, ranks); /* leaves nothing behind */
+    run_ranks(comms, TEXT, 2, ranks); /* leaves no message behind */
     for (int i = 0; i < RANKS; i++)
         forget(&ranks[i]);
     run_ranks(comms, NOTHING, 0, ranks);

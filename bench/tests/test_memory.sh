@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Memory told beforehand: --dry-run has, device by device and use by use, the bytes that a row of the same case then
-# counts, for every strategy, in one process and in several; a case that does not fit is an error before training that
-# says what each device needs, and for what most; and a case that fits exactly the limit named is none.
+# Memory is predicted: for every strategy, in one process and in several, --dry-run prints per device and use the
+# bytes that a row of the same case then counts. A case that does not fit is refused before training, with what each
+# device needs and its largest use; a case that fits the limit exactly runs. No tolerance.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 small="--steps 2 --warmup 0 --results none --format jsonl --gate-steps 0"
 mlp="--model mlp:784-32-10 --data synthetic:600 --batch 60"
 told="[[dict((k, d[k]) for k in d['formula'] if k != 'peak') for d in r['memory']['devices']] for r in rows]"
 
-compare() { # WHAT: the rows kept as `told` say what the rows of the last command count
+compare() { # WHAT: the prediction kept as `told` equals the rows of the last command
     rows "$1: told as counted" "len(rows) == len(old('told')) > 0 and
         [[(d.pop('device'), d)[1] for d in r['estimate']['memory_devices']] for r in old('told')] == $told"
     rows "$1: by name of the device" "[[d['device'] for d in r['memory']['devices']] for r in rows] ==
         [[d['device'] for d in r['estimate']['memory_devices']] for r in old('told')]"
 }
 
-case_of() { # OPTIONS: told, then run
+case_of() { # OPTIONS: predicts, then runs
     lockstep run $small "$@" --dry-run
     expect "dry run: status 0" [ "$code" -eq 0 ]
     cp out told.kept
@@ -46,8 +46,8 @@ fi
 
 # ---- What does not fit ---------------------------------------------------------------------------
 
-small=${small/ --gate-steps 0/} # with the gate, which is first
-# refused LARGEST OPTIONS: an error row before training, which names the largest use first.
+small=${small/ --gate-steps 0/} # with the gate, which runs first
+# refused LARGEST OPTIONS: an error row before training that names the largest use first.
 refused() {
     local largest=$1
     shift
@@ -61,7 +61,7 @@ refused() {
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
 refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memory fraction=0.0001 --batch 6000 --data synthetic:6000
 refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --memory fraction=0.000001 --optimizer sgd --batch 6
-# The gate's judge is opened first, without the case's limit: its share of a machine of 1024 devices is too small.
+# The gate's judge opens first, without the case's limit: 1/1024 of the machine's memory is too small for it.
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy single --devices cpu:0 --cpu-devices 1024
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
 rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into \d+ that --memory growth allows; the '

@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep micro` of collectives: rows for each operation, algorithm and number of ranks; no wrong
-# element; bytes sent as computed here, by each communicator of one process; bandwidths that follow
-# from size and time; refusals of what does not concern the operation. Leaves out: figures, which
-# depend on the machine.
+# `lockstep micro` of collectives: rows for each operation, algorithm and number of ranks; no wrong element; bytes
+# sent as computed here, for each communicator of one process; bandwidths consistent with size and time; refusals of
+# options that do not apply. Leaves out the figures, which depend on the machine.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-# The fields of every row, whatever the operation.
+# Checks that hold for every row.
 sound="all(x['schema'] == 1 and x['id'] and x['micro']['wrong'] == 0 and x['micro']['type'] == 'float' and
     x['micro']['size_bytes'] == 4 * x['micro']['count'] and 0 < x['micro']['time_p10_us'] <=
     x['micro']['time_us'] <= x['micro']['time_p90_us'] <= x['micro']['time_p99_us'] and
     math.isclose(x['micro']['algbw_gbs'], x['micro']['size_bytes'] / x['micro']['time_us'] / 1e3)
     for x in rows)"
 
-bus() { # bus WHAT FACTOR: of n ranks
+bus() { # bus WHAT FACTOR: for n ranks
     rows "$1: bus bandwidth" "all(math.isclose(m['busbw_gbs'], m['algbw_gbs'] * ($2), abs_tol=1e-12)
         for m in (x['micro'] for x in rows) for n in [m['ranks']])"
 }
 
-sent() { # sent WHAT BYTES: of n ranks, s bytes
+sent() { # sent WHAT BYTES: for n ranks, s bytes
     rows "$1: bytes sent" "all(m['bytes_sent'] == ($2)
         for m in (x['micro'] for x in rows) for n, s in [(m['ranks'], m['size_bytes'])])"
 }
@@ -49,7 +48,7 @@ for devices in 1 2 5; do
     done
 done
 
-# Ranks that are put together, as on GPUs: the same rows; traffic counts once for all replays.
+# Ranks whose operations are enqueued together, as on GPUs: the same rows; traffic is counted once for all replays.
 fields="('size_bytes', 'shape', 'kernel', 'bytes_sent', 'messages_sent')"
 for op in allreduce broadcast allgather reducescatter sendrecv; do
     algorithms=

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep micro layers` and `micro floor`: a row for each layer and pass of a model, no element
-# other than the reference's, shares of a roof that follow from the times, the sum at the end;
-# the floor of models that are not dense. Leaves out: figures, which depend on the machine.
+# `lockstep micro layers` and `micro floor`: a row for each layer and pass of a model, every element equal to the
+# reference's, shares of a roof consistent with the times, the sum at the end; the floor of models that are not dense.
+# Leaves out the figures, which depend on the machine.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -35,7 +35,7 @@ check_model twin-lstm:16 3 lstm0%a/f,lstm0%a/b,lstm0%b/f,lstm0%b/b,concat0/f,con
 dense0/b,logistic_loss0/f
 check_model lstm-stack:2 2 lstm0/f,lstm0/b,lstm1/f,lstm1/b,dense0/f,dense0/b,logistic_loss0/f
 
-# The floor: every pass of products, by the products or by the layer, whichever takes less.
+# The floor: every pass with products, timed as products or as the layer, whichever is faster.
 lockstep_ok micro floor --model cifar10 --batch 4 --data synthetic:64 --format jsonl
 rows "cifar10: what the floor is the sum of" "[x['micro']['op'] for x in rows].count('layers') == 10 and
     [x['micro']['op'] for x in rows][-3:] == ['optimizer', 'gather', 'floor'] and

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep micro copy` and `launch`: rows, what their fields say of each other, no wrong element,
-# refusals. Leaves out: figures, and GPUs, where ci/gpu.sh runs the same.
+# `lockstep micro copy` and `launch`: rows, consistent fields, no wrong element, refusals. Leaves out the figures, and
+# GPUs, on which ci/gpu.sh runs the same.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

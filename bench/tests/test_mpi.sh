@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The program under mpirun, 1 to 4 ranks with one and two devices each: equal to `single` and to the
-# oracle, rows of all ranks, traffic by the formula, refusals said once, ranks that differ or fail.
-# Leaves out: ranks that are gone (test_faults.sh), several hosts, and how fast it is.
+# The program under mpirun, 1 to 4 ranks with one and two devices each: equal to `single` and to the oracle, rows of
+# all ranks, traffic by the formula, refusals printed once, ranks that differ or fail. No tolerance. Leaves out lost
+# ranks (test_faults.sh), several hosts, and speed.
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
@@ -53,8 +53,8 @@ ranks_ok 2 run --strategy mirrored --devices 2 --reduce exact,fast --model mlp:7
 rows "an epoch's smaller batch" "len(rows) == 2 and all(x['equivalence']['pass'] and
     x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] for x in rows)"
 
-# Batch statistics of all ranks: single's bits in exact mode, the oracle's in fast mode; an epoch's
-# last batch of 4, 1 or 2 samples a rank.
+# Batch statistics over all ranks: bits of `single` in exact mode, of the oracle in fast mode; an epoch's last batch
+# has 4, 1 or 2 samples per rank.
 resnet="--model resnet:8 --data synthetic:20 --batch 8 --epochs 1 --warmup 0 --sync-bn yes --results none --format jsonl"
 lockstep_ok verify --strategy single --reduce exact $resnet
 keep statistics
@@ -74,7 +74,7 @@ rows "one host's ranks share their memory, whatever its policy" "len(rows) == 2 
     'same bits' and x['case']['allreduce'] == 'direct' and all(d['communication'] == 0
     for d in x['memory']['devices']) for x in rows)"
 
-# A library's order is its own: near the slices' sum, and the update is single's.
+# A library has its own reduction order: the sum is near that of the slices, and the update is as in `single`.
 ranks_ok 3 run --strategy mirrored --allreduce library $small --blocks 1
 rows "the library's sum is judged" "r['equivalence']['pass'] and
     0 <= r['equivalence']['library_rel'] <= 1e-5 and 'traffic' not in r"
@@ -128,7 +128,7 @@ assert len({c for r in ranks for c in r['cores']}) == min(2, $(nproc))"
 ranks_ok 2 list strategies
 expect "rank 0 alone prints" [ "$(grep -c mirrored out)" -eq 1 ]
 
-# Ranks as threads of one process: the same cases.
+# The same cases with ranks that are threads of one process.
 lockstep_ok verify --strategy mirrored,independent --ranks 3 --devices 2 $small
 rows "ranks as threads" "all(x['case']['ranks'] == 3 and len(x['case']['devices']) == 6 and
     x['case']['comm'] == 'thread' for x in rows)"
@@ -186,7 +186,7 @@ refused 3 'nowhere' 3 run --strategy mirrored --data file:nowhere --model mlp:3-
 refused 2 'rank: 1 on .*--seed 2, not' 1 run --strategy mirrored $small --seed 1 : \
     -n 1 "$LOCKSTEP" run --strategy mirrored $small --seed 2
 refused 2 'rank: 1 on ' 1 list : -n 1 "$LOCKSTEP" devices
-# A file that one rank sees another way.
+# A file that differs on one rank.
 mkdir -p one two
 "$LOCKSTEP" run --model mlp:3-2 --data synthetic:9 --batch 2 --steps 0 --warmup 0 --seed 1 --save one/w --results none >/dev/null
 "$LOCKSTEP" run --model mlp:3-2 --data synthetic:9 --batch 2 --steps 0 --warmup 0 --seed 2 --save two/w --results none >/dev/null

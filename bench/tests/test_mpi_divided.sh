@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A model divided over processes: places of one replica on several ranks, replicas of places on several, or whole ones
-# on each. The bits of `single` and of the oracle, accuracy and saved parameters too; traffic and memory by the formulas.
-# Leaves out: several hosts, and how fast it is. No tolerance.
+# A model divided over processes: places of one replica on several ranks, several such replicas, or whole replicas per
+# rank. The bits of `single` and of the oracle, including accuracy and saved parameters; traffic and memory by the
+# formulas. Leaves out several hosts, and speed. No tolerance.
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 mlp="--model mlp:784-32-24-16-10 --data synthetic:75 --batch 29 --epochs 1"
 small="--results none --warmup 0 --format jsonl"
 same='all(r["result"]["status"] == "ok" and r["equivalence"]["oracle"] == "same bits" for r in rows)'
 
-# equal ROWS N ARGUMENTS...: so many rows, all with the same bits.
+# equal ROWS N ARGUMENTS...: ROWS rows, all with the same bits.
 equal() {
     local count=$1
     shift
@@ -20,12 +20,12 @@ equal() {
 equal 6 2 verify --strategy pipeline,model-parallel --devices 1 $mlp --reduce fast,exact --pipeline-schedule gpipe,1f1b $small
 equal 4 3 verify --strategy pipeline,model-parallel --devices 2 $mlp --reduce fast,exact --pipeline-microbatches 3 \
     --capture no $small
-# D replicas of M places on 4 processes of 2 devices: 1 x 8, 2 x 4, 4 x 2.
+# D replicas of M places on 4 processes with 2 devices: 1 x 8, 2 x 4, 4 x 2.
 equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 1,2,4 --hybrid-inner model-parallel,pipeline \
     --pipeline-microbatches 2 $mlp --reduce fast,exact $small
-# An all-reduce that asks where its ranks are: places on a part of the processes, and on all.
+# An all-reduce that depends on where its ranks are: places on a part of the processes, and on all.
 equal 2 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --allreduce hierarchical $mlp $small
-# Shared variables, and weight decay, in parts on several processes.
+# Shared variables and weight decay, divided over several processes.
 equal 4 4 verify --strategy hybrid,model-parallel --devices 1 --model twin-lstm:8 --data synthetic:60 --batch 20 --steps 3 \
     --reduce fast,exact $small
 equal 2 2 verify --strategy model-parallel --devices 1 --model cifar10 --data synthetic:23 --batch 6 --steps 2 \
@@ -36,7 +36,7 @@ keep single
 ranks 2 run --strategy pipeline --devices 1 $mlp --reduce exact --save pipeline.safetensors $small
 rows "what it learns is single's" 'r["train"] == old("single")[0]["train"] and "accuracy" in r["train"]'
 expect "saved parameters are single's" cmp single.safetensors pipeline.safetensors
-# 32 values of a sample go over the border, and back, in 4 micro-batches of the 16 shards each.
+# 32 values per sample are sent forward and back, in 4 micro-batches of each of the 16 shards.
 rows "traffic by hand" 'r["traffic"] == {"bytes_sent": 2 * 29 * 32 * 4, "messages_sent": 2 * 16,
     "bytes_formula": 2 * 29 * 32 * 4, "messages_formula": 2 * 16}'
 rows "places of both ranks" 'r["case"]["model_parallel_place"].startswith(
@@ -50,13 +50,13 @@ for device in 0 1; do
     rows "at its step" '"step 2" in r["result"]["reason"]'
 done
 
-# Of whole replicas rank 0 evaluates alone, in some seconds: the others hear that it goes on.
+# With whole replicas only rank 0 evaluates, for some seconds; the others receive its signs of life.
 ranks 2 run --strategy hybrid --devices 2 --hybrid-replicas 2 --model mlp:8-8-2 --data synthetic:300000 --batch 2 --steps 2 \
     --gate-steps 0 --timeout 1500ms $small
 expect "a long evaluation ends in status 0" [ "$code" -eq 0 ]
 rows "and has its accuracy" 'r["result"]["status"] == "ok" and "accuracy" in r["train"]'
 
-# What rank 0 could not save all ranks hear of at once: the row is of all, and none waits for another until the timeout.
+# All ranks learn at once that rank 0 could not save: the row is joined, and none waits for the timeout.
 mkdir gone
 (while ! grep -q 'node 0' all 2>/dev/null; do sleep 0.05; done; rm -r gone) &
 ranks 2 run --strategy mirrored --devices 1 --model poly --steps 150 --inject delay=0:10ms --log-placement \
@@ -65,7 +65,7 @@ wait
 expect "parameters that cannot be saved end in status 3" [ "$code" -eq 3 ]
 rows "the row says so, of both ranks" '"cannot be written" in r["result"]["reason"] and len(r["case"]["devices"]) == 2'
 
-# A place that does not fit its rank's device: the other ranks hear of it before they wait for it, and the sweep goes on.
+# A place that does not fit its rank's device: the other ranks learn it before they wait, and the sweep continues.
 fraction=$("$LOCKSTEP" devices --format json | python3 -c '
 import json, sys
 print("%.12f" % (20e6 / json.load(sys.stdin)["devices"][0]["capacity"]))')

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Ranks that do not come together: one that never calls MPI_Init, one that is stopped before it, and
-# what is told at start: another build, other data, another command line. Each ends in time, with one
-# line. Leaves out: ranks that go later (test_faults.sh), several hosts (test_netns.sh).
+# Ranks that do not start together: one never calls MPI_Init, or is stopped before it; or they differ in build, data
+# or command line. Each job ends in time, with one line. Leaves out ranks that are lost later (test_faults.sh),
+# several hosts (test_netns.sh).
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
 
-# beside PROGRAM...: rank 0 is the program under test, rank 1 another one.
+# beside PROGRAM...: rank 0 is the program under test, rank 1 PROGRAM.
 beside() { ranks 1 run --strategy mirrored $small --timeout 1s : -n 1 "$@"; }
 ended() { # ended STATUS WORD
     expect "status $1" [ "$code" -eq "$1" ]
@@ -15,7 +15,7 @@ ended() { # ended STATUS WORD
     expect "no row" [ ! -s out ]
 }
 absent='MPI: rank 0 of 2 on .*: not every rank has come to MPI_Init; '
-beside true # which the launcher ends itself, where rank 0 had come before it went
+beside true # the launcher may end rank 0 itself, if that has started
 expect "status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
 expect "it is said" eval "one_line '$absent' || grep -q 'exiting improperly' all"
 beside sleep 100
@@ -23,7 +23,7 @@ ended 3 "$absent"
 beside sh -c 'kill -STOP $$; exec true'
 ended 3 "$absent"
 
-# The same but for a word of its build.
+# Builds that differ in one word of the version.
 version=$("$LOCKSTEP" --version | sed -n 's/^lockstep  *\([0-9.]*\).*/\1/p;q')
 sed "s/${version//./\\.} /${version//[0-9]/9} /g" "$LOCKSTEP" >other
 chmod +x other
@@ -31,7 +31,7 @@ beside "$work/other" run --strategy mirrored $small --timeout 1s
 ended 2 'rank: 1 on .*: has another build than rank 0: '
 beside "$LOCKSTEP" run --strategy mirrored $small --timeout 2s
 ended 2 'rank: 1 on .*: has another command line than rank 0: .*; start all ranks alike'
-# A file of the same name on two disks, which differs in one value.
+# A file of the same name on two disks, with one different value.
 mkdir one two
 python3 - <<'P'
 import json, struct
@@ -44,14 +44,14 @@ P
 apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
 MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
 ended 2 'rank: 1 on .*: has another data set than rank 0'
-# Which one rank has not: what looks at the cases before they run ends for all, too.
+# A file that one rank lacks: checking the cases before they run ends all ranks, too.
 mkdir three
 for look in "" --dry-run "--resume --results r.db"; do
     apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 ${look:---results none}"
     MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/three" -n 1 "$LOCKSTEP" $apart
     ended 3 'rank 1 on .*d.safetensors'
 done
-# One command line, and a plan of each one's own.
+# The same command line, but each rank has a different plan.
 for options in 'steps: 3/steps: 6' 'lr: 0.1/lr: 0.2' 'allreduce: ring/allreduce: tree' 'save: w/seed: 1'; do
     echo "${options%/*}" >one/p.yaml
     echo "${options#*/}" >two/p.yaml

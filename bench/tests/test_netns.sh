@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Two and three hosts for real (ci/netns.sh): the same bits as one process, rows with the hosts' names,
-# hosts that differ or are not there, a rank of another host that is lost; a slow network, a link. Skipped
-# where no namespaces can be made. Leaves out: how fast several machines are.
+# Two and three hosts, made of network namespaces (ci/netns.sh): the same bits as one process, rows with the hosts'
+# names, hosts that differ or are missing, a lost rank on another host; a slow network, a link. Skipped if namespaces
+# are not available. Leaves out the speed of several machines.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
@@ -13,7 +13,7 @@ reason=$("$netns" 1 true) || { echo "$reason"; exit 77; }
 export ASAN_OPTIONS=detect_leaks=0 LOCKSTEP
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --format jsonl"
 
-# hosts N [--rate R] COMMAND: a line of shell on the first of N hosts; $mpirun is in its environment.
+# hosts N [--rate R] COMMAND: runs a shell line on the first of N hosts; its environment has $mpirun.
 hosts() {
     local n=$1 rate=
     shift
@@ -46,8 +46,8 @@ rows "two ranks on each host" "r['equivalence']['oracle'] == 'same bits' and [x[
 hosts_ok 2 "\$mpirun -n 2 \$LOCKSTEP devices"
 expect "devices names the hosts" [ "$(grep -c '^[01]  *node[01] ' out)" -eq 2 ]
 
-# A network that is slower than the work: a step takes no less than its bytes do on the wire. The wire passes
-# 64 kB at once after a pause, at each of its ends.
+# A network slower than the computation: a step takes at least the time of its bytes on the wire. After a pause, the
+# wire passes 64 kB at once at each of its ends.
 hosts_ok 2 --rate 20mbit "\$mpirun -n 2 \$LOCKSTEP run --strategy mirrored --results none $small --blocks 1"
 rows "a slow network is seen" "r['time']['step_ms']['median'] >= (r['traffic']['bytes_sent'] / 2 - 2 * 65536) * 8 / 20e3 > 50"
 
@@ -65,8 +65,8 @@ rows "a link between hosts: there and back, the same bits" "r['time']['step_ms']
 
 # ---- What goes wrong --------------------------------------------------------------------------
 
-# The launcher takes seconds to tell the ranks of other hosts of a killed one: that comes before, in
-# the midst of, or after what the timeout begins. So who speaks, and what it calls the lost one, is not said.
+# The launcher takes seconds to tell ranks on other hosts that one was killed: before, during or after what the
+# timeout triggers. So the test does not fix which rank reports, nor what it calls the lost one.
 for turn in "stop 2s" "hang 2s" "kill 2s" "kill 20s"; do
     read -r fault timeout <<<"$turn"
     hosts 3 "\$mpirun -n 3 \$LOCKSTEP run --strategy mirrored --inject $fault=1:5 --timeout $timeout --results none $small"
@@ -76,7 +76,7 @@ for turn in "stop 2s" "hang 2s" "kill 2s" "kill 20s"; do
     done
     expect "$turn: the lost one is named by another" eval "grep -v '^lockstep: rank 1 on node1: \(told\|waited\)' err | grep -q '\brank 1\b'"
 done
-# Another program on one host: the same but for a word of its build.
+# The program on one host has a different word in its build.
 mkdir node0 node1
 cp "$LOCKSTEP" node0/lockstep
 version=$("$LOCKSTEP" --version | sed -n 's/^lockstep  *\([0-9.]*\).*/\1/p;q')
@@ -86,12 +86,12 @@ hosts 2 "\$mpirun -n 2 sh -c 'exec $work/\$(hostname)/lockstep run --strategy mi
 expect "status 2" [ "$code" -eq 2 ]
 expect "which host has another build" one_line 'rank: 1 on node1: has another build than rank 0: '
 expect "no row" [ ! -s out ]
-# The launcher's own message is left as it is.
+# The launcher's own message is not changed.
 hosts 2 "echo nowhere slots=1 >>\$NETNS_HOSTFILE; \$mpirun -n 3 \$LOCKSTEP list"
 expect "a host that is not there" [ "$code" -ne 0 -a "$code" -ne 124 ]
 expect "is the launcher's to say" grep -qi 'nowhere\|ORTE was unable\|daemon' all
 expect "and ours is not heard" [ ! -s err ]
-# Only rank 0 writes; the others need not see its disk.
+# Only rank 0 writes; the others need not access its disk.
 hosts_ok 2 "\$mpirun -n 2 sh -c 'cd \$0/\$(hostname) && exec \$LOCKSTEP run --strategy mirrored $small --blocks 1 --results r.db --save saved' $work"
 expect "results and parameters are on rank 0's disk alone" [ -s node0/r.db -a -s node0/saved -a ! -e node1/r.db -a ! -e node1/saved ]
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A build without MPI and CUDA (that of the preset `hooks` is one): it is refused what it cannot do,
-# with one line, also where a launcher starts several of it; by itself it does the rest.
+# A build without MPI and CUDA (the preset `hooks` is one) refuses what it cannot do, in one line, even if a launcher
+# starts several processes of it; alone it does everything else.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 [ -x "$LOCKSTEP" ] || { echo "skipped: $LOCKSTEP is not built; cmake --preset hooks"; exit 77; }
@@ -23,14 +23,14 @@ expect "mpi is not listed" [ -z "$(grep '^mpi' out)" ]
 lockstep_ok run --help
 expect "nor is it in the help" eval '! grep -qE "^ *--comm .*(mpi|nccl)|mpirun, else" out'
 command -v mpirun >/dev/null || { echo "without mpirun no more is tested"; finish; exit 0; }
-# under N OPTIONS...: on N ranks of a launcher.
+# under N OPTIONS...: runs it on N ranks of a launcher.
 under() {
     local n=$1
     shift
     command_line="(on $n ranks) $*"
     code=0
     bash "$SOURCE_DIR/bench/tests/mpirun.sh" "$n" "$LOCKSTEP" "$@" >out 2>all </dev/null || code=$?
-    grep '^lockstep: ' all >err || true # the launcher's own lines come on top
+    grep '^lockstep: ' all >err || true # stderr also has the launcher's lines
 }
 for command in "run $small" "verify $small" devices "micro floor"; do
     under 3 $command

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options: every refusal of a command line: its code, its one line, and what the line names. */
+/* Options: every refusal of a command line: code, single line, and what the line names. */
 #include "bench/cli/option_table.h"
 #include "bench/tests/option_fixture.h"
 
@@ -122,13 +122,13 @@ static void test_what_this_build_has_not(void **state)
     (void)state;
     const char *why = ls_processes_built() ? "mpirun -n N" : "mpi is not in this build";
     REFUSED(LS_CODE_MISSING, "run --comm mpi", "--comm", why, "thread");
-    if (LS_HAS_NCCL) /* whether there are GPUs is looked at later */
+    if (LS_HAS_NCCL) /* whether there is a GPU is checked later */
         ls_request_free(accept_line("run --comm nccl"));
     else
         REFUSED(LS_CODE_MISSING, "run --comm nccl", "nccl is not in this build");
     REFUSED(LS_CODE_MISSING, "run --comm auto,mpi", why);
     USAGE("run --comm tcp", "auto, thread, mpi, nccl, device");
-    if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is looked at later */
+    if (ls_kernel_table_default(LS_DEVICE_GPU)) /* whether there is a GPU is checked later */
         ls_request_free(accept_line("run --math tf32,float32"));
     else
         USAGE("run --math tf32", "tf32", "GPUs", "float32");
@@ -141,10 +141,10 @@ static void test_what_this_build_has_not(void **state)
     unsetenv("OMPI_COMM_WORLD_SIZE");
 }
 
-/* The line as three ranks of a launcher read it. */
+/* Parses the line as one of three ranks of a launcher. */
 static ls_status parse_as_rank(char **arguments, int count, ls_request **out)
 {
-    ls_comm comm = {.size = 3}; /* that there is one is all that is looked at */
+    ls_comm comm = {.size = 3}; /* only its presence is checked */
     const ls_processes processes = {
         .size = 3, .hosts = 1, .neighbours = 3, .parts = 3, .comm = &comm};
     return ls_request_parse(count, arguments, &processes, stderr, out);
@@ -177,7 +177,7 @@ static void test_ranks_of_a_launcher(void **state)
     ls_request_free(request);
 }
 
-/* A case of `single` has none of the options of other strategies. */
+/* A case of `single` has no options of other strategies. */
 static void test_options_that_concern_no_case(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_too_many_cases(void **state)
 
 int main(void)
 {
-    /* What a launcher of the test itself may have set. */
+    /* A launcher of the test itself may have set these. */
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("PMI_SIZE");
     unsetenv("MPI_LOCALNRANKS");

@@ -159,7 +159,7 @@ static void test_optimizer_commas(void **state)
     assert_string_equal(request->cases[2].optimizer, "sgd");
     assert_string_equal(request->cases[3].optimizer, "rmsprop:rho=0.9,eps=1e-3");
     ls_request_free(request);
-    /* Elsewhere such a comma does separate. */
+    /* In other options such a comma separates values. */
     request = accept_line("run --target accuracy=0.8,loss=0.3");
     assert_int_equal(request->case_count, 2);
     ls_request_free(request);
@@ -202,12 +202,12 @@ static void test_impossible_cases_are_left_out(void **state)
     assert_int_equal(lines, 2);
     assert_non_null(strstr(said, "lockstep: left out: mlp, --strategy single --devices 2"));
     ls_request_free(request);
-    /* None left: one line, and the reason of the first. */
+    /* No case is left: one line, with the reason of the first. */
     USAGE("run --devices 2", "single: runs on one device", "not on 2 of 1");
     USAGE("run --devices 4,2", "not on 4 of 1");
 }
 
-/* Options that users and programs rely on, with their defaults (and units) in --help. */
+/* Options that users and programs rely on, and how --help prints their defaults and units. */
 static const char *const in_help[][2] = {
     {"model", "mlp"},
     {"data", "the model's"},
@@ -339,7 +339,7 @@ static void test_list(void **state)
 
 int main(void)
 {
-    /* What a launcher of the test itself may have set. */
+    /* A launcher of the test itself may have set these. */
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("PMI_SIZE");
     unsetenv("MPI_LOCALNRANKS");

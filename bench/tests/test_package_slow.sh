@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The Debian package in a root that has nothing but Debian's base system, of the release that it was made on: apt
-# installs it with the libraries that it depends on, the program trains, keeps the row and finds it again, and the manual
-# page is shown. Leaves out: the package's own files (test_install.sh), mpirun and plots, which it recommends.
+# The Debian package in a root file system with only Debian's base system, of the release that built it: apt installs
+# it with its dependencies, the program trains, saves the row and finds it again, and the manual page is shown. Leaves
+# out the package's files (test_install.sh), and mpirun and plots, which are recommended packages.
 set -euo pipefail
 skip() { echo "skipped: $1"; exit 77; }
 build=$(dirname "$LOCKSTEP")
@@ -29,8 +29,8 @@ done
 cp -a /usr/share/keyrings/. "$root/usr/share/keyrings"
 cp "$dir"/package/lockstep_*.deb "$root/tmp/lockstep.deb"
 
-# The mounts are of this namespace alone, and end with it.
-inside() { # inside WHAT COMMANDS: a step that has to go well
+# The mounts exist in this namespace only, and end with it.
+inside() { # inside WHAT COMMANDS: a step that must succeed
   unshare --mount --propagation private env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
     ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} bash -ec '
       for fs in proc sys dev; do mount --rbind "/$fs" "$0/$fs"; done

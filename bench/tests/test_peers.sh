@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The losses of lockstep's first 20 steps against PyTorch, TensorFlow and JAX (bench/peers).
-# LOCKSTEP: the program; SOURCE_DIR: the repository. Skipped (77) without virtual environment or
-# data set.
+# Compares the losses of lockstep's first 20 steps with PyTorch, TensorFlow and JAX (bench/peers). LOCKSTEP: the
+# program; SOURCE_DIR: the repository. Skipped (77) without virtual environment or data set.
 set -eu
 
 skip() {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The comparison's measurements (bench/peers): everyone's blocks are alike, peers have huge pages, a
-# file that was cut goes on where it was, and one of another program is refused. Times judge nothing.
-# LOCKSTEP: the program; SOURCE_DIR: the repository. Skipped (77) without virtual environment.
+# How the comparison measures (bench/peers): blocks of all programs have the same length, peers use huge pages, a
+# truncated file is continued, and a file of another program is refused. Times are not judged. LOCKSTEP: the program;
+# SOURCE_DIR: the repository. Skipped (77) without virtual environment.
 set -eu
 
 venv=$SOURCE_DIR/.peers/venv
@@ -54,7 +54,7 @@ END
 
 before=$(wc -l <"$file")
 cp "$file" "$work/whole"
-truncate -s -20 "$file" # the session was cut in its last turn
+truncate -s -20 "$file" # the session ended in its last round
 measure 1 || fail "after the cut"
 [ "$(grep -c '"round"' "$file")" -eq "$(grep -c '"round"' "$work/whole")" ] || fail "turns after the cut"
 [ "$(grep -c machine "$file")" -eq 2 ] || fail "sessions after the cut"
@@ -69,8 +69,8 @@ code=0
 measure 1 || code=$?
 [ "$code" -eq 3 ] && grep -q 'name another file' "$work/err" || fail "rounds of another program: status $code"
 
-# The comparison on a GPU, rehearsed: a peer that ends in one case is named, and takes part in the next;
-# turns that are there are not taken again.
+# Rehearses the comparison on a GPU: a peer that fails in one case is named and takes part in the next; existing
+# rounds are not repeated.
 cat >"$work/rehearse.py" <<'END'
 import sys
 sys.path.insert(0, sys.argv.pop(1))

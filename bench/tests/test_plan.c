@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plan files: values and lists, cases with defaults, what is excluded and repeated, hostile files,
- * and every refusal with its file, line and column. The files are written into a folder of the
- * test's own.
+ * Plan files: values and lists, cases with defaults, exclusions and repeats, hostile files, and
+ * every refusal with its file, line and column. The test writes the files into its own folder. No
+ * tolerance.
  */
 #include "bench/cli/options.h"
 
@@ -25,7 +25,7 @@ static void write_plan(const char *text, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Parses `run --plan p.yaml` with, where not NULL, one more argument. */
+/* Parses `run --plan p.yaml`, with one more argument if not NULL. */
 static ls_status parse(const char *argument, ls_request **out)
 {
     char plan[] = "--plan=p.yaml", run[] = "run", more[128];
@@ -172,7 +172,7 @@ static ls_request *accept_plan(const char *text)
     return request;
 }
 
-/* A mapping's own options come before the defaults; steps take the place of epochs. */
+/* A mapping's own options override the defaults; steps replace epochs. */
 static void test_cases_and_defaults(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void test_cases_and_defaults(void **state)
     ls_request_free(request);
 }
 
-/* All of a mapping's options must be as it says, each any of its values. */
+/* Excludes cases that match all options of a mapping, each in any of its values. */
 static void test_exclude(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void test_refused_parts(void **state)
                         "p.yaml:1:10: batch: given on the command line");
 }
 
-/* The same few bytes, many times. */
+/* Writes the same few bytes many times. */
 static void write_repeated(const char *before, const char *what, size_t times, const char *after)
 {
     char *text = NULL;

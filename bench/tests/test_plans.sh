@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Plans as a user meets them: each shipped one is listed by --dry-run, which trains nothing and makes no file; one runs
-# whole, in the time that it states; --resume leaves out what has a row, case by case and repeat by repeat, after an
-# interrupt, too; a budget fits the steps; `all` stands for every strategy and every number of devices.
+# Plans as a user sees them: --dry-run lists each shipped plan, trains nothing and creates no file; one runs
+# completely, in the time that it states; --resume skips what has a row, case by case and repeat by repeat, also after
+# an interrupt; a time budget sets the number of steps; `all` means every strategy and every number of devices.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 plans=$library/../plans
@@ -94,7 +94,7 @@ sed -i 's/seed: \[1, 2\]/steps: 30/' budget.yaml
 lockstep run --plan budget.yaml --results none --format jsonl
 rows "but never more steps than are given" "len(rows) == 1 and r['case']['steps'] == 30"
 
-# An option of the data in two mappings lies in two places, and is the same: the one is the other's baseline.
+# A data option in two mappings is at two positions, but equal: one case can be the other's baseline.
 mkdir zeros
 for part in data_batch_{1..5} test_batch; do head -c $((10 * 3073)) /dev/zero >zeros/$part.bin; done
 cat >apart.yaml <<'P'

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Under mpirun, with the library's all-reduce, whose sums have an order of their own: the gate finds planted
-# bugs (common/base/hooks.h), one of them only in steps that are put together; and a rank that cannot open its devices
-# again for a block ends the case on all, which say so, and train the next one. By the program of build-tsan, which has
-# both hooks and MPI; its own reports are off, since Open MPI is not instrumented.
+# Under mpirun, with the library's all-reduce, whose order is unknown: the gate finds planted bugs
+# (common/base/hooks.h), one of which only affects steps that are enqueued at once. A rank that cannot reopen its
+# devices for a block ends the case on all ranks, which report it and run the next case. Uses the program of
+# build-tsan, which has both hooks and MPI; thread sanitizer reports are off, since Open MPI is not instrumented.
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
@@ -36,7 +36,7 @@ bucket_early|step 0: the reduced gradient differs
 applied_twice|step: 
 BUGS
 
-# reopening RANK NUMBER OPTIONS...: of the sessions that this rank opens to train, of two cases, that one fails.
+# reopening RANK NUMBER OPTIONS...: runs two cases in which session NUMBER that this rank opens for training fails.
 reopening() {
     local rank=$1 number=$2
     shift 2

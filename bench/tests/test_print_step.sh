@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# run --print-step: the tasks of a step as a table that says what runs where, after what, and on which
-# memory; of an epoch's last batch, too; nothing is trained, no row is made. No tolerance; of 1,024 devices how long
-# they take is printed, and they have 2 GB.
+# run --print-step prints the tasks of a step as a table: what runs where, after what, and on which memory, also for
+# an epoch's last batch; nothing is trained, and there is no row. No tolerance. For 1,024 devices the time is only
+# printed, and memory is limited to 2 GB.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 mlp="--model mlp:784-10 --data synthetic:250 --batch 100 --epochs 1"
@@ -30,24 +30,23 @@ T
 sed -n '/^A step of 50 samples, the last of an epoch: /,$p' out | sed -e 1,2d -e 's/ *$//' -e 's/   */ | /g' >tail
 diff full tail || wrong "the smaller batch's step differs"
 
-# A copy says how much and from where; of another member's memory whose it is.
+# A copy shows its size and source; memory of another member shows whose it is.
 lockstep_ok run --print-step yes --model poly --strategy towers --devices 2 --cpu-devices 3 --variable-device cpu:2
 expect "a fetch" grep -Eq '^[0-9]+ +cpu:0 compute +fetch, 12 bytes from cpu:2 +1 +begin +parameters of cpu:2 +parameters$' out
 expect "a send" grep -Eq '^[0-9]+ +cpu:1 compute +send, 12 bytes to cpu:2 +1 +- +gradients +staging of cpu:2$' out
 expect "a sum" grep -Eq '^[0-9]+ +cpu:2 compute +add up +1 +[0-9]+, [0-9]+ +staging +gradients$' out
 
-# A task of one node names it, as the whole model does.
+# A task of one node names it; a task of the whole model does not.
 lockstep_ok run --print-step --model mlp:784-4-10 --data synthetic:20 --batch 10 --strategy model-parallel --devices 2
 expect "nodes of the first device" grep -Eq '^[0-9]+ +cpu:0 compute +forward, dense0 ' out
 expect "and of the second" grep -Eq '^[0-9]+ +cpu:1 compute +backward, dense1 ' out
 
-# Servers that serve by themselves, and what workers say at the end, are there once, around the steps.
+# Servers with their own threads, and the workers' final messages, are listed once, outside the steps.
 lockstep_ok run --print-step --model poly --strategy ps --ps-mode async --ranks 4 --ps-servers 2
 expect "before steps" [ "$(sed -n '/^Once, before/,/^A step/p' out | grep -c ' serve ')" -eq 2 ]
 expect "after them" [ "$(sed -n '/^Once, after/,$p' out | grep -c ' say ')" -eq 4 ]
 
-# Deriving a step is not quadratic: neither its memory, of which this program has most, nor its time, which is
-# only printed.
+# Deriving a step is not quadratic: its memory is limited (this program needs the most), its time only printed.
 start=$(date +%s%N)
 peak=$(python3 -c 'import resource, subprocess, sys
 assert subprocess.call(sys.argv[1:]) == 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a person at a terminal sees and does: the line and the lines of progress, and the signals
- * that end a run. The terminal is a pseudo-terminal of a width that is set.
+ * What a user at a terminal sees and does: the line and the lines of progress, and the signals that
+ * end a run. The terminal is a pseudo-terminal of a given width.
  */
 #include "bench/train/interrupt.h"
 #include "bench/progress/progress.h"
@@ -46,7 +46,7 @@ static terminal open_terminal(unsigned short width)
     return t;
 }
 
-/* What was written to it so far: the system may bring it a little later. */
+/* Reads what was written so far; the system may deliver it late. */
 static size_t read_terminal(const terminal *t, char text[TEXT_SIZE])
 {
     struct pollfd wait = {.fd = t->controller, .events = POLLIN};
@@ -76,7 +76,7 @@ static size_t count_of(const char *text, char wanted)
     return count;
 }
 
-/* A command of three cases, the first of which is checked and half timed: a second each. */
+/* Three cases of a second each; the first has passed its gate and half of its steps. */
 static ls_progress *open_half(FILE *stream, int mode, const char *title)
 {
     const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.02, [LS_PHASE_TIMING] = 0.05};
@@ -101,7 +101,7 @@ static void line_says_what_is_at_work_and_what_is_left(void **state)
     ls_progress_close(progress);
     read_terminal(&t, text);
     progress = open_half(t.stream, -1, "mirrored 2 cpu");
-    for (int i = 0; i < 3; i++) { /* one of them is not right behind a redraw by the thread */
+    for (int i = 0; i < 3; i++) { /* at least one is not right after a redraw by the thread */
         ls_clock_sleep(120000000);
         ls_progress_update(progress, 0.5, 12345.0, 0.25);
     }
@@ -113,7 +113,7 @@ static void line_says_what_is_at_work_and_what_is_left(void **state)
     assert_non_null(strstr(last, " left  "));
     assert_non_null(strstr(last, "%  12345 samples/s  loss 0.25\r"));
     ls_progress_close(progress);
-    read_terminal(&t, text); /* wiped: what comes next begins at the left */
+    read_terminal(&t, text); /* erased: the next output begins at the left */
     assert_int_equal(count_of(text, '\n'), 0);
     assert_true(strlen(text) > 40);
     assert_int_equal(text[strlen(text) - 1], '\r');
@@ -121,7 +121,7 @@ static void line_says_what_is_at_work_and_what_is_left(void **state)
     close_terminal(&t);
 }
 
-/* What stands on the left of "left", in seconds, and the share. */
+/* Parses the seconds before "left", and the share. */
 static bool next_state(const char **at, unsigned *left, unsigned *share)
 {
     unsigned minutes, seconds;
@@ -144,7 +144,7 @@ static void no_second_is_silent_and_the_share_never_falls(void **state)
     terminal t = open_terminal(80);
     ls_progress *progress = open_half(t.stream, 1, "mlp");
     read_terminal(&t, text);
-    ls_clock_sleep(2400000000); /* nobody says anything */
+    ls_clock_sleep(2400000000); /* without any update */
     ls_progress_update(progress, 0.2, NAN, NAN);
     ls_progress_enter(progress, 2, LS_PHASE_CHECKING);
     ls_clock_sleep(200000000);
@@ -156,11 +156,11 @@ static void no_second_is_silent_and_the_share_never_falls(void **state)
         assert_true(share >= before && share <= 100);
         before = share;
     }
-    assert_true(looks >= 4); /* three or more of the silence; a machine may stall */
+    assert_true(looks >= 4); /* at least three during the pause; a machine may stall */
     ls_progress_pause(progress);
     read_terminal(&t, text);
     ls_clock_sleep(1100000000);
-    assert_int_equal(read_terminal(&t, text), 0); /* a row may be printed there */
+    assert_int_equal(read_terminal(&t, text), 0); /* a row could be printed now */
     ls_progress_close(progress);
     close_terminal(&t);
 }
@@ -177,7 +177,7 @@ static void line_is_redrawn_ten_times_a_second(void **state)
         ls_progress_update(progress, 0.1, 1e6, NAN);
     read_terminal(&t, text);
     size_t draws = count_of(text, '\r');
-    assert_true(draws >= 2 && draws <= 6); /* and those of the silence; fewer when it stalls */
+    assert_true(draws >= 2 && draws <= 6); /* or fewer if the machine stalls */
     ls_progress_close(progress);
     close_terminal(&t);
 }
@@ -241,7 +241,7 @@ static void nothing_is_shown_where_nobody_looks(void **state)
     fclose(file);
 }
 
-/* What a child's exit status is that is sent these signals, ends with 0: a pause of 0.3 s. */
+/* The exit status of a child that receives these signals, ending with 0, at intervals of 0.3 s. */
 static int status_after(const int *signals, int count)
 {
     int how;
@@ -273,8 +273,8 @@ static void signals_set_a_flag_then_end_the_program(void **state)
     } cases[] = {
         {{SIGINT, 0}, 2, 0},
         {{SIGTERM, 0, SIGTERM}, 3, 0},
-        {{SIGTERM, SIGINT, 0}, 3, 0}, /* a launcher's, and the terminal's */
-        {{SIGINT, SIGINT}, 2, 0},     /* the same, passed on */
+        {{SIGTERM, SIGINT, 0}, 3, 0}, /* from a launcher, and from the terminal */
+        {{SIGINT, SIGINT}, 2, 0},     /* the same signal, forwarded */
         {{SIGINT, 0, SIGINT}, 3, 130},
         {{SIGTERM, SIGINT, 0, SIGINT}, 4, 130},
         {{SIGINT, SIGTERM, SIGINT}, 3, 130},

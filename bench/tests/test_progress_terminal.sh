@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a person at a terminal of 80 columns sees of `run`, `verify`, `micro` and `trace` while they run: the state of
-# the whole command in one line, which is gone when rows are printed. Tolerance: a second without anything new, and what
-# this machine is late by when it wakes a thread.
+# What a user at a terminal of 80 columns sees while `run`, `verify`, `micro` and `trace` run: the state of the whole
+# command in one line, which is erased before rows are printed. Tolerance: one second without an update, plus this
+# machine's delay in waking a thread.
 source "$(dirname "$0")/lib.sh"
 
 cat >watch.py <<'E2'
@@ -57,13 +57,13 @@ print("phases", *sorted({m.group(1) for m in (re.search(", ([a-z-]+), ", s) for 
 sys.exit(status)
 E2
 
-watched() { # watched WIDTH ARGUMENT...: what stays on the screen goes to `out`
+watched() { # watched WIDTH ARGUMENT...: the final screen goes to `out`
     code=0
     command_line="on a terminal: ${*:2}"
     python3 watch.py "$1" "$LOCKSTEP" "${@:2}" >out 2>err || code=$?
     expect "status 0, lines that fit, and a share that never falls" [ "$code" -eq 0 ]
 }
-only_rows() { # nothing of the progress stays beside what was printed
+only_rows() { # no progress is left on the screen
     expect "the line is gone from the screen" eval '! grep -v "^phases " out | grep -q ":[0-9][0-9] left\|so far"'
 }
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Parameter servers as processes under mpirun, 2 to 6 ranks: the same bits as `single` and as the
-# oracle; of servers that serve whoever comes first, as what they did makes again in sequence; rows of
-# all ranks, refusals said once. Bits are compared; no tolerance.
+# Parameter servers as processes under mpirun, 2 to 6 ranks: the bits of `single` and of the oracle; for servers in
+# order of arrival, the bits of a sequential replay of their record; rows of all ranks; refusals printed once. No
+# tolerance.
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 1 --results none --format jsonl"
 
 lockstep_ok verify --strategy single --reduce exact $small
 keep single
-# Every combination on three ranks, where two servers leave one worker; with more ranks what more of them change.
+# Every combination on three ranks, where two servers leave one worker; with more ranks, what several workers change.
 while read -r n want more; do
     # shellcheck disable=SC2086
     ranks $n run --strategy ps $more --ps-colocate yes,no $small --blocks 1

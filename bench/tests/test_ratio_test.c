@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ratio test on series that are drawn: noise of two turns with bursts, without a mean, or in
- * which a turn is like the one before and all drift; a coin for who comes first; looks at 1/64,
- * 1/32, .. 1 of 40 pairs, or of few.
- * Tolerances: figures 1e-12. Rates are of 500 comparisons from a fixed seed, so they do not vary;
- * wanted are those of the issue: of equal programs at most 1% slower or faster, at threshold 2%
- * 95% of 5% slower and 60% of 3% slower found, and no wrong verdict beyond 1% in any noise.
- * LOCKSTEP_PAIRS=FILE, a series that was recorded of equal programs (a log ratio a line), is judged
- * the same way, each pair with a coin of its own: of equal programs that is the same again.
- * LOCKSTEP_LOADED_PAIRS=FILE, of a busy machine: 200 comparisons, none of which may be wrong.
+ * The ratio test on random series. Noise of a round: with bursts, without a mean, or correlated
+ * with drift; a coin decides the order within a pair; looks after 1/64, 1/32, .. 1 of 40 pairs, or
+ * of few. Tolerances: figures 1e-12. Rates are of 500 comparisons from a fixed seed, so they do not
+ * vary. Required: equal programs are called slower or faster in at most 1%; at threshold 2%, 95% of
+ * those slower by 5% and 60% of those slower by 3% are found; wrong verdicts are at most 1% in any
+ * noise. LOCKSTEP_PAIRS=FILE, a recorded series of equal programs (a log ratio per line), is judged
+ * in the same way. Each pair gets a random sign, which for equal programs has the same
+ * distribution. LOCKSTEP_LOADED_PAIRS=FILE, recorded on a busy machine: of 200 comparisons none may
+ * be wrong.
  */
 #include "bench/regress/ratio_test.h"
 #include "common/base/philox.h"
@@ -29,11 +29,11 @@ enum { PAIRS = 40, COMPARISONS = 500 };
 typedef struct noise {
     enum { BURSTS, CAUCHY, TRAIL } kind;
     double width;
-    size_t pairs; /* of a comparison; 0: 40 */
+    size_t pairs; /* per comparison; 0: 40 */
 } noise;
 
 typedef struct rates {
-    int of[4]; /* by verdict */
+    int of[4]; /* counts by verdict */
     double blocks;
 } rates;
 
@@ -50,9 +50,9 @@ static double normal(ls_random random, uint64_t at)
     return sum;
 }
 
-/* Noise of a turn: a normal body, one in ten in a burst that is slower by up to a third, and a slow
- * wave; or Cauchy's; or a sum of what the 30 turns before left, and half a percent more each turn.
- */
+/* Noise of a round: a normal body, where one in ten lies in a burst that is slower by up to a
+ * third, plus a slow wave; or Cauchy; or an exponential memory of 30 rounds, plus half a percent
+ * per round. */
 static double turn_noise(ls_random random, uint64_t at, noise of)
 {
     double sum = 0.005 * (double)at;
@@ -85,7 +85,7 @@ static double made_pair(ls_random random, uint64_t number, noise of, double slow
 static double *series;
 static size_t series_count;
 
-/* One comparison: its verdict, and how many pairs it took. */
+/* Makes one comparison; returns its verdict and the number of its pairs. */
 static ls_verdict compare(const double *logs, size_t pairs, double threshold, double *blocks)
 {
     ls_ratio_test test = {.threshold = threshold, .cases = 1};
@@ -128,7 +128,7 @@ static rates rate(noise of, double slow, double threshold)
     return out;
 }
 
-/* What is never called by more than 1%, whatever the noise. */
+/* Wrong verdicts are at most 1% in any noise. */
 static void check_wrong(rates equal, rates slow)
 {
     assert_true(equal.of[LS_VERDICT_SLOWER] + equal.of[LS_VERDICT_FASTER] <= COMPARISONS / 100);
@@ -151,13 +151,13 @@ static void test_rates(void **state)
     assert_true(rate(quiet, 0.06, 0.03).of[LS_VERDICT_SLOWER] >= 0.95 * COMPARISONS);
     assert_true(rate(quiet, 0, 0.03).of[LS_VERDICT_SAME] >= 0.95 * COMPARISONS);
     assert_true(rate(usual, 0.20, 0.03).blocks <= 20);
-    /* at the limit itself: the error is spent, and not more */
+    /* exactly at the limit: the error is used up, and not exceeded */
     const rates limit = rate(usual, 0.03, 0.03);
     assert_true(limit.of[LS_VERDICT_SLOWER] <= COMPARISONS / 100);
     assert_true(limit.of[LS_VERDICT_SAME] <= COMPARISONS / 25);
 }
 
-/* Six pairs: of 64 signs one has the sum 0, one 1, one 2, two 3: at 0.025 one is left out. */
+/* Six pairs: of 64 sign patterns one has sum 0, one 1, one 2, two 3: at 0.025 one is left out. */
 static void test_bounds(void **state)
 {
     (void)state;
@@ -172,8 +172,8 @@ static void test_bounds(void **state)
     assert_true(result.more > 0);
 }
 
-/* Of so few that no order statistic is a bound, an interval is Student's, and one has none; and
- * however alike they are, some more it takes. */
+/* With too few pairs for an order statistic, the interval is Student's, and a single pair has none.
+ * Even equal pairs need some more to decide. */
 static void test_few(void **state)
 {
     (void)state;
@@ -182,12 +182,12 @@ static void test_few(void **state)
     ls_ratio_result result;
     assert_null(ls_ratio_look(&test, logs, 2, 1, &result));
     assert_true(fabs(log(result.ci95[1] / result.ci95[0]) - 2 * 12.706 * 0.0001) < 1e-12);
-    assert_int_equal(result.more, 9); /* one of 2048 is less than half of 0.5% of four cases */
+    assert_int_equal(result.more, 9); /* 1/2048 is less than half of 0.5% over four cases */
     assert_null(ls_ratio_look(&test, logs, 1, 1, &result));
     assert_true(isnan(result.ci95[0]) && result.more > 0);
 }
 
-/* Few pairs, or no error left, decide nothing; many equal ones do at once. */
+/* Few pairs, or no error left, decide nothing; many equal pairs decide at once. */
 static void test_little(void **state)
 {
     (void)state;
@@ -199,16 +199,16 @@ static void test_little(void **state)
     assert_null(ls_ratio_look(&test, logs, 0, 0.5, &result));
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
     assert_null(ls_ratio_look(&test, logs, 7, 1, &result));
-    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* 1 of 128 is more than 0.5% */
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* 1/128 is more than 0.5% */
     test.spent = 1;
     assert_null(ls_ratio_look(&test, logs, 40, 1, &result));
-    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* a second last look has nothing */
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* no error is left for a second */
     test.spent = 0;
-    assert_true(ls_ratio_due(&test, 8, 0.6) <= 0); /* 1 of 256 is more than half of 0.5% */
+    assert_true(ls_ratio_due(&test, 8, 0.6) <= 0); /* 1/256 is more than half of 0.5% */
     assert_true(ls_ratio_due(&test, 9, 0.6) >= 0.5 && ls_ratio_due(&test, 9, 0.6) <= 0.5);
     assert_true(ls_ratio_due(&test, 40, 0.01) <= 0 && ls_ratio_due(&test, 1, 1) >= 1);
     test.spent = 0.5;
-    assert_true(ls_ratio_due(&test, 40, 0.6) <= 0); /* that look was made */
+    assert_true(ls_ratio_due(&test, 40, 0.6) <= 0); /* that look is done */
     test.spent = 0;
     assert_null(ls_ratio_look(&test, logs, 8, 1, &result));
     assert_int_equal(result.verdict, LS_VERDICT_SLOWER);
@@ -238,18 +238,17 @@ static void test_unpaired(void **state)
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL);
     assert_true(result.more > 0);
     ls_ratio_unpaired(&test, &a, &two, 0.01, &result);
-    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* two that are far from each other */
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* two runs that are far apart */
     const ls_ratio_side one = {base, 1, 0.001}, other = {far, 1, 0.001};
     ls_ratio_unpaired(&test, &a, &other, 0.01, &result);
-    assert_int_equal(result.verdict,
-                     LS_VERDICT_SLOWER); /* as far from each other as five runs are */
+    assert_int_equal(result.verdict, LS_VERDICT_SLOWER); /* as far apart as five runs are */
     ls_ratio_unpaired(&test, &one, &other, 0.01, &result);
-    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* not known of one run a side */
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* one run per side does not tell */
     ls_ratio_unpaired(&test, &none, &b, 0.01, &result);
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
 }
 
-/* Reads the series that the variable names; false: it names none. */
+/* Reads the series that the variable names; false if it is unset. */
 static bool read_series(const char *variable)
 {
     const char *path = getenv(variable);
@@ -273,7 +272,7 @@ static int close_series(void **state)
     return 0;
 }
 
-/* A recorded series of equal programs: printed, and the issue's figures held. */
+/* Prints a recorded series of equal programs, and checks the required rates. */
 static void test_recorded(void **state)
 {
     (void)state;

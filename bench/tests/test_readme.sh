@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The commands of the README do what it says, as they stand there: each line of its `sh` blocks runs in
-# one folder, in order, as a reader would do it after ci/quickstart.sh; it ends well (or not, where its
-# comment says "exit status not 0") and prints something. What is not run is listed with its reason.
+# The commands of the README work as printed: each line of its `sh` blocks runs in order, in one folder, as a reader
+# would after ci/quickstart.sh. It must succeed (or fail, if its comment says "exit status not 0") and print
+# something. Lines that are not run are listed with the reason.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
 ! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe # as they stand
+unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe # as a reader has it
 
-# Not run: the command as it stands, and why. One that the README has no more is a fault.
+# Not run: the exact command and the reason. An entry that the README no longer has is an error.
 declare -A reasons=(
     [ci/quickstart.sh]="installs packages and builds"
     [ci/test.sh]="takes a quarter of an hour, and runs this"
@@ -19,8 +19,8 @@ declare -A reasons=(
     ["datasets/fetch.sh cifar10"]="brings 170 MB; test_fetch.sh has it from a server of this machine"
 )
 
-# commands README: a line each of status ("0", "not 0") and command, comments and continuations gone.
-# Every block says whether it is commands (sh) or what something prints (text).
+# commands README: prints a line for each command: its status ("0", "not 0") and its text without comments and
+# continuations. Every block must be commands (sh) or output (text).
 commands() {
     python3 - "$1" <<'P'
 import re, sys
@@ -47,7 +47,7 @@ if kind:
 P
 }
 
-run_one() { # STATUS COMMAND: in the folder; it says something, or, on a failure that is wanted, lockstep says why
+run_one() { # STATUS COMMAND: runs it; it must print something, and an expected failure must explain itself
     command_line="(README) $2"
     code=0
     timeout --kill-after=5 600 bash -c "$2" >out 2>err </dev/null || code=$?
@@ -80,7 +80,7 @@ done
 expect "one name of the program throughout: build/lockstep" \
     test -z "$(grep -nE '(^|[`(; ])lockstep (run|verify|micro|devices|list|results|trace|report|regress)' "$SOURCE_DIR/README.md")"
 
-# The first of them installs what the others need: asked where nothing is installed, as a user with sudo.
+# The first command installs what the others need: only checked, as a user with sudo on a machine without it.
 mkdir bin
 printf '#!/bin/sh\nexit 1\n' >bin/dpkg-query
 printf '#!/bin/sh\necho 1000\n' >bin/id

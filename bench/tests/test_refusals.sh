@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What must be refused is refused: one line on stderr that starts with `lockstep: ` and says the
-# word that matters, nothing on stdout, the right status (2: wrong usage, 3: missing or broken
-# here), at once. Covers names, numbers, conflicts, options of strategies that are not here, and
-# data and parameter files that are cut, mislabelled, too large or at odds. Leaves out: the readers'
-# every branch (unit tests, fuzzing), the results database (test_results).
+# Refusals: one line on stderr that starts with `lockstep: ` and contains the important word, nothing on stdout, the
+# right exit status (2: wrong usage, 3: missing or broken here), without delay. Covers names, numbers, conflicts,
+# options of other strategies, and data and parameter files that are truncated, mislabelled, too large or
+# inconsistent. Leaves out every branch of the readers (unit tests, fuzzing) and the results database (test_results).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-# refused STATUS WORDS ARGUMENTS...: WORDS, separated by '|', must all be in the line.
+# refused STATUS WORDS ARGUMENTS...: the line contains all WORDS, separated by '|'.
 refused() {
     local status=$1 words=$2 word start=$EPOCHREALTIME
     shift 2
@@ -151,7 +150,7 @@ refused 2 '--convolution|own|GPUs' micro layers --model cifar10 --devices cpu:0 
 refused 2 '--convolution|auto, cudnn, own' run --model cifar10 --data synthetic:64 --convolution fft
 if "$LOCKSTEP" --version | grep -q '^ *cuDNN *[0-9]'; then
     refused 2 '--convolution|cudnn|GPUs' run --model resnet:20 --data synthetic:64 --devices cpu:0 --convolution cudnn
-else # not in this build; one without CUDA has no GPUs at all
+else # not in this build, or without CUDA no GPUs at all
     refused "$("$LOCKSTEP" --version | grep -q '^ *CUDA *[0-9]' && echo 3 || echo 2)" '--convolution|cudnn|build' \
         run --model cifar10 --data synthetic:64 --convolution cudnn
 fi
@@ -193,7 +192,7 @@ refused 2 'single, towers, mirrored' run --model resnet:8 --data synthetic:45 --
 refused 2 'capture' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy mirrored --capture no --devices 2 --cpu-devices 2 --results none
 refused 2 'colocate-gradients' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy towers --colocate-gradients no --devices 2 --cpu-devices 2 --results none
 refused 2 'resnet|21' run --model resnet:21 --data synthetic:45 --results none
-# Servers are ranks, or in one process the variable device.
+# Servers are ranks, or the variable device in one process.
 refused 2 '--ps-servers' run --model poly --strategy ps --ps-servers 1 --results none
 refused 2 '--ps-colocate' run --model poly --strategy ps --devices 2 --ps-colocate yes --results none
 refused 2 '3 servers' run --model poly --strategy ps --ranks 3 --ps-servers 3 --results none
@@ -217,7 +216,7 @@ refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=
 refused 2 'no variables' run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
   --results none
 refused 2 'no step of the case is compared' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
-# What this version cannot do is refused as well; accepted and ignored would be worse.
+# Features that this version lacks are refused, too; accepting and ignoring them would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s
 lockstep run --model poly --results none --steps 1 --log-placement yes
@@ -242,7 +241,7 @@ for value in gpu cpu cpu: cpu:x cpu:-1 cpu:0+ +cpu:0 cpu:0++cpu:1 tpu:0 cpu:9999
 done
 refused 3 'mpi' run --model poly --comm mpi
 refused 3 'nccl' run --model poly --comm nccl
-# NCCL is of GPUs, has one all-reduce and an order of its own; ranks that share none of these are refused.
+# NCCL needs GPUs and has one all-reduce with its own order; everything else is refused.
 if "$LOCKSTEP" list | grep -q '^ *nccl '; then
   refused 3 'cpu:0|GPUs' run --strategy mirrored --devices 2 --comm nccl
   refused 2 '--comm|nccl|--reduce fast' run --strategy mirrored --devices 2 --comm nccl --reduce exact
@@ -255,7 +254,7 @@ refused 3 'dataset-fashion-mnist|./nowhere' run --data fashion-mnist:./nowhere -
 refused 3 './nowhere|no package|--data fashion-mnist' run --data mnist:./nowhere --results none
 refused 2 'no package|mnist:DIR|--data fashion-mnist' run --data mnist --results none
 refused 3 './nowhere|package base-files|text:DIR' run --model twin-lstm --data text:./nowhere --results none
-for model in cifar10 resnet:20; do # the model's data set, which lies nowhere
+for model in cifar10 resnet:20; do # the model's data set, which is missing
     refused 3 'datasets/fetch.sh cifar10|--data synthetic' run --model $model --results none
     refused 3 './nowhere|datasets/fetch.sh cifar10|--data synthetic' run --model $model --data cifar10:./nowhere
 done
@@ -452,7 +451,7 @@ for file in data/*.safetensors; do
     case $file in
     */good.*) continue ;;
     */features.* | */rank.* | */class.* | */x1.* | */extra.*)
-        # Sound, but not for this model: 2 will do.
+        # Valid, but not for this model: status 2 is right.
         lockstep run --model mlp:3-2 --data file:$file --batch 2 --steps 2 --results none
         [ "$code" -ne 2 ] || status=2
         ;;

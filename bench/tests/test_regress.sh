@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep regress`: verdicts, exit statuses and reports on programs that are made up (scripts whose
-# rows have known times and noise, so that nothing depends on this machine), on results files, and on
-# the program itself. Leaves out: how often it errs (test_ratio_test), bisection and the scripts
-# of CI (test_regress_git).
+# `lockstep regress`: verdicts, exit statuses and reports on fake programs (scripts whose rows have known times and
+# noise, so that nothing depends on this machine), on results files, and on the real program. Leaves out error rates
+# (test_ratio_test), bisection and the scripts of CI (test_regress_git).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 "$LOCKSTEP" run --model poly --steps 20 --warmup 1 --strategy mirrored --devices 2 --format jsonl \
     --results none >real.jsonl 2>err || wrong "a row to begin with"
 
-# program NAME TIME [PYTHON [SHELL]]: a program whose rows take about TIME us; the Python changes the
-# row `r`, the shell runs before it prints.
+# program NAME TIME [PYTHON [SHELL]]: a fake program whose rows take about TIME us; the Python code changes the row
+# `r`, the shell code runs before it prints.
 cat >make.py <<'P'
 import json, sys
 name, change = sys.argv[1:]
@@ -39,7 +38,7 @@ P
 }
 compare() { lockstep regress "./$1" "./$2" --format json --results none --quiet \
     --max-time "${limit:-20s}" "${@:3}"; }
-# verdict STATUS VERDICT: of the only case, and in all
+# verdict STATUS VERDICT: of the only case, and overall
 verdict() {
     expect "exit status $1" [ "$code" -eq "$1" ]
     document "$2" "d['verdict'] == '$2' and c['verdict'] == '$2'"
@@ -175,7 +174,7 @@ expect "a case that later blocks lose is named" one_line 'mlp mirrored: is missi
 compare two two
 document "two cases have names" "[x['name'] for x in d['cases']] == ['poly mirrored', 'mlp mirrored']"
 compare base leaves
-verdict 0 same # what a program leaves behind is not waited for
+verdict 0 same # background processes of a program are not waited for
 program newer 200000 'r["case"]["new_option"] = "default"'
 compare base newer
 verdict 0 same
@@ -200,7 +199,7 @@ expect "table: the verdict" grep -qE '^slower: 1 case: 1 worse; threshold 3%' ou
 lockstep results list --results kept.db --format jsonl
 rows "rows of both are kept" "{x['label'] for x in rows} == {'regress base', 'regress new'} and
     len(rows) >= 22 and len({x['id'] for x in rows}) == len(rows)"
-: >every.rows # of programs that are none
+: >every.rows # of programs that do not exist
 for form in md junit github; do
     lockstep regress real.jsonl real.jsonl --format $form --out same.$form
     lockstep regress ./base ./slow --results none --quiet --max-time 20s --format $form \
@@ -223,7 +222,7 @@ P
 
 # ---- Results files ----------------------------------------------------------------------------
 
-make() { # FILE PYTHON over a row r and its number i, of five
+make() { # FILE PYTHON over a row r and its number i of five
     python3 -c 'import json, sys
 first = open("real.jsonl").readline()
 for i in range(5):

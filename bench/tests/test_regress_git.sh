@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Regression over commits: `regress --bisect`, ci/regress.sh and ci/renew-baseline.sh on a scratch
-# repository whose "builds" are scripts with made-up times, slower from one commit on; and that the
-# workflow files are what they seem: YAML whose jobs run scripts that are there. Leaves out: real
-# builds, how CI's own machines read the files.
+# Regression over commits: `regress --bisect`, ci/regress.sh and ci/renew-baseline.sh on a scratch repository whose
+# "builds" are scripts with fixed times, slower from one commit on. The workflow files must be valid YAML whose jobs
+# run existing scripts. Leaves out real builds, and how CI's machines read the files.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 : "${SOURCE_DIR:?folder of the sources}"
@@ -17,7 +16,7 @@ git config --global init.defaultBranch main
 "$LOCKSTEP" run --model poly --steps 20 --warmup 1 --format jsonl --results none >row.jsonl 2>err
 sed -i -E 's/"median": *[0-9.e-]+/"median":@MS@/; s/"id": *"[^"]*"/"id":"@ID@"/' row.jsonl
 
-# A repository: its program prints rows of $TIME us; `regress` and all else is the real one's.
+# A repository whose program prints rows of $TIME us; `regress` and everything else is the real program's.
 git init -q repo
 cd repo
 cp ../row.jsonl .
@@ -157,7 +156,7 @@ expect "nothing else is left" [ "$(ls results/baselines | wc -l)" -eq 1 ]
 # ---- Workflow files ---------------------------------------------------------------------------
 
 cd "$work"
-: >every.rows # of programs that are none
+: >every.rows # of programs that do not exist
 cat >read.py <<'P'
 import os, re, sys, yaml
 root = sys.argv[1]
@@ -181,7 +180,7 @@ if python3 -c 'import yaml' 2>/dev/null; then
 else
     echo "note: python3-yaml is not here; the workflow files are not read"
 fi
-if command -v check-jsonschema >/dev/null; then # from PyPI
+if command -v check-jsonschema >/dev/null; then # a package of PyPI
     expect "GitHub's schema" check-jsonschema --builtin-schema vendor.github-workflows "$SOURCE_DIR/.github/workflows/ci.yml"
     expect "GitLab's schema" check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci "$SOURCE_DIR/.gitlab-ci.yml"
 else

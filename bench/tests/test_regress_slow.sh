@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep regress` on programs that were really built, slower by a fifth on purpose
-# (ci/plant-slowdowns.sh); 60 comparisons of a program with itself, and 20 beside a busy core, none of
-# which may be wrong; instructions of a step of `mlp`, counted by callgrind. On a busy machine "cannot
-# tell" is allowed of equal programs. Leaves out: how often it finds what (ci/calibrate-regress.sh).
+# `lockstep regress` on real builds with planted slowdowns of a fifth (ci/plant-slowdowns.sh); 60 comparisons of a
+# program with itself, and 20 next to a busy core, none of which may be wrong; instructions per step of `mlp`, counted
+# by callgrind. On a busy machine "cannot tell" is allowed for equal programs. Leaves out detection rates
+# (ci/calibrate-regress.sh).
 set -euo pipefail
 ! command -v ccache >/dev/null || export CCACHE_DIR=${CCACHE_DIR:-$(ccache --get-config cache_dir)}
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ set -euo pipefail
 said() { python3 -c 'import json; print(json.load(open("out"))["cases"][0]["verdict"])'; }
 compare() { lockstep regress "$1" "$2" --format json --results none --quiet --model mlp "${@:3}"; }
 
-# none_wrong N: of N comparisons with itself none is called slower or faster
+# none_wrong N: none of N comparisons of the program with itself says slower or faster
 none_wrong() {
     lockstep regress --calibrate "$1" "$LOCKSTEP" "$LOCKSTEP" --format json --results none --quiet --model mlp \
         --data synthetic:6000 --threshold 3% --max-time 8s

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A block whose devices cannot be opened again (LOCKSTEP_FAIL=open:N, base/hooks.h), or that fails in a step after it:
-# the case has one row, of status "error", that says why and keeps no figure; the others of the sweep have theirs; the
-# status is 3, and nothing is said beside the rows. Leaves out: memory that a device lacks (test_memory.sh).
+# A block whose devices cannot be reopened (LOCKSTEP_FAIL=open:N, base/hooks.h), or that fails in a later step: the
+# case has a single row of status "error" with the reason and without figures; other cases of the sweep have theirs;
+# the exit status is 3, and only rows are printed. Leaves out missing device memory (test_memory.sh).
 set -euo pipefail
 unset LOCKSTEP_PLANT LOCKSTEP_FUZZ LOCKSTEP_FAIL
 if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
@@ -11,7 +11,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2
 fi
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
-# fails WHERE REASON OPTIONS...: of two cases one ends so, in its second block or later.
+# fails WHERE REASON OPTIONS...: one of two cases fails so, in its second block or later.
 fails() {
     local where=$1 reason=$2
     shift 2
@@ -34,7 +34,7 @@ for options in "" "--strategy mirrored --devices 2" "--strategy ps --ranks 3 --p
 done
 fails open:2 '^LOCKSTEP_FAIL: open: fails' --until-precision 50%
 
-# The first step after an opening in which a device fails is, of both cases, in the warm-up: of one alone it ends.
+# The device fails in the first steps after opening, which are warm-up in both cases: only one case ends.
 LOCKSTEP_FAIL=cpu:0:5 lockstep run --model poly --steps 20 --warmup 2 --blocks 2 --gate-steps 0 --results none --format jsonl
 expect "status 3: a step that fails" [ "$code" -eq 3 ]
 rows "a case that fails in a step keeps no memory either, for nobody has looked" \

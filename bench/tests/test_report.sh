@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep report` as an outsider sees it: files, what the page says and is made of, bad input. The
-# rows are made here, so that figures are known. Pictures are looked at where there is gnuplot.
+# `lockstep report` as a user sees it: files, contents and structure of the page, bad input. The rows are made here,
+# so figures are known. Pictures are checked if there is gnuplot.
 set -euo pipefail
 # shellcheck source=bench/tests/lib.sh
 source "$SOURCE_DIR/bench/tests/lib.sh"
@@ -42,33 +42,33 @@ elif kind == "machines":
     rows += [row(n, r["case"]["strategy"], len(r["case"]["devices"]), 2 * r["time"]["step_ms"]["mean"],
                  host="there") for n, r in enumerate(rows)]
 elif kind == "odd":
-    for each in rows[:4]: # what a label's cut may meet: a character of two bytes, one that XML has not
+    for each in rows[:4]: # where a label may be cut: a character of two bytes, one that XML forbids
         each["label"] = "xy" + "\u00e9" * 5000 + each["case"]["strategy"]
         each["command"] = "\ufffe\uffff"
     rows[3]["case"]["strategy"] = "of-another-version"
     rows[4]["provenance"]["dirty"] = True
-    rows.append(row(7, "ps", 2, 9.0, ps_mode="async")) # whose workers do a step each
+    rows.append(row(7, "ps", 2, 9.0, ps_mode="async")) # whose workers do one step each
     rows[-1]["time"]["samples_per_s"] = 2 * rows[1]["time"]["samples_per_s"]
     rows += [row(10 + n, "mirrored", 2, 5.0 + n, allreduce=name) for n, name in enumerate(("ring", "tree"))]
     rows += [{"schema": 1, "id": f"m{n}", "timestamp": "2026-11-20T00:01:00Z", "micro": {
         "op": "layers", "shape": f"dense{n} forward", "type": "float", "ranks": 1, "time_us": 1000.0 * n, "time_p10_us": 1.0,
         "time_p90_us": 3000.0, "roof_us": 500.0, "wrong": int(n == 3)}} for n in (1, 2, 3)]
-elif kind == "equal": # two of ours that are the same, one that is not to be compared
+elif kind == "equal": # two equal rows of ours, and one that cannot be compared
     rows = [row(1, "mirrored", 1, 4.0), row(2, "towers", 1, 4.0), row(3, "mirrored", 2, 4.0),
             row(4, "towers", 2, 4.0), row(5, "independent", 1, 3.0), row(6, "independent", 2, 2.0)]
-elif kind == "modes": # of ps, one worker slow; and a row that has no speed-up
+elif kind == "modes": # of ps, one with a slow worker; and a row without speed-up
     rows += [row(10 + 10 * n + delay, "ps", 2, 5.0 + n + delay, ps_mode=mode, inject=f"delay=1:{delay}ms")
              for n, mode in enumerate(("async", "ssp", "sync")) for delay in (0, 5)]
     for each in rows[6:]:
         each["provenance"]["dirty"] = True
     del rows[1]["time"]["speedup"]
-elif kind == "repeats": # the newest one is a lucky one
+elif kind == "repeats": # the newest one is fast by chance
     rows = [row(n, "mirrored", 2, ms) for n, ms in enumerate((5.2, 5.4, 5.0, 6.0, 2.0))]
     rows += [row(9 + n, "towers", 2, ms) for n, ms in enumerate((4.0, 4.4, 4.2))]
-elif kind == "noise": # within each other's intervals
+elif kind == "noise": # inside each other's intervals
     rows = [row(n, name, devices, ms / devices) for n, (name, devices, ms) in enumerate(
         (("mirrored", 1, 5.0), ("mirrored", 2, 5.0), ("towers", 1, 5.0), ("towers", 2, 5.02)))]
-elif kind == "groups": # the largest ones have one place
+elif kind == "groups": # the largest groups have one place
     rows = [row(4 * batch + n, "mirrored", 2, 5.0, batch_global=batch) for batch in (1, 2, 3) for n in range(4)]
     rows += [row(20 + devices, "mirrored", devices, 5.0, batch_global=9) for devices in (1, 2)]
 elif kind == "many":
@@ -85,7 +85,7 @@ with open(path, "w", encoding="utf-8") as stream:
 EOF
 }
 
-# page CONDITION: a line of Python about `page`, the text of out/index.html
+# page CONDITION: a Python expression over `page`, the text of out/index.html
 page() {
     python3 - "$1" <<'EOF'
 import html.parser, re, sys
@@ -109,7 +109,7 @@ sys.exit(not eval("(" + sys.argv[1] + ")"))
 EOF
 }
 
-# report ARGUMENTS: to page, where no file of the one before can stand in for its own
+# report ARGUMENTS: writes to an empty folder, so no file of an earlier report can count
 report() {
     rm -rf page
     lockstep_ok report "$@" --out page
@@ -232,7 +232,7 @@ expect "what is compared is samples, not steps of a worker" grep -q '^| ps on 2 
 report --results odd.jsonl --against case.allreduce --where strategy=mirrored,case.allreduce~r
 expect "values of an option side by side" grep -q '<td>tree<td class=n>1<td class=n>6<td class=n>1.2 (1.18.*to' page/index.html
 
-# A file of rows that grows meanwhile: its last line is half there; a database with a row half put.
+# A results file that is still written: its last line is incomplete; a database with an open transaction.
 cp scaling.jsonl grows.jsonl
 tail -n 1 scaling.jsonl | head -c 300 | sed 's/"here-6"/"here-9"/' >>grows.jsonl
 report --results grows.jsonl
@@ -248,7 +248,7 @@ for _ in 1 2 3; do
 done
 expect "its writer was not disturbed" wait "$writer"
 
-# The plan makes these rows: with it, and the rows, nothing is left to do.
+# The plan recreates these rows: with both, --resume has nothing left to do.
 run_again() {
     "$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --quiet "$@" >/dev/null
 }
@@ -260,7 +260,7 @@ report --results again.db
 lockstep run --plan page/report.yaml --resume --results again.db
 expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err
 expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
-if [ "$(id -u)" = 0 ]; then # whom no folder refuses
+if [ "$(id -u)" = 0 ]; then # root can write to any folder
     mkdir -m 755 closed
     chmod 755 .
     code=0
@@ -285,7 +285,7 @@ expect "a file in the folder's place: 3" test "$code" -eq 3 -a "$(wc -l <err)" -
 lockstep report --results scaling.jsonl --out /proc/nothing/here
 expect "a folder that cannot be made: 3" test "$code" -eq 3 -a "$(wc -l <err)" -eq 1
 
-# A second report in a folder takes the first one's pictures and data away, and nothing else.
+# A second report in a folder removes the first one's pictures and data, and nothing else.
 report --results modes.jsonl
 touch page/notes.svg page/throughput-strong.txt
 lockstep_ok report --results one.jsonl --out page

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The page of `lockstep report` in headless Chromium: nothing on the console, nothing asked for,
-# sorting and filtering by the keyboard, names in the accessibility tree, contrast, no sideways
-# scrolling from 320 to 1,920 pixels, light and dark. Skipped (77) without Chromium or gnuplot.
+# The page of `lockstep report` in headless Chromium: nothing on the console, no requests, sorting and filtering by
+# keyboard, names in the accessibility tree, contrast, no sideways scrolling from 320 to 1,920 pixels, light and dark.
+# Skipped (77) without Chromium or gnuplot.
 set -euo pipefail
 # shellcheck source=bench/tests/lib.sh
 source "$SOURCE_DIR/bench/tests/lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The five formats and the results database: what is printed is what is kept, `results list` and
-# `show` read it back, and a file that is not ours, is newer or cannot be written is refused and
-# stays as it was. Leaves out: interrupted and killed runs (test_interrupt).
+# The five formats and the results database: what is printed is what is saved; `results list` and `show` read it back;
+# a file that is foreign, newer or not writable is refused and unchanged. Leaves out interrupted and killed runs
+# (test_interrupt).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -97,7 +97,7 @@ lockstep_ok verify $poly --results verify.db
 lockstep_ok results list --results verify.db --format jsonl
 rows "verify keeps rows" "len(rows) == 1 and 'time' not in r"
 
-# Two at once on one database.
+# Two processes write to one database at once.
 "$LOCKSTEP" run $poly --seed 1,2,3,4 --results both.db >/dev/null 2>both.err &
 other=$!
 lockstep_ok run $poly --seed 5,6,7,8 --results both.db
@@ -105,8 +105,8 @@ wait $other || wrong "a second program on the same database: $(cat both.err)"
 lockstep_ok results list --format jsonl --results both.db
 rows "rows of both are there" "sorted(x['case']['seed'] for x in rows) == list(range(1, 9))"
 
-# Three at once and again, killed at random moments: every row that was printed is in the database,
-# which is whole. (Rows that were kept but not yet printed may be there, too.)
+# Three processes at once, repeatedly killed at random moments: every printed row is in the intact database. (Rows
+# saved but not yet printed may be there, too.)
 for round in 1 2 3 4; do
     jobs=()
     for job in 1 2 3; do
@@ -138,8 +138,8 @@ printf '%s\n' "$why" | tail -1
 
 # ---- File systems ------------------------------------------------------------------------------
 
-# Where locks are refused for what they are, as network file systems may, and not because another
-# holds one: said at once, and nothing is left behind.
+# A file system that does not support locks, as a network file system may: reported at once, and nothing is left
+# behind. (Not the same as a lock that another process holds.)
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     for error in ENOLCK ENOSYS; do
         for file in no-locks.db results/lockstep.db; do
@@ -161,7 +161,7 @@ fi
 
 # ---- What is refused --------------------------------------------------------------------------
 
-untouched() { # WHAT FILE: run and list refuse it, and it keeps its bytes; no file appears beside it
+untouched() { # WHAT FILE: run and list refuse it, its bytes do not change, and no other file appears
     local before after
     before=$(cksum <"$2"; ls -A "$(dirname "$2")")
     for command in "run $poly" "verify $poly" "results list" "results show 1"; do

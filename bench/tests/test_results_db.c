@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results database: rows come back as they were put, from several processes at once. Other files:
+ * Results database: rows are read back as written, by several processes at once. Other files:
  * test_results_files.c. Killed processes: test_results_kills.c.
  */
 #include "bench/tests/results_fixture.h"
@@ -23,7 +23,7 @@ static void rows_come_back(void **state)
     assert_ok(ls_results_find(results, "20261121T051700Z-aa", &found));
     assert_true(json_equal(found, first));
     json_decref(found);
-    assert_ok(ls_results_find(results, "20261121T051700Z-ab", &found)); /* whole, and a prefix */
+    assert_ok(ls_results_find(results, "20261121T051700Z-ab", &found)); /* whole id and prefix */
     json_decref(found);
     assert_refused(ls_results_find(results, "2026", &found), LS_CODE_USAGE, "2026", "several");
     assert_refused(ls_results_find(results, "2027", &found), LS_CODE_MISSING, "2027", "not in");
@@ -64,8 +64,8 @@ static void a_failing_visit_stops(void **state)
     ls_results_close(results);
 }
 
-/* The header's read and write versions are 1 in a file with a rollback journal; a file of WAL mode,
- * which does not work on network file systems, leaves it when it is written, and keeps its rows. */
+/* With a rollback journal, the header's read and write versions are 1. A file in WAL mode, which
+ * does not work on network file systems, is converted when written, and keeps its rows. */
 static void the_journal_is_rolled_back(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static bool is_free(const char *path)
     return WIFEXITED(how) && WEXITSTATUS(how) == 0;
 }
 
-/* What is said of a row that is refused does not give up the lock of the others' transaction. */
+/* Reporting a refused row does not release the transaction's lock. */
 static void a_refused_row_keeps_the_lock(void **state)
 {
     (void)state;
@@ -126,13 +126,13 @@ static ls_status write_meanwhile(void *context, int64_t number, const json_t *ro
     char id[32];
     ls_results *other = open_results(context);
     snprintf(id, sizeof id, "%s+", json_string_value(json_object_get(row, "id")));
-    if (strlen(id) < 5) /* each brings a few */
+    if (strlen(id) < 5) /* each process writes a few rows */
         append(other, id);
     ls_results_close(other);
     return LS_OK;
 }
 
-/* Who looks at a row, for however long, keeps no other from writing. */
+/* A reader, however slow, never blocks a writer. */
 static void a_reader_holds_no_lock(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void a_reader_holds_no_lock(void **state)
     json_decref(rows);
 }
 
-/* More rows than are read at once, some of them gone: each comes once, in order. */
+/* More rows than are read at once, some of them deleted: each is read once, in order. */
 static void all_rows_are_read(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void write_rows(const char *path, int writer, int count)
         json_t *row = new_row(id);
         if (ls_results_append(results, row))
             _exit(3);
-        usleep(1000); /* a job does something else between its rows, and lets others in */
+        usleep(1000); /* other work between rows, so that others can write */
         json_decref(row);
     }
 }

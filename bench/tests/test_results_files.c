@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of the results database: what is not ours, or cannot be written, is refused in a line and
- * left as it is; what older versions wrote is read, and brought up to date.
+ * Files of the results database: foreign or unwritable ones are refused in one line and unchanged;
+ * files of older versions are read, and upgraded when written.
  */
 #include "bench/tests/results_fixture.h"
 
@@ -34,7 +34,7 @@ static void an_empty_file_becomes_one(void **state)
     json_decref(rows);
 }
 
-/* Refused, the file the same to the byte, and nothing new beside it. */
+/* Asserts that it is refused, its bytes are unchanged, and no other file was created. */
 static void assert_left_alone(const char *path, const char *why)
 {
     static uint8_t before[FILE_SIZE], after[FILE_SIZE];
@@ -94,8 +94,8 @@ static void newer_and_damaged_files_are_left_alone(void **state)
     assert_open_refused(path, "damaged");
 }
 
-/* What older versions wrote: read as it is, without a change; and then written, which brings it up
- * to date with all its rows. */
+/* A file of an older version: read without changing it; then written, which upgrades it with all
+ * its rows. */
 static void bring_up_to_date(const char *name, const char *older)
 {
     static uint8_t before[FILE_SIZE], after[FILE_SIZE];
@@ -123,7 +123,7 @@ static void bring_up_to_date(const char *name, const char *older)
     }
     json_decref(brief);
     ls_results_close(results);
-    run_sql(path, "DELETE FROM rows WHERE id = 'b'"); /* by a person: lists do not show it */
+    run_sql(path, "DELETE FROM rows WHERE id = 'b'"); /* deleted by a user: lists do not show it */
     assert_ok(ls_results_open(path, false, &results));
     brief = json_array();
     assert_ok(ls_results_each(results, LS_ROWS_BRIEF, ls_results_collect, brief));
@@ -146,8 +146,8 @@ static void an_older_file_is_brought_up_to_date(void **state)
         "rows; PRAGMA user_version = 2");
 }
 
-/* A file that has our mark, and under the name of our table what is not it: a view may have no end,
- * and a trigger do anything. */
+/* A file with our mark whose table is something else: a view may never end, a trigger may do
+ * anything. */
 static void other_tables_are_refused(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void other_tables_are_refused(void **state)
     }
     ls_results_close(open_results(in_folder("indexed.db", path)));
     run_sql(path, "CREATE INDEX i ON rows (model); CREATE VIEW mine AS SELECT id FROM rows");
-    ls_results *results = open_results(path); /* what a user adds for queries is no harm */
+    ls_results *results = open_results(path); /* users may add what their queries need */
     append(results, "a");
     ls_results_close(results);
 }
@@ -190,11 +190,11 @@ static void places_that_hold_no_file_are_refused(void **state)
     assert_refused(ls_results_open(path, true, &results), LS_CODE_MISSING, path, "make it");
     assert_int_equal(access(in_folder("a", path), F_OK), -1);
     assert_int_equal(chdir(folder), 0);
-    ls_results_close(open_results(LS_RESULTS_DEFAULT)); /* its folder alone is made */
-    assert_open_refused("/proc/self/lockstep.db", "/proc/self/lockstep.db"); /* no place for it */
+    ls_results_close(open_results(LS_RESULTS_DEFAULT)); /* only its folder is created */
+    assert_open_refused("/proc/self/lockstep.db", "/proc/self/lockstep.db"); /* no files there */
 }
 
-/* Files of this process cannot grow past 64 KiB: as on a disk that is full. */
+/* Files of this process cannot exceed 64 KiB, as on a full disk. */
 static void a_full_disk_is_reported(void **state)
 {
     (void)state;

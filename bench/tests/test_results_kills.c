@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two jobs that write into one results database and are killed at random moments, again and again:
- * every row whose append returned is there, once, the file is whole, and it takes more. A row is
- * acknowledged as a run prints it: after it is committed.
+ * Two jobs write to one results database and are repeatedly killed at random moments: every row
+ * whose append returned is in the intact file, once, and the file accepts more. A row is
+ * acknowledged as a run prints it: after its commit.
  */
 #include "bench/output/results_db.h"
 
@@ -31,10 +31,10 @@ enum {
 
 typedef struct job {
     pid_t process;
-    int rows; /* where it acknowledges them: a byte each */
+    int rows; /* pipe for one byte per acknowledged row */
 } job;
 
-/* A row larger than several pages, so that a commit is several writes. */
+/* A row of several pages, so that a commit takes several writes. */
 static json_t *new_row(int round, int writer, int number)
 {
     static char text[ROW_SIZE];
@@ -66,14 +66,14 @@ static job start(const char *path, int round, int writer)
     const pid_t process = fork();
     assert_true(process >= 0);
     if (process == 0) {
-        close(ends[0]); /* so that it ends with the test, however that does */
+        close(ends[0]); /* so that it ends with the test in any case */
         write_rows(path, round, writer, ends[1]);
     }
     close(ends[1]);
     return (job){process, ends[0]};
 }
 
-/* Waits until one of them has committed a row: a disk may be slow, and a turn come late. */
+/* Waits until one of them has committed a row: the disk may be slow, or the lock busy. */
 static void wait_for_row(const job jobs[WRITERS])
 {
     struct pollfd ends[WRITERS];
@@ -82,7 +82,7 @@ static void wait_for_row(const job jobs[WRITERS])
     assert_true(poll(ends, WRITERS, -1) > 0);
 }
 
-/* Some time later. Returns how many rows it has acknowledged. */
+/* Kills the job after some time. Returns how many rows it has acknowledged. */
 static int end(job j, unsigned *seed)
 {
     char mark;
@@ -110,8 +110,8 @@ static int query(sqlite3 *db, const char *sql, char text[64])
     return value;
 }
 
-/* Rows of a writer are numbered as it put them: as many as acknowledged, or the one that it was
- * killed at besides. */
+/* A writer numbers its rows in order: those acknowledged must be there, and possibly the one during
+ * which it was killed. */
 static void check(const char *path, int counts[ROUNDS][WRITERS])
 {
     char sql[128], text[64];

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The verbs of `lockstep results` on rows with known figures: what a filter leaves and in which order,
-# show, diff, trend, exports read back by other programs, import, prune, and what is refused. Leaves
-# out: what `run` writes (test_results), the database itself (unit.test_results_db).
+# The verbs of `lockstep results` on rows with known figures: filters and order, show, diff, trend, exports read by
+# other programs, import, prune, and refusals. Leaves out what `run` writes (test_results) and the database itself
+# (unit.test_results_db).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -27,7 +27,7 @@ with open("made.jsonl", "w") as out:
         r["provenance"]["dirty"] = False
         r["result"] = {"status": "ok"}
         r["waterfall"] = {"compute_ms": 2.0, "comm_exposed_ms": 6.0, "wait_ms": 2.0}
-        r.pop("device_load", None)  # of the real run, however busy the machine was
+        r.pop("device_load", None) # of the real run, which depends on the machine's load
         if i == 3:
             del r["time"], r["waterfall"]
             r["result"] = {"status": "error", "reason": "too little memory"}
@@ -250,7 +250,7 @@ P
 checks=$((checks + 1))
 why=$(python3 read.py 2>&1) || { wrong "exports"; printf '%s\n' "$why" | tail -2; }
 printf '%s\n' "$why" | tail -1
-if [ -n "${GBENCH_TOOLS:-}" ]; then # folder of google/benchmark's compare.py, which needs scipy
+if [ -n "${GBENCH_TOOLS:-}" ]; then # folder with google/benchmark's compare.py, which needs scipy
     export_to --to google-benchmark --where strategy=mirrored --since 2026-11-06 --out new.json
     export_to --to google-benchmark --where 'strategy=mirrored,timestamp<2026-11-06' --out old.json
     expect "compare.py reads them" sh -c \

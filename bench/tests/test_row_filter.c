@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, filters and their order on one row with known answers; level changes on series with known
- * answers, and how often noise alone has one. */
+/* Keys, filters and their order on a row with known answers; level changes on series with known
+ * answers, and how often pure noise seems to have one. */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_filter.h"
 #include "bench/statistics/level_changes.h"
@@ -69,14 +69,14 @@ static const struct {
     {"median>2.4", true},
     {"median>2.5", false},
     {"median>=2.5", true},
-    {"median<10", true}, /* not as texts */
+    {"median<10", true}, /* compared as numbers, not as texts */
     {"median<2.5", false},
     {"median<=2.5", true},
     {"median!=2.5", false},
     {"lr=1e-1", true},
     {"shuffle=true", true},
     {"case.devices=cpu:0+cpu:1", true},
-    {"memory.devices.peak=9", true}, /* of the fullest */
+    {"memory.devices.peak=9", true}, /* of the fullest device */
     {"timestamp>2026-11-19", true},
     {"timestamp<2026-11-20T09", false},
     {"label=x\\,y", true},
@@ -89,7 +89,7 @@ static const struct {
     {"accuracy!=", false},
     {"accuracy!=1", true},
     {"strategy!=", true},
-    {"strategy>1", false}, /* a text is no number */
+    {"strategy>1", false}, /* a text is not a number */
 };
 
 static void filters(void **state)
@@ -167,7 +167,7 @@ static void order(void **state)
 
 enum { LONGEST = 40, SERIES = 400 };
 
-/* "4,8": where levels begin. */
+/* "4,8": indices where levels begin. */
 static void assert_changes(const double *values, size_t n, const char *wanted)
 {
     bool changes[LONGEST];
@@ -188,7 +188,7 @@ static void known_series(void **state)
     assert_changes((double[]){1, 1, 1, 1, 1, 1, 1}, 7, "");
     assert_changes((double[]){1, 1.01, 0.99, 1, 2, 2.01, 1.99, 2, 1, 1.01, 1}, 11, "4,8");
     assert_changes((double[]){10, 10.1, 9.9, 10.05, 9.95, 10, 10.1, 9.9}, 8, "");
-    assert_changes((double[]){1, 1, 1, 1, 1.001, 1.001, 1.001}, 7, ""); /* too little to count */
+    assert_changes((double[]){1, 1, 1, 1, 1.001, 1.001, 1.001}, 7, ""); /* too small to count */
     assert_changes((double[]){1e9, 1e9, 1e9, 1e9, 1.02e9, 1.02e9, 1.02e9}, 7, "4");
     assert_changes((double[]){1, 5}, 2, "");
     assert_changes((double[]){1, 5, 5}, 3, "");
@@ -196,7 +196,7 @@ static void known_series(void **state)
     assert_changes(NULL, 0, "");
 }
 
-/* A sum of four uniform numbers: near enough to normal, of deviation 1. */
+/* The sum of four uniform numbers: nearly normal, with standard deviation 1. */
 static double noise(size_t series, size_t place)
 {
     const ls_random random = ls_random_stream(7, "noise");

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Rows of every strategy, and of cases that fail or stop, against bench/row.schema.json, and the
-# CSV of the same rows, cell by cell, against its list of columns, which are the schema's. Leaves
-# out: rows of several processes and of `micro` (their own tests hold these against the schema).
+# Rows of every strategy, and of cases that fail or stop, against bench/row.schema.json; and the CSV of the same rows,
+# cell by cell, against its list of columns, which are the schema's. Leaves out rows of several processes and of
+# `micro` (their tests validate them against the schema).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep run` and `verify` as the command-line page promises them: fields of a row and their
-# types, steps and epochs, lists, parameter files, digests that depend on what they may depend on
-# alone, the gate, the memory ledger, plans. Leaves out: numbers (test_arithmetic), refusals
-# (test_refusals), the database (test_results), interruption (test_interrupt).
+# `lockstep run` and `verify` as the command-line page promises: fields of a row and their types, steps and epochs,
+# lists, parameter files, digests that depend only on what they should, the gate, the memory ledger, plans. Leaves out
+# numbers (test_arithmetic), refusals (test_refusals), the database (test_results), interrupts (test_interrupt).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -12,7 +11,7 @@ poly="--model poly --results none --format jsonl"
 
 # ---- The row ----------------------------------------------------------------------------------
 
-fields() { # judges every row of the last command: names, types, sense; $1 says what was asked for
+fields() { # checks names, types and plausibility of every row; $1 is what was asked for
     local why
     checks=$((checks + 1))
     why=$(python3 - out "$1" 2>&1 <<'P'
@@ -105,7 +104,7 @@ def judge(r, asked):
         assert r["time"]["mfu"] > 0
         rate, mean_rate = r["time"]["samples_per_s"], r["time"]["samples_per_s_mean"]
         assert abs(rate / (case["batch_global"] / (s["median"] / 1000)) - 1) < 1e-6, "samples_per_s"
-        if "epochs" not in case: # else one that was left out may be an epoch's smaller last
+        if "epochs" not in case: # otherwise a discarded step may be an epoch's smaller last one
             of_mean = case["batch_global"] / (s["mean"] / 1000)
             assert abs(mean_rate / of_mean - 1) < 1e-6, "samples_per_s_mean"
         apart = max(rate, mean_rate) / min(rate, mean_rate)
@@ -153,7 +152,7 @@ def judge(r, asked):
         assert device["reserved"] >= device["peak"], "more in use than reserved"
     if case["steps"] > 0:
         assert memory["growth_per_step"] == 0, f"grows by {memory['growth_per_step']} a step"
-    if "--capture no" in r["command"]: # no program, so none that took time to build
+    if "--capture no" in r["command"]: # no program, so no time to build one
         assert case["capture"] is False
         absent(r, ("program",), "row")
         absent(r.get("time", {}), ("build_ms",), "time")
@@ -234,7 +233,7 @@ rows "whole epochs are steps" "r['equivalence']['digest'] == digest('whole')"
 lockstep_ok run $poly --data synthetic:100 --batch 30 --steps 8 --warmup 0
 rows "with steps every batch is full" "r['equivalence']['digest'] != digest('epochs')"
 
-# An epoch of 30 samples and 1: half of the steps are short, so the median and the mean differ.
+# An epoch of batches of 30 and 1 samples: half of the steps are short, so median and mean differ.
 lockstep_ok run $poly --data synthetic:31 --batch 30 --epochs 10 --warmup 0
 fields ""
 rows "a median that is not the mean is warned of" "'skewed' in r['result']['warnings']"
@@ -242,8 +241,8 @@ rows "a median that is not the mean is warned of" "'skewed' in r['result']['warn
 # ---- The roof ---------------------------------------------------------------------------------
 
 shared=$XDG_CACHE_HOME
-export XDG_CACHE_HOME=$work/roofs # measured here, and changed
-roofs() { # EXPRESSION: over `roofs`, the figures that are kept, by key; may change them
+export XDG_CACHE_HOME=$work/roofs # measured here, then changed
+roofs() { # EXPRESSION over `roofs`, the cached figures by key; may change them
     python3 - "$XDG_CACHE_HOME/lockstep/roofs.json" "$1" <<'P'
 import json, sys
 roofs = json.load(open(sys.argv[1]))
@@ -306,7 +305,7 @@ rows "cases of two data sets can be told apart" "rows[0]['case'] != rows[1]['cas
 
 # ---- What digests depend on -------------------------------------------------------------------
 
-same() { # WHAT OPTIONS...: 15 steps in some other way give the bits of 15 steps
+same() { # WHAT OPTIONS...: 15 steps run differently give the bits of 15 steps
     local what=$1
     shift
     lockstep run $small "$@"
@@ -369,7 +368,7 @@ rows "and the row says so" "'--save' in r['result']['reason']"
 lockstep_ok run $small --steps 10 --warmup 5 --load initial.safetensors
 rows "training from a file of initial values" \
     "r['equivalence']['digest'] == digest('reference_fast')"
-# sgd keeps no state, and six steps of 32 are two whole passes over 96 samples in file order.
+# sgd has no state, and six steps of 32 are two passes over 96 samples in file order.
 sgd="--model mlp:20-8-3 --data synthetic:96 --batch 32 --optimizer sgd --lr 0.05 --shuffle no
      --warmup 0 --results none --format jsonl"
 for reduce in fast exact; do
@@ -414,7 +413,7 @@ lockstep_ok run $poly --steps 200 --warmup 0 --target loss=5000 --verbose
 fields "target verbose"
 rows "mean of ten steps, each ten steps" "r['train']['steps_to_target'] == next(k for k in
     range(10, 201, 10) if sum(r['train']['losses'][k - 10:k]) / 10 <= 5000)"
-for warmup in 0 10; do # a target that all losses reach, after the first ten steps
+for warmup in 0 10; do # a target that every loss reaches, after the first ten steps
     lockstep_ok run $poly --steps 10 --warmup $warmup --target loss=1e30
     rows "the time of the steps to it, with the warm-up's" "r['train']['steps_to_target'] == 10 and
         ($warmup > 0 or abs(r['train']['seconds_to_target'] / (10e-3 * r['time']['step_ms']['mean']) - 1) < 1e-9) and

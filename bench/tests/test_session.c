@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session that loses a device is left as it is: its threads go on with all that they use, the job
- * among it, and end well. A healthy one is closed, with its threads, and begins at any step. No
- * tolerance; an alarm ends what hangs.
+ * A session that loses a device is never closed: its threads keep everything that they use,
+ * including the job, and run safely. A healthy session closes with its threads, and can begin at
+ * any step. No tolerance; an alarm ends a hang.
  */
 #include "bench/cli/options.h"
 #include "bench/train/estimate.h"
@@ -37,7 +37,7 @@ static int count_threads(void)
     return count;
 }
 
-/* An operation that lasts as long as the test wants. */
+/* An operation that runs as long as the test requires. */
 typedef struct gate {
     ls_op op;
     ls_signal open;
@@ -96,7 +96,7 @@ static void a_healthy_one_is_closed(void **state)
     assert_false(*f->workplace.left);
 }
 
-/* A step in the middle takes the samples that stand there, and its record is its own. */
+/* A step begun in the middle of the data uses the samples there, and has its own record. */
 static void a_step_is_begun_where_it_stands(void **state)
 {
     enum { STEPS = 3 };
@@ -125,8 +125,8 @@ static void a_step_is_begun_where_it_stands(void **state)
     free(ends);
 }
 
-/* Each block but the first is opened anew; --until-precision has 20 at least, those that are added
- * as long as the others or a tenth of a second, until --max-time is over. 50 steps. */
+/* Each block but the first reopens devices. With --until-precision there are at least 20; added
+ * blocks are as long as the others or a tenth of a second, until --max-time is up. 50 steps. */
 static void an_estimate_knows_the_blocks(void **state)
 {
     static const struct {
@@ -151,7 +151,7 @@ static void an_estimate_knows_the_blocks(void **state)
     f->request->precision = 0;
 }
 
-/* What a plan needs is counted; of GPUs, which may not be here, on CPU devices in their place. */
+/* A plan's memory is counted; for GPUs, which may be missing, on CPU devices instead. */
 static void what_gpus_need_is_counted(void **state)
 {
     fixture *f = *state;
@@ -170,7 +170,7 @@ static void what_gpus_need_is_counted(void **state)
                             sizeof here.devices[i].formula);
         here.devices[i].limit = i ? SIZE_MAX : ls_need_sum(&here.devices[i].formula);
     }
-    assert_null(ls_need_refuse(&here, &gpus, false)); /* each has room, so it was others' fault */
+    assert_null(ls_need_refuse(&here, &gpus, false)); /* each has room: others caused it */
     here.devices[0].limit--;
     ls_status refused = ls_need_refuse(&here, &gpus, false);
     assert_int_equal(ls_status_code(refused), LS_CODE_MISSING);
@@ -197,9 +197,9 @@ static void one_that_lost_a_device_is_left(void **state)
     ls_session_close(&session);
     assert_int_equal(count_threads(), threads);
     assert_true(*f->workplace.left);
-    assert_int_equal(run->job->ps.backups, 1); /* what all of them go by */
+    assert_int_equal(run->job->ps.backups, 1); /* the job that all of them use */
     ls_signal_post(&held.open, 1);
-    for (bool idle = false; !idle; ls_clock_sleep(1000000)) /* what was put comes to its end */
+    for (bool idle = false; !idle; ls_clock_sleep(1000000)) /* until what was enqueued ends */
         must(ls_queue_idle(queue, &idle));
     assert_int_equal(count_threads(), threads);
 }
@@ -228,6 +228,6 @@ int main(void)
         cmocka_unit_test(one_that_lost_a_device_is_left),
         cmocka_unit_test(so_is_one_whose_back_end_gave_it_up),
     };
-    /* What a lost session uses cannot be freed, nor waited for: the process ends at once. */
+    /* What a lost session uses can neither be freed nor waited for: the process exits at once. */
     _exit(cmocka_run_group_tests(tests, setup, NULL));
 }

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Slurm without Slurm: what launchers' variables say, set by hand, and the job scripts of ci/slurm as
-# written, with their options: srun is stood in for by mpirun, or by the program itself where there
-# is one rank. Leaves out: Slurm (test_slurm_slow.sh).
+# Slurm without Slurm: launchers' variables, set by hand, and the job scripts of ci/slurm as written, with their
+# options; mpirun replaces srun, or the program itself if there is one rank. Leaves out Slurm (test_slurm_slow.sh).
 set -euo pipefail
 launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +10,7 @@ small="--data synthetic:500 --batch 60 --steps 4 --warmup 1 --results none --for
 
 # ---- Tasks that MPI does not bring together ---------------------------------------------------
 
-# as VARIABLES COMMAND...: as a task whose launcher set these.
+# as VARIABLES COMMAND...: runs the program as a task whose launcher set these.
 as() {
     local variables=$1
     shift
@@ -36,7 +35,7 @@ as "$step SLURM_PROCID=1" run $small
 expect "every task fails" [ "$code" -eq 3 ]
 expect "but the first of them says nothing" [ ! -s out -a ! -s err ]
 for variables in "$step SLURM_PROCID=0 PMI_RANK=0 PMI_SIZE=2" "SLURM_STEP_NUM_TASKS=2"; do
-    as "$variables" run $small # nothing of MPI's own: MPI_Init does not come to it
+    as "$variables" run $small # no variables of MPI: MPI_Init is not reached
     refused "${works:-without a launcher}"
 done
 for variables in "PMI_RANK=0 PMI_SIZE=2" "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2"; do
@@ -44,7 +43,7 @@ for variables in "PMI_RANK=0 PMI_SIZE=2" "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_S
     refused "${built:+mpirun}"
 done
 if [ "$built" ] && ! sanitized thread; then
-    as "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2" run $small # MPI_Init meets nobody
+    as "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2" run $small # MPI_Init finds no peer
     refused mpirun
 fi
 as "$step SLURM_PROCID=0" list strategies
@@ -52,7 +51,7 @@ expect "rank 0 lists" [ "$code" -eq 0 -a "$(grep -c mirrored out)" -eq 1 ]
 as "$step SLURM_PROCID=1" list strategies
 expect "and it alone" [ "$code" -eq 0 -a ! -s out -a ! -s err ]
 
-# On purpose.
+# Alone on request, although the launcher started two.
 for rank in 0 1; do
     as "$step SLURM_PROCID=$rank PMI_RANK=$rank PMI_SIZE=2" run $small --launcher none
     expect "alone, task $rank is well" [ "$code" -eq 0 -a ! -s err ]
@@ -70,7 +69,7 @@ lockstep run $small --plan plan.yaml
 expect "in a plan it comes too late" [ "$code" -eq 2 ]
 expect "which is said" one_line 'plan.yaml.*launcher.*command line'
 
-# Processes that are no task of several: a batch script's own, a shell's, a step of one.
+# Processes that are not one of several tasks: in a batch script, in a shell, in a step of one task.
 for variables in "SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_NPROCS=2 SLURM_PROCID=0 SLURM_TASKS_PER_NODE=2" \
     "SLURM_NTASKS=2 SLURM_STEP_ID=batch SLURM_STEP_NUM_TASKS=2" \
     "SLURM_NTASKS=2 SLURM_STEP_ID=4294967291 SLURM_STEP_NUM_TASKS=2" \
@@ -88,7 +87,7 @@ if [ -z "$built" ] || ! command -v mpirun >/dev/null || sanitized thread; then
     exit 0
 fi
 export ASAN_OPTIONS=detect_leaks=0 LOCKSTEP
-for n in 1 2; do # mpirun's daemons are tasks of a step themselves
+for n in 1 2; do # mpirun's daemons are themselves tasks of a step
     code=0
     command_line="(mpirun -n $n in a step) run"
     env $step SLURM_PROCID=1 bash "$launcher" "$n" "$LOCKSTEP" run $small --strategy mirrored >out 2>err || code=$?
@@ -105,12 +104,12 @@ exec bash "$launcher" "\$SLURM_NTASKS" "\$@"
 S
 cat >bin/lscpu <<'S'
 #!/usr/bin/env bash
-# two cores of two threads
+# two cores with two threads each
 printf '# Core,Socket\n0,0\n1,0\n0,0\n1,0\n'
 S
 cat >bin/short <<'S'
 #!/usr/bin/env bash
-# the program, with little to do
+# the program, with little work
 [ "$1" = devices ] || set -- "$@" --data synthetic:1024 --warmup 1
 [ "$1" != run ] || set -- "$@" --steps 4
 exec "$LOCKSTEP" "$@"

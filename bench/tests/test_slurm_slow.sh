@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A Slurm of one node (ci/slurm/one-node.sh): srun with each of its ways to bring tasks together, or
-# with none; mpirun and a plain process in an allocation; ranks that are killed or exit while they
-# train, with and without --kill-on-bad-exit; the job scripts of ci/slurm as they are.
-# Leaves out: several nodes, GPUs.
+# A Slurm of one node (ci/slurm/one-node.sh): srun with each way to connect tasks, and with none; mpirun and a plain
+# process in an allocation; ranks that are killed or exit during training, with and without --kill-on-bad-exit; the
+# job scripts of ci/slurm as they are. Leaves out several nodes and GPUs.
 set -euo pipefail
-if [ -z "${SLURM_CONF:-}" ]; then # once more, with a Slurm at work
+if [ -z "${SLURM_CONF:-}" ]; then # runs itself again, inside a Slurm
     exec "$SOURCE_DIR/ci/slurm/one-node.sh" --gpus 2 bash "$0"
 fi
 . "$(dirname "$0")/lib_mpi.sh"
@@ -14,7 +13,7 @@ fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_base_warn_component_unused=0
 small="--model mlp:784-16-10 --data synthetic:500 --batch 60 --steps 20 --results none --format jsonl"
 
-# under COMMAND...: leaves what lockstep says in err, the rest in all.
+# under COMMAND...: lockstep's own lines go to err, all others to all.
 under() {
     command_line="$*"
     code=0
@@ -65,7 +64,7 @@ die() { # die FAULT VICTIM STRATEGY SRUN_FLAGS...
     local fault=$1 victim=$2 strategy=$3
     shift 3
     printf 'cases:\n- {seed: [1, 2, 3, 4, 5, 6, 7, 8], steps: 2, warmup: 0, gate-steps: 0}\n- {inject: "%s=%s:30", steps: 200}\n' \
-        "$fault" "$victim" >plan.yaml # a group's rows, then the case that ends
+        "$fault" "$victim" >plan.yaml # rows of healthy cases, then the case that ends
     rm -f r.db
     step --mpi=pmix -n 3 "$@" "${program[@]}" run --strategy $strategy --model mlp:784-16-10 \
         --data synthetic:500 --batch 60 --blocks 1 --format jsonl --results r.db \
@@ -89,7 +88,7 @@ for strategy in "mirrored --allreduce ring" "mirrored --allreduce direct" ps ind
 done
 printf '#!/bin/sh\n"$@"\n' >wrapper
 chmod +x wrapper
-program=("$work/wrapper" "$LOCKSTEP") # the task is another process than the rank
+program=("$work/wrapper" "$LOCKSTEP") # the task is not the rank's own process
 die kill 1 "mirrored --allreduce ring"
 command_line="(interrupted) run"
 code=0
@@ -100,7 +99,7 @@ scancel --signal=INT --name=endless
 wait $! || code=$?
 expect "an interrupt of the job: status 130" [ "$code" -eq 130 ]
 rows "and its row" "'interrupted after' in r['result']['reason']"
-left() { # processes of this Slurm that keep connections
+left() { # this Slurm's processes that keep connections open
     local comm
     for comm in /proc/[0-9]*/comm; do
         ! grep -qsx lockstep-keeper "$comm" || ! grep -qsaF "$SLURM_CONF" "${comm%comm}environ" || return 0
@@ -114,7 +113,7 @@ expect "nobody is left that kept a connection" eval '! left'
 
 cat >short <<S
 #!/usr/bin/env bash
-# the program, with little to do
+# the program, with little work
 [ "\$1" = devices ] || set -- "\$@" --data synthetic:1024 --warmup 1
 [ "\$1" != run ] || set -- "\$@" --steps 4
 exec "$LOCKSTEP" "\$@"
@@ -127,7 +126,7 @@ for file in cpu gpu; do
     rows "its rows are well" "len(rows) > 4 and all(x['result']['status'] == 'ok' for x in rows)"
 done
 
-# Submits itself for each number of nodes, of which there is one, and to join their rows.
+# Submits itself for each number of nodes, here one, and once to join their rows.
 cat >shorter <<S
 #!/usr/bin/env bash
 [ "\$1" = results ] || set -- "\$@" --data synthetic:1024 --warmup 1 --steps 4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics against hand-computed values, and the interval of the median: known answers, and how
- * often it holds the truth over simulated runs.
+ * Statistics against values computed by hand; the interval of the median: known answers, and how
+ * often it contains the truth in simulated runs.
  */
 #include "bench/statistics/statistics.h"
 #include "bench/statistics/steady.h"
@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-/* The share of simulated runs whose interval holds the truth: 95% but for what 20 blocks lack, and
- * four standard deviations of 500 runs. Steps resampled one by one hold it in a third of them. */
+/* The share of simulated runs whose interval contains the truth: 95%, less for 20 blocks, within
+ * four standard deviations of 500 runs. Resampling single steps would reach a third. */
 static const double least_coverage = 0.88, most_coverage = 0.99;
 static const double figure_error = 1e-12; /* relative */
 
@@ -29,7 +29,7 @@ static void assert_close(double got, double expected)
         fail_msg("%.17g instead of %.17g", got, expected);
 }
 
-/* Distances of 0.03 and 0.04 in logarithms are one of 0.05. */
+/* Deviations of 0.03 and 0.04 in logarithms combine to 0.05. */
 static void known_ratio(void **state)
 {
     (void)state;
@@ -74,8 +74,8 @@ static void assert_interval(const double *x, const size_t *ends, size_t blocks, 
     assert_close(ci95[1], high);
 }
 
-/* Two blocks: each alone is drawn with 1/4, so its median is an end. Nine of one step each: the
- * median is 1 with 0.0014, at most 2 with 0.030; the ends are the second smallest and largest. */
+/* Two blocks: each fills a resample with probability 1/4, so its median is an end. Nine blocks of
+ * one step: the median is 1 with 0.0014, at most 2 with 0.030: the 2nd smallest and largest. */
 static void known_intervals(void **state)
 {
     (void)state;
@@ -101,8 +101,7 @@ static double normal(ls_random random, uint64_t i)
     return sum;
 }
 
-/* Runs of blocks, each with an offset of its own, of steps of which each has 0.8 of what the one
- * before had; the truth is 100. */
+/* Runs of blocks with an offset each, and autocorrelation 0.8 between steps; the truth is 100. */
 static void blocks_hold_the_truth(void **state)
 {
     (void)state;
@@ -129,7 +128,7 @@ static void blocks_hold_the_truth(void **state)
     assert_true(share >= least_coverage && share <= most_coverage);
 }
 
-/* A clock that ticks in whole microseconds, and steps of 37.3: one by one they are 37 or 38. */
+/* A clock with 1 us resolution, and steps of 37.3 us: single readings are 37 or 38. */
 static void coarse_clock(void **state)
 {
     (void)state;
@@ -147,18 +146,18 @@ static void coarse_clock(void **state)
     const size_t per_group = ls_statistics_group_size(tick, step);
     assert_int_equal(per_group, 6);
     n = ls_statistics_group(times, STEPS, per_group, samples);
-    assert_int_equal(n, STEPS / 6); /* the last of 7 */
+    assert_int_equal(n, STEPS / 6); /* without the last of 7 */
     assert_close(samples[n - 1] * 7, times[996] + times[997] + times[998] + times[999] +
                                          times[1000] + times[1001] + times[1002]);
     ls_statistics_compute(samples, n, &s);
     assert_true(fabs(s.median - step) < 0.005 * step && fabs(s.p90 - step) < 0.005 * step);
-    assert_int_equal(ls_statistics_group_size(1e-6, 3e-3), 1); /* nanoseconds */
+    assert_int_equal(ls_statistics_group_size(1e-6, 3e-3), 1); /* a clock of nanoseconds */
     assert_int_equal(ls_statistics_group(times, 3, 200, samples), 1);
     assert_int_equal(ls_statistics_group(times, 0, 200, samples), 0);
 }
 
-/* Steps are left out that are not as the rest is; not one that is slow among others, not a level
- * that stays, not of few steps. */
+/* Only initial steps that differ from the rest are discarded: not a single slow step, not a level
+ * that stays, and none of a few steps. */
 static void not_yet_steady(void **state)
 {
     (void)state;
@@ -170,7 +169,7 @@ static void not_yet_steady(void **state)
         x[i] = 100 + normal(random, i);
     must(ls_steady_from(x, STEPS, &out));
     assert_int_equal(out, 0);
-    x[6] = 300; /* the scheduler's */
+    x[6] = 300; /* an outlier of the scheduler */
     must(ls_steady_from(x, STEPS, &out));
     assert_int_equal(out, 0);
     x[0] = 400;

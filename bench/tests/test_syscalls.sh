@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A step makes no call that maps, unmaps or grows memory, and hardly any that waits. Traces
-# test_step_allocations, which marks its hundreds of steps with a getppid call on either side, and
-# counts the system calls of all threads between the marks. Steps that are not captured wait often.
+# A step makes no system call that maps, unmaps or grows memory, and hardly any that waits. Traces
+# test_step_allocations, which marks its hundreds of steps by a getppid call before and after, and counts the calls of
+# all threads between the marks. Leaves out uncaptured steps, which wait often.
 set -euo pipefail
 program=$(dirname "$LOCKSTEP")/test_step_allocations
 command -v strace >/dev/null || { echo "skipped: strace is not installed"; exit 77; }
@@ -23,6 +23,6 @@ awk '
 END {
   printf "%d pieces of steps: %d memory calls within, %d outside, %d futex calls within\n",
          marks / 2, memory, outside, futex
-  # Each piece is put once and waited for once: a few wakes, however many its steps.
+  # Each piece is enqueued once and waited for once: a few wake-ups, whatever its number of steps.
   exit !(marks == 12 && memory == 0 && outside > 0 && futex < 20 * marks)
 }' "$trace"

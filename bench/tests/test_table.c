@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table: what stands above it and in its columns, what goes where a line is too long, groups,
- * and what is said below. Leaves out how a cell is written (test_format.c).
+ * The table: the head above it, its columns, what is dropped if a line is too long, groups, and the
+ * lines below. Leaves out how a cell is written (test_format.c).
  */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_columns.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* A row of `run`: what is not given is the same in all. */
+/* A row of `run`; fields that are not given are the same in all rows. */
 static json_t *made_row(const char *strategy, int devices, double step_ms, double half,
                         const char *status)
 {
@@ -31,7 +31,7 @@ static json_t *made_row(const char *strategy, int devices, double step_ms, doubl
                      "pass", 1);
 }
 
-/* The table of these rows (taken over) at a width, a flush after every `group` of them. */
+/* Prints these rows (takes ownership) at a width, with a flush after every `group` rows. */
 static char *table_of(json_t **rows, size_t count, int width, size_t group,
                       const ls_columns *columns, bool colour)
 {
@@ -67,7 +67,7 @@ static void assert_table(const char *text, const char *expected)
         fail_msg("the table is:\n%s\ninstead of:\n%s", text, expected);
 }
 
-/* What all share stands above, what differs has a column; the fields that only follow have none. */
+/* Shared values are printed above, different ones in columns; dependent fields in none. */
 static void table_shares(void **state)
 {
     (void)state;
@@ -101,8 +101,8 @@ static int longest(const char *text)
     return most;
 }
 
-/* At any width no line is longer. What goes: the option that the others tell, then loss, accuracy,
- * gate; and at last the status and the step are still there. */
+/* At any width no line is longer. First dropped is the option that follows from others, then loss,
+ * accuracy, gate; status and step always remain. */
 static void table_fits(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void table_fits(void **state)
     }
 }
 
-/* The status is cut before the step and its interval go; a warning that is no text is none. */
+/* The status is truncated first, before step and interval; a warning must be a text. */
 static void the_status_is_cut(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void the_status_is_cut(void **state)
     free(text);
 }
 
-/* Groups under one header, for the options that differ are known before the first row. */
+/* Groups share one header, since the varying options are known before the first row. */
 static void table_groups(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void table_ranks(void **state)
     json_t *bad[] = {made_row("single", 1, 2.0, 0.03, "ok"),
                      made_row("towers", 1, 1.0, 0.2, "failed")};
     text = table_of(bad, 2, 80, 2, NULL, false);
-    assert_null(strstr(text, "fastest")); /* one alone */
+    assert_null(strstr(text, "fastest")); /* a single row has none */
     free(text);
     json_t *models[] = {
         made_row("single", 1, 2.0, 0.01, "ok"), made_row("towers", 1, 1.0, 0.01, "ok"),
@@ -199,7 +199,7 @@ static void table_ranks(void **state)
     free(text);
 }
 
-/* An option that some have not: a column where cases are alike but for that, else none. */
+/* An option that some rows lack gets a column only if cases differ in nothing else. */
 static void table_lacks(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void table_colours(void **state)
     free(text);
 }
 
-/* What was compared with what, in words; the drift is said to judge nothing. */
+/* What was compared, in words; the drift is labelled as not judged. */
 static void table_compares(void **state)
 {
     (void)state;

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep trace` from outside: files of every strategy are held against what they say of themselves (check_trace.py;
-# its tolerance is 1% of the step) and against closed forms of messages; refusals. Leaves out: processes
-# (test_trace_mpi.sh); whether parts are right, which test_delays.sh shows with delays of known size.
+# `lockstep trace` as a user sees it: files of every strategy are consistent with their own totals (check_trace.py;
+# tolerance: 1% of the step) and with closed forms of messages; refusals. Leaves out several processes
+# (test_trace_mpi.sh), and whether parts are right (test_delays.sh, with planted delays).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 mlp="--model mlp:784-16-10 --data synthetic:500 --batch 60 --cpu-devices 4 --quiet"
 
-# traced MESSAGES OPTIONS: MESSAGES of a step; "-": not counted
+# traced MESSAGES OPTIONS: MESSAGES per step; "-": not counted
 traced() {
     local messages=$1
     shift
@@ -20,7 +20,7 @@ traced() {
     expect "the trace" python3 "$library/check_trace.py" trace.json $messages
 }
 
-# What a row counts: 2 (n - 1) a variable for ring; filled slices for direct; a fetch and a send for each tower.
+# As a row counts: ring 2 (n - 1) per variable; direct one per nonempty slice; towers a fetch and a send each.
 traced 0 --strategy single
 traced 4 --strategy mirrored --devices 2 --allreduce direct --bucket-bytes 1MiB
 traced 12 --strategy mirrored --devices 3 --allreduce ring --bucket-bytes 1MiB --cores-per-device 2 --trace-steps 5
@@ -52,15 +52,15 @@ slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
 layers = {(e["cat"], e["args"]["layer"]) for e in slices}
 assert {("compute", "dense0"), ("backward", "dense1"), ("optimizer", "dense0 to dense1")} <= layers, layers
 assert any(e["args"]["flops"] == 2 * 30 * 784 * 16 for e in slices), "flops of the first product"
-steps = {e["args"]["step"] for e in slices if e["cat"] == "compute"} # a device may be a step ahead, or behind
+steps = {e["args"]["step"] for e in slices if e["cat"] == "compute"} # a device may be a step ahead or behind
 assert {1, 2} <= steps <= {0, 1, 2, 3}, steps
 other = trace["otherData"]
 assert other["steps"] == 2 and other["case"]["strategy"] == "mirrored" and other["untraced_step_ms"] > 0
 assert other["clocks"] == [{"rank": 0, "offset_us": 0, "error_us": 0}]
 P
 
-# The checker finds what is wrong: a slice moved onto the next, an end of a message gone, a part too large, a slice of
-# the critical path twice as long.
+# The checker detects errors: a slice that overlaps the next, a missing end of a message, a part that is too large, a
+# slice of the critical path that is twice as long.
 for edit in 'x[0]["dur"] = x[1]["ts"] - x[0]["ts"] + 1' 'events.remove(ends[0])' 'other["waterfall"]["wait_ms"] += 1' \
     'other["critical_path"]["length_ms"] *= 2' 'other["step_ms"] *= 0.9'; do
     python3 - "$edit" <<'P'
@@ -85,7 +85,7 @@ refused() {
     expect "exit status 2 or 3" [ "$code" -eq 2 -o "$code" -eq 3 ]
     expect "one line with $word" one_line "$word"
 }
-# Half a file is none: it is removed where it cannot be written whole; what an interrupt ends writes none.
+# An incomplete file is removed if it cannot be finished; an interrupted trace writes none.
 command_line="trace, with a limit on the size of files"
 code=0
 # shellcheck disable=SC2086

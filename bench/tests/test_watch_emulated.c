@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs under a watch, without one (cuda_emulate.h): replays that never drain end with one line that
- * names queue and step, wherever the host is held up by them; slow ones are waited for, however
- * long; signs of life to other ranks come of steps that end; a second SIGINT ends a program that
- * waits. Nothing here depends on how slow the machine is: an alarm ends what hangs. Skipped in a
- * build without CUDA.
+ * GPUs under a watch, emulated (cuda_emulate.h): replays that never finish end with one line that
+ * names queue and step, in whatever call the host waits; slow replays are waited for, however long;
+ * finished steps send signs of life to other ranks; a second SIGINT ends a waiting program. Nothing
+ * depends on the machine's speed: an alarm ends a hang. Skipped in a build without CUDA.
  */
 #include "bench/train/interrupt.h"
 #include "bench/train/session.h"
@@ -63,7 +62,7 @@ static void open_watched(fixture *f, uint64_t timeout_ns)
     ls_watch_begin(f->watch, FIRST);
 }
 
-/* As a session does it; waits for nothing that is lost. */
+/* As a session closes; does not wait for lost devices. */
 static void close_watched(fixture *f)
 {
     ls_program_close(f->program);
@@ -74,10 +73,10 @@ static void close_watched(fixture *f)
     ls_machine_close(f->machine);
 }
 
-/* How the host comes to wait for a queue. */
+/* The call in which the host waits for a queue. */
 typedef enum way { BY_SYNC, BY_READ, BY_EVENT, BY_LAUNCH, BY_PUT, WAYS } way;
 
-/* An operation of some launches. */
+/* An operation of several launches. */
 static ls_status run_some(ls_op *op, ls_queue *queue)
 {
     (void)op;
@@ -106,7 +105,7 @@ static ls_status wait_by(fixture *f, way by)
                          : ls_queue_sync(f->queue);
 }
 
-/* What a session that has lost the device says, without the time. */
+/* The message of a session that has lost the device, without the time. */
 static void tell(const fixture *f, char *out, size_t size)
 {
     ls_session session = {.watch = f->watch,
@@ -152,14 +151,14 @@ static void replays_that_never_drain_are_one_line(void **state)
                                      "queue compute, last sign of life "));
         assert_non_null(strstr(said, " s ago, step 37; see what holds it, or raise --timeout"));
         assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
-        status = ls_queue_sync(f.queue); /* from here on at once */
+        status = ls_queue_sync(f.queue); /* from here on without delay */
         assert_true(ls_status_is_final(status) && ls_status_is_consequence(status));
         ls_status_free(status);
         close_watched(&f);
     }
 }
 
-/* Three times as long as the timeout in all, and one replay never as long. */
+/* Three times the timeout in total, but each replay is shorter than that. */
 static void slow_replays_are_waited_for(void **state)
 {
     (void)state;
@@ -178,7 +177,7 @@ static void slow_replays_are_waited_for(void **state)
     }
 }
 
-/* Many replays are put with one call, however few CUDA has room for. */
+/* One call enqueues many replays, although CUDA has room for few. */
 static void the_host_is_some_replays_ahead(void **state)
 {
     fixture f;
@@ -191,7 +190,7 @@ static void the_host_is_some_replays_ahead(void **state)
     close_watched(&f);
 }
 
-/* For other ranks, from a thread that calls nothing of CUDA. */
+/* For other ranks, sent by a thread that never calls CUDA. */
 static void steps_that_end_are_signs_of_life(void **state)
 {
     fixture f;
@@ -203,12 +202,12 @@ static void steps_that_end_are_signs_of_life(void **state)
     must(ls_program_launch(f.program, ENDED + 1));
     while (busy && cuda_emulated.ended < ENDED)
         busy = emulated_is_busy(ls_queue_native(f.queue));
-    assert_true(ls_pulse_moved(pulse)); /* it was launched, and steps have ended */
+    assert_true(ls_pulse_moved(pulse)); /* it was launched, and steps have finished */
     assert_false(ls_pulse_moved(pulse));
     cuda_emulated.last++;
     while (emulated_is_busy(ls_queue_native(f.queue)))
         ls_clock_sleep(1000);
-    assert_true(ls_pulse_moved(pulse)); /* nobody has called: the step has told */
+    assert_true(ls_pulse_moved(pulse)); /* without any host call: the step itself signals */
     assert_false(ls_pulse_moved(pulse));
     close_watched(&f);
 }
@@ -230,7 +229,7 @@ static void a_second_interrupt_ends_a_wait(void **state)
         _exit(write(ends[1], &byte, 1) == 1 && wait_by(&f, BY_LAUNCH) ? 3 : 0);
     }
     assert_int_equal(read(ends[0], &byte, 1), 1);
-    ls_clock_sleep(300000000); /* more than a launcher takes to pass on the first one */
+    ls_clock_sleep(300000000); /* longer than a launcher takes to forward the first */
     kill(child, SIGINT);
     assert_int_equal(waitpid(child, &result, 0), child);
     close(ends[0]);

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The parts of the timed steps, which the devices' own readings give, sum to the steps' times by their records, which
-# others take: in threads and in processes, for every strategy, tails of epochs included. Tolerance: 1% of the step; of
-# backup workers, which may be behind the step's end, 10%. Leaves out: which part is what (test_delays.sh).
+# The parts of the timed steps, read by the devices, sum to the steps' times by their records, which are separate
+# readings: in threads and processes, for every strategy, including tails. Tolerance: 1% of the step; with backup
+# workers, which may lag behind the step's end, 10%. Leaves out which part is which (test_delays.sh).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 options="--gate-steps 0 --warmup 5 --results none --format jsonl --quiet"
 
 data="--data synthetic:1100"
 
-# accounted TOLERANCE OF: the rows of the last command, of which so many are wanted
+# accounted TOLERANCE OF: checks the rows of the last command, of which OF are expected
 accounted() {
     rows "parts sum to the steps" "len(rows) == $2 and all(abs(x['time']['residual']) <= $1 and
         abs(x['time']['profiled_ms'] / x['time']['step_ms']['mean'] - 1) <= $1 and
@@ -42,7 +42,7 @@ for r in map(json.loads, open("out")):
             accounted 0.01 1
         done
     fi
-    # Where noting operations would take more than 1% of the step, some more steps are accounted.
+    # If recording operations would take more than 1% of the step, extra steps are accounted.
     lockstep_ok run $options --model poly --steps 200
     rows "of a short step, others" "'accounted' not in r['time'] and r['time']['profiled_ms'] > 0 and
         abs(sum(r['waterfall'].values()) / r['time']['step_ms']['mean'] - 1) < 1e-6"

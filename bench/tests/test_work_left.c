@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is left of a command, of cases whose times are known here and not there. Seconds are made
- * up, so there is no clock. Tolerance: a third, as a person is promised; 1e-9 where it is exact.
+ * The estimate of a command's remaining time, for cases whose times are known or not. Seconds are
+ * made up, without a clock. Tolerance: a third, as users are promised; 1e-9 where it is exact.
  */
 #include "bench/progress/work_left.h"
 
@@ -14,11 +14,11 @@
 
 enum { CASES = 3, BLOCKS = 5 };
 
-/* What a case really takes. */
+/* The true times of the cases. */
 static const double takes[CASES][LS_PHASES] = {
     {0.2, 1.5, 0.3, 12, 1}, {0.2, 0.9, 0.2, 8, 0.8}, {0.3, 1.2, 0.2, 10, 0.9}};
 
-/* By a count of operations: all by the same factor, and each by another tenth. */
+/* Estimates by operation counts: all off by the same factor, and each by another tenth. */
 static ls_work begin(ls_work_case cases[CASES], double factor)
 {
     ls_work work = {.cases = cases, .count = CASES, .now = CASES};
@@ -55,7 +55,7 @@ static double all_of_it(void)
     return sum;
 }
 
-/* Gates, then warm-ups, then blocks in turns, then the ends. */
+/* Gates, then warm-ups, then blocks in turns, then evaluations. */
 static void is_right_from_the_first_case_on(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void is_right_from_the_first_case_on(void **state)
         ls_work_case cases[CASES];
         ls_work work = begin(cases, factors[f]);
         double left = all_of_it();
-        assert_true(ls_work_left(&work) < 0); /* nothing is known of it */
+        assert_true(ls_work_left(&work) < 0); /* nothing is known yet */
         for (size_t i = 0; i < CASES; i++) {
             pass(&work, i, LS_PHASE_CHECKING, &left);
             assert_third(&work, left);
@@ -121,7 +121,7 @@ static void a_silent_phase_counts_down_and_never_below_nothing(void **state)
     assert_true(late > 0 && fabs(late - ls_work_left(&work)) < 1e-9);
 }
 
-/* Cases that end early, as one that fails its check does. */
+/* Cases that end early, such as one that fails its check. */
 static void what_has_ended_is_not_left(void **state)
 {
     (void)state;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the timed steps' time went to: the queues read the clock behind each operation, and note it.
- * That is taken of all timed steps, put by put, where it costs next to nothing; else of some more
- * steps behind them (trial_profile.c). Steps that are not yet steady are left out again.
- *
- * The parts of a device are its own readings, from its first operation to its last, and then its
- * waiting until the steps had ended everywhere. That they sum to the steps' time by the records,
- * which others have taken, is not made so: by how much they do not is the residual.
+ * Where the time of the timed steps went: the queues read the clock after each operation and record
+ * it. All timed steps are accounted, one replay call at a time, if that costs next to nothing;
+ * otherwise extra steps after them (trial_profile.c). Steps that are not yet steady are excluded. A
+ * device's parts come from its own readings: from its first operation to its last, plus the wait
+ * until the steps ended everywhere. Nothing forces their sum to equal the steps' time by the
+ * records, which are separate readings: the residual is the difference.
  */
 #include "bench/train/trial.h"
 #include "bench/train/world.h"
@@ -16,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an operation, with the waits beside it: some readings of 30 ns (results/README.md). */
-static const double noted_ns = 50, most_cost = 0.01; /* of the step */
+/* Cost of accounting one operation and its waits: clock readings of 30 ns (results/README.md). */
+static const double noted_ns = 50, most_cost = 0.01; /* fraction of the step */
 
 static void count_op(void *context, const ls_op *op)
 {
@@ -74,7 +73,7 @@ ls_status ls_account_add(ls_trial *trial, uint64_t steps, uint64_t mark_ns, uint
     return LS_OK;
 }
 
-/* Where a put is of both, by their times. */
+/* A batch of replays with both excluded and counted steps is split by the steps' times. */
 void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out)
 {
     ls_accounts *a = &trial->accounts;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle share of a pipeline; see bubble.h. Copies count as work of the pass before them: forward
- * where a stage has none before it, backward where it has none after it, else half and half.
+ * Idle share of a pipeline; see bubble.h. Copies count as work of the pass before them: as forward
+ * if no stage precedes this one, as backward if no stage follows it, otherwise half each.
  */
 #include "bench/train/bubble.h"
 
 #include <stdlib.h>
 
-/* Mean times of a stage's passes; all are in units of a round. */
+/* Mean times of a stage's passes, in units of a round. */
 static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *profile, int stage)
 {
     const double m = s->microbatches, copies = (double)profile->ns[LS_TIME_COPY];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Estimate; see estimate.h.
+ * Estimate; see estimate.h. The gate opens the case, its judge and the reference, runs the case's
+ * steps twice, and computes them on one device twice (once if the reference is the judge).
  *
- * The gate opens the case, its judge and the reference, runs its steps twice, and computes them on
- * one device twice, or once where the reference is the judge. What the estimate leaves out: copies
- * and messages, links, delays, and how steps of other cases heat caches and memory.
+ * The estimate leaves out copies and messages, links, delays, and the effect of other cases' steps
+ * on caches and memory.
  */
 #include "bench/train/estimate.h"
 
@@ -16,10 +16,10 @@
 #include <math.h>
 #include <string.h>
 
-static const double core_flops = 2e10; /* a second, of a core, where nothing can be measured */
-static const double timed_ns = 1e8;    /* steps are trained for so long */
-static const double chunk_s = 0.05;    /* of steps that one call enqueues */
-static const double opening_s = 0.01;  /* of a session, where nothing is opened */
+static const double core_flops = 2e10; /* per second and core, if nothing can be measured */
+static const double timed_ns = 1e8;    /* duration of the measured steps */
+static const double chunk_s = 0.05;    /* duration of one chunk of enqueued steps */
+static const double opening_s = 0.01;  /* to open a session, if none is opened here */
 enum { FORWARDS = 3, LOOKS = 5, WARM_STEPS = 2, EXACT_BLOCKS = 10 };
 
 static double seconds(uint64_t begin_ns)
@@ -27,7 +27,7 @@ static double seconds(uint64_t begin_ns)
     return (double)(ls_clock_ns() - begin_ns) * 1e-9;
 }
 
-/* Bytes by formula. */
+/* Adds the memory that the formulas predict. */
 static void add_memory(const ls_session *session, ls_estimate *out)
 {
     ls_need_of(session, &out->need);
@@ -38,14 +38,14 @@ static void add_memory(const ls_session *session, ls_estimate *out)
     }
 }
 
-/* Seconds that one device takes for forward and backward of a sample, by its operations. */
+/* Seconds of a sample's forward and backward pass on one device, from its FLOP count. */
 static double counted_sample(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     return ls_graph_flops(plan->model->graph) /
            (core_flops * ls_machine_cores_per_device(workplace->machine));
 }
 
-/* The same, measured. */
+/* Seconds of a sample's forward and backward pass on one device, measured. */
 static ls_status sample_time(const ls_workplace *workplace, ls_session *session, double *out)
 {
     const ls_plan_of_case *plan = session->plan;
@@ -59,7 +59,7 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
     }
     const uint64_t most = tests < rows ? tests : rows;
     double times[LOOKS];
-    for (int i = -1; i < LOOKS; i++) { /* the first is not counted */
+    for (int i = -1; i < LOOKS; i++) { /* the first is a warm-up */
         const uint64_t begin = ls_clock_ns();
         LS_TRY(ls_session_evaluate(session, most, &evaluation));
         times[i < 0 ? 0 : i] = FORWARDS * seconds(begin) / (double)rows;
@@ -70,7 +70,7 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
     return LS_OK;
 }
 
-/* How many samples are computed at once. */
+/* Number of samples that are computed at the same time. */
 static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
@@ -84,7 +84,7 @@ static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
     return devices;
 }
 
-/* Seconds of a step, trained. */
+/* Seconds of a step, measured by training. */
 static ls_status step_time(ls_session *session, double *out)
 {
     const uint64_t most = session->job.records;
@@ -107,8 +107,8 @@ static bool is_judged(const ls_plan_of_case *plan)
            plan->warmup + plan->timed > 0;
 }
 
-/* Steps that are trained for what stands beside the figures: the profile, and what exact mode
- * costs. Of long steps, few. */
+/* Number of steps that are trained for the extra figures: the profile and the cost of exact mode.
+ * Long steps are trained a few times only. */
 static double beside(const ls_plan_of_case *plan, double step_s)
 {
     const double most = plan->timed < LS_PROFILED_MOST ? (double)plan->timed : LS_PROFILED_MOST;
@@ -118,8 +118,8 @@ static double beside(const ls_plan_of_case *plan, double step_s)
     return profiled + (plan->job.exact ? EXACT_BLOCKS * chunk : 0);
 }
 
-/* What reopening takes, and of --until-precision the blocks that are added at least: so many that
- * there is an interval, or as many as --max-time lets come. A budget gives these their time. */
+/* Seconds to reopen devices, and with --until-precision of the fewest blocks to add: enough for an
+ * interval, or as many as --max-time allows. With a time budget, they use that time. */
 static double later_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            const ls_costs *costs)
 {
@@ -146,7 +146,7 @@ void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *pl
     const double compared = asked < 0 || asked > steps ? steps : asked;
     const double judges = (plan->job.exact || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
     memset(seconds, 0, LS_PHASES * sizeof *seconds);
-    if (workplace->request->trace) { /* as long without a trace as with it */
+    if (workplace->request->trace) { /* the trace needs as long as the run itself */
         seconds[LS_PHASE_OPENING] = costs->open_s;
         seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
         seconds[LS_PHASE_TIMING] = (2 * workplace->request->trace_steps + 1) * costs->step_s;

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-enum { BLOCKS = 5, MOST_STEPS = 40, WARM_STEPS = 3 }; /* of a block; before the first */
+enum { BLOCKS = 5, MOST_STEPS = 40, WARM_STEPS = 3 }; /* per block; before the first block */
 
-/* Appends the times of `count` steps, in ms; NULL: they are not wanted. */
+/* Appends the times of `count` steps in ms; `out` NULL discards them. */
 static ls_status time_steps(ls_session *session, uint64_t count, double *out)
 {
     ls_step_record records[MOST_STEPS];

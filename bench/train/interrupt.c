@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What has come. The only mutable globals of the suite: a signal handler has no argument through
- * which state could reach it. */
+/* Signals received. The suite's only mutable globals: a signal handler has no argument through
+ * which it could reach state. */
 static atomic_int signals_seen;
 static _Atomic uint64_t interrupted_ns; /* the first SIGINT; 0: none */
 
-/* So long after it, a second one may be the same, passed on by a launcher. */
+/* A second SIGINT within this time may be the first one, forwarded by a launcher. */
 static const uint64_t passed_on_ns = 200000000;
 
 static void note_signal(int number)

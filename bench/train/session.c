@@ -15,9 +15,9 @@
 
 /* How a session is opened. */
 typedef struct opening {
-    ls_session_opener judge; /* makes the run of a judge; NULL: to train */
+    ls_session_opener judge; /* opens the run of a judge; NULL: to train */
     uint64_t delay_ns;
-    bool counted; /* memory is only counted, and has no values */
+    bool counted; /* memory is only counted and holds no values */
 } opening;
 
 static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_name *name,
@@ -31,7 +31,7 @@ static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_n
     return (ls_memory_policy){.kind = all ? LS_MEMORY_ALL : LS_MEMORY_GROWTH};
 }
 
-/* Where memory is only counted a CPU device stands for a GPU, since GPUs cannot count. */
+/* Where memory is only counted, a CPU device stands for a GPU: GPUs cannot count. */
 static ls_status open_device(const ls_workplace *workplace, const ls_plan_of_case *plan,
                              const ls_device_name *name, const opening *how, ls_device **out)
 {
@@ -43,9 +43,9 @@ static ls_status open_device(const ls_workplace *workplace, const ls_plan_of_cas
 }
 
 /*
- * Opens the plan's devices, and the variable device where a strategy needs it; for a judge the
- * first device alone, without the case's limit on memory: a model that is divided over devices may
- * be too large for one of them.
+ * Opens the plan's devices, and the variable device if the strategy needs it. A judge opens only
+ * the first device, without the case's memory limit: a model that is divided over devices may be
+ * too large for one of them.
  */
 static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_session *out)
@@ -73,7 +73,7 @@ static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_ca
     return LS_OK;
 }
 
-/* Joins the session's devices by the links of the case; without --link there are none. */
+/* Connects the session's devices by the links of the case; without --link there are none. */
 static ls_status link_devices(ls_session *session)
 {
     const ls_case *c = session->plan->config;
@@ -88,14 +88,14 @@ static ls_status link_devices(ls_session *session)
 /* Changes the job to a judge's: one device, the whole model. */
 static void be_judge(ls_job *job)
 {
-    job->flip_replica = -1; /* faults on purpose are the candidate's */
-    job->microbatches = 0;  /* micro-batches are slices to it */
+    job->flip_replica = -1; /* only the candidate has planted faults */
+    job->microbatches = 0;  /* to a judge, micro-batches are slices */
     job->place = NULL;
     job->ps = (ls_ps_options){0};
     job->comm = NULL;
 }
 
-/* Changes a GPU's job to one that CPU devices can open. */
+/* Changes a GPU's job into one that CPU devices can open. */
 static ls_status be_counted(ls_job *job)
 {
     job->math = LS_MATH_FLOAT32;
@@ -104,7 +104,7 @@ static ls_status be_counted(ls_job *job)
     return job->allreduce->formula ? LS_OK : ls_allreduce_find("direct", &job->allreduce);
 }
 
-/* `limits`: of the devices, where it fails; may be NULL. */
+/* `limits`: memory limits of the devices if it fails; may be NULL. */
 static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_need *limits, ls_session *out)
 {
@@ -121,7 +121,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
-    status = ls_world_agree(out->job.comm, status); /* from here on ranks call each other */
+    status = ls_world_agree(out->job.comm, status); /* from here on ranks communicate */
     if (!status) {
         *out->lent = out->job;
         ls_hooks_spare(how->judge != NULL);
@@ -140,8 +140,8 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     return status;
 }
 
-/* The need of a case that does not fit is only known once it is open, so it is opened again with
- * memory that is only counted. */
+/* How much memory a case needs is only known once it is open. So a case that does not fit is opened
+ * again with memory that is only counted. */
 static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             ls_session_opener judge, ls_need *out)
 {
@@ -158,8 +158,8 @@ ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *
     return count_need(workplace, plan, NULL, out);
 }
 
-/* Words the failure of an opening, taken over. Where a device on any rank had no room it says what
- * the case needs; where each device alone would have had room the first failure stands. */
+/* Words the failure of an opening and takes ownership of it. If any device ran out of memory it
+ * says what the case needs, unless each device alone had enough. */
 static ls_status tell_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_session_opener judge, ls_need *need, ls_status status)
 {
@@ -243,7 +243,7 @@ void ls_session_close(ls_session *session)
     ls_processes_step(session->job.processes, 0, 0, false);
     if (session->run && !has_lost(session)) /* part of a step may be enqueued */
         ls_status_free(session->run->kind->sync(session->run));
-    if (has_lost(session)) { /* threads that hang use all of it */
+    if (has_lost(session)) { /* threads that hang still use all of it */
         if (ls_watch_lost(session->watch))
             ls_session_autopsy(session);
         *session->left = true;
@@ -292,14 +292,14 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
     return status;
 }
 
-/* So few replays fit into any queue, so that the host's time for them includes no waiting. */
+/* So few replays that any queue has room for them: the host's time then includes no waiting. */
 enum { TIMED_PUTS = 64 };
 
 /* The planted leaks: 64 bytes a step. */
 static ls_status leak(const ls_session *session, uint64_t steps)
 {
     void *piece;
-    void *volatile lost; /* else the compiler sees that nobody wants it */
+    void *volatile lost; /* volatile: the compiler may not drop the unused memory */
     for (uint64_t i = 0; i < steps && LS_PLANTED(device_leak); i++)
         LS_TRY(ls_device_allocate(session->devices[0], LS_MEMORY_WORKSPACE, 64, &piece));
     for (uint64_t i = 0; i < steps && LS_PLANTED(heap_leak); i++)
@@ -359,7 +359,7 @@ ls_status ls_session_gather(ls_session *session, float *values)
     return ls_world_agree(session->job.comm, session->run->kind->gather(session->run, values));
 }
 
-/* Rank 0 evaluates; all ranks do where servers have the parameters, or the model is divided over
+/* Rank 0 evaluates. All ranks do if servers hold the parameters or the model is divided over
  * ranks. */
 static bool evaluates(const ls_session *session)
 {
@@ -374,7 +374,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
     bool stop = false;
     ls_status status = evaluates(session) ? run->kind->evaluate(run, most, out) : LS_OK;
     memcpy(&bits, &out->accuracy, sizeof bits);
-    LS_TRY(ls_world_turn(session->job.comm, status, &bits, &stop)); /* rank 0's, for all */
+    LS_TRY(ls_world_turn(session->job.comm, status, &bits, &stop)); /* all ranks take rank 0's */
     memcpy(&out->accuracy, &bits, sizeof bits);
     return LS_OK;
 }
@@ -416,7 +416,7 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     return LS_OK;
 }
 
-/* An operation's name is "<entry>.<kernel>"; several kernels of one entry are joined by '+'. */
+/* An operation's name is "<entry>.<kernel>"; '+' joins several kernels of one entry. */
 static void note_kernel(void *context, const ls_op *op)
 {
     json_t *kernels = context;

@@ -18,7 +18,7 @@ void ls_need_of(const ls_session *session, ls_need *out)
     *out = (ls_need){0};
     out->devices = calloc(session->device_count + 1, sizeof *out->devices);
     for (size_t i = 0; out->devices && session->devices && i < session->device_count; i++) {
-        if (!session->devices[i]) /* opening got no further */
+        if (!session->devices[i]) /* opening failed before this device */
             return;
         const ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
         ls_need_device *device = &out->devices[out->count++];
@@ -72,7 +72,7 @@ size_t ls_need_sum(const ls_memory_formula *formula)
     return sum;
 }
 
-/* The largest use that is smaller than use `last`, or as large and behind it; -1: none is left. */
+/* The use that follows use `last` in descending order of size (ties by index); -1: none. */
 static int next_use(const ls_memory_formula *formula, int last)
 {
     int best = -1;
@@ -114,7 +114,7 @@ size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
     return count;
 }
 
-/* An option that makes the largest use smaller. */
+/* An option that reduces the largest use. */
 static const char *remedy_of(const ls_memory_formula *formula)
 {
     static const char *const remedies[LS_MEMORY_USES] = {
@@ -131,7 +131,7 @@ static const char *remedy_of(const ls_memory_formula *formula)
     return remedies[next_use(formula, -1)];
 }
 
-/* The device that lacks most; NULL: each has room. */
+/* The device that lacks the most memory; NULL: each has enough. */
 static const ls_need_device *fullest(const ls_need *need)
 {
     const ls_need_device *most = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Watched sessions; see session.h. The lines are those of processes (mpi_autopsy.c), with
- * devices in the place of hosts. */
+/* Watched sessions; see session.h. The lines printed are those for processes (mpi_autopsy.c), with
+ * devices instead of hosts. */
 #include "bench/train/session.h"
 
 #include "impl/delay.h"
@@ -29,7 +29,7 @@ ls_status ls_session_watch(ls_session *session)
     return LS_OK;
 }
 
-/* How many devices a rank has; 0: the case has but one rank. */
+/* Number of devices per rank; 0: the case has only one rank. */
 static int devices_per_rank(const ls_plan_of_case *plan)
 {
     return plan->config->ranks > 1 ? plan->all_devices / plan->config->ranks : 0;
@@ -45,7 +45,7 @@ static void name_device(const ls_session *session, size_t device, char text[64])
         snprintf(text, 64, "device %s", name);
 }
 
-/* ", step 37": exactly where a replay is a step. */
+/* Names the step (", step 37"), exactly if a replay is one step. */
 static void name_step(const ls_session *session, const ls_activity *at, char text[64])
 {
     const unsigned long long first = session->latest_first, count = session->latest_count;
@@ -89,7 +89,7 @@ ls_status ls_session_hang(const ls_session *session, int rank)
 {
     const int each = devices_per_rank(session->plan), count = each ? each : 1;
     for (int d = rank * count; d < (rank + 1) * count; d++) {
-        ls_op *hang; /* nobody frees it: it runs for ever */
+        ls_op *hang; /* never freed: it runs for ever */
         LS_TRY(ls_delay_open(for_ever_ns, &hang));
         LS_TRY(ls_queue_enqueue(ls_watch_queue(session->watch, session->devices[d]), hang));
     }

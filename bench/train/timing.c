@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* A GPU's timer may tick in whole microseconds, and a launch of a program takes some. */
+/* A GPU's timer may have a resolution of 1 us, and launching a program takes several. */
 static const double shortest_ns = 200e3, shortest_on_gpu_ns = 2e6;
 enum { MOST_ROUNDS = 1000, COPIES_ON_GPU = 32 };
 
@@ -45,7 +45,7 @@ void ls_bench_close(ls_bench *bench)
     *bench = (ls_bench){0};
 }
 
-/* Nanoseconds of `times` replays. */
+/* Nanoseconds that `times` replays take. */
 static ls_status time_replays(ls_bench *bench, ls_program *program, uint64_t times, double *ns)
 {
     uint64_t stamps[2];
@@ -63,7 +63,7 @@ static ls_status sample(ls_bench *bench, ls_program *program, int rounds, ls_sta
     const double shortest = on_gpu(bench) ? shortest_on_gpu_ns : shortest_ns;
     uint64_t times = 1;
     double ns = 0, samples[MOST_ROUNDS];
-    for (;;) { /* the warm-up, too: doubles until a sample is long enough */
+    for (;;) { /* also warms up: doubles until a sample is long enough */
         LS_TRY(time_replays(bench, program, times, &ns));
         if (ns >= shortest || times > UINT64_MAX / 4)
             break;
@@ -93,7 +93,7 @@ static ls_status capture(ls_bench *bench, ls_op *const *ops, size_t count, ls_pr
     return LS_OK;
 }
 
-/* How often a program holds what is timed: once where that is long beside a launch. */
+/* How many copies of the operations a program holds: one if they take long. */
 static ls_status choose_copies(ls_bench *bench, ls_op *const *ops, size_t count)
 {
     ls_program *program;
@@ -103,7 +103,7 @@ static ls_status choose_copies(ls_bench *bench, ls_op *const *ops, size_t count)
         return LS_OK;
     LS_TRY(capture(bench, ops, count, &program));
     ls_status status = LS_OK;
-    for (int i = 0; i < 2 && !status; i++) /* the first one warms up */
+    for (int i = 0; i < 2 && !status; i++) /* the first run warms up */
         status = time_replays(bench, program, 1, &ns);
     ls_program_close(program);
     bench->copies = ns < shortest_on_gpu_ns ? COPIES_ON_GPU : 1;

@@ -14,16 +14,16 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Steps that one call enqueues last about this long, so that an interrupt is answered soon. */
+/* Steps enqueued by one call last about this long, so that an interrupt takes effect soon. */
 static const double chunk_ms = 50.0;
-/* Independent workers wait for each other at a chunk's end, so theirs are longer. */
+/* Independent workers wait for each other at the end of a chunk, so their chunks are longer. */
 static const double chunk_alone_ms = 1000.0;
 enum { LOSS_TARGET_STEPS = 10 };
-/* Pieces of a size that a thread of glibc keeps. */
+/* Freed pieces of one size that a thread's cache in glibc keeps. */
 enum { HEAP_CACHES = 7 };
 
-/* Grows the arrays of timed steps and of blocks to hold `steps` steps; with `losses`, theirs, too.
- */
+/* Grows the arrays of timed steps and of blocks to `steps` steps; with `losses`, the losses' array
+ * too. */
 static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
 {
     double **const each[] = {&trial->step_ms, &trial->enqueue_ns, &trial->growth.heap,
@@ -97,7 +97,7 @@ void ls_trial_close(ls_trial *trial)
     *trial = (ls_trial){0};
 }
 
-/* The reason has been written. */
+/* The caller has written the reason. */
 static void stop(ls_trial *trial)
 {
     trial->stopped = true;
@@ -140,7 +140,7 @@ static void reach_target(ls_trial *trial, uint64_t steps)
     trial->ms_to_target = trial->trained_ms;
 }
 
-/* Loss targets look at the mean of ten steps at a time. */
+/* Loss targets are checked against the mean of ten steps. */
 static void look_at_loss(ls_trial *trial, uint64_t step, double loss)
 {
     if (trial->plan->config->target_kind != LS_TARGET_LOSS)
@@ -153,7 +153,7 @@ static void look_at_loss(ls_trial *trial, uint64_t step, double loss)
     trial->target_sum = 0;
 }
 
-/* Accuracy targets look after each epoch; also one that ends between steps. */
+/* Accuracy targets are checked after each epoch, even if the epoch ends between two steps. */
 static ls_status look_at_accuracy(ls_trial *trial)
 {
     if (trial->plan->config->target_kind != LS_TARGET_ACCURACY || trial->target_reached ||
@@ -169,9 +169,9 @@ static ls_status look_at_accuracy(ls_trial *trial)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-/* How many of `left` steps are enqueued next: about chunk_ms of them, at most up to the next
- * epoch's end, where that is looked at, or to a fault on purpose. The first step after an opening
- * runs alone, since the heap grows once in it, which is no growth per step. */
+/* How many of the `left` steps to enqueue next: about chunk_ms of them, but not past the next
+ * epoch's end (if checked there) or a planted fault. The first step after opening runs alone: the
+ * heap grows once in it, which is not growth per step. */
 static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
 {
     const uint64_t most = trial->fresh ? 1 : trial->chunk;
@@ -189,16 +189,16 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
     return chunk < trial->session.job.records ? chunk : trial->session.job.records;
 }
 
-/* How many steps of `ms` fit; `most` where that is not known. */
+/* How many steps of `ms` each fit into all_ms; `most` if `ms` is unknown. */
 static double fitting(double all_ms, double ms, double most)
 {
     const double count = ms > 0 ? all_ms / ms : most;
     return count < most ? count : most;
 }
 
-/* `ms`: mean time of the last `count` steps. Independent workers go by the fastest one's pace, so
- * that a slow one does not delay the others at the ends of many small chunks; but not so far ahead
- * that those who have ended would take it for lost. */
+/* `ms`: mean time of the last `count` steps. The chunk of independent workers follows the fastest
+ * worker, so that a slow one does not delay the others at the ends of many small chunks. It is
+ * limited so that workers that have finished do not take a slow one for lost. */
 static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
 {
     const ls_job *job = &trial->session.job;
@@ -212,8 +212,8 @@ static void adapt_chunk(ls_trial *trial, uint64_t count, double ms)
     trial->chunk = chunk < 1 ? 1 : (uint64_t)chunk;
 }
 
-/* Adds the times of the last `count` steps, `ms` in the mean, as samples: single steps, or, on GPUs
- * whose clock may tick in whole microseconds, means of so many that a tick is small. */
+/* Adds the times of the last `count` steps, whose mean is `ms`, as samples. A sample is one step,
+ * or on GPUs with a timer of 1 us the mean of enough steps to make its resolution negligible. */
 static void take_samples(ls_trial *trial, uint64_t count, double ms)
 {
     const bool gpu = trial->plan->devices->kind == LS_DEVICE_GPU;
@@ -223,7 +223,7 @@ static void take_samples(ls_trial *trial, uint64_t count, double ms)
     trial->timed_ms += ms * (double)count;
 }
 
-/* Takes over the records of the last `count` steps. */
+/* Copies the records of the last `count` steps. */
 static ls_status take_records(ls_trial *trial, uint64_t count, bool timed, bool accounted)
 {
     const ls_step_record *records = trial->records;
@@ -268,7 +268,7 @@ static void show_progress(ls_trial *trial)
     ls_progress_update(trial->progress, share, rate, trial->loss_last);
 }
 
-/* The fault on purpose, where it is this rank's and due. */
+/* Plants the fault if it is this rank's and its step has come. */
 static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->plan->config->fault;
@@ -293,7 +293,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
             trial->stopped = trial->interrupted = true;
             break;
         }
-        if (accounted) /* of idle queues: before a device hangs on purpose */
+        if (accounted) /* reads idle queues, before a device is made to hang */
             LS_TRY(ls_account_begin(trial, count));
         else
             trial->accounts.count = 0; /* the first step's, noted in case */
@@ -323,7 +323,7 @@ ls_status ls_trial_warm_up(ls_trial *trial)
     return status;
 }
 
-/* Steps of a block that is added. */
+/* Number of steps of an added block. */
 static uint64_t added_steps(const ls_trial *trial, int64_t blocks)
 {
     const uint64_t like = (uint64_t)(trial->plan->timed / blocks);
@@ -358,7 +358,7 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-/* Full steps must have sent what the formula says; without a full step nothing is known. */
+/* Full steps must have sent what the formula says; without a full step nothing is checked. */
 static ls_status check_traffic(ls_trial *trial)
 {
     const ls_session *session = &trial->session;
@@ -370,7 +370,7 @@ static ls_status check_traffic(ls_trial *trial)
     if (!run->strategy->formula || alone || session->step == tails)
         return LS_OK;
     LS_TRY(run->kind->traffic(run, &trial->sent, &trial->formula));
-    trial->counted = formula->messages_sent > 0; /* if not, only a library knows */
+    trial->counted = formula->messages_sent > 0; /* otherwise only a library knows */
     if (trial->failed ||
         (sent->bytes_sent == formula->bytes_sent && sent->messages_sent == formula->messages_sent))
         return LS_OK;
@@ -382,7 +382,7 @@ static ls_status check_traffic(ls_trial *trial)
     return LS_OK;
 }
 
-/* The servers of this process. */
+/* Lists the servers of this process. */
 static ls_status list_servers(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
@@ -398,7 +398,7 @@ static ls_status list_servers(ls_trial *trial)
     return LS_OK;
 }
 
-/* What servers have seen so far, and the order in which they did it, for the user. */
+/* Reads what the servers counted so far, and the order in which they served it, for the user. */
 static ls_status take_report(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
@@ -407,8 +407,8 @@ static ls_status take_report(ls_trial *trial)
     return trial->record ? ls_ps_record(run, trial->record) : LS_OK;
 }
 
-/* All replicas of this process still have the same parameters. Those of several processes are
- * compared by their digests. */
+/* All replicas of this process must still have the same parameters. Replicas of several processes
+ * are compared by digest. */
 static ls_status check_replicas(ls_trial *trial)
 {
     char differs[LS_REASON_SIZE];
@@ -426,7 +426,7 @@ static ls_status check_replicas(ls_trial *trial)
     return ls_world_agree(trial->session.job.comm, status);
 }
 
-/* Agrees with all ranks on a failed check: one rank's fails the case. */
+/* Agrees on a failed check with all ranks: a failure of one fails the case. */
 static ls_status share_failure(ls_trial *trial)
 {
     ls_status failed =
@@ -440,9 +440,9 @@ static ls_status share_failure(ls_trial *trial)
     return LS_OK;
 }
 
-/* Growth of the heap may be a library's single allocation, or pieces that malloc's caches keep,
- * which count as held. Where the heap grew, some more steps are run, which the row does not contain
- * otherwise: by then the caches are full. */
+/* A larger heap may be a library's single allocation, or pieces kept in malloc's caches, which
+ * count as allocated. So if the heap grew, some extra steps are run that are not part of the row:
+ * by then the caches are full. */
 static ls_status confirm_growth(ls_trial *trial)
 {
     ls_session *session = &trial->session;
@@ -496,6 +496,6 @@ ls_status ls_trial_finish(ls_trial *trial)
     const ls_status status = ls_trial_profile(trial);
     if (ls_status_is_final(status))
         return status;
-    ls_status_free(status); /* without it the row has no waterfall */
+    ls_status_free(status); /* then the row has no waterfall */
     return LS_OK;
 }

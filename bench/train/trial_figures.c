@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The figures of a trial's timed steps: which count, and how well their median is known. */
+/* A trial's figures: which timed steps count, and how precisely their median is known. */
 #include "bench/statistics/steady.h"
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Discards the first samples of a block that are not yet steady, where samples are single steps and
+/* Discards the first samples of a block that are not yet steady, if samples are single steps and
  * workers wait for each other. */
 static ls_status leave_out(ls_trial *trial, uint64_t first_step)
 {
@@ -54,15 +54,13 @@ ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double 
     if (!ci95)
         return LS_OK;
     LS_TRY(ls_statistics_interval(trial->step_ms, trial->ends, trial->blocks, ci95));
-    ci95[0] = fmin(
-        ci95[0],
-        out->median); /* with few draws, skewed ones, the interval must still hold the figure */
+    ci95[0] = fmin(ci95[0], out->median); /* few draws may miss the median */
     ci95[1] = fmax(ci95[1], out->median);
     return LS_OK;
 }
 
-/* Whether the interval is narrow enough. With many blocks computing it takes long, so it is
- * computed again only when there are a tenth more. */
+/* Whether the interval is narrow enough. With many blocks it is slow to compute, so it is only
+ * computed again when there are 10% more blocks. */
 static ls_status is_precise(ls_trial *trial, double precision, bool late, bool *out)
 {
     ls_statistics steps;
@@ -75,7 +73,7 @@ static ls_status is_precise(ls_trial *trial, double precision, bool late, bool *
     LS_TRY(ls_trial_statistics(trial, &steps, ci95));
     const double over = (ci95[1] - ci95[0]) / 2 / (precision * steps.median);
     *out = over <= 1;
-    if (!*out) /* four times the blocks halve it */
+    if (!*out) /* four times the blocks halve the interval */
         trial->planned = (uint64_t)((double)trial->timed_done * over * over);
     return LS_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a step's time goes to, when all that the row and the user keep has been taken: from what
- * was accounted in the timed steps (account.c), or, where that would have cost too much, in some
- * more full steps. Where the devices' time goes, of parameter servers the workers'. Of a pipeline
- * also several rounds of steps, for medians of its idle share (bubble.h); of servers one, for how
- * busy they are.
+ * Where a step's time goes, once all that the row and the user keep has been read. Uses the timed
+ * steps if they were accounted (account.c); if that would have cost too much, some extra full
+ * steps. With parameter servers, the parts are the workers'. Extra steps also run for a pipeline
+ * (several rounds, for medians of its idle share, bubble.h) and for servers (one round, for how
+ * busy they are).
  */
 #include "bench/train/bubble.h"
 #include "bench/statistics/statistics.h"
@@ -24,7 +24,7 @@ static double sum_of(const double *ns)
     return all;
 }
 
-/* So many steps more, accounted. */
+/* Runs and accounts so many extra steps. */
 static ls_status account_more(ls_trial *trial, uint64_t steps)
 {
     uint64_t mark_ns;
@@ -37,8 +37,8 @@ static ls_status account_more(ls_trial *trial, uint64_t steps)
     return LS_OK;
 }
 
-/* The mean over all devices' times, as shares of the mean timed step; and each one's here. `all`:
- * [devices, uses] of all processes. */
+/* Parts of the mean timed step: the mean over all devices' times, and each local device's own.
+ * `all`: [devices, uses] of all processes. */
 static void measure_parts(ls_trial *trial, const double *all, size_t devices)
 {
     const ls_accounts *a = &trial->accounts;
@@ -79,17 +79,17 @@ static ls_status bring_parts(ls_trial *trial)
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-/* The rounds of a trial. */
+/* The rounds of a trial's profile. */
 typedef struct profile {
     ls_trial *trial;
-    size_t here, devices;               /* of this process, of all */
+    size_t here, devices;               /* of this process; of all */
     ls_time_profile *times;             /* [devices] of the latest round */
-    ls_time_profile *mine;              /* [here] */
+    ls_time_profile *mine;              /* [here] this process's */
     double measured[LS_PROFILE_ROUNDS]; /* idle shares */
     double formula[LS_PROFILE_ROUNDS];
 } profile;
 
-/* Some steps, on the devices of all processes; none begins where one cannot. */
+/* Runs some steps on the devices of all processes; none starts if one cannot. */
 static ls_status take_round(profile *p, uint64_t steps)
 {
     ls_session *session = &p->trial->session;
@@ -108,7 +108,7 @@ static double median(double *values, uint64_t count)
     return s.median;
 }
 
-/* Whether its devices are the stages of one. */
+/* Whether the devices are the stages of a pipeline. */
 static bool is_pipeline(const ls_trial *trial)
 {
     return trial->session.job.microbatches > 0 && !trial->plan->strategy->replicated;
@@ -162,7 +162,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Of long steps, few. */
+/* Long steps are profiled a few times only. */
 ls_status ls_trial_profile(ls_trial *trial)
 {
     const uint64_t all = least(trial->timed_done, LS_PROFILED_MOST);

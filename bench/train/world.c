@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* World: what processes tell each other between steps; see world.h. */
+/* World: communication between processes outside of steps; see world.h. */
 #include "bench/train/world.h"
 
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 enum { TAG_TEXT = 0x7465, LINE = 1024 };
 
-/* What a rank says when it is its turn. */
+/* What a rank contributes when all ranks agree. */
 typedef struct saying {
     ls_code code;
-    int stop, follows, final; /* its failure is of another one's; it ends the sweep */
+    int stop, follows, final; /* its failure follows from another's; it ends the sweep */
     uint64_t number;
     char host[64], text[LINE];
 } saying;
@@ -24,7 +24,7 @@ static void name_host(char host[64])
     host[63] = 0;
 }
 
-/* Every rank's saying, owned by the caller. */
+/* Gathers every rank's contribution, owned by the caller. */
 static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
 {
     const size_t n = (size_t)comm->size;
@@ -39,7 +39,7 @@ static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
     return status;
 }
 
-/* The failure to speak of: the first that is a rank's own. */
+/* The rank whose failure is reported: the first that does not follow from another's. */
 static int find_culprit(const saying *all, int ranks)
 {
     int culprit = -1;
@@ -73,7 +73,7 @@ ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *s
     if (mine)
         snprintf(said.text, sizeof said.text, "%s", ls_status_text(mine));
     ls_status status = hear_all(comm, &said, &all);
-    if (status && mine) { /* the first failure tells more than that nobody answers */
+    if (status && mine) { /* the first failure says more than "nobody answers" */
         ls_status_free(status);
         return mine;
     }
@@ -98,7 +98,7 @@ ls_status ls_world_agree(ls_comm *comm, ls_status mine)
     if (!comm)
         return mine;
     ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
-    if (heard || !worst) /* nothing to say where none failed */
+    if (heard || !worst) /* no failure, nothing to report */
         return ls_status_first(mine, heard);
     return ls_world_turn(comm, mine, &number, &stop);
 }
@@ -142,7 +142,7 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
     return LS_OK;
 }
 
-/* Room for all texts, of rank 0 alone; its own is there. */
+/* On rank 0: allocates room for all texts, and copies its own. */
 static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *bytes, char **texts)
 {
     for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++) {
@@ -155,8 +155,8 @@ static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *byte
     return LS_OK;
 }
 
-/* Rank 0 allocates memory for all before any rank sends: a text that nobody received would be taken
- * for another. */
+/* Rank 0 allocates memory for all texts before any rank sends: a text that was sent and not
+ * received would later be received in place of another. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts)
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;

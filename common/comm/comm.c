@@ -38,10 +38,9 @@ ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
     return *out ? LS_OK : ls_registry_refuse(&ls_allreduces, name);
 }
 
-/*
- * In shared memory `direct` is the fastest at every size and number of ranks. Elsewhere: few
- * messages while latency counts; then the least bytes, in the fewest rounds that allow it.
- */
+/* In shared memory `direct` is the fastest for every size and number of ranks. Elsewhere, small
+ * data needs few messages, since latency dominates; large data needs the fewest bytes, then the
+ * fewest rounds. */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
 {
     static const size_t small_bytes = 16384;
@@ -102,7 +101,7 @@ bool ls_comm_shares(const ls_device_name *names, int count)
     return shares;
 }
 
-/* Rank 0 gathers, and sends everything to each rank. */
+/* Rank 0 gathers, and sends the whole to each rank. */
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all)
 {
     enum { TAG = 0x636f6c };
@@ -131,7 +130,7 @@ static ls_status find_worst(ls_comm *comm, ls_code mine, ls_code *worst, size_t 
     ls_code *all = calloc(ranks, sizeof *all);
     ls_status status = all ? ls_comm_collect(comm, &mine, sizeof mine, all)
                            : ls_fail_memory("communicator", ranks * sizeof *all);
-    if (status) /* so that nobody waits for this rank's message */
+    if (status) /* so that no rank waits for this one's message */
         comm->backend->abandon(comm);
     *worst = LS_CODE_OK;
     for (size_t r = 0; r < ranks && !status; r++)
@@ -206,9 +205,9 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
     return LS_OK;
 }
 
-/* Notes what an operation touches. Every operation writes its end of the communicator, so that
- * those of one end stay in order and none uses another's scratch. `told`: status of noting its
- * messages. */
+/* Records which memory an operation accesses. Every operation writes its end of the communicator,
+ * so operations of one end stay in order and do not share its scratch. `told`: status of recording
+ * its messages. */
 static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status told,
                        ls_op **op)
 {
@@ -221,7 +220,7 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
     return status;
 }
 
-/* Notes a message, if there is one. */
+/* Records a message unless it is empty. */
 static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
 {
     if (from < 0 || to < 0 || from == to || !count)
@@ -230,7 +229,7 @@ static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
     return ls_op_sends(op, &message);
 }
 
-/* Notes the messages of an exchange. */
+/* Records the messages of an exchange. */
 static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 {
     if (x->inside)
@@ -239,8 +238,8 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
     return tell(comm, x->from, comm->rank, x->receive_count, op);
 }
 
-/* Notes the messages of `direct`: each rank gets the others' parts of its slice, and sends each its
- * sum; of a few elements each rank gets all. */
+/* Records the messages of `direct`: each rank reads the others' parts of its slice and sends each
+ * rank its sum; up to 8 elements, each rank reads all data. */
 static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
 {
     const int me = comm->rank;

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Back end `device`: ranks are devices of one process, whose queues are ordered by events. No
- * thread waits for another: one call (ls_comm_enqueue) enqueues everything. It goes through the
- * ranks' lists in turn, each as far as what it needs from other ranks is enqueued.
- *
- * exchange  The sender records `ready`. The receiver's queue waits for that, copies (or adds
- *           straight from the sender's memory; ranks that share none copy first, and add then) and
- *           records `taken`, for which the sender's queue waits.
- * direct    All record `ready` and wait for all; each sums its slice from all buffers in rank order
- *           and writes it to all; all record `taken` and wait for all. A few elements are summed by
- *           each, and written back after that.
- *
- * Waits are enqueued after their records, and every event is recorded once, as CUDA's captures
- * demand. Bytes and messages are counted when they are enqueued, or captured: once for all replays.
- * Failures go from queue to queue as those of events do (device.h).
- *
- * Leaves out: host calls, and ranks of other processes. On GPUs not yet run.
+ * thread waits for another: one call (ls_comm_enqueue) enqueues everything. It visits the ranks'
+ * lists in turn and advances each until it needs another rank's operation that is not enqueued yet.
+ * exchange  The sender records `ready`. The receiver's queue waits for it, copies (or adds directly
+ *           from the sender's memory; ranks without shared memory copy first, then add) and records
+ *           `taken`, for which the sender's queue waits.
+ * direct    All record `ready` and wait for all; each sums its slice of all buffers in rank order
+ *           and writes it to all; all record `taken` and wait for all. Up to 8 elements, each rank
+ *           sums all of them, and writes the result after the second wait.
+ * Waits are enqueued after their records, and every event is recorded once, as captures in CUDA
+ * require. Bytes and messages are counted when they are enqueued, or captured: once for all
+ * replays. Failures propagate between queues like those of events (device.h). Leaves out host calls
+ * and ranks of other processes. Not yet run on GPUs.
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
@@ -28,29 +25,28 @@ typedef struct device_op device_op;
 typedef struct device_comm device_comm;
 
 typedef struct device_group {
-    int size, members;   /* members: ends that are not closed */
+    int size, members;   /* members: ends that are still open */
     device_comm **ranks; /* [size] */
-    device_op *
-        *message; /* [size, size] from, to: the message that waits for its receiver; NULL: none */
+    device_op **message; /* [size, size] from, to: the message not taken yet; NULL: none */
 } device_group;
 
 struct device_comm {
     ls_comm base;
     device_group *group;
-    float *scratch; /* for what is received to be added, and for sums of a few elements */
+    float *scratch; /* for received data to be added, and sums of up to 8 elements */
     size_t scratch_elements;
-    bool fixed; /* an operation was enqueued, so scratch may not move */
-    /* While ls_comm_enqueue runs: */
-    size_t next;            /* operation of the rank's list */
+    bool fixed; /* an operation is enqueued, so scratch may not move */
+    /* State of ls_comm_enqueue: */
+    size_t next;            /* index in the rank's list */
     int stage;              /* of that operation */
-    uint64_t shown, summed; /* direct operations that have reached these stages */
-    device_op *direct[2];   /* those, taking turns */
+    uint64_t shown, summed; /* direct operations that have recorded `ready`; `taken` */
+    device_op *direct[2];   /* those, used alternately */
 };
 
 struct device_op {
     ls_op op;
     device_comm *comm;
-    /* Enqueues the operation's next stages; *done stays false where it needs something of another
+    /* Enqueues the operation's next stages; *done stays false if it needs an operation of another
      * rank that is not enqueued yet. */
     ls_status (*enqueue)(device_op *op, ls_queue *queue, bool *done);
     ls_exchange what; /* of an exchange */
@@ -58,10 +54,9 @@ struct device_op {
     size_t count;
     ls_direct_part part;
     ls_event *ready, *taken;
-    ls_op *sum, *write;       /* made in the first run; NULL: not yet, or none */
-    const device_op *partner; /* of an exchange: the operation whose message this one always
-                                 receives */
-    device_op *taker;         /* of an exchange: the operation that received its message */
+    ls_op *sum, *write;       /* made in the first run; NULL: not yet, or not needed */
+    const device_op *partner; /* of an exchange: the sender's operation, the same in every run */
+    device_op *taker;         /* of an exchange: the receiver's operation */
 };
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
@@ -97,7 +92,7 @@ static ls_status make_op(device_comm *comm, const char *name, bool ready, bool t
     return status;
 }
 
-/* Grows the scratch, which operations use one after the other, to at least so many elements. */
+/* Grows the scratch to at least `elements`; operations use it one after another. */
 static ls_status take_scratch(device_comm *comm, size_t elements)
 {
     void *memory;
@@ -208,13 +203,14 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 
 /* ---- Direct --------------------------------------------------------------------------------- */
 
-/* The operation of rank `other` that belongs to this rank's latest. */
+/* Rank `other`'s operation that matches this rank's latest. */
 static device_op *peer_op(const device_comm *comm, int other)
 {
     return comm->group->ranks[other]->direct[(comm->shown - 1) % 2];
 }
 
-/* ((data0 + data1) + data2) + ... of this rank's slice, to all; of a few elements, to itself. */
+/* Makes ((data0 + data1) + data2) + ... of this rank's slice, written to all; up to 8 elements, of
+ * all of them, written to itself. */
 static ls_status make_sums(device_op *op)
 {
     const device_comm *comm = op->comm;
@@ -255,7 +251,7 @@ static ls_status sum_all(device_op *op, ls_queue *queue)
     return ls_queue_record(queue, op->taken);
 }
 
-/* Whether all ranks have come as far as this one: `summed` or else `shown`. */
+/* Whether all ranks have reached this one's stage: `summed`, otherwise `shown`. */
 static bool all_there(const device_comm *comm, bool summed)
 {
     bool there = true;
@@ -367,7 +363,7 @@ static size_t get_memory(const ls_comm *base)
     return ((const device_comm *)base)->scratch_elements * sizeof(float);
 }
 
-/* Nothing to do: nobody waits in a call, and queues learn of a failure by their events. */
+/* Nothing to do: no thread blocks in a call, and events propagate failures to queues. */
 static void abandon(ls_comm *base)
 {
     (void)base;
@@ -434,7 +430,7 @@ static ls_status open_end(device_group *group, int rank, ls_device *device, ls_c
     return LS_OK;
 }
 
-/* Sets whether ranks share memory: CPU devices or parts of one GPU do, unless they are linked. */
+/* Sets whether ranks share memory: CPU devices or logical devices of a GPU do, unless linked. */
 static void join_memory(ls_comm *const *comms, int ranks)
 {
     bool shared = true, linked = false;

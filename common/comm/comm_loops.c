@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops that add, compiled for each instruction set and picked by what the processor can do.
- * They are elementwise and not contracted, so all give the same bits. A sum over many ranks goes
- * block by block, so that what is added up stays in the first-level cache, and three ranks at a
- * time, so that it is loaded and stored less (8 ranks: half the time of one at a time).
+ * Summation loops, compiled for each instruction set and selected by what the processor supports.
+ * They are elementwise and not contracted, so all variants give the same bits. A sum over many
+ * ranks runs block by block, so that the accumulators stay in the first-level cache, and adds three
+ * ranks per pass, which saves loads and stores (8 ranks: half the time of one rank per pass).
  */
 #include "common/comm/comm_loops.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a block; a message that is larger is the system's each time. */
+/* Per block; a larger message is allocated each time. */
 enum { SPARE_BYTES = 256 };
 
 void ls_mailbox_open(ls_mailbox *box, int spares)
@@ -77,7 +77,7 @@ void ls_mail_put(ls_mailbox *box, ls_mail *mail)
     pthread_mutex_unlock(&box->mutex);
 }
 
-/* With the mutex held. */
+/* The mutex must be held. */
 static ls_mail *take(ls_mailbox *box, const ls_mail_header *wanted)
 {
     for (ls_mail **at = &box->first; *at; at = &(*at)->next) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of ranges; see comm_sums.h. On a processor the steps are done block by block, so that what
- * is added up stays in the cache; on a GPU by one kernel (gpu_sums.h).
+ * Sums of ranges; see comm_sums.h. A processor runs the steps block by block, so that the
+ * accumulators stay in the cache; a GPU runs one kernel (gpu_sums.h).
  */
 #include "common/comm/comm_sums.h"
 

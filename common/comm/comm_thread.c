@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Back end `thread`: ranks are queues of one process, and read each other's memory.
- *
- * exchange  The sender publishes where its data is and raises the channel's `ready`; the receiver
- *           copies or adds straight from there and raises `taken`; the sender's operation ends
- *           when it sees that. No staging, and a channel holds one message at a time.
- *           Over a link (link.h) the transfer starts when both ends are ready, and the receiver
- * takes it once it has arrived. So the sender's operation lasts as long. direct
- * comm_thread_direct.c waiting   first spins, then yields the core between looks, then sleeps
- * (signal.h). Ranks that share a core yield at once. giving up An abandoned operation sets
- * `abandoned`, then raises every signal to its largest
- *           value. Whoever posts looks at `abandoned` afterwards and raises it again, so no
- *           ordinary post hides the large value, and no waiter sleeps on.
- *
- * Leaves out: teams; a rank adds on its queue's own thread alone.
+ * exchange  The sender publishes the address of its data and raises the channel's `ready`; the
+ *           receiver copies or adds directly from there and raises `taken`, which ends the sender's
+ *           operation. No staging; a channel holds one message at a time. Over a link (link.h) the
+ *           transfer starts when both ends are ready, and ends for both when the data has arrived.
+ * direct    comm_thread_direct.c
+ * waiting   first spins, then yields the core between polls, then sleeps (signal.h). Ranks that
+ *           share a core yield at once.
+ * giving up An abandoned operation sets `abandoned`, then raises every signal to its largest value.
+ *           Whoever posts checks `abandoned` afterwards and raises the signal again, so an ordinary
+ *           post never hides the large value, and no waiter stays asleep.
+ * Leaves out teams of threads: a rank adds on its queue's thread only.
  */
 #include "common/comm/comm_thread.h"
 
@@ -25,10 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On a core of its own some 5 us of looking; then yielding to what else runs there. */
+/* With a core of its own, a rank spins for some 5 us; then it yields to other threads. */
 enum { OWN_SPINS = 200 };
 
-/* Small messages of a rank that wait at a time, of parameter servers: more are made as needed. */
+/* Small messages of servers that may be pending per rank; more are allocated as needed. */
 enum { SPARES = 4 };
 
 static const uint64_t yield_ns = 50000;
@@ -76,7 +74,7 @@ void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value)
         ls_signal_post(signal, UINT64_MAX);
 }
 
-/* False: a rank gave up. */
+/* Returns false if a rank gave up. */
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target)
 {
     ls_hooks_pause();
@@ -100,7 +98,7 @@ typedef struct exchange_op {
     ls_op op;
     thread_comm *comm;
     ls_exchange what;
-    thread_channel *out, *in; /* NULL: nothing is sent, received */
+    thread_channel *out, *in; /* NULL: nothing is sent; received */
 } exchange_op;
 
 static ls_status receive(exchange_op *x, ls_queue *queue)
@@ -112,10 +110,10 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
     if (!ls_comm_thread_await(comm, &in->ready, in->received + 1))
         return ls_comm_thread_abandoned(comm);
     ls_queue_wait_end(queue, begin);
-    in->came_ns = begin; /* the sender reads it before it is ready again */
+    in->came_ns = begin; /* the sender reads it before the channel is ready again */
     if (in->count != count)
         return ls_comm_mismatch(&comm->base, count, in->count, in->from, false);
-    /* When both were at it, not when this thread woke up and saw that they are. */
+    /* The time when both ends were ready, not when this thread woke up and saw it. */
     if (in->ready_ns > ready_ns)
         ready_ns = in->ready_ns;
     uint64_t arrival_ns = ls_device_transfer(comm->group->devices[in->from], comm->base.device,
@@ -153,13 +151,13 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     const uint64_t begin_ns = ls_queue_wait_begin(queue);
     if (!ls_comm_thread_await(x->comm, &out->taken, out->sent))
         return ls_comm_thread_abandoned(x->comm);
-    ls_queue_waited(queue, begin_ns, out->came_ns); /* then it is taken, over a link for a while */
+    ls_queue_waited(queue, begin_ns, out->came_ns); /* from then on the data is in transfer */
     if (out->arrival_ns && begin_ns)
         ls_queue_wait_end(queue, out->arrival_ns > begin_ns ? out->arrival_ns : begin_ns);
     return LS_OK;
 }
 
-/* What comes has not: as many messages were taken as were there. */
+/* Describes the message that has not come: after as many as were taken. */
 static void describe_exchange(const ls_op *op, char *text, size_t size)
 {
     const exchange_op *x = (const exchange_op *)op;
@@ -176,7 +174,7 @@ static void abandon_exchange(ls_op *op)
     ls_comm_thread_abandon(&((exchange_op *)op)->comm->base);
 }
 
-/* The channel of these ranks, made at its first use by either end. */
+/* The channel of these ranks; either end creates it on first use. */
 static ls_status find_channel(thread_group *group, int from, int to, thread_channel **out)
 {
     thread_channel *c;
@@ -297,7 +295,7 @@ static ls_status open_comm(thread_group *group, int rank, ls_comm **out)
     return LS_OK;
 }
 
-/* Ranks read each other's memory with the processor, which cannot read a GPU's. */
+/* Ranks read each other's memory with the processor, which cannot access a GPU's. */
 static ls_status check_devices(ls_device *const *devices, int ranks)
 {
     for (int r = 0; r < ranks && ranks > 1; r++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Back end `thread`, the direct all-reduce: all show their buffers and meet; each sums its slice
- * from all buffers in rank order and writes it to all; all meet again. A few elements are shown
- * themselves: one meeting.
+ * Back end `thread`, the direct all-reduce: all ranks publish their buffers and pass a barrier;
+ * each sums its slice of all buffers in rank order and writes it to all; a second barrier ends it.
+ * Up to 8 elements are published as values, with a single barrier.
  */
 #include "common/base/hooks.h"
 #include "common/comm/comm_thread.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A barrier of all ranks' queues. With a core each, ranks look at each other's counters, which
- * moves the fewest cache lines; where cores are shared, each sleeps and wakes at most once. */
+/* A barrier of all ranks' queues. With a core each, ranks poll each other's counters, which moves
+ * the fewest cache lines; if cores are shared, each sleeps and wakes at most once. */
 static bool meet(thread_comm *comm)
 {
     thread_group *group = comm->group;
@@ -36,7 +36,7 @@ typedef struct direct_op {
     float *data;
     size_t count;
     ls_direct_part part;
-    float *all[]; /* [size] of each rank, in this run */
+    float *all[]; /* [size] each rank's buffer in this run */
 } direct_op;
 
 static void sum_few(const thread_group *group, unsigned slot, direct_op *d)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host calls of the thread back end: messages are copied into the group's mailbox. A message over a
- * link leaves when it is sent and is there when it has arrived; the sender does not wait. For
- * set-up and parameter servers; queues have operations (comm_thread.c).
+ * Host calls of the thread back end: messages are copied into the group's mailbox. Over a link the
+ * message departs when it is sent and can be received when it has arrived; the sender does not
+ * wait. For set-up and parameter servers; queues use operations (comm_thread.c).
  */
 #include "common/comm/comm_thread.h"
 
@@ -25,7 +25,7 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
     if (bytes)
         memcpy(mail + 1, data, bytes);
     ls_comm_sent(base, 1, bytes);
-    pthread_mutex_lock(&group->mutex); /* messages to one rank arrive in the order of the box */
+    pthread_mutex_lock(&group->mutex); /* messages to a rank arrive in the mailbox's order */
     mail->header.arrival_ns =
         ls_device_transfer(base->device, group->devices[to], bytes, ls_clock_ns());
     ls_mail_put(&group->mail, mail);
@@ -33,7 +33,7 @@ ls_status ls_comm_thread_send(ls_comm *base, int to, int tag, const void *data, 
     return LS_OK;
 }
 
-/* Receives from *from; where that is -1 from any rank, to which it is set. */
+/* Receives from rank *from; if that is -1, from any rank, and sets it. */
 static ls_status receive(thread_comm *comm, int tag, void *data, size_t room, int *from,
                          size_t *bytes)
 {

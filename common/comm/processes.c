@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes: what is known before anybody is met, of the variables that launchers set; see
- * processes.h. The first of a list that is there counts: mpirun within a step of srun knows better.
+ * Processes: what the launcher's variables tell before processes connect; see processes.h. The
+ * first variable of a list that is set counts: mpirun within a step of srun takes precedence.
  */
 #include "common/comm/processes.h"
 
@@ -13,9 +13,9 @@ ls_processes ls_processes_alone(void)
     return (ls_processes){.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
 }
 
-/* Variables of Open MPI's mpirun and PMIx (srun --mpi=pmix), through which every MPI of today finds
- * its peers; of MVAPICH and PMI (MPICH's mpiexec, srun --mpi=pmi2), through which only some do; of
- * srun, through which none does. */
+/* Variables of Open MPI's mpirun and PMIx (srun --mpi=pmix), through which every current MPI finds
+ * its peers; of MVAPICH and PMI (MPICH's mpiexec, srun --mpi=pmi2), through which some do; of srun,
+ * through which none does. */
 static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
                                          "PMI_RANK", "SLURM_PROCID"};
 static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
@@ -27,7 +27,7 @@ enum {
     BY_PMI = 4
 };
 
-/* Numbers from here up are of no step that srun began: those of a batch script, a shell. */
+/* Larger step ids are not of srun's steps, but of batch scripts and shells. */
 static const unsigned long long special_steps = 0xfffffff0;
 
 bool ls_processes_stepped(void)
@@ -62,7 +62,7 @@ int ls_processes_launched_rank(void)
 int ls_processes_launched_size(void)
 {
     const char *name = find_variable(size_names, SIZES);
-    const int least = ls_processes_launched_rank() + 1; /* PMIx tells the rank alone */
+    const int least = ls_processes_launched_rank() + 1; /* PMIx sets only the rank */
     const int size = name ? (int)strtol(getenv(name), NULL, 10) : 1;
     return size > least ? size : least;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes in a build without MPI: there is one; see processes.h. */
+/* A build without MPI: there is one process; see processes.h. */
 #include "common/comm/processes.h"
 
 #include <stdlib.h>

@@ -19,8 +19,8 @@ ls_status ls_sum_order_add(ls_sum_order *order, const ls_order_step *step)
     return LS_OK;
 }
 
-/* Parts are of other elements each, so only the order within one matters: it is that of the
- * visits, and within one that of appending, which `from` and the ranges tell. */
+/* Parts have disjoint elements, so only the order within a part matters: the order of visits, and
+ * within one visit the order of appending, given by `from` and the ranges. */
 typedef struct numbered {
     ls_order_step step;
     size_t number;
@@ -63,7 +63,7 @@ void ls_order_step_take(const ls_order_step *step, const float *input, float *co
         memset(to, 0, count * sizeof *to);
     else if (step->input == LS_SUM_ZEROS)
         for (size_t i = 0; i < count; i++)
-            to[i] += 0.0f; /* -0 becomes 0, as it does where zeros arrive */
+            to[i] += 0.0f; /* turns -0 into 0, like an added zero */
     else if (step->begins)
         memcpy(to, from + first, count * sizeof *to);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arena: a pool of its own, from which the devices' pools take chunks; see arena.h. The copies of
- * data sets stand in a list by host address and size: the host memory outlives them.
+ * Arena: the memory from which devices' pools take their chunks; see arena.h. Copies of data sets
+ * are listed by host address and size: the host memory outlives them.
  */
 #include "common/device/arena.h"
 
@@ -49,9 +49,9 @@ static ls_status refuse_lost(const ls_arena *arena)
 }
 
 /*
- * Left free by every policy for what CUDA and its libraries allocate themselves, mostly later: the
- * kernels of cuBLASLt and cuDNN, which are loaded at first use (some hundred megabytes), stacks of
- * threads, instantiated graphs, NCCL's buffers (some megabytes per peer and channel). At most an
+ * Bytes that every policy leaves free for what CUDA and its libraries allocate themselves, mostly
+ * later: kernels of cuBLASLt and cuDNN, loaded at first use (some hundred megabytes), thread
+ * stacks, instantiated graphs, NCCL's buffers (some megabytes per peer and channel). At most an
  * eighth of what is free.
  */
 static const size_t spare_most = (size_t)1 << 30;
@@ -189,7 +189,7 @@ void ls_arena_free(ls_arena *arena, void *memory)
     pthread_mutex_unlock(&arena->lock);
 }
 
-/* Words the refusal for a data set; for a device, its pool does. */
+/* Words the refusal for a data set; for a device, its pool words it. */
 static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
 {
     ls_status status = take_locked(arena, bytes, out);

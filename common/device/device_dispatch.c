@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices: the functions of device.h, each handed to the back end of its device. */
+/* Devices: the functions of device.h, each of which calls its device's back end. */
 #include "common/base/grow.h"
 #include "common/device/device.h"
 
@@ -71,8 +71,8 @@ const ls_device_info *ls_device_describe(const ls_device *device)
     return &device->info;
 }
 
-/* A call of the host counts as a sign of life: between the ends of steps nothing else of a GPU's
- * queue is seen. */
+/* A host call counts as a sign of life: a GPU's queue shows nothing else between the ends of
+ * steps. */
 static ls_status beat(const ls_device *device, ls_status status)
 {
     if (device->info.name.kind == LS_DEVICE_GPU)
@@ -138,7 +138,7 @@ ls_status ls_op_touches(ls_op *op, const ls_access *accesses, size_t count)
         const ls_access *one = &accesses[i];
         if (!one->memory || !one->bytes)
             continue;
-        size_t at = 0; /* all accesses of a memory are one */
+        size_t at = 0; /* all accesses of one memory are merged */
         while (at < op->access_count && op->accesses[at].memory != one->memory)
             at++;
         if (at == op->access_count) {
@@ -306,7 +306,7 @@ ls_status ls_queue_wait(ls_queue *queue, ls_event *event)
                        "cannot be captured while it waits for an event of %s, which the host does; "
                        "--capture no works",
                        there->info.text);
-    return ls_event_sync(event); /* what is enqueued from here on comes after it */
+    return ls_event_sync(event); /* everything enqueued from here on follows it */
 }
 
 ls_status ls_event_sync(ls_event *event)

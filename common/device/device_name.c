@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device names: the text is cut at its slashes, and each part is read by what it begins with.
- * A part is job:NAME, replica:N, task:N, [device:]KIND:N or, last, the number of a logical GPU;
- * none comes twice, and nothing but the logical number follows the device. Wild cards are left out.
+ * Device names: the text is split at slashes, and each part is parsed by its prefix. A part is
+ * job:NAME, replica:N, task:N, [device:]KIND:N or, at the end, the number of a logical GPU; none
+ * occurs twice, and only the logical number may follow the device. Wild cards are not supported.
  */
 #include "common/device/device_name.h"
 
@@ -16,14 +16,14 @@ enum { LARGEST_INDEX = 1 << 20, LONGEST_NAME = 255 };
 
 typedef int compare(const char *, const char *, size_t);
 
-/* What follows `word` and a colon; NULL where the part begins otherwise. */
+/* The text after `word` and a colon; NULL if the part begins otherwise. */
 static const char *behind(const char *part, const char *word, compare *differ)
 {
     const size_t length = strlen(word);
     return !differ(part, word, length) && part[length] == ':' ? part + length + 1 : NULL;
 }
 
-/* Reads a number up to LARGEST_INDEX, with nothing behind it; refuses a part that came before. */
+/* Parses a number up to LARGEST_INDEX that ends the text; refuses a part that occurred before. */
 static bool whole_number(const char *text, int *out)
 {
     const size_t digits = strspn(text, "0123456789");
@@ -46,7 +46,7 @@ static bool job_name(const char *text, char *out, size_t size)
     return true;
 }
 
-/* One of the parts that say in which process the device is. */
+/* Parses a part that names the process of the device. */
 static bool read_process_part(const char *part, ls_device_name *name)
 {
     const char *job = behind(part, "job", strncmp), *task = behind(part, "task", strncmp);
@@ -56,7 +56,7 @@ static bool read_process_part(const char *part, ls_device_name *name)
                      : task && whole_number(task, &name->task);
 }
 
-/* `text` is cut. */
+/* Parses `text`, which it modifies. */
 static bool read_name(char *text, ls_device_name *name)
 {
     char *rest = text + (*text == '/');

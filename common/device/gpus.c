@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs: why there are none; see gpus.h. */
+/* GPUs: the reason if there are none; see gpus.h. */
 #include "common/device/gpus.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank that sleeps until an arrival cannot be woken before it, so latencies are bounded. */
+/* A rank that sleeps until an arrival cannot be woken earlier, so latencies are limited. */
 static const uint64_t most_latency_ns = 10000000000u;
 static const double least_bytes_per_s = 1e3;
 
@@ -22,7 +22,7 @@ typedef struct booking {
 struct ls_network {
     ls_link link;
     pthread_mutex_t mutex;
-    uint64_t arrival_ns; /* the latest */
+    uint64_t arrival_ns; /* of the latest transfer */
     booking ports[];
 };
 
@@ -36,7 +36,7 @@ static ls_status refuse(const char *text, const char *why)
                    why);
 }
 
-/* One part, "latency=50us"; `given` has a bit for each that came before. */
+/* Parses one part, "latency=50us"; `given` has a bit for each part that occurred before. */
 static ls_status parse_part(const char *text, const char *part, unsigned *given, ls_link *link)
 {
     static const char latency[] = "latency=", bandwidth[] = "bandwidth=";
@@ -116,7 +116,7 @@ static uint64_t occupied_ns(const ls_link *link, size_t bytes)
     return link->bytes_per_s > 0 ? (uint64_t)ceil((double)bytes * 1e9 / link->bytes_per_s) : 0;
 }
 
-/* Books both ports; or one, named twice, where the transfer's other end books its own. */
+/* Books both ports; the same port twice means one, where the other end books its own. */
 static uint64_t reserve(ls_network *network, uint64_t *out, uint64_t *in, size_t bytes,
                         uint64_t ready_ns)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: what hwloc and the system tell of it, looked at once.
- *
- * The whole topology is loaded, so that the machine's cores can be counted; the cores that this
- * process may use are those with a hardware thread in the process's affinity mask and in the
- * group's set (hwloc's allowed set), each by the first such thread. With a CPU quota of q cores'
- * worth only the first ceil(q) of them are used: more threads would only be throttled in turns.
- * Left out: cores that are taken off line later, and other processes on the same cores. The GPUs
- * are those that the back end finds; hwloc is not asked.
+ * Machine: what hwloc and the system report, read once. The whole topology is loaded to count the
+ * machine's cores. The usable cores are those with a hardware thread in both the process's affinity
+ * mask and the group's set (hwloc's allowed set), each represented by the first such thread. With a
+ * CPU quota of q cores only the first ceil(q) are used: more threads would only be throttled
+ * alternately. The GPUs are those that the back end finds, not hwloc. Left out: cores that go
+ * offline later, and other processes on the same cores.
  */
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
@@ -37,7 +35,7 @@ static const char *widest_isa(void)
     return "portable";
 }
 
-/* Names of the system; also where a call fails, the text is never empty. */
+/* Names of the system; never empty, even if a call fails. */
 static void describe_system(ls_machine_info *info)
 {
     struct utsname names;
@@ -75,7 +73,7 @@ static void describe_memory(ls_machine_info *info, const ls_limits *limits)
     info->memory_limit = limits->memory < info->memory_total ? limits->memory : info->memory_total;
 }
 
-/* One more cache of a level and size; a ninth kind is left out. */
+/* Counts a cache of a level and size; a ninth kind is ignored. */
 static void count_cache(ls_machine_info *info, int level, size_t bytes)
 {
     const int most = (int)(sizeof info->caches / sizeof *info->caches);
@@ -102,7 +100,7 @@ static void describe_caches(ls_machine_info *info, hwloc_topology_t topology)
     }
 }
 
-/* Numbers of the usable cores, by the rule of this file's head, into machine->cores. */
+/* Lists the usable cores (see the head of this file) in machine->cores. */
 static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwloc_bitmap_t usable)
 {
     ls_machine_info *info = &machine->info;
@@ -184,7 +182,7 @@ static ls_status look(ls_machine *machine)
     return status;
 }
 
-/* The GPUs that this build finds. */
+/* Lists the GPUs that this build finds. */
 static ls_status find_gpus(ls_machine *machine)
 {
     ls_gpus gpus = {.reason = "none: this build has no CUDA"};
@@ -217,7 +215,7 @@ static ls_status check_range(const char *option, int value, int most)
     return ls_fail(LS_CODE_USAGE, option, where, "is out of range; 1 to %d", most);
 }
 
-/* Keeps this process's part of the cores, or one of them where there are fewer than processes. */
+/* Keeps this process's share of the cores, or one core if there are fewer cores than processes. */
 static void keep_part(ls_machine *machine, const ls_machine_options *options)
 {
     ls_machine_info *info = &machine->info;
@@ -235,7 +233,7 @@ static void keep_part(ls_machine *machine, const ls_machine_options *options)
         info->memory_limit /= (size_t)options->neighbours;
 }
 
-/* Turns the options into numbers of devices. */
+/* Sets the numbers of devices from the options. */
 static ls_status set_devices(ls_machine *machine, const ls_machine_options *options)
 {
     const int cores = machine->info.cores_allowed;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits of the process, from the system's text files.
- *
- * /proc/self/cgroup has a line "id:controllers:path" for each hierarchy (version 2: "0::path"), and
- * /proc/self/mountinfo where each is mounted and which of its folders is mounted there. The group's
- * folder is the mount point and what the path has beyond the mounted folder. Every group on the
- * way up to the mount point binds as well, so the smallest limit counts.
- * Left out: groups above the mount point, which a container cannot see.
+ * Limits of the process, from the system's text files. /proc/self/cgroup has a line
+ * "id:controllers:path" per hierarchy (version 2: "0::path"), and /proc/self/mountinfo tells where
+ * each is mounted and which of its folders is the root of the mount. A group's folder is the mount
+ * point plus the path relative to that root. Limits of all parent groups up to the mount point
+ * apply too, so the smallest counts. Left out: groups above the mount point, which a container
+ * cannot see.
  */
 #include "common/device/machine_limits.h"
 
@@ -39,7 +38,7 @@ char *ls_limits_read(const char *path)
     return fitted ? fitted : text;
 }
 
-/* A non-negative number at the start of the text, with white space or the end after it. */
+/* Parses a non-negative number followed by white space or the end of the text. */
 static bool leading_number(const char *text, unsigned long long *out, const char **rest)
 {
     while (isspace((unsigned char)*text))
@@ -71,7 +70,7 @@ size_t ls_limits_memory(const char *text)
     return (size_t)bytes;
 }
 
-/* Copies the first line, cut to `size`; returns what follows it. */
+/* Copies the first line, truncated to `size`; returns the text after it. */
 static const char *take_line(const char *text, char *line, size_t size)
 {
     const size_t length = strcspn(text, "\n");
@@ -81,7 +80,7 @@ static const char *take_line(const char *text, char *line, size_t size)
     return text[length] ? text + length + 1 : text + length;
 }
 
-/* Whether a list such as "cpu,cpuacct" has the word. */
+/* Whether a list such as "cpu,cpuacct" contains the word. */
 static bool list_has(const char *list, size_t length, const char *word)
 {
     const char *end = list + length;
@@ -130,7 +129,7 @@ static void decode_octal(char *text)
     *to = 0;
 }
 
-/* Where a hierarchy is mounted, and which of its folders. */
+/* Where a hierarchy is mounted, and with which of its folders as root. */
 static bool mount_point(const char *mounts, const char *controller, char root[PATH_SIZE],
                         char point[PATH_SIZE])
 {
@@ -152,7 +151,7 @@ static bool mount_point(const char *mounts, const char *controller, char root[PA
     return false;
 }
 
-/* What the path has beyond the mounted folder; "" where it lies outside of it. */
+/* The path relative to the root; "" if it lies outside. */
 static const char *beyond(const char *path, const char *root)
 {
     const size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -177,7 +176,7 @@ bool ls_limits_group(const char *groups, const char *mounts, const char *control
     return true;
 }
 
-/* Text of a file of a group; NULL where there is none. */
+/* Text of a file of a group; NULL if it does not exist. */
 static char *read_in(const char *folder, const char *file)
 {
     char path[PATH_SIZE + 64];
@@ -185,7 +184,7 @@ static char *read_in(const char *folder, const char *file)
     return ls_limits_read(path);
 }
 
-/* Takes the smaller limit; 0 is none. */
+/* Keeps the smaller limit; 0 means none. */
 static void lower_quota(ls_limits *limits, double quota)
 {
     if (quota > 0 && (limits->cpu_quota <= 0 || quota < limits->cpu_quota))
@@ -216,7 +215,7 @@ static void look_cpu(ls_limits *limits, const char *folder)
     char *quota = read_in(folder, "cpu.cfs_quota_us");
     char *period = read_in(folder, "cpu.cfs_period_us");
     snprintf(both, sizeof both, "%s %s", quota ? quota : "", period ? period : "");
-    lower_quota(limits, ls_limits_cpu_max(both)); /* these two are what cpu.max has in a line */
+    lower_quota(limits, ls_limits_cpu_max(both)); /* the two values that cpu.max has in one line */
     free(quota);
     free(period);
 }
@@ -247,7 +246,7 @@ ls_limits ls_limits_find(const char *groups, const char *mounts)
     return limits;
 }
 
-/* Whether the line has this key, white space and a colon; *value is what follows, up to the end. */
+/* Whether the line begins with this key, white space and a colon; *value is the text after it. */
 static bool has_key(const char *line, const char *key, const char **value)
 {
     const size_t length = strlen(key);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices of the machine: how many there are, what they are called, which cores they hold.
- *
- * The n cores of the list form a ring; cpu:i holds c of them from number i*c on, so two devices
- * share a core where the distance between their first cores is under c.
+ * Devices of the machine: how many there are, their names and their cores. The n cores of the list
+ * form a ring; cpu:i has c of them from number i*c on, so two devices share a core if the distance
+ * between their first cores is less than c.
  */
 #include "common/device/machine_private.h"
 
@@ -51,7 +50,7 @@ ls_arena *ls_machine_arena(const ls_machine *machine, int index)
     return machine->arenas[index];
 }
 
-/* Number in the ring of a CPU device's first core. */
+/* Index of a CPU device's first core in the ring. */
 static int64_t first_place(const ls_machine *machine, int index)
 {
     return (int64_t)index * machine->cores_per_device % machine->info.cores_allowed;
@@ -92,7 +91,7 @@ bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *
     return false;
 }
 
-/* Name of the number-th device of a kind, in the order of the list. */
+/* Name of device `number` of a kind, in the order of the list. */
 static ls_device_name name_at(const ls_machine *machine, ls_device_kind kind, int number)
 {
     const bool split = kind == LS_DEVICE_GPU && machine->logical_gpus > 1;
@@ -115,7 +114,7 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size
 
 char *ls_machine_list(const ls_machine *machine, char *text, size_t size)
 {
-    enum { SHORT = 8 }; /* longer lists name their two ends */
+    enum { SHORT = 8 }; /* longer lists print their two ends */
     static const ls_device_kind kinds[] = {LS_DEVICE_CPU, LS_DEVICE_GPU};
     if (!size)
         return text;
@@ -188,7 +187,7 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
     ls_device_name *names = calloc((size_t)count, sizeof *names);
     if (!names)
         return ls_fail_memory("device names", (size_t)count * sizeof *names);
-    for (int64_t i = 0; i < count; i++) /* each process has cores of its own */
+    for (int64_t i = 0; i < count; i++) /* each process has its own cores */
         names[i] =
             name_at(machine, kind,
                     (int)(kind == LS_DEVICE_GPU ? (machine->neighbour * count + i) % named : i));
@@ -212,7 +211,7 @@ static ls_status check_twice(const ls_device_name *names, size_t count)
     return LS_OK;
 }
 
-/* Parses the `count` names that stand between plus signs in `text`, which it cuts up. */
+/* Parses `count` names separated by plus signs in `text`, which it modifies. */
 static ls_status read_names(const ls_machine *machine, char *text, ls_device_name *names,
                             size_t count)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many devices of the best kind as `spec` names. */
+/* Selects as many devices of the best kind as `spec` names. */
 static ls_status replace(const ls_placement *placement, const char *operation, const char *spec,
                          ls_device_name **out, size_t *out_count)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pool: chunks from the system, each cut into blocks, in order of address, used or free.
- *
- * Allocate: the smallest free block that fits (best fit; the first among equals) is cut at the next
- * multiple of 64 bytes; where none fits, a chunk is taken. Release: the block joins its free
- * neighbours. A chunk that would pass the limit takes what is left below it; one that the system
- * refuses takes only what the request needs. The limit holds to the byte. Left out: an index of the
- * blocks. A model makes some hundreds, none in a step.
+ * Memory pool: chunks from the system, each divided into blocks in address order, used or free.
+ * Allocation: the smallest free block that fits (the first among equals) is split at the next
+ * multiple of 64 bytes; if none fits, a chunk is added. Release: the block merges with its free
+ * neighbours. A chunk that would exceed the limit is reduced to what the limit leaves; one that the
+ * system refuses is reduced to the request. The limit is exact to the byte. Left out: an index of
+ * the blocks. A model allocates some hundreds, none during a step.
  */
 #include "common/device/pool.h"
 
@@ -26,15 +25,15 @@
 #endif
 
 static const size_t alignment = 64;
-static const size_t page_bytes = (size_t)64 << 10; /* chunks are multiples, the largest page */
+static const size_t page_bytes = (size_t)64 << 10; /* chunks are multiples of the largest page */
 static const size_t unit_least = (size_t)2 << 20;
 static const size_t unit_most = (size_t)64 << 20;
 
 typedef struct block {
     struct block *previous, *next; /* neighbours in the chunk; NULL at its ends */
     char *start;
-    size_t bytes; /* of the span */
-    size_t asked; /* that were asked for */
+    size_t bytes; /* of the block's memory */
+    size_t asked; /* bytes requested */
     ls_memory_use use;
     bool used;
 } block;
@@ -50,7 +49,7 @@ typedef struct chunk {
 struct ls_pool {
     ls_pool_options options;
     char name[32];
-    char policy[48]; /* as the command line has it */
+    char policy[48]; /* as on the command line */
     pthread_mutex_t lock;
     chunk *chunks;
     ls_memory_ledger ledger;
@@ -84,7 +83,7 @@ static size_t in_use(const ls_memory_ledger *ledger)
     return sum;
 }
 
-/* For the address sanitizer: only the bytes of a block that were asked for may be touched. */
+/* For the address sanitizer: only the requested bytes of a block may be accessed. */
 static void watch(const ls_pool *pool, const block *b)
 {
     if (!pool->options.watched)
@@ -94,7 +93,7 @@ static void watch(const ls_pool *pool, const block *b)
         ASAN_UNPOISON_MEMORY_REGION(b->start, b->asked);
 }
 
-/* Takes exactly `bytes` from the system, as one free block. */
+/* Allocates exactly `bytes` from the system, as one free block. */
 static ls_status add_chunk(ls_pool *pool, size_t bytes)
 {
     chunk *added = calloc(1, sizeof *added);
@@ -126,7 +125,7 @@ static bool takes_all(const ls_pool *pool)
     return pool->options.policy.kind == LS_MEMORY_ALL && !pool->options.on_demand;
 }
 
-/* Takes a chunk that holds `bytes`, by the rule of pool.h. False: the limit is in the way. */
+/* Adds a chunk for `bytes` by the rule of pool.h. False: it would exceed the limit. */
 static bool grow(ls_pool *pool, size_t bytes, ls_status *status)
 {
     const size_t left = pool->ledger.limit - pool->ledger.reserved;
@@ -139,7 +138,7 @@ static bool grow(ls_pool *pool, size_t bytes, ls_status *status)
         own = left;
     const size_t wish = smaller(bytes < unit / 8 ? unit : own, left);
     *status = add_chunk(pool, wish);
-    if (*status && own < wish) { /* the system has no whole unit left, but perhaps this much */
+    if (*status && own < wish) { /* the system lacks a whole unit, but perhaps has this much */
         ls_status_free(*status);
         *status = add_chunk(pool, own);
     }
@@ -157,7 +156,7 @@ static block *find_free(const ls_pool *pool, size_t bytes)
     return best;
 }
 
-/* Cuts off what lies behind the first `bytes`, rounded up to the alignment. */
+/* Splits off everything after the first `bytes`, rounded up to the alignment. */
 static ls_status cut(block *found, size_t bytes)
 {
     size_t keep;
@@ -187,7 +186,7 @@ static size_t largest_free(const ls_pool *pool)
     return most;
 }
 
-/* `reason` is why the system refused, NULL where the policy did; freed. */
+/* `reason`: why the system refused, freed here; NULL if the policy did. */
 static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes, ls_status reason)
 {
     const ls_memory_ledger *ledger = &pool->ledger;
@@ -206,7 +205,7 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
 static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes, void **out)
 {
     pool->ledger.allocations++;
-    const size_t needed = larger(bytes, 1); /* a place of its own for zero bytes too */
+    const size_t needed = larger(bytes, 1); /* zero bytes get an address of their own */
     block *found = find_free(pool, needed);
     if (!found) {
         ls_status status = LS_OK;
@@ -247,7 +246,7 @@ static block *find_used(const ls_pool *pool, const char *memory)
     return NULL;
 }
 
-/* Joins a free block with the one behind it, where that is free too. */
+/* Merges a free block with the next one if that is free too. */
 static void join_next(block *b)
 {
     block *gone = b ? b->next : NULL;
@@ -299,7 +298,7 @@ ls_status ls_pool_pin(ls_pool *pool, const void *memory,
 
 ls_memory_ledger ls_pool_ledger(const ls_pool *pool)
 {
-    ls_pool *shared = (ls_pool *)pool; /* the lock alone changes */
+    ls_pool *shared = (ls_pool *)pool; /* only the lock changes */
     pthread_mutex_lock(&shared->lock);
     ls_memory_ledger ledger = pool->ledger;
     pthread_mutex_unlock(&shared->lock);

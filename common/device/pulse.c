@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pulse: queues in a list, looked at; see pulse.h. */
+/* Pulse: progress of a list of queues; see pulse.h. */
 #include "common/device/pulse.h"
 
 #include <pthread.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 struct ls_pulse {
-    pthread_mutex_t mutex; /* of the list, so that no queue is closed while it is read */
+    pthread_mutex_t mutex; /* guards the list: no queue is closed while it is read */
     ls_pulse_place *first;
     _Atomic uint64_t beats;
-    uint64_t seen; /* of those */
+    uint64_t seen; /* their progress when last read */
 };
 
 ls_status ls_pulse_open(ls_pulse **out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watch; see watch.h. It counts looks, not time: while this process was stopped nothing could move,
- * and that counts as one look.
+ * Watch; see watch.h. It counts checks instead of time: while this process was stopped nothing
+ * could progress, and that counts as one check.
  */
 #include "common/device/watch.h"
 
@@ -11,19 +11,19 @@
 
 #include <stdlib.h>
 
-enum { LOOKS = 8 }; /* a timeout */
+enum { LOOKS = 8 }; /* per timeout */
 
 typedef struct watched {
     struct watched *next;
     ls_queue *queue;
-    ls_activity seen; /* at the latest look */
+    ls_activity seen; /* at the last check */
     uint64_t replays; /* before ls_watch_begin */
 } watched;
 
 struct ls_watch {
     watched *first, **end; /* in the order of opening */
     uint64_t patience_ns, moved_ns, lost_ns;
-    int looks; /* since something moved */
+    int looks; /* since something progressed */
     const ls_device *lost;
 };
 
@@ -128,8 +128,8 @@ uint64_t ls_watch_patience_ns(const ls_watch *watch)
     return watch->patience_ns;
 }
 
-/* Whether any queue has moved on since the latest look, or a transfer is on its way, for which one
- * sleeps: however long it takes, its end is known (link.h). */
+/* Whether any queue progressed since the last check, or sleeps for a transfer in flight: its end is
+ * known, however long it takes (link.h). */
 static bool has_moved(ls_watch *watch)
 {
     const uint64_t now_ns = ls_clock_ns();
@@ -150,11 +150,10 @@ static bool is_gpu(const ls_device *device)
     return device->info.name.kind == LS_DEVICE_GPU;
 }
 
-/*
- * Of GPUs at work, the one that has ended the fewest steps: whether a stream computes or waits for
- * another's event cannot be asked. Without such the CPU at work, where another is not; where none
- * works, the first that waits. NULL: no device holds up another.
- */
+/* The device that hangs: of GPUs at work, the one that has finished the fewest steps, since a
+ * stream does not tell whether it computes or waits for another's event. Without a GPU at work, the
+ * CPU at work if no other CPU is; if none works, the first that waits. NULL: no device delays
+ * another. */
 static const ls_device *find_lost(const ls_watch *watch)
 {
     const ls_device *works = NULL, *waits = NULL, *gpu = NULL;
@@ -189,7 +188,7 @@ static ls_status fail_lost(const ls_watch *watch)
                                    gpu ? "" : ", while others wait for it"));
 }
 
-/* From here on nothing calls a GPU that may never answer. */
+/* From here on, no GPU is called, since it may never answer. */
 static void lose_gpus(const ls_watch *watch)
 {
     for (const watched *w = watch->first; w; w = w->next)

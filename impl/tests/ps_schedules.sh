@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# What servers did, replayed in sequence, makes the same bits, whoever comes first: parameter servers
-# that serve whoever comes first, under random pauses (LOCKSTEP_FUZZ, base/hooks.h), seed after
-# seed. Sourced by the tests of few and of many seeds, not run. No tolerance.
+# Parameter servers that serve requests in order of arrival, with random pauses (LOCKSTEP_FUZZ, base/hooks.h) for one
+# seed after another: a sequential replay of what the servers did gives the same bits. Sourced by the tests with few
+# and with many seeds, not run. No tolerance.
 . "$SOURCE_DIR/impl/tests/schedules.sh"
 . "$SOURCE_DIR/bench/tests/ps_replay.sh"
 

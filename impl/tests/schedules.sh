@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# The bits do not depend on who comes first: a small matrix of every strategy is equal, while queue
-# threads, event records, waits and ranks' operations pause at random (LOCKSTEP_FUZZ, base/hooks.h),
-# seed after seed. Sourced by the tests of few and of many seeds, not run. No tolerance but the gate's.
+# The bits do not depend on thread scheduling: a small matrix of every strategy is equal while queue threads, event
+# records, waits and ranks' operations pause at random (LOCKSTEP_FUZZ, base/hooks.h), for one seed after another.
+# Sourced by the tests with few and with many seeds, not run. No tolerance except the gate's.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -11,7 +11,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2
   exit 77
 fi
 
-# verify ROWS OPTIONS: all rows are equal, and there are so many.
+# verify ROWS OPTIONS: there are ROWS rows, all of them equal.
 verify() {
   local want=$1 got code=0
   shift

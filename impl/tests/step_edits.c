@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Edits of steps, in builds with LOCKSTEP_HOOKS: a task or a wait is changed as a wrong strategy,
- * or a wrong derivation, would have it; checks must find it. Switched by the environment:
- *
+ * Edits of steps, in builds with LOCKSTEP_HOOKS: a task or a wait is changed, as a bug in a
+ * strategy or in the derivation would, and checks must detect it. Set by the environment:
  *     LOCKSTEP_EDIT=KIND:NUMBER    drop, double: that task. swap: it and the next one of its lane.
- *                                  turn: it and the next one said. drop-wait: that wait.
+ *                                  turn: it and the next one described. drop-wait: that wait.
  *                                  drop-begin: that task's, for the step's beginning
- *                  KIND:NUMBER?    is not made; a refusal says whether the step would mean the same
- *     LOCKSTEP_PLANT=BUG           the bugs of hooks.h that are edits: by a table here
- *
+ *                  KIND:NUMBER?    not applied; a refusal says whether the step would be equivalent
+ *     LOCKSTEP_PLANT=BUG           the bugs of hooks.h that are edits, in a table here
  * Numbers count from 0 through the full batch's step, then through the smaller one's. Tasks are
- * edited as they are said, before it is derived who waits for whom.
+ * edited as described, before the waits are derived.
  */
 #include "common/base/hooks.h"
 #include "impl/step/run.h"
@@ -22,7 +20,7 @@
 
 /* ---- Of tasks -------------------------------------------------------------------------------- */
 
-/* A copy between devices is counted where it is said. */
+/* Copies between devices are counted when they are described. */
 static void count(ls_step *s, const ls_task *task, bool more)
 {
     if (!task->to.memory || ls_step_replica(s, task->to.member)->device ==
@@ -65,7 +63,7 @@ static void swap(ls_step *s, size_t t, size_t other)
     s->tasks[other] = keep;
 }
 
-/* The task that a swap or turn is with; the task's own number: there is none. */
+/* The task to exchange with in a swap or turn; the task's own number if there is none. */
 static size_t partner(const ls_step *s, size_t t, bool lane)
 {
     size_t other = t + 1;
@@ -74,14 +72,14 @@ static size_t partner(const ls_step *s, size_t t, bool lane)
     return other < s->task_count ? other : t;
 }
 
-/* Of one end, with different others: they do not wait for each other, and steps that the check lets
- * through have a place for each. */
+/* Of one end, with different peers: they do not wait for each other, and in steps that the check
+ * accepts each has a buffer of its own. */
 static bool are_apart(const ls_task *x, const ls_task *y)
 {
     return x->peer >= 0 && y->peer >= 0 && x->peer != y->peer && !x->announces && !y->announces;
 }
 
-/* Gradients that a server is told of are sent when they are there: it is only held up till then. */
+/* An announced gradient is sent once it is there, so the edit only delays it. */
 static bool is_promised(const ls_step *s, const ls_task *task, const ls_access *a)
 {
     const ls_replica *r = ls_step_replica(s, s->run->lanes[task->lane].member);
@@ -89,7 +87,7 @@ static bool is_promised(const ls_step *s, const ls_task *task, const ls_access *
     return task->announces && at >= begin && at < begin + r->elements * sizeof(float);
 }
 
-/* `order`: messages of one end have an order, and what is announced is there. */
+/* `order`: messages of one end are ordered, and what is announced exists. */
 static bool touch(const ls_step *s, const ls_task *x, const ls_task *y, bool order)
 {
     for (size_t i = 0; i < x->access_count; i++) {
@@ -109,7 +107,7 @@ static bool touch(const ls_step *s, const ls_task *x, const ls_task *y, bool ord
     return false;
 }
 
-/* Whether both can change places: neither touches what is said from the one to the other does. */
+/* Whether they can be exchanged: neither conflicts with a task between them. */
 static bool can_swap(const ls_step *s, size_t t, size_t other, bool order)
 {
     for (size_t i = t; i <= other; i++)
@@ -124,7 +122,7 @@ static bool can_swap(const ls_step *s, size_t t, size_t other, bool order)
 typedef struct edit {
     char kind[16];
     size_t number;
-    bool asks; /* only what it would be */
+    bool asks; /* only describes the edit */
 } edit;
 
 static bool find_edit(edit *e)
@@ -189,11 +187,11 @@ static ls_status edit_task(ls_step *s, size_t t, const edit *e)
 enum { DROP = 1, DOUBLE, EARLY, DROP_LAST_OP, DROP_WAIT, DROP_BEGIN };
 enum { ALL, LAST, LAST_RANGE, LAST_MEMBER, BEHIND };
 
-/* The tasks of a verb: all, those said last, or behind the other verb's; waits for the other's. */
+/* The tasks of a verb: all, the last ones, or those after the other verb's; or the waits for it. */
 static const struct planted {
     int bug, kind, which;
     const char *verb, *on;
-    bool tail; /* of the smaller batch alone */
+    bool tail; /* of the smaller batch only */
 } table[] = {
     {LS_PLANT_bucket_left_out, DROP, LAST_RANGE, "all-reduce", NULL, false},
     {LS_PLANT_bucket_early, EARLY, LAST_RANGE, "all-reduce", "backward", false},
@@ -252,7 +250,7 @@ static bool is_meant(const struct planted *p, const ls_task *task, const ls_task
            (p->which == BEHIND && behind);
 }
 
-/* Before the latest task of the other verb on its member's lane. */
+/* Moves it before the latest task of the other verb on its member's lane. */
 static void move_early(ls_step *s, size_t t, const char *verb)
 {
     const ls_task task = s->tasks[t];
@@ -328,7 +326,7 @@ static void plant_wait(ls_step *s, const struct planted *p)
     }
 }
 
-/* The task that the numbered wait is of; *at: which of its waits. */
+/* The task of the numbered wait; *at: which of its waits. */
 static ls_task *find_wait(ls_stepped *run, size_t number, ls_step **s, size_t *at)
 {
     for (int b = 0; b < LS_KINDS; b++) {
@@ -351,7 +349,7 @@ static ls_task *find_begin(ls_stepped *run, size_t number)
     return NULL;
 }
 
-/* What was asked about: without it, is anything unordered? Only fences can be spared. */
+/* The answer to KIND:NUMBER?: is anything unordered without it? Only fences are redundant. */
 static ls_status judge(const ls_stepped *run)
 {
     ls_status raced = ls_stepped_check(&run->base);
@@ -385,8 +383,8 @@ static ls_status edit_waits(ls_stepped *run)
     return e.asks ? judge(run) : LS_OK;
 }
 
-/* Steps are checked whenever some are built; those of a strategy that the gate compares are left to
- * that where they are edited. */
+/* Steps are checked whenever they are built, except edited steps of a strategy that the gate
+ * compares: there the gate must find the edit. */
 ls_status ls_steps_edit_waits(ls_stepped *run)
 {
     LS_TRY(edit_waits(run));

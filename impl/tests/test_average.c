@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moving averages of parameters: after each step a += (1 - d)(w - a), d = min(0.9999, (1 + t) /
- * (10 + t)), t counting the updates, within 1e-6; evaluation uses them and leaves the parameters as
- * they were, whatever the strategy. Bits, but for the average itself.
+ * Moving averages of parameters: after each step a += (1 - d)(w - a), d = min(0.9999, (1 + t) / (10
+ * + t)), where t counts updates. Evaluation uses them and does not change the parameters, for any
+ * strategy. Tolerance: 1e-6 for the average; all else is compared bitwise.
  */
 #include "common/base/tests/must.h"
 #include "impl/step/served.h"
@@ -71,7 +71,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The member that updates. */
+/* The member that applies updates. */
 static ls_replica *updates(ls_run *run)
 {
     const ls_stepped *all = (const ls_stepped *)run;
@@ -82,7 +82,7 @@ static ls_replica *updates(ls_run *run)
     return NULL;
 }
 
-/* Those of the whole model. */
+/* The averages of the whole model. */
 static void averages_of(ls_run *run, float *out)
 {
     if (ls_strategy_serves(run->strategy)) {
@@ -93,7 +93,7 @@ static void averages_of(ls_run *run, float *out)
     must(ls_queue_read(r->queue, out, r->average, PARAMETERS * sizeof *out));
 }
 
-/* What `single` makes of the parameters themselves. */
+/* Evaluates these parameters by `single`. */
 static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
 {
     ls_job job = *like;
@@ -142,8 +142,8 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     same = evaluation_of(&job, average);
     other = evaluation_of(&job, w);
     assert_true(found.accuracy == same.accuracy);
-    assert_true(found.accuracy != other.accuracy); /* else nothing would be seen */
-    if (devices == 1)                              /* as many rows at a time */
+    assert_true(found.accuracy != other.accuracy); /* otherwise the test shows nothing */
+    if (devices == 1)                              /* equally many rows at a time */
         assert_true(found.outputs == same.outputs);
     assert_true(found.outputs != other.outputs);
     run->kind->close(run);

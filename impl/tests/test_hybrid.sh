@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-# Replicas of a split model: the bits of `single` in exact mode and of the oracle in fast mode, for any number of
-# replicas and places that fits, both splits, uneven slices and an epoch's last, smaller batch. Traffic and memory are
-# what the formulas say; a flipped bit on any device is found; what cannot be dealt out is refused. No tolerance.
+# Replicas of a divided model: bits of `single` in exact mode and of the oracle in fast mode, for every number of
+# replicas and places that fits, both splits, uneven slices and an epoch's smaller last batch. Traffic and memory
+# follow the formulas; a flipped bit on any device is detected; impossible divisions are refused. No tolerance.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 small="--results none --warmup 0 --format jsonl --cpu-devices 8"
 mlp="--model mlp:784-32-24-16-10 --data synthetic:75"
 same='all(r["result"]["status"] == "ok" and r["equivalence"]["oracle"] == "same bits" for r in rows)'
 
-# Devices 2, 4, 6, 8 over 1 to 4 replicas; what does not fit is left out, a line each. 11 pairs of devices and
-# replicas fit; in exact mode 3 micro-batches of every replica's shards.
+# Devices 2, 4, 6, 8 for 1 to 4 replicas; combinations that do not fit are skipped, with a line each. 11 pairs fit; in
+# exact mode each replica's shards are divided into 3 micro-batches.
 lockstep verify --strategy hybrid --devices 2,4,6,8 --hybrid-replicas 1,2,3,4 $mlp --batch 29 --epochs 1 \
     --hybrid-inner model-parallel,pipeline --pipeline-microbatches 3 --reduce fast,exact $small
 expect "the matrix is equal" [ "$code" -eq 0 ]
@@ -20,7 +20,7 @@ keep matrix
 lockstep_ok verify --strategy single --devices 1 $mlp --batch 29 --epochs 1 --reduce exact $small
 rows "that of single" 'r["equivalence"]["digest"] == next(
     x for x in old("matrix") if x["case"]["reduce"] == "exact")["equivalence"]["digest"]'
-# Overlapped with backward or not, in any buckets, by any algorithm, put one by one or as a program.
+# All-reduce overlapped with backward or not, any buckets, any algorithm, captured or not.
 for cores in 1 2; do
     lockstep_ok verify --strategy hybrid --devices 4 --cores-per-device $cores $mlp --batch 30 --steps 3 --hybrid-inner \
         model-parallel,pipeline --pipeline-schedule 1f1b --capture yes,no --bucket-bytes 0,2KiB \
@@ -33,11 +33,11 @@ for model in "cnn --batch 13" "cifar10 --batch 5" "twin-lstm:9 --batch 10" "lstm
     expect "$model is equal" [ "$code" -eq 0 ]
     rows "$model" "len(rows) == (2 if 'twin' in '$model' else 4) and $same"
 done
-# Four devices as ranks of one process.
+# Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"
 
-# dense0 on place 0 of each replica, the others on place 1: 32 values a sample over the border and back.
+# dense0 on place 0 of each replica, the rest on place 1: 32 values per sample are sent, and 32 gradients back.
 lockstep_ok run --strategy hybrid --devices 6 --hybrid-replicas 3 --hybrid-inner model-parallel,pipeline \
     --pipeline-microbatches 2 --model mlp:784-32-24-10 --data synthetic:75 --batch 31 --steps 4 --allreduce ring \
     --bucket-bytes 0 $small
@@ -47,18 +47,18 @@ rows "fields" 'len(rows) == 2 and all(r["case"]["hybrid_replicas"] == 3 and r["c
 rows "fields of a pipeline are there where one is" 'sorted((r["case"]["hybrid_inner"],
     r["case"].get("pipeline_microbatches"), r["case"].get("pipeline_schedule")) for r in rows) ==
     [("model-parallel", None, None), ("pipeline", 2, "gpipe")]'
-# A ring of 3 sends 4 times what is reduced, in 12 messages a variable; 6 variables.
+# A ring of 3 sends 4 times the reduced bytes, in 12 messages per variable; 6 variables.
 rows "traffic by hand" 'all(r["traffic"] == {
     "bytes_sent": 2 * 31 * 32 * 4 + 4 * 4 * r["case"]["parameters"], "messages_sent": m,
     "bytes_formula": 2 * 31 * 32 * 4 + 4 * 4 * r["case"]["parameters"], "messages_formula": m}
     for r in rows for m in [2 * 3 * r["case"].get("pipeline_microbatches", 1) + 12 * 6])'
 rows "ledger" 'all(d[use] == bytes for r in rows for d in r["memory"]["devices"]
     for use, bytes in d["formula"].items())'
-# A place that owns nothing has nothing to reduce; the plan is of the first replica, the others follow it.
+# A place without variables reduces nothing; the placement names the first replica's devices, the others follow.
 lockstep_ok verify --strategy hybrid --devices cpu:0+cpu:1+cpu:2+cpu:3 $mlp --batch 30 --steps 3 --reduce fast,exact \
     --model-parallel-place dense0=cpu:1,relu0=cpu:0,dense1=cpu:1 $small
 rows "a place without variables" "len(rows) == 2 and $same"
-# A device may be what only some replicas have samples for, in an epoch's last batch of 3.
+# In an epoch's last batch of 3, some replicas and their devices have no samples.
 lockstep_ok verify --strategy hybrid --devices 8 --hybrid-replicas 4 --model mlp:784-16-10 --data synthetic:19 --batch 16 \
     --epochs 2 --hybrid-inner model-parallel,pipeline --reduce fast,exact $small
 rows "an empty slice" "len(rows) == 4 and $same"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one training step of each model puts on a GPU: kernels and library calls, counted where the
- * emulated run-time launches them (gpu_emulate.h, blas_emulate.h, made_up_cudnn.c), which then
- * computes nothing. A run of `single` at the model's own batch, with the cuda table on a CPU
- * device. The table of the counts is the one in common/kernel/operations.md; no tolerance.
- *
- * A library's call counts as one node; what it launches inside is not seen here. That a step copies
- * and sets nothing besides is seen by the program's having no nodes but operations.
+ * What a training step of each model launches on a GPU: kernels and library calls, counted where
+ * the emulated run-time launches them (gpu_emulate.h, blas_emulate.h, made_up_cudnn.c) without
+ * computing. A run of `single` with the model's own batch and the cuda table on a CPU device. The
+ * counts must equal the table in common/kernel/operations.md; no tolerance. A library call counts
+ * as one node; kernels that it launches itself are not counted. The program has no nodes except
+ * operations, so a step copies or clears nothing else.
  */
 #include "impl/tests/run_emulated.h"
 
@@ -52,7 +51,7 @@ static uint64_t count_nodes_of(ls_run *run)
     return one;
 }
 
-/* As bench resolves a case of this model on one device. */
+/* Resolves the job as bench does for this model on one device. */
 static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
 {
     ls_machine *machine;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Local SGD: averaging after each step is `single` but for the order of rounding; replicas that average every H steps
-# drift in between; the parameters cross the border once in H steps, by the all-reduce's formula; captured or not, in
-# threads and as ranks, it is the same. Tolerance: 1e-4 of the loss after 12 steps of plain SGD.
+# Local SGD. Averaging after each step equals `single` up to rounding; replicas that average every H steps drift in
+# between; parameters are sent once in H steps, by the all-reduce's formula; captured or not, in threads and as ranks,
+# the result is the same. Tolerance: 1e-4 of the loss after 12 steps of plain SGD.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 model="--model mlp:12-9-8-3 --data synthetic:96 --batch 24 --steps 12 --warmup 0 --optimizer sgd --lr 0.1"
@@ -17,7 +17,7 @@ rows "every 1: single" 'all(
 rows "less often: another loss" 'len({r["train"]["loss_last"] for r in rows}) == 4'
 rows "captured or not: the same" 'all(len({r["train"]["loss_last"] for r in rows
     if r["case"]["local_sgd_every"] == h}) == 1 for h in (1, 3, 5, 100))'
-# 12 steps: so many times the parameters of one all-reduce, over the steps.
+# 12 steps: bytes of one all-reduce of the parameters, times the periods, divided by the steps.
 rows "sent once a period" 'all(
     (r.get("traffic") or {"bytes_sent": 0})["bytes_sent"] ==
     -(-next(x for x in rows if x["case"]["local_sgd_every"] == 1)["traffic"]["bytes_formula"]

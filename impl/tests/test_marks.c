@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks, from which a run's first step counts: of the queues that begin a step alone. Where one
- * program holds the steps of several devices, the others' queues have no place in its order, and a
- * mark there could come after the step has begun. No tolerance.
+ * Marks, the start times for a run's first step: only queues that begin a step have one. If one
+ * program contains the steps of several devices, the other queues are not ordered with it, and a
+ * mark on them might come after the step has begun. No tolerance.
  */
 #include "common/base/tests/must.h"
 #include "impl/step/step_private.h"
@@ -18,7 +18,7 @@
 
 enum { DEVICES = 3, STEPS = 4 };
 
-/* The time that a member's mark has; 0: none was put. */
+/* The time of a member's mark; 0: it has none. */
 static uint64_t mark_of(ls_run *run, int index, uint64_t *end_ns)
 {
     ls_step_record record;
@@ -29,7 +29,7 @@ static uint64_t mark_of(ls_run *run, int index, uint64_t *end_ns)
     return mark_ns;
 }
 
-/* `driver`: the member that begins all steps, for it ends them; -1: each its own. */
+/* `driver`: the member that launches all steps, since it ends them; -1: each launches its own. */
 static void check(const ls_job *job, const char *name, const char *comm, int driver)
 {
     const ls_strategy *strategy;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The whole matrix on the models as users run them: {single, towers, mirrored with 5 algorithms} x
-# devices {1..8, 16} x {mlp, poly} x batches {256, 100, 7}, exact and fast, the cells that fit.
+# The full matrix on the models as users run them: {single, towers, mirrored with 5 algorithms} x devices {1..8, 16} x
+# {mlp, poly} x batches {256, 100, 7}, exact and fast, all cells that fit. No tolerance except the gate's.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A model divided over devices computes what `single` does, bit for bit, in both modes; its traffic and memory are what
-# the formulas say; plans are balanced, or as named, or refused.
+# A model divided over devices gives the bits of `single` in both modes; traffic and memory follow the formulas;
+# placements are balanced, as named, or refused. No tolerance.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$1"; exit 1; }
-# verify COUNT OPTIONS: so many rows are ok, bit for bit.
+# verify COUNT OPTIONS: there are COUNT rows, all bitwise equal.
 verify() {
   local want=$1 got
   shift
@@ -20,7 +20,7 @@ verify() {
 }
 verify 96 --devices 1,2,3,5 --batch 100,7 --model mlp:784-16-12-10 --data synthetic:230 --reduce exact,fast \
   --epochs 2 --warmup 0 --capture yes,no --optimizer adam,momentum:0.9,sgd
-# Odd sizes: a part's variables lie elsewhere than the whole's.
+# Odd sizes: the offsets of a part's variables differ from the whole model's.
 verify 24 --devices 2,3 --batch 61,7 --model mlp:785-33-17-11,mlp:3-5-7-11,mlp:1-1-2 --data synthetic:230 --reduce exact,fast --steps 3
 verify 4 --devices 1,2 --model poly --reduce exact,fast --steps 5
 for plan in dense0=cpu:0,dense1=cpu:1,dense2=cpu:2 dense0=cpu:2,dense1=cpu:0,dense2=cpu:1 \
@@ -33,7 +33,7 @@ printf '# the first layer elsewhere\ndense0 = cpu:1\n\ndense1=cpu:0, relu1=cpu:0
 verify 1 --devices 2 --model mlp:784-16-12-10 --data synthetic:230 --batch 60 --steps 3 --model-parallel-place "$dir/plan"
 "$LOCKSTEP" run --strategy model-parallel --devices 2 --model mlp:784-16-12-10 --data synthetic:60 --batch 60 --steps 1 --results none \
   --format jsonl --model-parallel-place "$dir/plan" | grep -q '"dense0=cpu:1,relu0=cpu:1,dense1=cpu:0,relu1=cpu:0' || fail "the file's plan is not the row's"
-# The gate finds a flipped bit, on whichever device it is.
+# The gate detects a flipped bit on any device.
 for device in 0 1; do
   "$LOCKSTEP" verify --strategy model-parallel --devices 2 --model mlp:784-16-10 --data synthetic:230 --batch 60 --steps 5 \
     --reduce exact,fast --inject bitflip=$device:2 --results none --format csv >"$dir/rows" && fail "a flipped bit is not found"
@@ -53,7 +53,7 @@ single, divided = (json.load(open(name)) for name in sys.argv[1:])
 assert single["train"] == divided["train"], (single["train"], divided["train"])
 case, traffic = divided["case"], divided["traffic"]
 assert case["batch_per_device"] == [50, 50]
-# dense0 is most of the work: 16 activations a sample go over, their gradients come back.
+# dense0 is most of the work: 16 activations per sample are sent, and their gradients back.
 assert case["model_parallel_place"].startswith("dense0=cpu:0,relu0=cpu:0,dense1=cpu:1"), case
 assert traffic["bytes_sent"] == traffic["bytes_formula"] == 2 * 50 * 16 * 4, traffic
 assert traffic["messages_sent"] == traffic["messages_formula"] == 2, traffic
@@ -63,7 +63,7 @@ for device in divided["memory"]["devices"]:
     for name, size in device["formula"].items():
         assert device[name] == size, (device["device"], name, device[name], size)
 P
-# A model that is too large for one device runs when it is split: 1.3 times what a part needs.
+# A model too large for one device runs when divided: memory is 1.3 times what a part needs.
 big() { # STRATEGY DEVICES MEMORY FORMAT
   "$LOCKSTEP" run --strategy "$1" --devices "$2" --cpu-devices 2 --model mlp:784-1500-1500-10 --data synthetic:100 \
     --batch 20 --steps 2 --memory "$3" --results none --format "$4"
@@ -76,7 +76,7 @@ print(1.3 * peak / json.loads(devices)["devices"][0]["capacity"])' "$LOCKSTEP")
 big single 1 "fraction=$part" csv >"$dir/rows" && fail "the whole model fits"
 grep -q 'do not fit' "$dir/rows" || fail "not refused for memory: $(tail -n 1 "$dir/rows" | cut -c 1-400)"
 big model-parallel 2 "fraction=$part" csv | grep -q ',ok,' || fail "the split model does not fit"
-# The row has the whole plan of a deep network.
+# The row contains the whole placement of a deep network.
 "$LOCKSTEP" run --strategy model-parallel --devices 2 --model resnet:110 --data synthetic:10 --batch 2 --steps 0 --warmup 0 \
   --results none --format jsonl | grep -q 'softmax_cross_entropy0=cpu:1"' || fail "a long plan is cut"
 # Refusals: one line, exit status 2.

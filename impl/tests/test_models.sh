@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Every model with images or sequences, every strategy that is meant to be equal: the bits of
-# `single` in exact mode, of the oracle in fast mode; with uneven slices and an epoch's last,
-# smaller batch. The ledger agrees with its formula; a broken gradient is found.
+# Every model with images or sequences, with every strategy that is meant to be equal: bits of `single` in exact mode,
+# of the oracle in fast mode; with uneven slices and an epoch's smaller last batch. The memory ledger agrees with its
+# formula; a broken gradient is detected. No tolerance.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 small="--results none --warmup 0"
-# The address sanitizer's build, ten times as slow: each model and strategy once, by the oracle.
+# With the address sanitizer, ten times as slow: each model and strategy once, against the oracle.
 sanitized= devices=2,3 reduces=fast,exact images=31 samples=45
 ! sanitized || { sanitized=yes; devices=3; reduces=fast; images=10; samples=14; }
 for model in "cnn --batch $images" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
@@ -13,7 +13,7 @@ for model in "cnn --batch $images" "cifar10 --batch 7" "twin-lstm:9 --batch 10" 
     for strategy in "single --devices 1" "towers --devices $devices" "mirrored --devices $devices" \
         "towers --devices 2 --colocate-gradients no" "model-parallel --devices $devices" \
         "pipeline --devices 2 --pipeline-microbatches 2"; do
-        # Its two branches share variables, which stages cannot.
+        # its two branches share variables, which stages cannot
         [[ "$model $strategy" != twin-lstm*pipeline* ]] || continue
         lockstep_ok verify --model $model --data synthetic:$samples --strategy $strategy --cpu-devices 3 \
             --reduce $reduces --epochs 1 $small --format jsonl
@@ -30,8 +30,8 @@ for model in "cnn --batch $images" "cifar10 --batch 7" "twin-lstm:9 --batch 10" 
     expect "a flipped bit in $model is found" [ "$code" -eq 1 ]
 done
 
-# Batch normalisation: in fast mode each replica, or micro-batch, has statistics of its own, and the
-# oracle alone judges; a model on one replica is `single`. Moving statistics are each replica's alike.
+# Batch normalisation: in fast mode each replica or micro-batch has its own statistics, and only the oracle judges; a
+# model on one replica equals `single`. All replicas have equal moving statistics.
 for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 2,3" \
     "mirrored --devices 3 --allreduce ring --bucket-bytes 0" "model-parallel --devices 2" \
     "towers --devices 2 --colocate-gradients no" "pipeline --devices 2 --pipeline-microbatches 3" \
@@ -43,8 +43,8 @@ for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 
 done
 [ -z "$sanitized" ] || { finish; exit 0; }
 
-# The loss that is reported has weight decay of eight variables, whose places add it up apart: the same
-# digits all the same. Filters are large, which normalisation takes away again: it is most of the loss.
+# The reported loss includes weight decay of eight variables, which places sum separately: all digits must agree.
+# Large filters make it most of the loss; normalisation cancels their scale.
 decayed="--model resnet:8 --data synthetic:21 --batch 8 --gate-steps 0 $small"
 lockstep_ok run $decayed --strategy single --steps 0 --save small.st
 python3 - <<'END'
@@ -67,8 +67,8 @@ for devices in 2 3; do
     rows "losses of resnet:8 on $devices places" 'len(r["train"]["losses"]) == 6 and
         r["train"]["losses"] == old("decayed")[0]["train"]["losses"]'
 done
-# With --sync-bn they are of the global batch, and every strategy is what `single` is: in exact mode
-# bit by bit. Uneven slices, a last batch smaller than the devices are many, no program, staged.
+# With --sync-bn statistics are of the global batch, and every strategy equals `single`: bitwise in exact mode. Uneven
+# slices, a last batch smaller than the number of devices, no program, staged.
 for strategy in "single --devices 1" "towers --devices 2,3" "mirrored --devices 2,3" \
     "towers --devices 3 --towers-staged yes" "mirrored --devices 1 --ranks 3"; do
     lockstep_ok verify --model resnet:8 --data synthetic:18 --batch 8 --strategy $strategy \
@@ -93,9 +93,9 @@ lockstep verify --model resnet:8 --data synthetic:45 --batch 6 --strategy mirror
     --cpu-devices 3 --steps 2 --inject bitflip=1:1 $small
 expect "a flipped bit in resnet:8 is found" [ "$code" -eq 1 ]
 
-# What a step only moves is named: transpositions of images, weights in and out of a library's layout
-# (oneDNN's may be the files' on some processors: so at least, and at most), columns, shortcuts.
-reorders() { # reorders MODEL LEAST MOST TIMES ARGUMENTS...: so many, TIMES as often in exact mode
+# Data movement of a step: transposed images, weights converted to and from a library's layout (on some processors
+# oneDNN uses the files' layout: hence lower and upper bounds), columns, shortcuts.
+reorders() { # reorders MODEL LEAST MOST TIMES ARGUMENTS...: their number, TIMES as many in exact mode
     local model=$1 least=$2 most=$3 times=$4
     shift 4
     lockstep_ok run --model $model --data synthetic:45 --batch 12 --steps 1 --gate-steps 0 $small \
@@ -109,10 +109,10 @@ rows "bytes" 'all(r["program"]["reordered_bytes"] == 3 * 3 * 32 * 4 * (3 if r["c
 reorders cifar10 3 11 2             # 3 images; weights: 2 forward, 2 to weights, 1 to data; tiles of 3
 reorders twin-lstm:8 8 8 3          # of 2 branches: recurrent weights, last state; and back
 reorders lstm-stack:3 6 6 1
-# The input; 2 shortcuts and back; weights of 7 convolutions: 7, 7 and 6; tiles of 4 of these: 12.
+# The input; 2 shortcuts and back; weights of 7 convolutions: 7, 7 and 6; tiles of 4 of them: 12.
 reorders resnet:8 5 37 1 --sync-bn yes
 
-# Crops are drawn by a sample's place in the endless sequence, so they are the same on every device.
+# Crops depend on a sample's index in the endless sequence, so all devices draw the same.
 mkdir cifar
 for file in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5 test_batch; do
     for label in 1 5 7; do

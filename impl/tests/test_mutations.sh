@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whatever is changed in a step is found (mutate.py): each task left out, doubled, swapped with the next
-# one, each wait left out, in some steps of each strategy. test_mutations_slow does so in more of them. Tolerance:
-# 2 in 100 edits may survive, and are named.
+# Mutation test of steps (mutate.py): each task dropped, doubled or swapped with the next one, each wait dropped, in
+# some steps of each strategy; test_mutations_slow covers more. Tolerance: 2 of 100 edits may survive; each is
+# printed.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -11,7 +11,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>
   exit 77
 fi
 small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
-longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # a step behind the last one of each kind
+longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # has a step after the last one of each kind
 poly="--model poly --data synthetic:40 --batch 20 --epochs 2"
 cat >"$dir/configurations" <<T
 --strategy single --devices 1 $small

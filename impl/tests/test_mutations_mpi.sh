@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whatever is changed in the steps of two ranks alike is found (mutate.py). Tolerance: none survives but
-# 2 in 100. With the program of a build that has hooks and MPI (preset tsan), whose own reports are not wanted here.
+# Mutation test of the steps of two ranks, both edited in the same way (mutate.py). Tolerance: 2 of 100 edits may
+# survive. Uses a build with both hooks and MPI (preset tsan), with its own reports off.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

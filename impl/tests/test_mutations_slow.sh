@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Whatever is changed in a step is found (mutate.py), in steps of every kind: models, exact mode, algorithms,
-# pieces, communicators, placements. Tolerance: 2 in 100 edits may survive, and are named.
+# Mutation test of steps of every kind (mutate.py): models, exact mode, algorithms, pieces, communicators, placements.
+# Tolerance: 2 of 100 edits may survive; each is printed.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -10,8 +10,8 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>
   exit 77
 fi
 small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
-longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # a step behind the last one of each kind
-apart="--cpu-devices 4 --cores-per-device 2" # all-reduces have lanes of their own
+longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # has a step after the last one of each kind
+apart="--cpu-devices 4 --cores-per-device 2" # all-reduces get their own lanes
 cat >"$dir/configurations" <<T
 --strategy single --devices 1 --model cnn --data synthetic:20 --batch 10 --steps 2 --optimizer adam
 --strategy single --devices 1 --reduce exact --micro-shards 4 $small

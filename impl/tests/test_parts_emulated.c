@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Models of odd sizes, whole and in parts, whose variables lie elsewhere than the whole's, at any
- * multiple of 4 bytes: model-parallel and pipeline compute the bits of `single` with the cuda table
- * (on CPU devices, where the library in cuBLASLt's place has other bits for other alignments,
- * blas_emulate.h); two LSTMs, too, which are one operation in the whole alone. No tolerance.
- */
+/* Models of odd sizes, whole and divided; offsets of a part's variables differ from the whole
+ * model's, by any multiple of 4 bytes. model-parallel and pipeline give the bits of `single` with
+ * the cuda table, on CPU devices. The emulated cuBLASLt (blas_emulate.h) gives different bits for
+ * different alignments. Two LSTMs are included, which are one operation in the whole model only. No
+ * tolerance. */
 #include "impl/tests/run_emulated.h"
 
 #include "common/nn/places.h"
@@ -56,7 +55,7 @@ static int close_site(void **state)
     return 0;
 }
 
-/* The parameters after some steps; the caller frees them. */
+/* Returns the parameters after some steps; the caller frees them. */
 static float *train(const site *s, const ls_strategy *strategy, int devices, bool exact)
 {
     const size_t elements = s->model->graph->variables.elements;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A pipeline computes what `single` does in exact mode and what its oracle does in fast mode, in both schedules, for
-# batches that do not divide evenly; traffic, memory and refusals are right.
+# A pipeline gives the bits of `single` in exact mode and of its oracle in fast mode, with both schedules, for batches
+# that do not divide evenly; traffic, memory and refusals are right. No tolerance.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -14,11 +14,11 @@ model="--model mlp:784-32-24-16-10 --data synthetic:300"
   fail "verify failed"
 }
 [ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 144 ] || fail "$(grep -c ',ok,' "$dir/rows") rows are ok, not 144"
-# Odd sizes: a stage's variables lie elsewhere than the whole's.
+# Odd sizes: the offsets of a stage's variables differ from the whole model's.
 "$LOCKSTEP" verify --strategy pipeline --data synthetic:230 --devices 2,3 --batch 61,7 --steps 3 --reduce fast,exact \
   --model mlp:785-33-17-11,mlp:3-5-7-11 --pipeline-microbatches 3 --results none --format csv >"$dir/rows" || fail "odd sizes fail"
 [ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 16 ] || fail "odd sizes: $(grep -c ',ok,' "$dir/rows") rows are ok, not 16"
-# The gate finds a flipped bit on either stage.
+# The gate detects a flipped bit on either stage.
 for stage in 0 1; do
   # shellcheck disable=SC2086
   "$LOCKSTEP" verify --strategy pipeline $model --devices 2 --batch 60 --steps 5 --reduce exact,fast --inject bitflip=$stage:2 \
@@ -36,7 +36,7 @@ held = {}
 for row in rows:
     case, traffic = row["case"], row["traffic"]
     assert case["pipeline_microbatches"] == 8 and case["batch_per_device"] == [64] * 3
-    # dense0 is a stage, dense1 another, the rest the third: 32 and 24 values a sample go over, and back.
+    # dense0 is a stage, dense1 another, the rest the third: 32 and 24 values per sample are sent, and as many back.
     assert traffic["messages_sent"] == traffic["messages_formula"] == 2 * 2 * 8, traffic
     assert traffic["bytes_sent"] == traffic["bytes_formula"] == 2 * 64 * 4 * (32 + 24), (case, traffic)
     for device in row["memory"]["devices"]:
@@ -62,11 +62,11 @@ refused 'the 8 layers' --devices 9
 refused '1f1b' --devices 2 --pipeline-schedule forward
 refused 'pipeline-microbatches' --devices 2 --pipeline-microbatches 0
 refused 'lstm0/b.*another stage' --devices 2 --model twin-lstm:9
-# In a sweep such cases are left out, a line each.
+# A sweep skips such cases, with a line each.
 "$LOCKSTEP" verify --strategy pipeline --data synthetic:60 --batch 20 --steps 2 --devices 2,9 --model mlp:784-16-10,twin-lstm:9 \
   --pipeline-microbatches 2,21 --results none --format csv >"$dir/rows" 2>"$dir/err" || fail "a sweep fails: $(cat "$dir/err")"
 [ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 1 ] && [ "$(grep -c '^lockstep: left out: ' "$dir/err")" -eq 7 ] || fail "$(cat "$dir/err")"
-# Ranks of one process are stages, too.
+# Stages that are ranks of one process.
 "$LOCKSTEP" verify --strategy pipeline,model-parallel --data synthetic:60 --batch 20 --steps 3 --ranks 2 --devices 1 --model mlp:784-16-10 \
   --reduce fast,exact --results none --format csv >"$dir/rows"
 [ "$(grep -c ',ok,.*same bits' "$dir/rows")" -eq 4 ] || fail "ranks: $(cut -c 1-600 "$dir/rows")"

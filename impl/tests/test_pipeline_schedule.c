@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pipeline's schedules: each stage's order and how many micro-batches it holds are those of the
- * definition, as planned and as the recorded program of a step has them; how long a step takes is
- * what the closed forms say. Tolerance: 1e-12 of a time.
+ * A pipeline's schedules: order of passes per stage and number of micro-batches that it holds, as
+ * planned and as recorded in a step's program, equal the definition; step times equal the closed
+ * forms. Tolerance: 1e-12 of a time.
  */
 #include "common/base/tests/must.h"
 #include "impl/pipeline_schedule.h"
@@ -24,7 +24,7 @@
 
 enum { STAGES = 4, MICROBATCHES = 8, PASSES = 2 * MICROBATCHES };
 
-/* One stage's passes: micro-batch number, backward ones as -1 - number. */
+/* A stage's passes: the number of a micro-batch; a backward pass is -1 - number. */
 typedef struct order {
     int passes[PASSES];
     int count;
@@ -32,8 +32,8 @@ typedef struct order {
 
 /* ---- The definition ------------------------------------------------------------------------- */
 
-/* PipeDream-flush: p - 1 - s forward passes, then one forward and one backward in turn, then the
- * backward passes that are left. GPipe: all forward, all backward. */
+/* PipeDream-flush: p - 1 - s forward passes, then forward and backward alternately, then the
+ * remaining backward passes. GPipe: all forward, all backward. */
 static order defined_order(const ls_schedule *s, int stage)
 {
     order o = {.count = 0};
@@ -100,12 +100,12 @@ static void test_planned(void **state)
             }
 }
 
-/* How far each stage is: its forward and its backward passes. */
+/* Progress of a stage: its forward and its backward passes. */
 typedef struct progress {
     int done[2][STAGES];
 } progress;
 
-/* Said in this order, each pass finds what it waits for, and room for what it sends on. */
+/* In this order, each pass finds its inputs ready, and room for its outputs. */
 static void check_pass(const ls_schedule *s, const progress *at, const ls_pass *pass)
 {
     const int stage = pass->stage, m = pass->microbatch;
@@ -183,8 +183,8 @@ typedef struct fixture {
     ls_job job;
 } fixture;
 
-/* An input, STAGES - 1 dense layers with a ReLU each, one more, and the loss: a stage has one dense
- * layer and what follows. */
+/* An input, STAGES - 1 dense layers with a ReLU each, another dense layer, and the loss: each stage
+ * has one dense layer and what follows it. */
 static void open_all(fixture *f, const ls_schedule *s)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
@@ -230,7 +230,7 @@ static void close_all(fixture *f)
     ls_machine_close(f->machine);
 }
 
-/* The list of operations that a stage's queue has in the program. */
+/* The operations of a stage's queue in the program. */
 static const cpu_list *list_of(const ls_stepped *run, int stage)
 {
     const cpu_program *program = (const cpu_program *)run->components[0].program[LS_FULL];
@@ -254,8 +254,8 @@ static const ls_op *end_of(const ls_net *net, int nodes, bool backward)
     return NULL;
 }
 
-/* A stage's passes in the program. Micro-batches that use the same memory have one net: its passes
- * are those of the first of them that has not had one. */
+/* A stage's passes in the program. Micro-batches that share memory share a net: a pass of it
+ * belongs to the first of them without one. */
 static order recorded_order(const ls_stepped *run, int stage, int microbatches)
 {
     const ls_slice *slice = run->members[stage].slice[LS_FULL];
@@ -280,7 +280,7 @@ static order recorded_order(const ls_stepped *run, int stage, int microbatches)
     return o;
 }
 
-/* Activations of a stage are those of the micro-batches that it holds. */
+/* A stage's activations are those of the micro-batches that it holds. */
 static void test_recorded(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every planted bug (common/base/hooks.h) is found, and nothing where none is planted: by the gate, or, where servers serve
-# whoever comes first and the gate compares nothing, by their replay (bench/tests/ps_replay.c).
-# Each line of the table is a bug and a configuration of `verify` that shows it; a bug without a
-# line fails the test. Races are looked for under random pauses, seed after seed. Prints what found
-# each, and after how many steps. No tolerance but the gate's own.
+# Every planted bug (common/base/hooks.h) is detected, and nothing is detected without one: by the gate, or, for
+# servers in order of arrival, where the gate compares nothing, by their replay (bench/tests/ps_replay.c). Each line
+# of the table is a bug and a configuration of `verify` that shows it; a bug without a line fails the test. Races are
+# searched with random pauses, for one seed after another. Prints what detected each bug, and after how many steps. No
+# tolerance except the gate's.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -18,7 +18,7 @@ fail() { echo "$1"; exit 1; }
 sed -n 's/.*; bugs are: //p' "$dir/bugs" | tr -d ' ' | tr ',' '\n' | sort >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 12 ] || fail "fewer than 12 bugs: $(cat "$dir/bugs")"
 
-# Bug, how many seeds are tried (0: no pauses), options.
+# Bug, number of seeds to try (0: no pauses), options.
 cat >"$dir/table" <<'TABLE'
 average 0 --strategy towers --devices 3
 average 0 --strategy towers --devices 3 --reduce exact
@@ -126,18 +126,18 @@ local_scale 0 --strategy hybrid --devices 4
 bucket_early 0 --strategy hybrid --devices 4
 ring_round 0 --strategy hybrid --devices 6 --hybrid-replicas 3 --allreduce ring
 TABLE
-# What Winograd's kernels have wrong shows where they are used: with AVX-512.
+# Bugs in Winograd's kernels show only where these are used: with AVX-512.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \
   >"$dir/row" || fail "cifar10 does not verify"
 if ! grep -q winograd "$dir/row"; then
   echo "left out: not_turned, for this processor has no convolutions by Winograd's method"
   sed -i '/^not_turned/d' "$dir/table" "$dir/names"
 fi
-# Bugs that change no figure of the gate: found by the row's growth_per_step (below).
+# Bugs that change none of the gate's figures: detected by the row's growth_per_step (below).
 { cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; } | sort -u >"$dir/shown"
 diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"
 
-# verify OPTIONS: status in $code, row in $dir/row. What the options do not say is this.
+# verify OPTIONS: exit status in $code, row in $dir/row. Defaults for what OPTIONS do not set.
 verify() {
   local options=" $* "
   [[ $options == *" --model "* ]] || set -- "$@" --model mlp:784-16-16-10
@@ -150,11 +150,11 @@ verify() {
   if [[ $code -eq 0 && $options =~ --ps-(mode|backup-workers) ]]; then
     replay "$@" --warmup 0 --blocks 1 || code=$?
     cp "$replays/said" "$dir/err"
-    [ "$code" -ne 11 ] || { code=1; cp "$replays/row" "$dir/row"; } # the run itself has found it
+    [ "$code" -ne 11 ] || { code=1; cp "$replays/row" "$dir/row"; } # the run itself detected it
   fi
 }
 
-# Nothing is planted: all is equal, with pauses where a race is looked for.
+# Without a bug all is equal, even with pauses where a race is searched.
 while read -r _ seeds options; do echo "${seeds/20/1} $options"; done <"$dir/table" | sort -u >"$dir/configurations"
 while read -r seed options; do
   # shellcheck disable=SC2086
@@ -166,7 +166,7 @@ while read -r seed options; do
 done <"$dir/configurations"
 echo "$(wc -l <"$dir/configurations") configurations are equal where nothing is planted"
 
-# Who found it, and after how many steps: of the row's reason.
+# What detected it, and after how many steps, from the row's reason.
 judge() {
   if [[ -s $dir/err ]] && grep -q '^replay: ' "$dir/err"; then
     printf '%-14s %5s\n' replay -
@@ -212,8 +212,8 @@ while read -r bug seeds options; do
   printf '%-19s %s  %5s  %s\n' "$bug" "$found" "${seed:--}" "$options"
 done <"$dir/table"
 [ "$missed" -eq 0 ] || fail "$missed lines of the table are not found with status 1"
-# A timed run: an epoch's last batch, which comes after the compared steps, is compared, too; and replicas
-# that nothing was compared of are so in the end. Bug, what its reason begins with, options.
+# A timed run also compares an epoch's last batch, which comes after the compared steps, and at the end replicas that
+# were not compared before. Bug, beginning of its reason, options.
 while IFS='|' read -r bug reason options; do
   for plant in '' $bug; do
     code=0
@@ -236,9 +236,9 @@ tail_not_reduced|step 10: .* reference |--strategy hybrid --devices 4 --data syn
 update_left_out|after 8 steps: .* on replica 1, on replica 0 |--strategy mirrored --devices 2 --data synthetic:1000 --steps 8 --gate-steps 0
 update_left_out|after 8 steps: .* on replica 2, on replica 0 |--strategy mirrored --ranks 3 --data synthetic:1000 --steps 8 --gate-steps 0
 RUNS
-# 64 bytes a step that are kept show in growth_per_step, on the devices (with what the host knows of each piece) and on
-# the host's heap (with malloc's head); and nothing does where nothing is planted. In one block: what a session frees at
-# its end serves for some of the next one's leaks, as do pieces that are free already: half of 64 is enough.
+# A leak of 64 bytes per step shows in growth_per_step: on the devices (plus the host's record of each piece) and on
+# the host's heap (plus malloc's header); without a leak there is no growth. One block only: memory that a session
+# frees at its end, like any free piece, hides some later leaks; so half of 64 is enough.
 while read -r options; do
   for plant in '' device_leak heap_leak; do
     # shellcheck disable=SC2086
@@ -256,9 +256,9 @@ done <<'GROWTH'
 --model mlp --strategy ps --ranks 3 --steps 40
 --model cnn --strategy towers --devices 2 --steps 6
 GROWTH
-# A name that is none is refused, in one line.
+# An unknown name is refused, in one line.
 code=0
 LOCKSTEP_PLANT=averag "$LOCKSTEP" list strategies >"$dir/out" 2>"$dir/err" || code=$?
 [ "$code" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "a wrong name is not refused"
 echo "$(wc -l <"$dir/names") bugs are found, in $(wc -l <"$dir/table") configurations"
-python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every" # also rows that failed
+python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every" # including rows of failed runs

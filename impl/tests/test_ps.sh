@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Parameter servers: every arrangement of workers and servers trains as `single` does, rows say who
-# worked and what crossed borders, and a planted bit is found whoever's it is. Bits are compared;
-# no tolerance. Leaves out: processes (bench/tests/test_ps_mpi.sh).
+# Parameter servers: every arrangement of workers and servers trains as `single` does; rows say who worked and what
+# was sent; a planted bit is detected on any device. No tolerance. Leaves out processes (bench/tests/test_ps_mpi.sh).
 set -euo pipefail
 . "$(cd "$(dirname "$0")/../.." && pwd)/bench/tests/lib.sh"
 small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 0 --results none --format jsonl"
@@ -28,12 +27,12 @@ rows "all kinds of models, more servers than variables" "len(rows) == 12 and $eq
 lockstep_ok verify --strategy ps --ranks 5 --ps-servers 2 --ps-shard bytes,variable --model cifar10 --data synthetic:64 \
     --batch 8 --steps 3 --warmup 0 --reduce fast,exact --results none --format jsonl
 rows "weight decay in a variable that two servers share" "len(rows) == 4 and $equal"
-# Messages on a queue of their own, in buckets.
+# Messages on their own queue, in buckets.
 lockstep_ok verify --strategy ps --devices 2,3 --cpu-devices 3 --cores-per-device 2 --capture yes,no --reduce fast,exact \
     --model mlp:784-700-300-10 --data synthetic:80 --batch 30 --epochs 2 --warmup 0 --results none --format jsonl
 rows "overlapped" "len(rows) == 8 and $equal"
 
-# Queues ordered by events, as GPUs' are: one program of the server and its workers, the same bits.
+# Queues ordered by events, as on GPUs: one program for the server and its workers, the same bits.
 lockstep_ok verify --strategy ps --comm device --devices 1,2,3,4 --capture yes,no --reduce fast,exact $small
 rows "one step of all members is equal" "len(rows) == 16 and $equal"
 rows "exact mode has one digest" "{x['equivalence']['digest'] for x in rows
@@ -52,7 +51,7 @@ expect "servers that take what comes first want more" one_line "cannot receive f
 lockstep_ok run --strategy ps --devices 2 --ps-mode sync,async,ssp --model poly --steps 0 --warmup 0 --results none --format jsonl
 rows "no steps at all are a row" "len(rows) == 3 and all(x['result']['status'] == 'ok' and 'time' not in x for x in rows)"
 
-# What crosses a border: 4 bytes of each parameter there, and back the sums of each worker elsewhere.
+# Traffic: 4 bytes per parameter to each other worker, and its sums back.
 lockstep_ok run --strategy ps --devices 3 --baseline --reduce fast,exact --data synthetic:500 --batch 64 --results none \
     --format jsonl
 rows "the worker on the server's device crosses none" "sorted((x['traffic']['bytes_sent'], x['traffic']['messages_sent'])
@@ -72,7 +71,7 @@ lockstep_ok run --strategy ps --devices cpu:1 --cpu-devices 2 --variable-device 
 rows "one worker away from its server" "r['traffic']['messages_sent'] == r['traffic']['messages_formula'] == 2 and
     [d['device'] for d in r['memory']['devices']] == ['cpu:1', 'cpu:0'] and
     r['memory']['devices'][0]['optimizer'] == 0 and r['memory']['devices'][1]['optimizer'] == 2 * 4 * 101770"
-# Shards: as many bytes on each server, or whole variables by size.
+# Shards: equal bytes on each server, or whole variables by size.
 lockstep_ok run --strategy ps --ranks 3 --ps-servers 2 --ps-shard bytes,variable --data synthetic:500 --batch 64 \
     --results none --format jsonl
 rows "shards" "[sorted(d['parameters'] // 4 for d in x['memory']['devices'][:2]) for x in
@@ -120,13 +119,13 @@ lockstep verify --strategy ps --devices 3 --ps-mode async --inject bitflip=1:2 $
 expect "no bit is flipped where nothing is compared" [ "$code" -eq 2 ]
 expect "which is said in one line" one_line 'bitflip=1:2: no step of the case is compared'
 
-# A step of asynchronous workers is as many gradients, in the order in which they ended: time goes on, and the mean
+# A step of asynchronous workers is as many gradients, in the order in which they ended: time increases, and the mean
 # of the losses of all steps is that of all gradients.
 lockstep_ok run --strategy ps --ranks 4 --ps-mode async,ssp --verbose --target loss=1e30 $run
 rows "losses and times of all steps" "len(rows) == 2 and all(len(x['train']['losses']) == 60 and x['train']['steps_to_target'] == 10
     and 0 < x['train']['seconds_to_target'] < 60e-3 * x['time']['step_ms']['mean'] for x in rows)"
 
-# A straggler is slow in the timed steps alone, and changes no bit of a synchronous run.
+# A straggler is slow in the timed steps only, and changes no bit of a synchronous run.
 lockstep_ok run --strategy ps,towers,mirrored --devices 3 --inject delay=1:3ms --steps 20 --warmup 0 --data synthetic:500 \
     --batch 60 --model mlp:784-16-10 --results none --format jsonl --gate-steps 20
 rows "the others wait for it" "len(rows) == 3 and all(x['time']['step_ms']['median'] >= 3 and x['equivalence']['pass'] and
@@ -136,7 +135,7 @@ lockstep_ok run --strategy ps --ranks 4 --inject delay=3:5ms --ps-mode async,ssp
 rows "asynchronous workers do not, within the bound" "{x['case']['ps_mode']: x['lead']['max'] > 2 for x in rows} ==
     {'async': True, 'ssp': False}"
 
-# Over links, which every message takes.
+# Over links, which delay every message.
 lockstep_ok verify --strategy ps --devices 3 --link latency=100us $small
 rows "equal over links" "len(rows) == 1 and $equal"
 finish

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Backup workers of parameter servers: a step's gradient is the mean over the samples used, whoever's
-# they are; who is late is dropped and nobody waits for it, which the order of service shows (no
-# clock does). The losses of alike samples within 1e-4, since float32 sums differ in order.
-# Leaves out: the bits (test_ps_replay.sh), processes (bench/tests/test_ps_mpi.sh), random pauses (test_ps_schedules.sh).
+# Backup workers of parameter servers: a step's gradient is the mean over the samples used, whichever workers computed
+# them; late ones are dropped and nobody waits for them, as the order of service shows (no clock is used). Tolerance:
+# losses of equal samples within 1e-4, since float32 sums differ in order. Leaves out bits (test_ps_replay.sh),
+# processes (bench/tests/test_ps_mpi.sh), random pauses (test_ps_schedules.sh).
 set -euo pipefail
 . "$(cd "$(dirname "$0")/../.." && pwd)/bench/tests/lib.sh"
 small="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 0 --results none --format jsonl"
@@ -17,7 +17,7 @@ lockstep_ok run --strategy ps --ranks 4 --ps-backup-workers 0,1 --steps 10 $run
 rows "without backup workers all is as before" "sorted((x['case']['ps_backup_workers'], x['equivalence']['grade'],
     'dropped' in x) for x in rows) == [(0, 'bounded', False), (1, 'none', True)]"
 
-# Samples that are all alike: the mean over any of them is the same, and a wrong divisor shows.
+# Equal samples: the mean over any of them is the same, and a wrong divisor shows.
 python3 - <<'P'
 import json, struct
 n = 21
@@ -32,7 +32,7 @@ rows "the mean over the samples used, also of a smaller batch" "len(rows) == 4 a
     r['train']['losses'][-1] < 0.2 * r['train']['losses'][0] and all(abs(a / b - 1) < 1e-4 for x in rows
     for a, b in zip(x['train']['losses'], r['train']['losses']))"
 
-# One worker sleeps for longer than the others take for many steps: they go on without it.
+# One worker sleeps for as long as the others need for many steps: they continue without it.
 lockstep_ok run --strategy ps --ranks 4 --ps-servers 1 --ps-backup-workers 1 --inject delay=3:400ms --steps 40 --blocks 2 \
     --ps-record order $run
 rows "as many updates as steps, each of two gradients of three" "r['train']['loss_last'] < r['train']['loss_first'] and
@@ -45,7 +45,7 @@ rows "the row counts them" "r['dropped'] == $(served drop 2) >= 2"
 expect "the others work for every step" [ "$(served push 0)/$(served push 1)" = 40/40 ]
 expect "the slow one passes over what it is too late for" [ "$(served pull 2)" -eq "$(served drop 2)" ]
 expect "which is most steps" [ "$(served pull 2)" -lt 20 ]
-# Two servers, two backup workers, and a warm-up, whose drops are not counted.
+# Two servers, two backup workers, and a warm-up, whose dropped gradients are not counted.
 lockstep_ok run --strategy ps --ranks 6 --ps-servers 2 --ps-backup-workers 2 --inject delay=5:400ms --ps-record order \
     ${run/--warmup 0/--warmup 4} --steps 8 --blocks 1
 expect "each server updates as often as there are steps" \
@@ -66,8 +66,8 @@ refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-
 refuse '--ps-backup-workers: concerns no case.*--ps-mode sync' --devices 3 --ps-backup-workers 1 --ps-mode ssp
 refuse 'bitflip=1:2: no step of the case is compared' --devices 3 --ps-backup-workers 1 --inject bitflip=1:2
 refuse '--ps-record: concerns no case' --devices 3 --ps-backup-workers 0 --ps-record order
-# Where messages have a queue of their own, a gradient is announced when it is there, not before: one worker is 200 ms
-# late in each step, and none of its gradients is among the first.
+# If messages have their own queue, a gradient is announced when it exists, not before: one worker is 200 ms late in
+# each step, and none of its gradients is among the first.
 lockstep_ok run --strategy ps --devices 3 --cpu-devices 3 --ps-backup-workers 1 --link latency=20us \
     --inject delay=2:200ms --model mlp:784-32-10 --data synthetic:500 --batch 60 --steps 6 --warmup 0 --gate-steps 0 \
     --results none --format jsonl --ps-record order

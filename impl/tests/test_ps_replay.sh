@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Servers that serve whoever comes first: what they did, as recorded, makes the same bits again in sequence
-# (bench/tests/ps_replay.c). Modes, backup workers, ranks, shards, models, epochs' last batches, stragglers; then, that the
-# judge finds a record that is another run's. Bits are compared; no tolerance.
-# Leaves out: processes (bench/tests/test_ps_mpi.sh), random pauses (test_ps_schedules.sh), planted bugs (test_planted.sh).
+# Servers that serve requests in order of arrival: a sequential replay of what they recorded gives the same bits
+# (bench/tests/ps_replay.c). Modes, backup workers, ranks, shards, models, epochs' last batches, stragglers; also, the
+# judge detects a record of another run. No tolerance. Leaves out processes (bench/tests/test_ps_mpi.sh), random
+# pauses (test_ps_schedules.sh), planted bugs (test_planted.sh).
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -30,7 +30,7 @@ replay_all $tail --ps-backup-workers 1,3
 replay_all --ranks 6 --ps-servers 2 --ps-backup-workers 2 --inject delay=5:20ms $slow
 echo "$replayed cases are the same again"
 
-# found WHAT COMMAND...: an edit of the files of the last run is found.
+# found WHAT COMMAND...: an edit of the last run's files is detected.
 found() {
   local what=$1 code=0
   shift
@@ -45,7 +45,7 @@ run="--ranks 4 --ps-servers 2 --ps-mode async $small"
 replay --strategy ps $run
 files=(--strategy ps $run --results none --format jsonl --gate-steps 0 --ps-record "$replays/order" --save "$replays/parameters")
 order=$replays/order
-swap() { # the first two lines of several workers, one of them of a gradient
+swap() { # exchanges the first two lines of different workers, one of them with a gradient
   python3 - "$1" <<'PYTHON'
 import sys
 with open(sys.argv[1]) as file:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The small matrix of schedules.sh under two seeds; one under the thread sanitizer, which needs an
-# order to happen once, and not to come out wrong, to tell that nothing forces it.
+# The small matrix of schedules.sh with two seeds; one with the thread sanitizer, which reports a missing order even
+# if the run comes out right.
 # shellcheck source=impl/tests/schedules.sh
 . "$SOURCE_DIR/impl/tests/schedules.sh"
 seeds=2

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices: exact mode adds the shards of the definition over the tree of the definition, bit by
- * bit, whole and as finished subtrees of several replicas; fast mode takes the right samples.
- * No tolerance: equality is of bits.
+ * Slices: exact mode sums the defined shards over the defined tree, whole and as finished subtrees
+ * of several replicas; fast mode uses the right samples. No tolerance: bits.
  */
 #include "common/base/tests/must.h"
 #include "impl/slice.h"
@@ -68,7 +67,7 @@ static void close_all(fixture *f)
     free(f->parameters);
 }
 
-/* Gradient of samples [first, last) of the batch, scaled by 1 / batch, by a net of its own. */
+/* Gradient of samples [first, last) of the batch, scaled by 1 / batch, by a separate net. */
 static float *piece_gradient(fixture *f, int64_t first, int64_t last, double *loss)
 {
     ls_replica *r = f->replica;
@@ -94,7 +93,7 @@ static float *piece_gradient(fixture *f, int64_t first, int64_t last, double *lo
     return gradient;
 }
 
-/* sum(lo, hi) of the definition. */
+/* sum(lo, hi) by its definition. */
 static float *tree_gradient(fixture *f, int64_t shards, int64_t lo, int64_t hi, double *loss)
 {
     int64_t batch = f->job.batch;
@@ -197,7 +196,7 @@ static void fast_takes_its_part(void **state)
     close_all(&f);
 }
 
-/* A smaller batch after the full one, in its memory: as an epoch's last step. */
+/* A smaller batch after the full one, in the same memory, like an epoch's last step. */
 static void slices_share_memory(void **state)
 {
     fixture f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a replayed step allocates: nothing by our own code, and by libraries the same number of
- * calls each step. Every function of the malloc family is intercepted and told apart by the
- * object that its caller lies in. No tolerance. The steps stand between two getppid calls, which
+ * What a replayed step allocates: our own code nothing, libraries the same number of calls in each
+ * step. Every function of the malloc family is intercepted, and attributed to the object that
+ * contains its caller. No tolerance. The steps are enclosed by two getppid calls, which
  * test_syscalls.sh looks for in a trace of this program.
  */
 #include "common/base/tests/must.h"
@@ -49,7 +49,7 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-/* Ours is what lies in this executable, which holds the library whole. */
+/* Our code is in this executable, which links the library statically. */
 static void count_call(const void *caller)
 {
     Dl_info theirs, mine;
@@ -105,7 +105,7 @@ static counts count_steps(ls_run *run, uint64_t steps)
     atomic_store(&own_calls, 0);
     atomic_store(&library_calls, 0);
     atomic_store(&counting, 1);
-    if (run->job->capture) /* a host that puts every operation waits now and then */
+    if (run->job->capture) /* otherwise the host, which enqueues every operation, sometimes waits */
         (void)getppid();
     ls_status put = run->kind->step(run, false, steps);
     ls_status done = run->kind->sync(run);
@@ -182,14 +182,14 @@ static void poly_fast(void **state)
     check("poly", "synthetic", false, true);
 }
 
-/* A step of more operations than a queue holds at first, whose ring has grown in the warm-up. */
+/* A step of more operations than a queue's initial size; the ring grows in the warm-up. */
 static void uncaptured(void **state)
 {
     (void)state;
     check("poly", "synthetic", true, false);
 }
 
-/* What parameter servers and their workers say to each other in a step. */
+/* The messages between parameter servers and their workers in a step. */
 static void small_messages(void **state)
 {
     enum { BYTES = 64, TAG = 1 };
@@ -225,7 +225,7 @@ static void small_messages(void **state)
     ls_machine_close(machine);
 }
 
-/* The interception works: an allocation here is one of ours. */
+/* Checks the interception: an allocation here counts as ours. */
 static void interception_counts(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void interception_counts(void **state)
     assert_int_equal(own_calls, 1);
 }
 
-/* An argument is a test to leave out. */
+/* An argument names a test to skip. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a step's tasks touch is what they say: each runs by itself, in the order said, while all
- * memory of the devices that it does not say lies on pages that nobody may touch, and what it says
- * it only reads on pages that nobody may write. A fault names the task and the memory. Single
- * kernels are guarded more closely in common/kernel/tests; here are communicators, copies, and what
- * a replica's own operations share.
- *
- * Pages are of 4096 bytes, so a wrong count of bytes within one is not seen. Memory that no task
- * says is the operations' own, such as workspace. No tolerance.
+ * A step's tasks access only what they declare. Each task runs alone, in the described order.
+ * Device memory that it does not declare lies on inaccessible pages, memory that it only reads on
+ * read-only pages. A fault names the task and the memory. common/kernel/tests guards single kernels
+ * more closely; this covers communicators, copies, and memory shared by a replica's operations.
+ * Pages have 4096 bytes, so a wrong byte count inside one is not detected. Memory that no task
+ * declares, such as workspace, belongs to the operations. No tolerance.
  */
 #include "common/base/tests/must.h"
 #include "common/nn/places.h"
@@ -33,13 +31,13 @@ enum { DEVICES = 4, PAGE = 4096, MOST = 4096, NODES = 64 };
 typedef struct piece {
     char *memory;
     size_t bytes; /* whole pages; 0: released */
-    bool said;    /* by any task */
+    bool said;    /* declared by any task */
 } piece;
 
 static piece pieces[MOST];
 static size_t piece_count;
 
-/* In place of the library's (the linker's --wrap). */
+/* Replaces the library's (the linker's --wrap). */
 ls_status __wrap_ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out);
 void __wrap_ls_device_release(ls_device *device, void *memory);
 
@@ -79,9 +77,9 @@ static piece *piece_of(const void *memory)
 /* ---- The guard ------------------------------------------------------------------------------- */
 
 static volatile bool guards;
-static char *volatile touched; /* the first byte that was touched without being said */
+static char *volatile touched; /* the first byte accessed without being declared */
 
-/* Lets the thread go on, so that the test ends in words; elsewhere it is a fault like any. */
+/* Lets the thread continue, so that the test can report; elsewhere it is a normal fault. */
 static void fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -109,7 +107,7 @@ static void allow(const ls_access *a, bool writes)
         mprotect((void *)begin, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
-/* Those of `count` tasks; `but` is left out. What is written last, for pages hold several. */
+/* Allows what `count` tasks declare, except `but`. Writes last, since a page may hold several. */
 static void allow_said(const ls_step *s, const ls_task *task, size_t count, const ls_access *but)
 {
     for (int writes = 0; writes < 2; writes++)
@@ -132,8 +130,8 @@ static void put(const ls_step *s, const ls_task *task)
                            task->to.bytes));
 }
 
-/* Ends of a communicator wait for each other: the ends of one all-reduce, or both of a message, are
- * at work together. */
+/* Ends of a communicator wait for each other: those of an all-reduce, or both ends of a message,
+ * run concurrently. */
 static size_t count_together(const ls_step *s, size_t t)
 {
     size_t count = 1;
@@ -146,7 +144,7 @@ static size_t count_together(const ls_step *s, size_t t)
     return count;
 }
 
-/* Whether they touched nothing else. */
+/* Whether they accessed nothing else. */
 static bool run_guarded(const ls_step *s, size_t t, size_t count, const ls_access *but)
 {
     const struct sigaction caught = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO};
@@ -181,7 +179,7 @@ static void say_touched(const ls_step *s, const ls_task *task, const char *of)
     ls_names_close(names);
 }
 
-/* Each access in turn is not said: how many are missed then? The step goes on as it should. */
+/* Omits each declared access in turn, and counts those not detected. The step runs correctly. */
 static void leave_out(const ls_step *s, size_t t, size_t count, size_t *left_out, size_t *seen)
 {
     for (size_t i = t; i < t + count; i++) {
@@ -223,7 +221,7 @@ static void check_step(const ls_step *s, const char *of, size_t *left_out, size_
 typedef struct fixture {
     ls_machine *machine;
     ls_device *device[DEVICES];
-    ls_model *model, *shared; /* of the second two places share a variable */
+    ls_model *model, *shared; /* in the second one, two places share a variable */
     ls_data *data, *data_of_shared;
     ls_job job;
 } fixture;
@@ -261,11 +259,11 @@ static void check_served(const ls_job *job, size_t *left_out, size_t *seen)
     apart.variable_device = job->devices[DEVICES - 1];
     apart.overlap = true;
     apart.bucket_bytes = 0;
-    check(job, "ps", NULL, NULL); /* with a worker on the server's device */
+    check(job, "ps", NULL, NULL); /* including a worker on the server's device */
     check(&apart, "ps", left_out, seen);
 }
 
-/* All devices are places, or half of them are a replica's. */
+/* All devices are places, or each half of them is a replica. */
 static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
 {
     int place[NODES], half[NODES];
@@ -290,7 +288,7 @@ static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
     check(&pipelines, "hybrid", NULL, NULL);
 }
 
-/* Variables that several places use go from place to place, and their gradients. */
+/* Variables that several places use, and their gradients, are copied between places. */
 static void check_shared(const ls_job *job, const fixture *f)
 {
     int place[NODES];
@@ -343,8 +341,8 @@ static void tasks_touch_what_they_say(void **state)
     check_strategies(&job, f);
 }
 
-/* An access that is not said is seen, but for those that another one on their pages covers, and for
- * what a task says and does not touch. */
+/* An undeclared access is detected, unless another one covers its pages, or the task declares but
+ * does not access it. */
 static void forgotten_accesses_are_seen(void **state)
 {
     const fixture *f = *state;

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every strategy that is meant to be equal is equal: same bits as `single` in exact mode, same bits
-# as its oracle in fast mode, over devices, batches, models and variable devices that fit.
+# Every strategy that is meant to be equal is: bits of `single` in exact mode, of its oracle in fast mode, for all
+# devices, batches, models and variable devices that fit. No tolerance.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$1"; exit 1; }
-bad() { # what is not ok, cut short
+bad() { # rows that are not ok, truncated
   grep -v ',ok,' "$dir/rows" | cut -c 1-700 | head -n 4 || true
   head -n 5 "$dir/err"
 }
-# verify OPTIONS: all rows are ok, and there are so many (first argument).
+# verify COUNT OPTIONS: there are COUNT rows, all ok.
 verify() {
   local want=$1 got
   shift
@@ -21,7 +21,7 @@ verify() {
   got=$(grep -c ',ok,' "$dir/rows")
   [ "$got" -eq "$want" ] || { bad; fail "$got rows are ok, not $want: $*"; }
 }
-# 9 device counts, the last ones not with 7 samples: (9 + 9 + 7) x 2 models x 2 modes.
+# 9 device counts, of which the largest two do not fit 7 samples: (9 + 9 + 7) x 2 models x 2 modes.
 verify 100 --strategy towers --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 \
   --model mlp:784-16-10,poly --data synthetic:1000 --reduce exact,fast --steps 6 --warmup 0
 # Mirrored: (9 + 9 + 7) x 2 models, 5 algorithms in fast mode and canonical in exact mode.
@@ -31,12 +31,12 @@ verify 50 --strategy mirrored --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 --m
   --data synthetic:1000 --reduce exact --steps 6 --warmup 0
 verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
   --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
-# All-reduces on a queue of their own (several cores a device), buckets of all sizes, captured or not.
+# All-reduces on their own queue (several cores per device), buckets of all sizes, captured or not.
 verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
   --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
 verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-10 \
   --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
-# All replicas in one program, whose queues events order: as GPUs run it; sums on the replicas' queues, or on their own.
+# All replicas in one program, with queues ordered by events as on GPUs; sums on the replicas' queues, or their own.
 for cores in 1 2; do
   verify 40 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
     --model mlp:784-16-10 --data synthetic:129 --epochs 2 --bucket-bytes auto,0 --capture no,yes \
@@ -46,16 +46,16 @@ for cores in 1 2; do
 done
 verify 4 --strategy mirrored --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 \
   --link latency=20us --allreduce auto,ring,tree,flat --steps 6
-# Epochs whose last batch is smaller than the devices are many; variables elsewhere; no capture.
+# Epochs whose last batch is smaller than the number of devices; variables elsewhere; no capture.
 verify 8 --strategy towers --cpu-devices 2 --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no
-# Variables fetched ahead, range by range; backward on the variable device; both.
+# Variables prefetched range by range; backward on the variable device; both.
 verify 48 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 \
   --data synthetic:230 --reduce exact,fast --epochs 2 --warmup 0 --towers-staged yes,no --colocate-gradients no \
   --capture yes,no
 verify 12 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 \
   --data synthetic:230 --reduce exact,fast --epochs 2 --warmup 0 --towers-staged yes
-# A tail whose slice is larger than the same replica's full one: 1 of 8 samples, but 2 of 7.
+# A tail in which a replica's slice is larger than its full one: 1 of 8 samples, but 2 of 7.
 verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data synthetic:15 --epochs 2 \
   --warmup 0 --reduce fast,exact
 # One digest for all of them in exact mode.
@@ -65,7 +65,7 @@ for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
 done | sort -u >"$dir/digests"
 [ "$(wc -l <"$dir/digests")" -eq 1 ] || { cat "$dir/digests"; fail "exact mode has several digests"; }
-# The reference is computed once for cases of as many steps, and those of fewer and of more can fail.
+# The reference is computed once for cases with equally many steps; cases with fewer or more steps can fail.
 verify 6 --strategy towers,mirrored --devices 2 --model mlp:784-16-10 --data synthetic:500 --batch 100 --reduce exact \
   --steps 6,12,3 --warmup 0
 for steps in 12 6 3; do
@@ -78,7 +78,7 @@ done | sort -u >"$dir/alone"
 "$LOCKSTEP" verify --strategy towers,mirrored --devices 2,3 --model mlp:784-16-10 --data synthetic:500 --reduce exact,fast \
   --steps 8 --inject bitflip=1:4 --results none --format csv >"$dir/rows" && fail "flipped bits are not found"
 [ "$(grep -c ',failed,.*step 4' "$dir/rows")" -eq 8 ] || { bad; fail "not all of 8 cases find the bit at step 4"; }
-# Traffic of every algorithm is what its formula says, and what the communicators counted.
+# Traffic of every algorithm equals its formula, and the communicators' counts.
 "$LOCKSTEP" run --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 12 --results none \
   --allreduce flat,ring,tree,halving-doubling,direct --format jsonl >"$dir/rows"
 cat "$dir/rows" >>"$dir/every"
@@ -96,7 +96,7 @@ for row in rows:
 ring = next(row for row in rows if row["case"]["allreduce"] == "ring")
 assert ring["traffic"]["bytes_sent"] == 2 * 2 * 4 * ring["case"]["parameters"]
 P
-# Traffic is what the formula says, and memory what the allocator says.
+# Traffic equals the formula, and memory the allocator's count.
 "$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl \
   --towers-staged no,yes --colocate-gradients yes,no >"$dir/rows"
 python3 - "$dir/rows" <<'P'
@@ -105,7 +105,7 @@ rows = [json.loads(line) for line in open(sys.argv[1])]
 assert len(rows) == 4
 for row in rows:
     case, traffic, elements = row["case"], row["traffic"], row["case"]["parameters"]
-    # Four ranges where staged; backward reads x, the hidden layer and the logits' gradient.
+    # Four ranges if staged; backward reads x, the hidden layer and the logits' gradient.
     fetches = 4 if case["towers_staged"] else 1
     back = (1, 4 * elements) if case["colocate_gradients"] else (3, 4 * 16 * (784 + 128 + 10))
     assert traffic["messages_sent"] == traffic["messages_formula"] == 3 * (fetches + back[0]), (case, traffic)
@@ -115,7 +115,7 @@ for row in rows:
             assert device[name] == bytes, (case, device["device"], name, device[name], bytes)
     assert case["batch_per_device"] == [16] * 4 and row["provenance"]["oversubscribed"] is True
 P
-# What a step's time goes to: the parts are the mean step, and those that there are none of are absent.
+# Where a step's time goes: the parts sum to the mean step, and parts that do not occur are absent.
 "$LOCKSTEP" run --strategy towers,mirrored --devices 2 --batch 64 --data synthetic:500 --results none --format jsonl >"$dir/rows"
 cat "$dir/rows" >>"$dir/every"
 "$LOCKSTEP" run --strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --batch 64 --data synthetic:500 \
@@ -131,7 +131,7 @@ for row in rows:
     assert min(parts.values()) > 0 and parts["wait_ms"] > 0 and parts["compute_ms"] > 0, parts
     assert parts["copy_ms"] > 0 and ("comm_exposed_ms" in parts) != towers, parts
 P
-# The gate finds one flipped bit, whoever's gradient it is in, and such a row has no timing.
+# The gate detects one flipped bit in any device's gradient, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \
   "towers --devices 3 --inject bitflip=2:5" "mirrored --devices 3 --inject bitflip=1:9" \
   "mirrored --devices 2 --reduce exact --inject bitflip=1:4" \
@@ -152,7 +152,7 @@ for line in open(sys.argv[1]):
     assert row["equivalence"]["pass"] is False
 P
 done
-# A baseline is a row of its own, and efficiency is speed-up over the devices.
+# A baseline has its own row, and efficiency is speed-up divided by the number of devices.
 "$LOCKSTEP" run --strategy mirrored,towers --devices 2 --batch 60 --data synthetic:500 --steps 20 --baseline yes \
   --results none --format jsonl >"$dir/rows"
 cat "$dir/rows" >>"$dir/every"
@@ -166,7 +166,7 @@ for name, row in rows.items():
     assert abs(speedup - median["single"] / median[name]) < 1e-9 * speedup, (name, speedup)
     assert abs(row["time"]["efficiency"] - speedup / devices) < 1e-12, name
 P
-# The baseline of a case with a fault has none.
+# A case with a fault has no fault in its baseline.
 code=0
 "$LOCKSTEP" run --strategy mirrored --devices 2 --batch 60 --data synthetic:500 --steps 5 --inject bitflip=1:2 \
   --baseline yes --results none --format jsonl >"$dir/rows" || code=$?
@@ -178,7 +178,7 @@ rows = {row["case"]["strategy"]: row for row in map(json.loads, open(sys.argv[1]
 assert rows["mirrored"]["result"]["status"] == "failed" and rows["single"]["result"]["status"] == "ok"
 assert "inject" not in rows["single"]["case"], rows["single"]["case"]
 P
-# A device without samples in an epoch's last batch has no gradient to break: 2 samples on 3 devices.
+# A device without samples in an epoch's last batch has no gradient to change: 2 samples on 3 devices.
 for strategy in towers mirrored; do
   code=0
   "$LOCKSTEP" verify --strategy $strategy --devices 3 --model poly --data synthetic:50 --batch 48 --epochs 1 \
@@ -194,7 +194,7 @@ import json, sys
 medians = {r["case"]["colocate_gradients"]: r["time"]["step_ms"]["median"] for r in map(json.loads, open(sys.argv[1]))}
 assert len(medians) == 2 and min(medians.values()) >= 3, medians
 P
-# Traffic is that of full steps: absent where none was taken.
+# Traffic is counted in full steps: absent if there was none.
 for steps in "--steps 0 --warmup 0" "--epochs 2 --warmup 2" "--epochs 2 --warmup 0"; do
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy towers,mirrored --devices 3 --model poly --data synthetic:50 --batch 100 $steps \
@@ -203,7 +203,7 @@ cat "$dir/rows" >>"$dir/every"
   [ "$(grep -c '"status":"ok"' "$dir/rows")" -eq 4 ] || { bad; fail "not 4 rows are ok: $steps"; }
   grep -q '"traffic"' "$dir/rows" && fail "traffic of steps that were not taken: $steps"
 done
-# The table of verify says which case a row is, and how close it came.
+# The table of verify identifies a row's case, and says how close it came.
 "$LOCKSTEP" verify --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 3 --allreduce ring,tree \
   --results none >"$dir/rows"
 python3 - "$dir/rows" <<'P' || fail "the table of verify is wrong"
@@ -218,5 +218,5 @@ assert [row[0] for row in rows] == ["ring", "tree"] and all(row[1] == "13" for r
 assert all(0 < float(row[2]) < 1e-5 for row in rows), rows
 assert below[0].startswith("mirrored, bounded: after each of 13 steps "), below
 P
-# All rows are as their schema says.
+# All rows match their schema.
 python3 -B "$(dirname "$0")/../../bench/tests/check_rows.py" "$dir/every"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Towers whose variable device is of another kind than theirs, as a CPU's is beside GPUs: the host
- * orders their queues, and the parameters have the bits that they have where events do. No GPU need
- * be here: the other kind is the same functions behind another table. Towers' variables fetched at
- * once or ahead, backward here or there, fast and exact. No tolerance: bits.
+ * Towers whose variable device is of another kind, such as a CPU for GPUs: the host orders their
+ * queues, and the parameters have the same bits as when events order them. Needs no GPU: the other
+ * kind is the same functions in another table. Variables fetched at once or ahead, backward on
+ * towers or on the variable device, fast and exact. No tolerance: bits.
  */
 #include "common/base/tests/must.h"
 #include "common/device/backend.h"
@@ -55,7 +55,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The parameters after some steps; the caller frees them. */
+/* Returns the parameters after some steps; the caller frees them. */
 static float *train(const fixture *f, const ls_job *job)
 {
     const size_t elements = f->model->graph->variables.elements;
@@ -101,7 +101,7 @@ static void the_host_orders_towers(void **state)
         f->device[TOWERS]->backend = &elsewhere;
         ls_run *run;
         ls_status status = ls_strategy_open(&ls_strategy_towers, &job, &run);
-        assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* captured they cannot be */
+        assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* they cannot be captured */
         assert_non_null(strstr(ls_status_text(status), "--capture no"));
         ls_status_free(status);
         job.capture = false;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Weight decay, seen from outside: images of zeros give no gradient to the weights, so a step of SGD
-# leaves w (1 - lr decay) of those that decay, the others as they are, and the loss is ln 10 plus
-# decay sum(w^2) / 2 of the values before. The same on several devices: decay counts once.
-# Bound: 2 units in the last place of a float32 for weights, 1e-12 of the loss.
+# Weight decay as a user sees it: images of zeros give the weights no gradient, so a step of SGD multiplies decaying
+# weights by (1 - lr decay) and leaves others unchanged; the loss is ln 10 plus decay sum(w^2) / 2 of the values
+# before. On several devices, decay counts once. Tolerance: 2 units in the last place of a float32 for weights, 1e-12
+# of the loss.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 cat >check.py <<'END'
@@ -55,7 +55,7 @@ for case in "single --devices 1" "single --devices 1 --reduce exact" "towers --d
     checks=$((checks + 1))
     python3 check.py before.st after.st row.json || wrong "weight decay of --strategy $case"
 done
-# The learning rate is a tenth after 350 epochs, here of one step each: seen in what decay leaves.
+# The learning rate drops to a tenth after 350 epochs, here of one step each: visible in the effect of decay.
 python3 - <<'END'
 import json, struct
 images = bytes(4 * 3 * 24 * 24)

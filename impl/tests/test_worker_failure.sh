@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A device's worker fails in mid-step (LOCKSTEP_FAIL, base/hooks.h): the run ends, with status 3, one
-# row of status "error" without figures, and one message that names the device and the operation that
-# failed, not those that fail because of it. Nothing hangs; other rows of a sweep come. That nobody
-# trains on is common/device/tests/test_device.c's.
+# A device's worker fails in the middle of a step (LOCKSTEP_FAIL, base/hooks.h): the run ends with status 3, one row
+# of status "error" without figures, and one message that names the device and the operation that failed, not those
+# that fail because of it. Nothing hangs; the sweep's other rows follow. Leaves out that no rank continues training
+# (common/device/tests/test_device.c).
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -19,7 +19,7 @@ wrong() {
   cut -c 1-900 "$dir/rows"
   exit 1
 }
-# run OPTIONS: status in $code, rows in $dir/rows.
+# run OPTIONS: exit status in $code, rows in $dir/rows.
 run() {
   code=0
   timeout -k 5 600 "$LOCKSTEP" run --results none --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
@@ -27,7 +27,7 @@ run() {
   cat "$dir/rows" >>"$dir/every"
   runs=$((runs + 1))
 }
-# fails DEVICE:STEP[:OPERATION] ROWS OPTIONS: that ends each of so many cases as it should.
+# fails DEVICE:STEP[:OPERATION] ROWS OPTIONS: the failure ends each of ROWS cases as required.
 fails() {
   local count=$2
   export LOCKSTEP_FAIL=$1
@@ -49,8 +49,8 @@ assert open(sys.argv[3]).read() == "", "something is said on stderr as well"
 PYTHON
 }
 
-# Every place in a step: its first operation, one in the middle, the last; also while ranks pause.
-# The thread sanitizer's build does so on the last of 3 devices, captured; threads wait for each other alike there.
+# Every position in a step: the first operation, one in the middle, the last; also while ranks pause. The thread
+# sanitizer's build does so on the last of 3 devices, captured; threads wait in the same way there.
 captures=yes,no ways=2 counts="2 5" seeds="0 1 2 3"
 [[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes ways=1 counts=3 seeds=1
 for place in 30 30:5 30:999; do
@@ -67,15 +67,15 @@ for devices in $counts; do # failing first, in the middle, last
       --allreduce flat,ring,tree,halving-doubling,direct --bucket-bytes 2KiB
   done
 done
-# The last thing that others wait for: nothing comes behind it that could let them go.
+# The last operation that others wait for: no later one could wake them.
 for operation in 10 11 12 13; do
   fails cpu:0:64:$operation 1 --strategy mirrored --devices 3 --allreduce flat
 done
-# The variable device, which no tower is on.
+# The variable device, without a tower.
 for operation in 0 999; do
   fails cpu:4:30:$operation "$ways" --strategy towers --devices 3 --variable-device /cpu:4 --cpu-devices 5 --capture $captures
 done
-# A model that is divided: whoever waits at a border is let go.
+# A divided model: a member that waits for activations is woken.
 for device in 0 1; do
   for operation in 0 3 999; do
     fails cpu:$device:30:$operation "$ways" --strategy model-parallel --devices 2 --capture $captures
@@ -83,7 +83,7 @@ for device in 0 1; do
       --pipeline-schedule gpipe,1f1b --reduce fast,exact
   done
 done
-# All-reduces on queues of their own; an epoch's end; random pauses.
+# All-reduces on their own queues; an epoch's end; random pauses.
 for seed in $seeds; do # 0: no pauses
   export LOCKSTEP_FUZZ=${seed#0}
   fails cpu:1:30:8 "$ways" --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --bucket-bytes 0 --capture $captures
@@ -95,7 +95,7 @@ gate=10
 fails cpu:1:1 1 --strategy mirrored --devices 2
 fails cpu:0:0:3 1 --strategy towers --devices 2
 unset gate
-# The rest of a sweep is run, and the message is one line of the table.
+# The rest of a sweep runs, and the message is one line of the table.
 export LOCKSTEP_FAIL=cpu:2:30
 run --strategy towers,mirrored --devices 2,3
 [ "$code" -eq 3 ] || wrong "status $code, not 3"
@@ -104,8 +104,8 @@ format=table
 run --strategy mirrored --devices 3
 [ "$(grep -c 'LOCKSTEP_FAIL: cpu:2' "$dir/rows")/$(wc -l <"$dir/err")" = 1/0 ] || wrong "not one message in the table"
 format=
-# A device that can be used no more ends the sweep: what was under way has rows of status "error", the
-# rest is counted in one line.
+# A device that is lost for good ends the sweep: cases under way get rows of status "error", the rest is counted in
+# one line.
 export LOCKSTEP_FAIL=cpu:0:30!
 run --strategy single --seed 1,2,3
 [ "$code/$(grep -c '"status": *"error"' "$dir/rows")/$(wc -l <"$dir/rows")/$(wc -l <"$dir/err")" = 3/3/3/0 ] ||

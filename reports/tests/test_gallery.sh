@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The gallery of the documents: each picture that they show, and that is committed, is drawn from the committed rows by
-# reports/gallery.sh, and says so in its title. Where gnuplot's version is the same,
-# it is the whole file. Leaves out: what a picture looks like.
+# The documents' pictures: each one shown and committed is what reports/gallery.sh draws from the committed rows, and
+# its title says so. With the same version of gnuplot, the whole file must be equal. Leaves out what a picture looks
+# like.
 set -euo pipefail
 . "$SOURCE_DIR/bench/tests/lib.sh"
 command -v gnuplot >/dev/null || { echo "skipped: gnuplot is not installed (gnuplot-nox)"; exit 77; }

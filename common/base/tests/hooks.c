@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hooks: the environment's switches; see hooks.h. What is read once is the one mutable state of the
- * library outside its objects, and only where it is built with LOCKSTEP_HOOKS.
- *
- * Pauses are numbers of Philox on (seed, thread, count). One thread in four is slow under a seed:
- * it sleeps at every sixth place, so that it is overtaken where nothing but luck kept it in front.
+ * Hooks: switches from the environment; see hooks.h. What is read, once, is the library's only
+ * mutable state outside its objects, and exists only with LOCKSTEP_HOOKS. Pauses are Philox numbers
+ * of (seed, thread, count). For each seed one thread in four is slow: it sleeps at every sixth
+ * place, so that other threads overtake it wherever nothing but luck prevents that.
  */
 #include "common/base/hooks.h"
 
@@ -169,7 +168,7 @@ uint64_t ls_hooks_slow(const char *operation)
 
 void ls_hooks_thread(void)
 {
-    thread = atomic_fetch_add(&threads, 1) + 1; /* 0 is the host's */
+    thread = atomic_fetch_add(&threads, 1) + 1; /* 0 is the host's thread */
     pauses = 0;
 }
 

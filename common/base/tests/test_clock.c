@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock does not go back, and a sleep lasts as long as asked, also through signals. */
+/* The clock is monotonic, and a sleep lasts at least as requested, even with signals. */
 #include "common/base/clock.h"
 #include "common/base/tests/must.h"
 

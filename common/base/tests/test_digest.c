@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Digests: known answers, ranges that add up, and every bit counts. */
+/* Digests: known answers, ranges that combine, and every bit matters. No tolerance. */
 #include "common/base/digest.h"
 #include "common/base/tests/must.h"
 
@@ -13,7 +13,7 @@ static void fill(unsigned char *bytes)
         bytes[i] = (unsigned char)(i * 7);
 }
 
-/* XXH3 of nothing, seed 0, as the specification of xxHash gives it. */
+/* XXH3 of no bytes, seed 0, from the specification of xxHash. */
 static void test_known_answers(void **state)
 {
     ls_digest *digest;

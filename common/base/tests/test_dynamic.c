@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries loaded at run time, tried on libz, which every build has. No tolerance. */
+/* Libraries loaded at run time, tested with libz, which every build has. No tolerance. */
 #include "common/base/dynamic.h"
 #include "common/base/tests/must.h"
 
@@ -74,7 +74,7 @@ static void failures_are_one_line(void **state)
     refused(&library, "zlib: libz.so.1: has no inflateIntoTheVoid");
 }
 
-/* A file of this name in a folder of its own: what is no library. */
+/* A file of this name in its own folder that is not a library. */
 static void a_broken_file_is_not_absent(void **state)
 {
     char folder[] = "/tmp/ls_dynamic_XXXXXX", path[64];
@@ -90,7 +90,7 @@ static void a_broken_file_is_not_absent(void **state)
     fputs("no library\n", file);
     fclose(file);
     assert_false(ls_dynamic_absent(&library));
-    refused(&library, path); /* the loader's word on this file, not on the one it looked for */
+    refused(&library, path); /* the loader's message, about this file */
     unlink(path);
     rmdir(folder);
 }

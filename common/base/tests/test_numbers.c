@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checked sizes at their limits, and what is and is not a number on the command line. */
+/* Checked sizes at their limits, and which texts are numbers on the command line. */
 #include "common/base/numbers.h"
 #include "common/base/tests/must.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sample order: permutations, that they differ and look random, and ranges that agree. */
+/* Sample order: permutations that differ and look random, and consistent ranges. */
 #include "common/base/order.h"
 #include "common/base/tests/must.h"
 
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By how many standard deviations a chi-square statistic may lie off its mean. */
+/* Most standard deviations of a chi-square statistic from its mean. */
 static const double sigmas = 5;
-/* By which part of the expected number a place's count may be off, for up to 16 samples. */
+/* Largest relative deviation of a position's count from its expectation, for up to 16 samples. */
 static const double tiny_bias = 0.15;
 
 static const uint64_t sizes[] = {1, 2, 3, 5, 10, 100, 255, 256, 257, 60000};
@@ -50,7 +50,7 @@ static void test_differs(void **state)
                           epoch_samples(MOST, 1, 0, false)};
     assert_memory_equal(base, again, MOST * sizeof *base);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        int same = 0; /* Poisson of mean 1 */
+        int same = 0; /* expected number: Poisson with mean 1 */
         for (int p = 0; p < MOST; p++)
             same += base[p] == others[i][p];
         assert_in_range(same, 0, 10);
@@ -70,7 +70,7 @@ static void test_file_order(void **state)
         assert_int_equal(out[i], (5 + i) % 7);
 }
 
-/* The endless sequence is one epoch after the other, however it is asked for. */
+/* The endless sequence is one epoch after another, whatever range is requested. */
 static void test_crossing_epochs(void **state)
 {
     enum { N = 10, LENGTH = 45 };
@@ -92,7 +92,7 @@ static void test_crossing_epochs(void **state)
     assert_true(cache.epoch == (LENGTH - 1) / N);
 }
 
-/* The vector body and the tail of a loop, and one at a time, give the same. */
+/* A loop's vector body, its tail, and single elements give the same. */
 static void test_sub_ranges(void **state)
 {
     for (int i = 0; i < SIZES; i++) {
@@ -112,7 +112,7 @@ static void test_sub_ranges(void **state)
     }
 }
 
-/* The largest size that is allowed, at both ends and in the middle. */
+/* The largest size allowed, at both ends and in the middle. */
 static void test_largest(void **state)
 {
     const ls_sample_order order = {.samples = INT32_MAX, .seed = 1, .shuffle = true};
@@ -138,7 +138,7 @@ static void check_uniform(const int *count, int cells, double expected, double f
     assert_true(fabs(statistic - freedom) < sigmas * sqrt(2 * freedom));
 }
 
-/* How often sample s is at place p, over EPOCHS epochs, into count[p * n + s]. */
+/* Counts how often sample s is at position p, over EPOCHS epochs, in count[p * n + s]. */
 static void count_places(uint64_t samples, int *count)
 {
     const ls_sample_order order = {.samples = samples, .seed = 1, .shuffle = true};
@@ -154,8 +154,8 @@ static void count_places(uint64_t samples, int *count)
     }
 }
 
-/* Over many epochs each sample is at each place equally often, also for sizes that the network
- * walks on for. */
+/* Over many epochs each sample is at each position equally often, also for sizes for which the
+ * network iterates (cycle walking). */
 static void test_places_uniform(void **state)
 {
     static int count[MOST_COUNTED * MOST_COUNTED];
@@ -167,7 +167,7 @@ static void test_places_uniform(void **state)
     }
 }
 
-/* On a handful of codes, six rounds leave a bias that so many epochs can tell: it is bounded. */
+/* For a few codes, six rounds leave a measurable bias over so many epochs: it is bounded. */
 static void test_tiny_places(void **state)
 {
     int count[16 * 16];
@@ -179,8 +179,8 @@ static void test_tiny_places(void **state)
     }
 }
 
-/* Within an epoch of 60,000: samples of any tenth of the file are spread over all tenths of the
- * epoch, and neighbours in the epoch are not neighbours in the file. */
+/* Mixing within an epoch of 60,000: samples of any tenth of the file are spread over all tenths of
+ * the epoch, and neighbours in the epoch are not neighbours in the file. */
 static void test_mixing(void **state)
 {
     enum { TENTHS = 10 };

@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum { COUNT = 1 << 20 };
-static const double sigmas = 5; /* by which a mean may be off */
+static const double sigmas = 5; /* most standard deviations of a mean */
 
 /* Random123, kat_vectors, the three lines "philox4x32 10". */
 static void test_known_answers(void **state)
@@ -29,7 +29,7 @@ static void test_known_answers(void **state)
     }
 }
 
-/* Seed to key, stream to the upper half of the counter, index / 4 to the lower. */
+/* The seed becomes the key, the stream the counter's upper half, index / 4 its lower half. */
 static void test_layout(void **state)
 {
     const ls_random random = {.seed = 0x299f31d0a4093822, .stream = 0x0370734413198a2e};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registries: whole names are found, parts of them are not, and a refusal lists what is valid. */
+/* Registries: exact names are found, prefixes are not, and a refusal lists the valid names. */
 #include "common/base/registry.h"
 #include "common/base/tests/must.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Status: the line, the codes, control characters, and which of two failures is kept. */
+/* Status: text, codes, control characters, and which of two failures is kept. No tolerance. */
 #include "common/base/status.h"
 #include "common/base/tests/must.h"
 
@@ -28,12 +28,12 @@ static void test_final(void **state)
     assert_true(ls_status_is_final(status));
     assert_false(ls_status_is_consequence(status));
     status = ls_status_within("operation", "gpu:0 copy", status);
-    assert_true(ls_status_is_final(status)); /* also as that of a part */
+    assert_true(ls_status_is_final(status)); /* also if it is part of another */
     ls_status_free(status);
     status = ls_status_within("a", "b", ls_fail(LS_CODE_MISSING, "c", NULL, "d"));
     assert_false(ls_status_is_final(status));
     ls_status_free(status);
-    /* The cause is what is read, and what follows from it may tell how bad it is. */
+    /* The cause is reported, but a consequence may set the severity. */
     status = ls_status_first(
         ls_fail(LS_CODE_MISSING, "cause", NULL, "it"),
         ls_status_final(ls_status_follows(ls_fail(LS_CODE_MISSING, "gpu", NULL, "lost"))));
@@ -51,7 +51,7 @@ static void test_ok(void **state)
     ls_status_free(LS_OK);
 }
 
-/* One line, whatever a file's name holds; text beyond ASCII stays. */
+/* One line, even if a file's name has control characters; text beyond ASCII is kept. */
 static void test_control_characters(void **state)
 {
     ls_status status = ls_fail(LS_CODE_MISSING, "file", "a\nb\x1b[0m", "\t\x7f \xc3\xa9");

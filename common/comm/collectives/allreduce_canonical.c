@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `canonical`, of exact mode: the bits of a fixed binary tree over S shards, whatever
- * the number of ranks. Rank d holds shards floor(d S / n) to floor((d + 1) S / n) - 1 and brings
+ * All-reduce `canonical`, of exact mode: the bits of a fixed binary tree over S shards, for any
+ * number of ranks. Rank d holds shards floor(d S / n) to floor((d + 1) S / n) - 1 and contributes
  * its finished subtrees (comm.h). Slice d is elements floor(d P / n) to floor((d + 1) P / n) - 1.
  *   1. round s = 1, ..., n - 1: rank r sends slice r + s of each of its subtrees to rank r + s and
- *      receives slice r of those of rank r - s, modulo n
- *   2. each rank adds its slice of all subtrees up the rest of the tree
+ *      receives slice r of each subtree of rank r - s, modulo n
+ *   2. each rank sums its slice of all subtrees up the rest of the tree
  *   3. the slices are all-gathered around a ring
- *
- * With P elements, k = min(n, P) slices with elements, T(q) subtrees of rank q, P(q) elements of
- * slice q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q
- * of T(q) (P - P(q)), and 4 (n - 1) P. Ranks may be more than shards; some then bring nothing.
- * Sum: sum(0, S) with sum(lo, hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of
- * two below hi - lo; sum(s, s + 1) = shard s.
+ * With P elements, k = min(n, P) nonempty slices, T(q) subtrees of rank q, P(q) elements of slice
+ * q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q of T(q)
+ * (P - P(q)), and 4 (n - 1) P. With more ranks than shards, some contribute nothing. Sum: sum(0, S)
+ * with sum(lo, hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two below hi -
+ * lo; sum(s, s + 1) = shard s.
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
@@ -51,14 +50,14 @@ size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out
 
 /* ---- Adding up the rest of the tree --------------------------------------------------------- */
 
-/* A finished subtree's slice in this rank's reach. */
+/* This rank's slice of a finished subtree. */
 typedef struct leaf {
     ls_subtree node;
     float *data;
 } leaf;
 
-/* The plan of sums of a rank's slice, computed in place of leaves; then the result is moved to its
- * place. */
+/* The additions for a rank's slice, computed in the leaves' memory; the result is then moved to its
+ * position. */
 typedef struct tree_plan {
     leaf *leaves;
     ls_sum_step *steps;
@@ -71,7 +70,7 @@ static void free_plan(tree_plan *t)
     free(t->steps);
 }
 
-/* Plans sum(node) in place of its leftmost leaf; leaves are in order, *next is the next one. */
+/* Plans sum(node), computed in its leftmost leaf; leaves are in order, *next is the next one. */
 static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
 {
     const leaf *l = &t->leaves[*next];
@@ -97,14 +96,14 @@ static size_t count_all(int ranks, int64_t shards)
     return count;
 }
 
-/* Where the slice of each rank's subtrees lies: in its own sums, else one after the other in the
- * scratch. Frees nothing on failure. */
+/* Locates this rank's slice of each subtree: in its own sums, or for other ranks' subtrees
+ * consecutively in the scratch. Frees nothing on failure. */
 static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range slice, tree_plan *t)
 {
     ls_subtree nodes[LS_SUBTREES];
     size_t all = count_all(comm->size, a->shards), scratch_used = 0, next = 0;
     t->leaves = calloc(all, sizeof *t->leaves);
-    t->steps = calloc(all, sizeof *t->steps); /* one less than leaves, and the last */
+    t->steps = calloc(all, sizeof *t->steps); /* one less than leaves, and the final copy */
     if (!t->leaves || !t->steps)
         return ls_fail_memory("canonical", all * sizeof *t->leaves);
     for (int r = 0; r < comm->size; r++) {
@@ -127,7 +126,7 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
     ls_subtree nodes[LS_SUBTREES];
     ls_range theirs = ls_comm_parts(a->count, to, 1, comm->size);
     ls_range mine = ls_comm_parts(a->count, comm->rank, 1, comm->size);
-    size_t first = 0; /* leaf of rank `from` */
+    size_t first = 0; /* first leaf of rank `from` */
     for (int r = 0; r < from; r++)
         first += ls_canonical_subtrees(r, comm->size, a->shards, nodes);
     size_t in = ls_canonical_subtrees(from, comm->size, a->shards, nodes);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `direct`: in shared memory; rank r sums elements floor(r P / n) to
- * floor((r + 1) P / n) - 1 from all ranks' buffers, in the order of ranks, and writes the sum to
- * all buffers. Nothing is staged: each element is read once and written once per rank. Up to 8
- * elements, each rank reads all of every other and sums them itself: one meeting less.
- *
- * With P elements on n ranks, k = min(n, P) of whose slices have elements, what crosses a border
- * is: messages 2 (n - 1) k (a slice is read from n - 1 others and written to them); bytes
- * 2 (n - 1) 4 P. For 1 <= P <= 8: messages n (n - 1); bytes n (n - 1) 4 P.
- * Sum: ((g0 + g1) + g2) + ...
+ * All-reduce `direct`, in shared memory: rank r sums elements floor(r P / n) to floor((r + 1) P /
+ * n) - 1 of all ranks' buffers, in the order of ranks, and writes the sum to all buffers. Nothing
+ * is staged: each element is read once and written once per rank. Up to 8 elements, each rank reads
+ * every other rank's data and sums it itself, which saves a barrier. With P elements on n ranks and
+ * k = min(n, P) nonempty slices, the transfers between ranks are: messages 2 (n - 1) k (a slice is
+ * read from n - 1 ranks and written to them); bytes 2 (n - 1) 4 P. For 1 <= P <= 8: messages n (n -
+ * 1); bytes n (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
  */
 #include "common/comm/comm_parts.h"
 
@@ -30,8 +28,8 @@ static ls_status check(const ls_comm *comm)
                    comm->backend->name);
 }
 
-/* A rank sends its part of each other rank's slice, and its own slice's sum to each; of a few
- * elements, all to each. */
+/* What a rank sends: its part of every other rank's slice, and its own slice's sum to each; up to 8
+ * elements, its data to each. */
 ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count)
 {
     const bool few = count <= LS_DIRECT_FEW;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `flat`: rank 0 adds what the others send, in the order of ranks, and sends the sum to
- * each. The baseline: rank 0 is the bottleneck.
- *
- * With P elements on n ranks: messages 2 (n - 1), none where P = 0; bytes 2 (n - 1) 4 P.
- * Sum: ((g0 + g1) + g2) + ...
+ * All-reduce `flat`: rank 0 receives and adds all others' data in the order of ranks, and sends the
+ * sum to each. The baseline: rank 0 is the bottleneck. With P elements on n ranks: messages 2 (n -
+ * 1), none if P = 0; bytes 2 (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
  */
 #include "common/comm/comm_parts.h"
 

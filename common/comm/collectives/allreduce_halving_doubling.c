@@ -2,16 +2,15 @@
 /*
  * All-reduce `halving-doubling` (Thakur, Rabenseifner and Gropp, "Optimization of collective
  * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n.
- *   1. rank p + i sends all to rank i, which adds it
- *   2. at distances d = p/2, ..., 1: rank r < p keeps, of the blocks it still sums, the half in
- *      which block r is, sends the other half to rank r xor d and adds what comes
- *   3. at distances d = 1, ..., p/2: the same pairs exchange the blocks that are finished
+ *   1. rank p + i sends all its data to rank i, which adds it
+ *   2. at distances d = p/2, ..., 1: rank r < p keeps, of the blocks it still sums, the half with
+ *      block r, sends the other half to rank r xor d, and adds what it receives
+ *   3. at distances d = 1, ..., p/2: the same pairs exchange their finished blocks
  *   4. rank i sends the sum to rank p + i
- * Block b is elements floor(b P / p) to floor((b + 1) P / p) - 1.
- *
- * With P elements on n ranks: messages 2 (n - p) + 2 sum over d of d min(p / d, P), the first
- * term 0 where P = 0; bytes 2 (n - 1) 4 P. Sum of block b: H(b, 1) with
- * H(r, d) = H(r, 2d) + H(r xor d, 2d) and H(r, p) = g(r) + g(r + p), or g(r) where r + p >= n.
+ * Block b is elements floor(b P / p) to floor((b + 1) P / p) - 1. With P elements on n ranks:
+ * messages 2 (n - p) + 2 sum over d of d min(p / d, P), the first term 0 if P = 0; bytes 2 (n - 1)
+ * 4 P. Sum of block b: H(b, 1) with H(r, d) = H(r, 2d) + H(r xor d, 2d) and H(r, p) = g(r) + g(r +
+ * p), or g(r) if r + p >= n.
  */
 #include "common/comm/comm_parts.h"
 
@@ -23,13 +22,13 @@ static int power_below(int ranks)
     return p;
 }
 
-/* The d blocks around block r that begin at a multiple of d. */
+/* The d blocks that contain block r and begin at a multiple of d. */
 static ls_range blocks_of(size_t count, int r, int d, int p)
 {
     return ls_comm_parts(count, r - r % d, d, p);
 }
 
-/* Step 2 (add) or 3 with the rank at distance d. */
+/* Step 2 (`add`) or step 3 with the rank at distance d. */
 static ls_status put_pair(ls_comm *comm, const ls_allreduce_args *a, int d, bool add,
                           ls_op_list *ops)
 {
@@ -62,8 +61,8 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return ls_comm_add_whole(comm, a, extra, -1, false, ops);
 }
 
-/* H(r, d) of all elements into sum `into`; those above it are free. Blocks differ only in which of
- * two sums is added to which. *visit: inputs taken so far. */
+/* Sums H(r, d) of all elements into sum `into`; higher-numbered sums are free. Blocks differ only
+ * in which of two sums is added to which. *visit: inputs used so far. */
 static ls_status put_halving(int ranks, size_t count, int r, int d, int into, size_t *visit,
                              ls_sum_order *out)
 {

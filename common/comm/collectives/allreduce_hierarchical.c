@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `hierarchical`: the least goes over the slowest wires. A process's first rank adds
- * what its other ranks send, in their order; a host's first process adds what its other processes'
- * first ranks send; the hosts' first ranks all-reduce around a ring; sums go back the same way.
- * Leaders are few, so ranks of a host wait for one: `ring` is better where all wires are alike.
- *
- * With P elements on n ranks in p processes on h hosts, k = min(h, P): messages
- * 2 (n - p) + 2 (p - h) + 2 (h - 1) k, the first two 0 where P = 0; bytes 2 (n - 1) 4 P. Sum:
- * ring's over hosts of (process + process) + ... of (g + g) + ...
+ * All-reduce `hierarchical`: sends the least over the slowest wires. A process's first rank adds
+ * the data of its other ranks, in their order; a host's first process adds those of its other
+ * processes' first ranks; the hosts' first ranks all-reduce around a ring; sums go back the same
+ * way. All ranks of a host wait for one leader, so `ring` is better where all wires are equally
+ * fast. With P elements on n ranks in p processes on h hosts, k = min(h, P): messages 2 (n - p) + 2
+ * (p - h) + 2 (h - 1) k, the first two 0 if P = 0; bytes 2 (n - 1) 4 P. Sum: ring's over hosts of
+ * (process + process) + ... of (g + g) + ...
  */
 #include "common/comm/comm_parts.h"
 
@@ -18,7 +17,7 @@ typedef struct place {
     int process, host; /* their first ranks */
 } place;
 
-/* Of all ranks; and the hosts' first ranks, ascending. */
+/* Of all ranks; and each host's first rank, ascending. */
 typedef struct places {
     int ranks, hosts;
     place *at;    /* [ranks] */
@@ -58,15 +57,15 @@ static ls_status find_places(const ls_layout *layout, int ranks, places *out)
     return LS_OK;
 }
 
-/* Whether rank r sends its data to `leader`: within the process, or (`host`) as its process's first
- * rank to the host's. A leader, the lowest of its ranks, does not send to itself. */
+/* Whether rank r sends its data to `leader`: inside the process, or (`host`) as its process's first
+ * rank to the host's first. A leader, its group's lowest rank, does not send to itself. */
 static bool is_under(const places *all, int r, int leader, bool host)
 {
     const place at = all->at[r];
     return host ? at.process == r && at.host == leader : at.process == leader;
 }
 
-/* Going up, the leader receives from all; going down, it sends to all. */
+/* Upwards the leader receives from all; downwards it sends to all. */
 static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const places *all, bool host,
                            bool up, ls_op_list *ops)
 {
@@ -82,7 +81,7 @@ static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const plac
     return LS_OK;
 }
 
-/* allreduce_ring.c's rounds, of the hosts' first ranks. */
+/* The rounds of allreduce_ring.c between the hosts' first ranks. */
 static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const places *all,
                           ls_op_list *ops)
 {
@@ -131,9 +130,9 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = ring.messages_sent + messages};
 }
 
-enum { RING, HOST, PROCESS }; /* numbers of partial sums */
+enum { RING, HOST, PROCESS }; /* indices of partial sums */
 
-/* What a process's ranks add up to. */
+/* The sum of a process's ranks. */
 static ls_status put_process(const places *all, size_t count, int leader, size_t *visit,
                              ls_sum_order *out)
 {
@@ -149,7 +148,7 @@ static ls_status put_process(const places *all, size_t count, int leader, size_t
     return LS_OK;
 }
 
-/* What a host's processes add up to. */
+/* The sum of a host's processes. */
 static ls_status put_host(const places *all, size_t count, int leader, size_t *visit,
                           ls_sum_order *out)
 {
@@ -167,7 +166,7 @@ static ls_status put_host(const places *all, size_t count, int leader, size_t *v
     return LS_OK;
 }
 
-/* The ring's order, of hosts. */
+/* The order of a ring of hosts. */
 static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     places all;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `library`: the back end's own (MPI_Iallreduce, ncclAllReduce). Which messages it sends
- * and in which order it adds, only the library knows: there is no formula and no oracle, and its
- * traffic is not counted.
+ * All-reduce `library`: the back end's own (MPI_Iallreduce, ncclAllReduce). Only the library knows
+ * its messages and its reduction order: there is no formula and no oracle, and its traffic is not
+ * counted.
  */
 #include "common/comm/comm_parts.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `ring`: a reduce-scatter around the ring, then an all-gather around it (Patarasuk and
- * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009).
- * Block r is elements floor(r P / n) to floor((r + 1) P / n) - 1.
- *
- * With P elements on n ranks, k = min(n, P) of whose blocks have elements: messages 2 (n - 1) k;
- * bytes 2 (n - 1) 4 P. Sum of block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n.
+ * All-reduce `ring`: a reduce-scatter around the ring, then an all-gather (Patarasuk and Yuan,
+ * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009). Block r
+ * is elements floor(r P / n) to floor((r + 1) P / n) - 1. With P elements on n ranks, k = min(n, P)
+ * of whose blocks are not empty: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P. Sum of block b: g(b) +
+ * (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n.
  */
 #include "common/comm/comm_parts.h"
 
@@ -32,8 +31,8 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
                         .messages_sent = twice * ls_comm_filled(count, ranks)};
 }
 
-/* The sum of block b begins with rank b + 1 and ends with rank b. So ranks are visited twice: a
- * block adds ranks above b in the first round, the others in the second. */
+/* The sum of block b begins with rank b + 1 and ends with rank b. So ranks are visited twice: block
+ * b adds the ranks above b in the first round, the rest in the second. */
 static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;
@@ -44,7 +43,7 @@ static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum
                                   ? ls_comm_parts(count, 0, r > 0 ? r - 1 : 0, ranks)
                                   : ls_comm_parts(count, r, r ? ranks - r : ranks - 1, ranks);
         ls_order_step step = {.visit = (size_t)visit, .input = r, .begins = true};
-        if ((visit < ranks) == (r > 0)) { /* the last block begins with rank 0, after all others */
+        if ((visit < ranks) == (r > 0)) { /* rank 0 begins the last block, after all others */
             step.first = begun.first;
             step.count = begun.count;
             LS_TRY(ls_sum_order_add(out, &step));

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `tree`: whole buffers go up a binomial tree to rank 0, and the sum comes down the
- * same way. In round m = 1, 2, 4, ... a rank that is an odd multiple of m sends to rank - m and is
- * done; an even multiple receives from rank + m, where there is one, and adds.
- *
- * With P elements on n ranks: messages 2 (n - 1), none where P = 0; bytes 2 (n - 1) 4 P, over
- * 2 ceil(log2 n) rounds. Sum: T(0, n rounded up to a power of two) with T(r, 1) = g(r) and
- * T(r, 2m) = T(r, m) + T(r + m, m), the second part left out where r + m >= n.
+ * All-reduce `tree`: whole buffers go up a binomial tree to rank 0, and the sum comes down the same
+ * way. In round m = 1, 2, 4, ... a rank that is an odd multiple of m sends to rank - m and is done;
+ * an even multiple receives from rank + m, if that exists, and adds. With P elements on n ranks:
+ * messages 2 (n - 1), none if P = 0; bytes 2 (n - 1) 4 P, over 2 ceil(log2 n) rounds. Sum: T(0, n
+ * rounded up to a power of two) with T(r, 1) = g(r) and T(r, 2m) = T(r, m) + T(r + m, m), without
+ * the second term if r + m >= n.
  */
 #include "common/comm/comm_parts.h"
 
-/* Rank's part of the round in which distances are m; `down`: the sum comes back. */
+/* A rank's part of the round with distance m; `down`: the sum is sent back. */
 static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int m, bool down,
                            ls_op_list *ops)
 {
@@ -32,7 +31,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return LS_OK;
 }
 
-/* T(r, m) into sum `into`; those above it are free. */
+/* Sums T(r, m) into sum `into`; higher-numbered sums are free. */
 static ls_status put_tree(int ranks, size_t count, int r, int m, int into, ls_sum_order *out)
 {
     const size_t visit = (size_t)(r + m / 2);

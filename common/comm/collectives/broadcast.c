@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Broadcast down a binomial tree. With places q = (rank - root) mod n: at distances m from the
- * largest power of two below n down to 1, a place that is a multiple of 2m sends to place q + m.
- *
- * With P elements on n ranks: messages n - 1, none where P = 0; bytes (n - 1) 4 P. Bus bandwidth
- * is 1 times algorithm bandwidth.
+ * Broadcast down a binomial tree. With positions q = (rank - root) mod n: at distances m from the
+ * largest power of two below n down to 1, a position that is a multiple of 2m sends to q + m. With
+ * P elements on n ranks: messages n - 1, none if P = 0; bytes (n - 1) 4 P. Bus bandwidth equals
+ * algorithm bandwidth.
  */
 #include "common/comm/comm_parts.h"
 

@@ -4,9 +4,8 @@
  * rank r + 1 and receives one from rank r - 1, modulo n.
  *     all-gather      sends block r - s, receives block r - s - 1
  *     reduce-scatter  sends block r - s - 1, receives block r - s - 2 and adds its own to it
- *
- * With P elements in n blocks, k of which have elements: messages (n - 1) k; bytes (n - 1) 4 P. Sum
- * of block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n. Bus bandwidth is (n - 1) / n
+ * With P elements in n blocks, k of them not empty: messages (n - 1) k; bytes (n - 1) 4 P. Sum of
+ * block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n. Bus bandwidth is (n - 1) / n
  * times algorithm bandwidth.
  */
 #include "common/base/hooks.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of ranges on a GPU: a thread takes an element through all steps, one after the other, so
- * that an element's bits depend on the steps alone and no thread waits for another. Steps travel as
- * arguments of the launch, MOST at a time; launches on a stream keep their order. Not yet run on a
- * GPU.
- *
- * Leaves out: vector loads, since ranges begin anywhere, and keeping sums in registers from one
- * step to the next; what is added up comes from the first-level cache.
+ * Sums of ranges on a GPU: a thread computes all steps of an element in order, so an element's bits
+ * depend on the steps only and threads do not wait for each other. Steps are passed as launch
+ * arguments, MOST per launch; launches on a stream stay in order. Not yet run on a GPU. Leaves out
+ * vector loads, since ranges begin anywhere, and keeping sums in registers between steps:
+ * accumulators are read from the first-level cache.
  */
 #include "common/comm/gpu_sums.h"
 

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MPI back end: what queues do. Ranks are members: devices of any number of processes.
- *
- * exchange  Both sides cut the elements into the same pieces and keep a few of them on their way:
- *           no count is too large for MPI, a piece that is to be added is still in the cache, and
- *           on a network one piece travels while the next is announced. What is added arrives in
- *           the member's scratch; else it arrives in place.
- * hosts     Between these an empty piece goes first: a late peer is told from a slow network.
- * links     (link.h) Pieces go at once, and one more, which is empty, when the time of the link is
- *           over at the sender's end; the receiver then books its own port and waits until the
- *           message has arrived. A wait never sleeps while its other direction could progress.
+ * MPI back end: operations on queues. Ranks are devices of any number of processes.
+ * exchange  Both sides cut the data into the same pieces and keep a few in flight: no count is too
+ *           large for MPI, a piece to be added is still in the cache, and on a network one piece
+ *           travels while the next is announced. Data to be added is received into the member's
+ *           scratch, other data in place.
+ * hosts     Between hosts an empty piece goes first: it tells a late peer from a slow network.
+ * links     (link.h) Pieces are sent at once. An empty one follows when the link's time is over at
+ *           the sender; the receiver then books its own port and waits until the message has
+ *           arrived. A wait never sleeps while its other direction could progress.
  * library   MPI_Iallreduce in place, over processes.
- * giving up What a failed exchange has on its way is cancelled; nobody receives in this
- *           communicator any more (comm_mpi_wait.c).
- *
- * Leaves out: single copies between members of one process, which shared memory could do better;
+ * giving up A failed exchange cancels its pieces in flight; nobody receives in this communicator
+ *           any more (comm_mpi_wait.c).
+ * Leaves out single copies between members of one process, which shared memory could do better;
  * `direct` does (comm_mpi_shared.c).
  */
 #include "common/comm/mpi/comm_mpi.h"
@@ -29,23 +27,23 @@
 
 enum {
     PIECE = 65536,         /* elements */
-    WINDOW = 4,            /* pieces on their way */
-    LIBRARY_MOST = 1 << 30 /* elements of one call */
+    WINDOW = 4,            /* pieces in flight */
+    LIBRARY_MOST = 1 << 30 /* elements per call */
 };
 
 static const uint64_t cancel_ns = 100000000;
 
 /* ---- Exchange ------------------------------------------------------------------------------- */
 
-/* The pieces of one direction. Those between `done` and `posted` are on their way, piece k in place
- * k modulo WINDOW. */
+/* The pieces of one direction. Pieces `done` to `posted` are in flight; piece k uses request k
+ * modulo WINDOW. */
 typedef struct flow {
     size_t count; /* elements */
     size_t pieces, posted, done;
     int process, tag;
-    size_t leads;    /* 1: its first piece is empty: the peer is there; else 0 */
-    bool linked;     /* its last piece is empty: the link's time is over */
-    uint64_t due_ns; /* linked: when the last piece may go, or come; then, when all has arrived */
+    size_t leads;    /* 1: an empty first piece shows that the peer is there; else 0 */
+    bool linked;     /* an empty last piece shows that the link's time is over */
+    uint64_t due_ns; /* linked: when to send or expect the last piece, or when all has arrived */
     MPI_Request request[WINDOW];
 } flow;
 
@@ -53,7 +51,7 @@ typedef struct exchange_op {
     ls_op op;
     mpi_comm *comm;
     ls_exchange what;
-    flow out, in; /* count 0: nothing is sent, received */
+    flow out, in; /* count 0: nothing is sent; received */
     mpi_turns turns;
 } exchange_op;
 
@@ -62,7 +60,7 @@ static int place_of(size_t piece)
     return (int)(piece % WINDOW);
 }
 
-/* The first element of a piece that is not empty. */
+/* The first element of a nonempty piece. */
 static size_t first_of(const flow *f, size_t piece)
 {
     return (piece - f->leads) * PIECE;
@@ -90,7 +88,7 @@ static bool is_through(const flow *f)
     return f->done == f->pieces && !is_held(f);
 }
 
-/* Where a received piece arrives. */
+/* Where a piece is received. */
 static float *arrival(const exchange_op *x, size_t piece)
 {
     if (!elements_of(&x->in, piece))
@@ -119,20 +117,20 @@ static ls_status post_pieces(exchange_op *x)
     return LS_OK;
 }
 
-/* The sender's end of a link is done: books the port in, from when both ends were ready or the port
- * is free. */
+/* The sender's end of a link is done: books the receiver's port, from when both ends were ready or
+ * the port is free. */
 static void book_arrival(exchange_op *x)
 {
     flow *f = &x->in;
     const size_t bytes = f->count * sizeof(float);
     const uint64_t takes_ns = ls_device_transfer_ns(x->comm->base.device, bytes);
     const uint64_t came_ns =
-        ls_clock_ns(); /* no earlier than `due_ns`, or than this end was ready */
+        ls_clock_ns(); /* at least `due_ns` and the time when this end was ready */
     const uint64_t since_ns = (came_ns > f->due_ns ? came_ns : f->due_ns) - takes_ns;
     f->due_ns = ls_device_receive(x->comm->base.device, bytes, since_ns);
 }
 
-/* Takes the oldest outstanding piece, which has arrived with this error. */
+/* Completes the oldest piece in flight, which MPI returned with this error. */
 static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived)
 {
     flow *f = &x->in;
@@ -155,7 +153,7 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     return LS_OK;
 }
 
-/* Takes finished pieces, the oldest first; *moved: there was one. */
+/* Completes pieces in order, the oldest first; *moved: there was one. */
 static ls_status test_pieces(exchange_op *x, bool *moved)
 {
     int flag = 1;
@@ -176,8 +174,8 @@ static ls_status test_pieces(exchange_op *x, bool *moved)
     return LS_OK;
 }
 
-/* After a failure: cancels receives and waits for them a while, since their memory may be freed
- * next; sends that nobody will receive are left to the library. */
+/* After a failure: cancels receives and waits briefly for them, since their memory may be freed
+ * next. Sends that nobody will receive are left to the library. */
 static void drop_pieces(exchange_op *x)
 {
     const uint64_t end_ns = ls_clock_ns() + cancel_ns;
@@ -198,7 +196,7 @@ static void drop_pieces(exchange_op *x)
             MPI_Request_free(&x->out.request[place_of(at)]);
 }
 
-/* The time before which nothing can happen; 0: something may. */
+/* The time before which nothing can happen; 0: something may happen now. */
 static uint64_t idle_until(const exchange_op *x)
 {
     const flow *in = &x->in, *out = &x->out;
@@ -212,7 +210,7 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
 {
     flow *in = &x->in, *out = &x->out;
     mpi_wait wait = {.comm = x->comm, .turns = &x->turns, .since_ns = ls_clock_ns()};
-    const flow *awaited = in->count ? in : out; /* until a piece moves it waits for the peer */
+    const flow *awaited = in->count ? in : out; /* until a piece moves, it waits for the peer */
     uint64_t begin_ns = ls_queue_wait_begin(queue);
     while (!is_through(in) || !is_through(out)) {
         const size_t before = in->done;
@@ -239,7 +237,7 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
     return LS_OK;
 }
 
-/* Starts both directions, and books links. */
+/* Starts both directions and books links. */
 static void begin_flows(exchange_op *x)
 {
     flow *in = &x->in, *out = &x->out;
@@ -275,14 +273,14 @@ static void abandon_exchange(ls_op *op)
     ls_comm_mpi_abandon(&((exchange_op *)op)->comm->base);
 }
 
-/* Room for the pieces on their way of the largest exchange that adds. */
+/* Allocates scratch for the pieces in flight of the largest exchange that adds. */
 static ls_status take_scratch(mpi_comm *comm, size_t count)
 {
     const size_t most = (size_t)PIECE * WINDOW, need = count < most ? count : most;
     void *memory;
     if (need <= comm->scratch_elements)
         return LS_OK;
-    if (comm->scratch) /* before the larger one is taken, so that the peak is what is held */
+    if (comm->scratch) /* frees first, so that both are never held at once */
         ls_device_release(comm->base.device, comm->scratch);
     comm->scratch = NULL;
     comm->scratch_elements = 0;
@@ -293,7 +291,7 @@ static ls_status take_scratch(mpi_comm *comm, size_t count)
     return LS_OK;
 }
 
-/* What goes to or comes from a peer; `from`, `to`: which members of their processes. */
+/* What is sent to or received from a peer; `from`, `to`: member indices in their processes. */
 static flow open_flow(const exchange_op *x, int peer, int from, int to, size_t count)
 {
     const mpi_group *group = x->comm->group;
@@ -344,7 +342,7 @@ typedef struct library_op {
     mpi_turns turns;
 } library_op;
 
-/* One MPI call, of at most LIBRARY_MOST elements; waits for it. */
+/* One MPI call for at most LIBRARY_MOST elements; waits for it. */
 static ls_status add_up(library_op *l, size_t first, int count, mpi_wait *wait)
 {
     MPI_Request request;

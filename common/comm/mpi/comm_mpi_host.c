@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of the MPI back end's host calls. A message is a header, then its bytes; whoever waits
- * for one takes what has come to this process from MPI into the group's mailbox, where its members
- * look. So a sender can take what comes to it while it waits, and senders in a ring end. For set-up
- * and parameter servers; queues have operations (comm_mpi.c). Over a link (link.h) a message leaves
- * at once and says when it will have arrived: by the clock that processes of a host share, or by a
- * delay after it was received. The sender does not wait.
+ * Host calls of the MPI back end. A message is a header, then its bytes. A thread that waits for a
+ * message moves whatever MPI has received for this process into the group's mailbox, which its
+ * members read. A sender does this too while it waits, so a ring of senders does not deadlock. For
+ * set-up and parameter servers; queues use operations (comm_mpi.c). Over a link (link.h) a message
+ * departs at once and carries its arrival time: by the clock that processes of a host share,
+ * otherwise as a delay after reception. The sender does not wait.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -19,15 +19,15 @@ enum { BODY_MOST = 1 << 30 };
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 
-/* `from`: a member, or -1. */
+/* `from`: a member, or -1 for any. */
 static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t bytes)
 {
     return (mpi_wait){
         .comm = comm, .what = what, .peer = from, .bytes = bytes, .since_ns = ls_clock_ns()};
 }
 
-/* When a message over a link will have arrived: the port in, too, is booked for it, in the order in
- * which messages are taken in. */
+/* Sets when a message over a link will have arrived. The receiver's port is booked too, in the
+ * order in which messages are received. */
 static void book_arrival(const mpi_group *group, ls_mail_header *h)
 {
     const ls_device *device = group->devices[group->places[h->to].local];
@@ -45,8 +45,8 @@ static void keep_message(mpi_group *group, ls_mail *message)
     ls_mail_put(&group->mail, message);
 }
 
-/* Gives up a message that is being received: its memory may still be written, so it is not freed
- * then. */
+/* Abandons a message that is being received. Its memory may still be written, in which case it is
+ * not freed. */
 static void drop_body(mpi_group *group, ls_mail *message, MPI_Request *request)
 {
     int flag = *request == MPI_REQUEST_NULL;
@@ -58,15 +58,15 @@ static void drop_body(mpi_group *group, ls_mail *message, MPI_Request *request)
         MPI_Request_free(request);
 }
 
-/* The bytes of a message whose header came from this process: whoever sent that may stop before it
- * sends them, so they are waited for like any other. */
+/* Receives the bytes of a message whose header came from this process. The sender may stop before
+ * sending them, so this waits as for any other message. */
 static ls_status take_body(mpi_comm *comm, ls_mail *message, int process)
 {
     mpi_group *group = comm->group;
     const size_t bytes = message->header.bytes;
     mpi_wait wait = begin_wait(comm, "the rest of a message", message->header.from, bytes);
     ls_status status = LS_OK;
-    wait.looks = 1; /* the watcher goes on knowing the wait within which this one is */
+    wait.looks = 1; /* the watcher keeps reporting the enclosing wait */
     for (size_t done = 0; done < bytes && !status; done += BODY_MOST) {
         const size_t left = bytes - done;
         MPI_Request request;
@@ -88,7 +88,7 @@ static ls_status take_body(mpi_comm *comm, ls_mail *message, int process)
     return status;
 }
 
-/* Takes a message that the probe has found; its bytes follow from the same process. */
+/* Receives a message that the probe has found; its bytes follow from the same process. */
 static ls_status take_in(mpi_comm *comm, MPI_Message *found, int process)
 {
     mpi_group *group = comm->group;
@@ -103,15 +103,15 @@ static ls_status take_in(mpi_comm *comm, MPI_Message *found, int process)
     } else {
         status = ls_fail_memory("message", header.bytes);
     }
-    if (status) /* what comes next would be taken for a header */
+    if (status) /* the next message would be read as a header */
         ls_comm_mpi_abandon(&comm->base);
     else
         keep_message(group, message);
     return status;
 }
 
-/* All messages that have come to this process go into its list. One thread at a time: a header's
- * bytes are the next message from there. */
+/* Moves all messages that have reached this process into its list. One thread at a time, since a
+ * header's bytes are the next message from its process. */
 static ls_status pull(mpi_comm *comm)
 {
     mpi_group *group = comm->group;
@@ -147,13 +147,13 @@ static ls_status post_message(mpi_group *group, int process, const ls_mail_heade
             "MPI_Isend");
         from = *count == 0 ? data : from + part;
         left -= part;
-        *count += !status; /* what was refused is no request */
+        *count += !status; /* a refused send has no request */
     }
     pthread_mutex_unlock(&group->sending);
     return status;
 }
 
-/* Sends to another process, and waits until the memory may be used again. */
+/* Sends to another process, and waits until the memory may be reused. */
 static ls_status send_to(mpi_comm *comm, const ls_mail_header *header, const void *data)
 {
     mpi_group *group = comm->group;
@@ -166,7 +166,7 @@ static ls_status send_to(mpi_comm *comm, const ls_mail_header *header, const voi
     if (parts > 4 && !all)
         return ls_fail_memory("message", parts * sizeof *requests);
     ls_status status = post_message(group, process, header, data, requests, &count);
-    if (status && count) /* what comes next would be taken for the rest */
+    if (status && count) /* the next message would be read as the rest */
         ls_comm_mpi_abandon(&comm->base);
     while (!status && !flag) {
         status = ls_comm_mpi_check(MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE),
@@ -221,15 +221,15 @@ static ls_status await_message(mpi_wait *wait, const ls_mail_header *wanted, ls_
     return LS_OK;
 }
 
-/* Receives from *from, or where that is -1 from any rank, to which it is set; *bytes is set to the
- * number that came. */
+/* Receives from rank *from; if that is -1, from any rank, and sets it. Sets *bytes to the number
+ * received. */
 static ls_status receive(mpi_comm *comm, int tag, void *data, size_t room, int *from, size_t *bytes)
 {
     const ls_mail_header wanted = {.from = *from, .to = comm->base.rank, .tag = tag};
     mpi_wait wait = begin_wait(comm, "a message", *from, *bytes);
     ls_mail *message;
     ls_status status = await_message(&wait, &wanted, &message);
-    ls_comm_mpi_end_wait(comm->group); /* however it ended: the watcher speaks of waits that last */
+    ls_comm_mpi_end_wait(comm->group); /* in any case: the watcher reports waits that last */
     return status ? status : ls_mail_read(&comm->group->mail, message, data, room, from, bytes);
 }
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Used until the command's own is known. */
+/* Used until the command's own timeout is known. */
 static const uint64_t first_timeout_ns = 60000000000;
 
-/* Small messages of a member that wait at a time, of parameter servers: more are made as needed. */
+/* Small messages of servers that may be pending per member; more are allocated as needed. */
 enum { SPARES = 4 };
 
 static void free_group(mpi_group *group)
@@ -34,7 +34,7 @@ static void free_group(mpi_group *group)
     free(group);
 }
 
-/* An abandoned communicator is not freed: messages that nobody received would go to the next one
+/* An abandoned communicator is not freed: its pending messages would reach the next communicator
  * that gets its number. */
 void ls_comm_mpi_close_group(mpi_group *group)
 {
@@ -43,7 +43,7 @@ void ls_comm_mpi_close_group(mpi_group *group)
     free_group(group);
 }
 
-/* How many members each process has. */
+/* Counts the members of each process. */
 static void count_locals(mpi_group *group)
 {
     for (int m = 0; m < group->size; m++) {
@@ -55,7 +55,7 @@ static void count_locals(mpi_group *group)
     }
 }
 
-/* Every pair of members has a tag of its own; MPI says how large tags may be. */
+/* Every pair of members has a tag of its own; checks MPI's largest tag. */
 static ls_status check_tags(const mpi_group *group)
 {
     int *most = NULL, found = 0;
@@ -128,7 +128,7 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
     return status;
 }
 
-/* Member `local` of this process among all. */
+/* Number of this process's member `local` among all members. */
 static int member_of(const mpi_group *group, int local)
 {
     int m = 0;
@@ -150,7 +150,7 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
     comm->base.shared = group->shared && !comm->base.linked;
     comm->base.unshared = *group->unshared ? group->unshared : NULL;
     comm->group = group;
-    const ls_layout *layout = &group->life->layout; /* of all processes, each with as many */
+    const ls_layout *layout = &group->life->layout; /* of all processes, each with equally many */
     if (layout->processes == group->processes && group->locals * group->processes == group->size)
         comm->base.layout = layout;
     group->devices[local] = device;
@@ -187,7 +187,7 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
                    "strategy without all-reduce, work");
 }
 
-/* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup would wait for ever. */
+/* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup might never return. */
 static ls_status duplicate(mpi_comm *processes, MPI_Comm *out)
 {
     mpi_wait wait = {
@@ -214,7 +214,7 @@ static ls_status meet_all(ls_comm *processes, const mpi_offer *mine, mpi_offer *
     return duplicate((mpi_comm *)processes, out);
 }
 
-/* MPI reads and writes device memory with the processor, which cannot reach a GPU's. */
+/* MPI accesses device memory with the processor, which cannot access a GPU's. */
 static bool any_gpu(ls_device *const *devices, int count)
 {
     for (int i = 0; i < count; i++)
@@ -223,7 +223,7 @@ static bool any_gpu(ls_device *const *devices, int count)
     return false;
 }
 
-/* The group of all members; takes over the board. */
+/* The group of all members; takes ownership of the board. */
 static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mpi_board *board,
                             mpi_group **out)
 {
@@ -257,7 +257,7 @@ ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int co
     struct mpi_board *board;
     ls_comm_mpi_offer(processes->rank, any_gpu(devices, count) ? -1 : count, &mine, &board);
     LS_TRY(open_group(processes, &mine, board, &group));
-    if (!count) /* only others bring devices */
+    if (!count) /* only other processes have devices */
         ls_comm_mpi_close_group(group);
     ls_status status = LS_OK;
     for (int i = 0; i < count && !status; i++) {

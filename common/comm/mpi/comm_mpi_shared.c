@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that processes of one host share: all-reduce `direct` between them.
- *
- * board     Each process brings a page or so with a slot for each of its members; when a
- *           communicator is opened, the processes tell each other where, and map all of them.
- * buffers   An all-reduce registers the data that it is made for (ls_device_register); in its first
- *           run each member maps the others', and keeps that as long as the operation lives.
- * direct    As between threads (comm_thread_direct.c): all show their buffers and meet; each sums
- *           its slice from all buffers in rank order and writes it to all; all meet again. A few
- *           elements are shown themselves, in one meeting.
- * meeting   A member raises its own counter and looks at the others', in the loop in which messages
- *           are waited for (comm_mpi_wait.c): with its timeout, and its words.
- *
- * Leaves out: sleeping until another process wakes this one.
+ * board     Each process allocates a page or so with a slot for each of its members; when a
+ *           communicator is opened, the processes exchange the addresses and map all boards.
+ * buffers   An all-reduce registers its data (ls_device_register); in its first run each member
+ *           maps the others' data, and keeps the mapping as long as the operation lives.
+ * direct    As between threads (comm_thread_direct.c): all publish their buffers and pass a
+ *           barrier; each sums its slice of all buffers in rank order and writes it to all; a
+ *           second barrier ends it. Up to 8 elements are published as values, with one barrier.
+ * barrier   A member raises its own counter and polls the others', in the loop that waits for
+ *           messages (comm_mpi_wait.c), with its timeout and its error messages.
+ * Leaves out sleeping until another process wakes this one.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -27,26 +25,26 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Looks before the core is given to what else may run there. */
+/* Polls before the core is yielded to other threads. */
 enum { SPINS = 100 };
 
-/* What a member shows in an all-reduce: the address of its data in its process, or the data. */
+/* What a member publishes in an all-reduce: the address of its data in its process, or the data. */
 typedef struct mpi_shown {
     _Alignas(64) uint64_t address, count;
     float few[LS_DIRECT_FEW];
 } mpi_shown;
 
-/* One member's. Operations use the two entries in turn: one is rewritten only after a meeting that
- * every member entered after reading it. */
+/* One member's slot. Operations use the two entries alternately: an entry is rewritten only after a
+ * barrier that every member entered after reading it. */
 struct mpi_slot {
-    _Alignas(64) _Atomic uint64_t met; /* meetings that it has arrived at */
+    _Alignas(64) _Atomic uint64_t met; /* barriers that it has reached */
     mpi_shown shown[2];
-    int file; /* of its device's registered pages, in its process */
+    int file; /* descriptor of its device's registered pages, in its process */
 };
 
-/* Of one process. */
+/* A process's board. */
 struct mpi_board {
-    uint64_t token; /* whose it is, and of which communicator */
+    uint64_t token; /* identifies the process and the communicator */
     struct mpi_slot slots[];
 };
 
@@ -122,12 +120,12 @@ static struct mpi_board *map_board(const mpi_group *group, int process, const mp
         map_file(peer_of(group, process), offer->file, 0, board_bytes(offer->members), why);
     if (!board || board->token == offer->token)
         return board;
-    munmap(board, board_bytes(offer->members)); /* another process has this one's number here */
+    munmap(board, board_bytes(offer->members)); /* another process has this number here */
     snprintf(why, 128, "/proc/%d is not its process", peer_of(group, process)->pid);
     return NULL;
 }
 
-/* Whether all that have members are on one host, where they can share memory. */
+/* Whether all processes with members are on one host, and so can share memory. */
 static bool on_one_host(const mpi_group *group)
 {
     if (!group->life->peers)
@@ -139,7 +137,7 @@ static bool on_one_host(const mpi_group *group)
     return true;
 }
 
-/* Maps all boards; `why` stays empty where that worked. */
+/* Maps all boards; leaves `why` empty on success. */
 static void map_boards(mpi_group *group, char why[sizeof group->unshared])
 {
     char reason[128];
@@ -153,7 +151,7 @@ static void map_boards(mpi_group *group, char why[sizeof group->unshared])
     }
 }
 
-/* Agrees with all on the outcome of mapping; until then all boards exist. */
+/* All agree on the outcome of mapping; until then no board is freed. */
 static ls_status agree_on_boards(ls_comm *processes, mpi_group *group)
 {
     const size_t bytes = sizeof group->unshared;
@@ -204,10 +202,10 @@ static struct mpi_slot *slot_of(const mpi_group *group, int member)
 
 /* ---- Direct --------------------------------------------------------------------------------- */
 
-/* A member's data as this process sees them. */
+/* A member's data, mapped into this process. */
 typedef struct window {
-    uint64_t address; /* there; 0: not mapped yet */
-    void *pages;      /* here; NULL: of this process */
+    uint64_t address; /* in its process; 0: not mapped yet */
+    void *pages;      /* here; NULL: member of this process */
     size_t bytes;
 } window;
 
@@ -252,7 +250,7 @@ static ls_status meet(direct_op *d)
     return LS_OK;
 }
 
-/* Maps the data of member `m`, which it shows for the first time, or which have moved. */
+/* Maps the data of member `m`, published for the first time or moved. */
 static ls_status map_window(direct_op *d, int m, uint64_t address)
 {
     const mpi_group *group = d->comm->group;
@@ -281,7 +279,7 @@ static ls_status map_window(direct_op *d, int m, uint64_t address)
     return ls_comm_mpi_fail(d->comm, text);
 }
 
-/* What all have shown. */
+/* Reads what all members have published. */
 static ls_status read_shown(direct_op *d, unsigned place)
 {
     const mpi_group *group = d->comm->group;

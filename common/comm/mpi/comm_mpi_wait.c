@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting in the MPI back end, and giving up. A wait looks at its requests between yields of the
- * core, later between short sleeps: MPI makes progress while somebody looks. Queues' threads look
- * at the same time, so the library must give MPI_THREAD_MULTIPLE (mpi_processes.c). A member that
- * gives up tells every process; a wait that sees that fails. A wait that lasts longer than the
- * timeout without a sign of life, or during which this process is told to end, has lost some
- * process: it makes every wait in every group fail, and what each process waited for is kept
- * (mpi_autopsy.c).
+ * Waiting in the MPI back end, and giving up. A wait polls its requests, first yielding the core in
+ * between, later sleeping briefly: MPI progresses only while it is called. Several queues' threads
+ * poll at once, so the library must provide MPI_THREAD_MULTIPLE (mpi_processes.c). A member that
+ * gives up notifies every process, which makes their waits fail. A wait fails if it exceeds the
+ * timeout without a sign of life, or if this process is told to end. Then some process is lost: all
+ * waits in all groups fail, and each process records what it waited for (mpi_autopsy.c).
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -15,20 +14,20 @@
 #include <stdio.h>
 
 enum {
-    LOOKS = 256,    /* between looks at what is rare */
-    SLEEPS = 16,    /* likewise: on a busy machine a sleep takes milliseconds, and a launcher
-                       that ended this process gives it a second to say its part */
-    YIELDS = 20000, /* looks before sleeping between them; LOOKS for every 2 us that a yield took */
-    VAIN_LOOKS = 8  /* a timeout is so many looks at least */
+    LOOKS = 256,    /* polls between checks of rare events */
+    SLEEPS = 16,    /* likewise; on a busy machine a sleep takes milliseconds, and a launcher that
+                     * ended this process leaves it one second to report */
+    YIELDS = 20000, /* polls before sleeping in between; LOOKS for every 2 us that a yield took */
+    VAIN_LOOKS = 8  /* checks that a timeout includes at least */
 };
 
 static const uint64_t nap_ns = 20000;
 
-/* While a wait for a link's time sleeps, it looks at rare events in between. */
+/* A wait that sleeps until a link's time checks rare events this often. */
 static const uint64_t long_nap_ns = 5000000;
 
-/* Time for healthy ranks to finish their steps, of the second that launchers give; longer where all
- * are on this host, so that it is known that they live. */
+/* Of the second that launchers leave, the time for healthy ranks to finish their steps; longer if
+ * all are on this host, where they are known to live. */
 static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
 ls_status ls_comm_mpi_check(int error, const char *call)
@@ -50,7 +49,7 @@ ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why)
     return ls_fail(LS_CODE_MISSING, "communicator", rank, "%s", why);
 }
 
-/* "rank 2": the member that gave up, or the process that lost another. */
+/* Names the member that gave up ("rank 2"), or the process that lost another. */
 static void name_abandoner(const mpi_group *group, char name[32])
 {
     int who = atomic_load(&group->abandoned);
@@ -67,8 +66,8 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
     return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
-/* Notes that a member of this process, or (by a message) of another, gave up, so that waits here
- * fail. False: another one gave up before. */
+/* Records that a member of this process, or (by a message) of another, gave up, so that waits here
+ * fail. False: another gave up before. */
 static bool note_abandoned(mpi_group *group, int who)
 {
     int none = 0;
@@ -85,8 +84,8 @@ void ls_comm_mpi_tell_all(const mpi_group *group, const int *from)
     }
 }
 
-/* Tells all that member `who` of this process gave up. In the world every process tells, even after
- * another has: who tells nothing counts as silent (mpi_autopsy.c). */
+/* Notifies all that member `who` of this process gave up. In the world every process notifies, even
+ * after another has: one that does not counts as silent (mpi_autopsy.c). */
 static void abandon(mpi_group *group, int who)
 {
     const bool first = note_abandoned(group, who + 1);
@@ -101,7 +100,7 @@ void ls_comm_mpi_abandon(ls_comm *base)
     abandon(((mpi_comm *)base)->group, base->rank);
 }
 
-/* Who gave up, a sign of life (0), or that this process was named: all that have come. */
+/* Reads the pending messages: who gave up, a sign of life (0), or that this process was named. */
 void ls_comm_mpi_read_control(mpi_group *group)
 {
     for (int flag = 1; flag;) {
@@ -126,7 +125,7 @@ void ls_comm_mpi_read_control(mpi_group *group)
     }
 }
 
-/* ", step 37": of the operation where it is known, else the steps that were last enqueued. */
+/* Names the step (", step 37"): the operation's if known, otherwise the last enqueued steps. */
 static void name_step(const mpi_wait *wait, char text[64])
 {
     const mpi_life *life = wait->comm->group->life;
@@ -166,8 +165,8 @@ static bool is_local(const mpi_wait *wait)
     return wait->peer >= 0 && group->places[wait->peer].process == group->process;
 }
 
-/* Keeps what this process waited for when the processes lost each other: its part of the autopsy.
- * The others are told before. */
+/* Records what this process waited for when processes lost each other: its part of the autopsy. The
+ * other processes are notified first. */
 static void note_wait(const mpi_wait *wait, const char *what)
 {
     mpi_group *world = wait->comm->group->world;
@@ -182,7 +181,7 @@ static void note_wait(const mpi_wait *wait, const char *what)
     abandon(world, world->process);
 }
 
-/* Fails since another rank gave up, which need not be the one that this wait was for. */
+/* Fails because another rank gave up, not necessarily the one that this wait was for. */
 static ls_status fail_abandoned(const mpi_wait *wait)
 {
     char what[192], who[32], why[320];
@@ -194,7 +193,7 @@ static ls_status fail_abandoned(const mpi_wait *wait)
     return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 
-/* Some process is lost, and with it the job: gives up in every group. */
+/* Some process is lost, and the job with it: gives up in every group. */
 static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
 {
     mpi_group *group = wait->comm->group;
@@ -235,9 +234,9 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /*
- * This process was told to end, and waits. Launchers tell all that are left as soon as one is gone,
- * and kill them a second later: what this one waits for is said now. Where nobody is known to be
- * gone, healthy ranks get time to come to the end of their steps, as after an interrupt.
+ * This process was told to end while it waits. Launchers tell all remaining processes as soon as
+ * one is gone, and kill them a second later, so this one reports now what it waits for. If no
+ * process is known to be gone, healthy ranks get time to finish their steps, as after an interrupt.
  */
 static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
 {
@@ -264,9 +263,9 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
 }
 
 /*
- * How long this wait has lasted without a sign of life. Between two looks only a part of the
- * timeout counts: while this process was stopped, or had no core, it could hear nobody, and must
- * first receive what others sent.
+ * How long this wait has lasted without a sign of life. Between two checks at most a part of the
+ * timeout counts: while this process was stopped, or had no core, it could not receive signs of
+ * life, and must first read what the others sent.
  */
 static uint64_t count_vain(mpi_wait *wait, uint64_t now_ns, uint64_t timeout_ns)
 {
@@ -287,13 +286,13 @@ static ls_status look_up(mpi_wait *wait)
     mpi_group *group = wait->comm->group;
     mpi_life *life = group->life;
     uint64_t timeout_ns = atomic_load(&life->timeout_ns);
-    if (is_local(wait)) /* so that the other member's wait is reported first */
+    if (is_local(wait)) /* the other member's wait is reported first */
         timeout_ns += timeout_ns / 4;
     ls_comm_mpi_read_control(group);
     if (group->world != group)
         ls_comm_mpi_read_control(group->world);
     const uint64_t now_ns = ls_clock_ns();
-    if (ls_comm_mpi_is_abandoned(group)) /* by another, that says why */
+    if (ls_comm_mpi_is_abandoned(group)) /* by another member, which reports why */
         return fail_abandoned(wait);
     if (life->ending && life->ending() && !is_local(wait))
         LS_TRY(fail_ended(wait, now_ns));

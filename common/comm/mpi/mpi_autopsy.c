@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Autopsy: what is said when processes have lost each other, by timeout or because the launcher
- * ends them all.
- *
- * A process whose wait failed tells all others. The lowest rank that has told so waits a while for
- * the others, and names those that have not, a line each. Of its own host a process reads what
- * became of the others in /proc. What a process waited for it says itself, once.
- *
- * Leaves out: processes of other hosts are silent, whatever it was.
+ * Autopsy: the report when processes have lost each other, by timeout or because the launcher ends
+ * them all. A process whose wait failed notifies all others. The lowest rank among these waits a
+ * while for the rest, then names each process that stayed silent, on a line each. For its own host
+ * it reads in /proc what became of them. Each process reports once what it waited for. Leaves out
+ * the state of silent processes on other hosts.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
@@ -21,14 +18,14 @@
 
 enum { LINE = 640 };
 
-/* How long the others are waited for; how long they have to write their lines before the naming
- * rank ends all, and before any other rank does. */
+/* How long to wait for the others; how long they may write their lines before the naming rank ends
+ * all, and before any other rank does. */
 static const uint64_t collect_ns = 1500000000, nap_ns = 1000000;
 static const uint64_t grace_ns = 300000000, linger_ns = 3000000000;
 
 /* ---- Processes of this host ----------------------------------------------------------------- */
 
-/* State and start of a process, of /proc/PID/stat: fields 3 and 22. False: there is none. */
+/* Reads state and start time of a process, fields 3 and 22 of /proc/PID/stat. False: none such. */
 static bool read_stat(int pid, char *state, uint64_t *start_ticks)
 {
     char path[32], text[1024];
@@ -38,7 +35,7 @@ static bool read_stat(int pid, char *state, uint64_t *start_ticks)
     if (file)
         fclose(file);
     text[length] = 0;
-    char *at = strrchr(text, ')'); /* the name before may hold anything */
+    char *at = strrchr(text, ')'); /* the name before it may contain anything */
     if (!at || !at[1])
         return false;
     *state = at[2];
@@ -112,7 +109,7 @@ void ls_comm_mpi_last_words(mpi_group *world, const char *line)
     life->say(text);
 }
 
-/* Whether a process has told nothing yet, and is not known to be dead. */
+/* Whether a process has not notified yet, and is not known to be dead. */
 static bool is_open(const mpi_group *world)
 {
     for (int p = 0; p < world->processes; p++)
@@ -121,7 +118,7 @@ static bool is_open(const mpi_group *world)
     return false;
 }
 
-/* Whether this process is the lowest that is left, and was not named itself. */
+/* Whether this process is the lowest one left, and was not named itself. */
 static bool is_speaker(const mpi_group *world)
 {
     for (int p = 0; p < world->process; p++)
@@ -130,7 +127,7 @@ static bool is_speaker(const mpi_group *world)
     return !atomic_load(&world->life->said);
 }
 
-/* Waits until it is clear which are silent. True: this process is to name them; not where a
+/* Waits until it is known which processes are silent. True: this process names them; false if a
  * launcher ends all. */
 static bool await_others(mpi_group *world)
 {
@@ -160,7 +157,7 @@ void ls_processes_autopsy(const ls_processes *processes)
     ls_comm_mpi_last_words(world, *life->waited ? life->waited : "waited for nobody");
 }
 
-/* Ends all, once they have had time to speak. */
+/* Ends all processes after giving them time to write their reports. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status)
 {
     if (world && ls_comm_mpi_is_abandoned(world))

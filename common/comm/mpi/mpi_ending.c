@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that was told to end, and is held by a call of MPI: Open MPI reports a broken
- * connection through its launcher, which answers nobody while it ends the job. So a thread that
- * calls no MPI says what this process waits for, unless a waiting thread has said it.
+ * A process that was told to end while a call of MPI blocks it: Open MPI reports a broken
+ * connection through its launcher, which does not answer while it ends the job. So a thread that
+ * does not call MPI reports what this process waits for, unless a waiting thread has done so.
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Longer than waiting threads themselves take to say it. */
+/* Longer than waiting threads take to report themselves. */
 static const uint64_t held_ns = 100000000, look_ns = 50000000;
 
 void ls_comm_mpi_begin_wait(const mpi_wait *wait)
@@ -33,7 +33,7 @@ void ls_comm_mpi_end_wait(const mpi_group *group)
 }
 
 /* Words the wait that this process gave up, or one that began before it was told to end. False:
- * there is none. With the mutex held. */
+ * none. The mutex must be held. */
 static bool word_wait(mpi_life *life, uint64_t told_ns, char line[512])
 {
     char what[192];
@@ -77,7 +77,7 @@ void ls_comm_mpi_watch(mpi_group *world)
     life->watch_ends = false;
     pthread_cond_init(&life->watch_changed, NULL);
     life->watched = pthread_create(&life->watcher, NULL, watch_thread, world) == 0;
-    if (!life->watched) /* who waits speaks, but where MPI holds it */
+    if (!life->watched) /* a waiting thread reports, unless MPI blocks it */
         pthread_cond_destroy(&life->watch_changed);
 }
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A keeper: a process beside this one that shares its table of open files, and so keeps its
- * connections open for a while when it dies.
- *
- * Under srun a process's connection to Slurm's PMIx is its sign of life: where it breaks, Slurm
- * ends all tasks of the step by SIGKILL, within milliseconds and wherever they are (but under
- * --kill-on-bad-exit, which sends SIGTERM first). Nobody who is left could say what it waited for
- * and who is gone, nor keep the row of what was under way. With a keeper a process that dies is
- * silent instead, as one that hangs: the others find out by their timeout, say so, and end the
- * step.
- *
- * It is begun before MPI, threads and devices, so that nothing of theirs is copied; it sleeps, and
- * goes with its process where that ends in order, else with the step. Leaves out mpirun, which sees
+ * Keeper: a process that shares the open files of this one, and so keeps its connections open for a
+ * while after it dies. Under srun a process's connection to Slurm's PMIx is its sign of life: if it
+ * breaks, Slurm kills all tasks of the step by SIGKILL within milliseconds (with --kill-on-bad-exit
+ * it sends SIGTERM first). No remaining process could then report what it waited for and who is
+ * gone, nor save the row of the current case. With a keeper, a process that dies is silent like one
+ * that hangs: the others notice by their timeout, report it, and end the step. The keeper starts
+ * before MPI, threads and devices, so that it copies nothing of theirs. It sleeps, and exits with
+ * its process after an orderly end, otherwise with the step. Not needed under mpirun, which sees
  * its children die.
  */
 #include "common/comm/mpi/comm_mpi.h"
@@ -34,14 +30,14 @@
 
 enum { STACK = 64 << 10, CONNECTIONS = 256 };
 
-/* In memory that both processes see; the keeper's stack follows. */
+/* In memory that both processes share; the keeper's stack follows. */
 struct mpi_keeper {
     pid_t process, keeper;
-    _Atomic uint64_t linger_ns; /* 0: until the others are met there is nothing to keep */
+    _Atomic uint64_t linger_ns; /* 0: before ranks are connected there is nothing to keep */
     _Alignas(64) char stack[STACK];
 };
 
-/* Whether it leads to another process, or could. */
+/* Whether it is connected to another process, or could be. */
 static bool is_connection(int file, int *peer_family)
 {
     struct sockaddr_storage peer = {0};
@@ -53,8 +49,8 @@ static bool is_connection(int file, int *peer_family)
     return true;
 }
 
-/* Closes all open files but connections, so that nobody waits for the end of pipes or locks. Lists
- * those whose peer can close them. */
+/* Closes all open files except connections, so that nobody waits for the end of pipes or locks.
+ * Lists those that a peer can close. */
 static int keep_connections(struct pollfd *kept)
 {
     int count = 0;
@@ -94,7 +90,7 @@ static int keep(void *argument)
 {
     const struct mpi_keeper *k = argument;
     sigset_t all, wakes;
-    sigfillset(&all); /* what ends the process tells the keeper nothing */
+    sigfillset(&all); /* signals to the process do not concern the keeper */
     sigprocmask(SIG_SETMASK, &all, NULL);
     sigemptyset(&wakes);
     sigaddset(&wakes, SIGUSR1);

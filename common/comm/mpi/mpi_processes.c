@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes of an MPI job: MPI begun, with the thread level that queues need, who is on which host
- * and may use which cores, MPI ended; see processes.h.
+ * Processes of an MPI job: starts MPI with the thread level that queues need, finds who is on which
+ * host and may use which cores, ends MPI; see processes.h.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
@@ -50,13 +50,13 @@ bool ls_processes_take_pmi(void)
 #endif
 }
 
-/* What a process tells the others of itself. */
+/* What a process tells the others about itself. */
 typedef struct standing {
     mpi_peer peer;
     cpu_set_t cores;
 } standing;
 
-/* Host and share of the cores, from what all have told. */
+/* Finds the host and the share of its cores, from what all processes told. */
 static void find_place(const standing *all, ls_processes *out)
 {
     const standing *mine = &all[out->rank];
@@ -87,7 +87,7 @@ static ls_status find_host(int rank, int *leader)
     return status;
 }
 
-/* Keeps who the others are, until ls_processes_end. */
+/* Keeps what is known of the other processes, until ls_processes_end. */
 static ls_status keep_peers(const standing *all, const ls_processes *processes)
 {
     const size_t count = processes->size > 0 ? (size_t)processes->size : 1;
@@ -100,7 +100,7 @@ static ls_status keep_peers(const standing *all, const ls_processes *processes)
     return LS_OK;
 }
 
-/* The number of each process's host. */
+/* Numbers the hosts, and records each process's. */
 static ls_status keep_layout(const standing *all, ls_processes *out)
 {
     mpi_life *life = ((mpi_comm *)out->comm)->group->life;
@@ -165,9 +165,9 @@ static ls_status meet(ls_processes *out)
     return open_world(out);
 }
 
-enum { PARTS = 8 }; /* of the time that is waited */
+enum { PARTS = 8 }; /* of the timeout */
 
-/* Who waits for the others to come. */
+/* A thread that waits for the other processes to start. */
 typedef struct vigil {
     ls_signal met;
     uint64_t timeout_ns;
@@ -178,7 +178,7 @@ static void *keep_vigil(void *argument)
 {
     vigil *v = argument;
     for (int part = 0; part < PARTS;
-         part++) /* so that a process that was stopped itself has some left */
+         part++) /* counted in parts: a process that was stopped itself has time left */
         if (ls_signal_wait_for(&v->met, 1, 0, v->timeout_ns / PARTS))
             return NULL;
     v->late();
@@ -211,7 +211,7 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
     return status;
 }
 
-/* Time, beyond their timeout, for ranks that are left to say which are gone. */
+/* Time beyond the timeout for the remaining ranks to report which ones are gone. */
 static const uint64_t speech_ns = 30000000000;
 
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signs of life: a thread that looks, some times a timeout, whether this process has gone on, and
- * tells all others if so. Working threads send none themselves, so a long step, the opening of a
- * judge, or any other long work need not think of it. A process that waits, hangs or is stopped
- * does not go on, and is silent. The thread also takes in what the others say, which would pile up
- * where this process never has to wait.
+ * Signs of life (heartbeat): several times per timeout a thread checks whether this process made
+ * progress, and if so notifies all others. Working threads send none themselves, so long steps, the
+ * opening of a judge and other long work need no extra code. A process that waits, hangs or is
+ * stopped makes no progress, and is silent. The thread also receives the others' messages, which
+ * would pile up if this process never waits.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
 
 #include "common/base/clock.h"
 
-enum { BEATS = 16 }; /* a timeout */
+enum { BEATS = 16 }; /* per timeout */
 
 static const uint64_t least_ns = 1000000;
 
-/* With the mutex held: until it is time for a look, or to end. */
+/* Sleeps until the next check, or the end. The mutex must be held. */
 static void sleep_between(mpi_life *life)
 {
     const uint64_t every_ns = atomic_load(&life->timeout_ns) / BEATS + least_ns;
@@ -31,7 +31,7 @@ static void *pulse_thread(void *argument)
     while (life->moved) {
         sleep_between(life);
         const bool moved = life->moved && life->moved(life->moved_context);
-        pthread_mutex_unlock(&life->pulse_mutex); /* nobody waits for what MPI may hold */
+        pthread_mutex_unlock(&life->pulse_mutex); /* MPI may block: the mutex must be free */
         if (!ls_comm_mpi_is_abandoned(world)) {
             ls_comm_mpi_read_control(world);
             if (moved)
@@ -56,7 +56,7 @@ static ls_status begin(mpi_group *world, bool (*moved)(void *context), void *con
                    "limit?");
 }
 
-/* Processes that have lost each other do not wait for a thread that MPI may hold. */
+/* Processes that have lost each other do not wait for this thread, which MPI may block. */
 static void end(mpi_group *world)
 {
     mpi_life *life = world->life;

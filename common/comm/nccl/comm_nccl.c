@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Back end `nccl`: ranks are GPUs of one process, or of several that another communicator has met;
- * rank 0's unique id goes to all through that. All-reduce is the library's, on the queue of the
- * operation; its order of summation is NCCL's own, so the gate bounds the sum.
- *
- *     enqueue  the operations of all ranks of this process, in one group: NCCL asks for that where
- *            one thread drives several GPUs, and a capture then holds all of them
- *     wait   looks at the queue and at NCCL's asynchronous error in turns; an error, or a time
- *            without any finished all-reduce, gives the communicators of this process up: each is
- *            aborted in a thread of its own, which nobody waits for, since NCCL keeps it until no
- *            graph holds the communicator. A queue that even so does not end is lost, and its
- *            device with it (ls_device_lose), so that the process ends whatever NCCL does
- *
- * After every all-reduce a kernel of one thread counts in pinned memory: a sign of life.
- * Leaves out: exchanges (algorithms of our own need them), host calls. NCCL refuses two
- * ranks on one GPU: there, communicator `device` exchanges. Not yet run on a GPU; its logic is
- * tested with functions in place of NCCL's (nccl_emulate.h).
+ * Back end `nccl`: ranks are GPUs of one process, or of several that another communicator connects;
+ * rank 0 sends the unique id through that. All-reduce is the library's, on the operation's queue.
+ * Its reduction order is NCCL's own, so the gate bounds the sum.
+ *     enqueue  one NCCL group with the operations of all ranks of this process: NCCL requires that
+ *              where one thread drives several GPUs, and a capture then contains all of them
+ *     wait     polls the queue and NCCL's asynchronous error. On an error, or a timeout in which no
+ *              all-reduce finishes, this process gives up its communicators. Each is aborted in a
+ *              thread that nobody waits for, since NCCL keeps it until no graph uses it. If a queue
+ *              still does not end, its device is lost (ls_device_lose), and the process exits
+ * After every all-reduce, a kernel of one thread increments a counter in pinned memory: a sign of
+ * life. Leaves out exchanges (only our own algorithms need them) and host calls. NCCL refuses two
+ * ranks on one GPU; communicator `device` is used there. Not yet run on a GPU; its logic is tested
+ * with functions that replace NCCL's (nccl_emulate.h).
  */
 #include "common/comm/nccl/comm_nccl.h"
 
@@ -32,22 +29,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_NS = 20000 }; /* between two looks of who waits */
+enum { LOOK_NS = 20000 }; /* interval of polling */
 
-/* Time for queues to end after the communicators are given up; kernels notice within milliseconds.
- */
+/* Time for queues to end after giving up the communicators; kernels notice within milliseconds. */
 static const uint64_t grace_ns = 3000000000;
 
-/* Most time to open: of many hosts it takes some ten seconds, whatever --timeout says of a step. */
+/* Longest time to open: many hosts need some ten seconds, even if --timeout is shorter. */
 static const uint64_t open_most_ns = 120000000000;
 
 typedef struct nccl_group {
     ls_nccl nccl;
-    int locals, members;     /* ranks of this process; ends that are not closed */
+    int locals, members;     /* ranks of this process; ends that are still open */
     struct nccl_comm **ends; /* [locals] */
     ncclUniqueId id;
     bool given_up;
-    uint64_t given_up_ns; /* when */
+    uint64_t given_up_ns; /* when; 0: not yet */
     bool stuck;           /* opening has not returned, and its thread still uses this */
 } nccl_group;
 
@@ -94,13 +90,13 @@ static bool is_gpu(const ls_device *device)
     return ls_device_describe(device)->name.kind == LS_DEVICE_GPU;
 }
 
-/* Makes a GPU the calling thread's, whose groups NCCL keeps apart from other threads'. */
+/* Selects a GPU for the calling thread; NCCL keeps groups of threads apart. */
 static ls_status use(const ls_device *device)
 {
     return is_gpu(device) ? ls_cuda_use(device) : LS_OK;
 }
 
-/* A kernel that counts: on a GPU, where there is one. */
+/* Enqueues a kernel that counts, if the queue is a GPU's. */
 static ls_status enqueue_pulse(ls_queue *queue)
 {
     const ls_device *device = ls_queue_device(queue);
@@ -112,7 +108,7 @@ static ls_status enqueue_pulse(ls_queue *queue)
                          (cudaError_t)error);
 }
 
-/* Operation `at` of all lists, which are all-reduces: one group. */
+/* Enqueues all-reduce `at` of all lists as one group. */
 static ls_status enqueue_group(nccl_group *group, const ls_comm_list *lists, size_t at)
 {
     const ls_nccl_functions *call = &group->nccl.call;
@@ -173,7 +169,7 @@ static void *abort_thread(void *context)
     return NULL;
 }
 
-/* Aborts run side by side; one whose thread cannot be started is skipped. */
+/* Aborts run concurrently; if a thread cannot be started, that abort is skipped. */
 static void begin_abort(const ls_nccl *nccl, ncclComm_t comm)
 {
     pthread_t thread;
@@ -187,7 +183,7 @@ static void begin_abort(const ls_nccl *nccl, ncclComm_t comm)
         free(job);
 }
 
-/* Operations that are under way end, and the queues go on to their end. */
+/* Operations in flight end, and the queues run to their end. */
 static void give_up(nccl_group *group)
 {
     for (int r = 0; r < group->locals; r++) {
@@ -200,7 +196,7 @@ static void give_up(nccl_group *group)
     group->given_up_ns = ls_clock_ns();
 }
 
-/* Whether the queues have ended, or fallen over, which their next call says. */
+/* Whether the queues have ended or failed; the next call on them tells which. */
 static bool have_ended(const ls_queue *queue, const ls_queue *sums)
 {
     const ls_queue *queues[] = {queue, sums};
@@ -213,7 +209,7 @@ static bool have_ended(const ls_queue *queue, const ls_queue *sums)
     return all;
 }
 
-/* After giving up: waits for the queues a while, else loses the devices, whose steps are one. */
+/* After giving up: waits briefly for the queues, otherwise loses the devices (of one step). */
 static ls_status let_go(const nccl_comm *comm, const ls_queue *queue, const ls_queue *sums)
 {
     const nccl_group *group = comm->group;
@@ -241,7 +237,7 @@ static void abandon(ls_comm *base)
         give_up(group);
 }
 
-/* All-reduces that this queue has finished, of one that is on a GPU. */
+/* Number of all-reduces that this queue has finished, if it is a GPU's. */
 static unsigned pulse_of(const ls_queue *queue)
 {
     if (!is_gpu(ls_queue_device(queue)))
@@ -331,8 +327,8 @@ static ls_status init_ends(void *context)
         status, ls_nccl_check(nccl, nccl->call.ncclGroupEnd(), "open the communicators"));
 }
 
-/* Opens all ranks' ends. Where that does not end in time the devices are lost, and the group is
- * left to the thread that still tries. */
+/* Opens all ranks' ends. If that exceeds its time, the devices are lost, and the group is left to
+ * the thread that still tries. */
 static ls_status join(nccl_group *group)
 {
     const uint64_t longest_ns = group->nccl.open_ns ? group->nccl.open_ns : open_most_ns;
@@ -369,7 +365,7 @@ static ls_status open_ends(nccl_group *group, const ls_nccl_rendezvous *met,
     return LS_OK;
 }
 
-/* `locals` is 0 where it has no end yet. */
+/* `locals` is 0 if it has no end yet. */
 static void drop_group(nccl_group *group)
 {
     give_up(group);
@@ -431,7 +427,7 @@ static ls_status open_loaded(ls_comm *processes, ls_device *const *devices, int 
                              ls_comm **comms)
 {
     ls_nccl nccl;
-    /* Peers connect when they are opened, not in their first all-reduce, which is in a capture. */
+    /* Peers connect when opened, not in their first all-reduce, which runs inside a capture. */
     setenv("NCCL_RUNTIME_CONNECT", "0", 0);
     ls_status status = ls_nccl_load(&nccl);
     return ls_comm_nccl_open(&nccl, status, processes, devices, count, comms);

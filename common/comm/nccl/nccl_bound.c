@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls in a thread that is waited for a while; see nccl_bound.h. Whichever of thread and waiter is
- * last frees it. */
+/* Calls in a thread with a time limit; see nccl_bound.h. The last of thread and waiter frees it. */
 #include "common/comm/nccl/nccl_bound.h"
 
 #include "common/base/signal.h"
@@ -9,11 +8,11 @@
 #include <stdlib.h>
 
 typedef struct bound_call {
-    ls_signal over; /* it is back */
+    ls_signal over; /* the call has returned */
     ls_status (*call)(void *context);
     void *context;
     ls_status status;
-    atomic_bool left; /* one of the two has left it */
+    atomic_bool left; /* one of the two has finished with it */
 } bound_call;
 
 static void leave(bound_call *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NCCL by name; see nccl_library.h. */
+/* NCCL's functions, loaded at run time; see nccl_library.h. */
 #include "common/comm/nccl/nccl_library.h"
 
 #include "common/base/dynamic.h"
@@ -8,7 +8,7 @@
 #define TEXT_OF(x)  #x
 #define VALUE_OF(x) TEXT_OF(x)
 
-/* Versions before 2.9 were written with fewer digits. */
+/* Versions before 2.9 were encoded with fewer digits. */
 static int version_major(const void *functions)
 {
     int version = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that open communicators of NCCL: who brings which GPUs, and rank 0's id; see
+/* Processes exchange what communicators of NCCL need: each one's GPUs, and rank 0's id; see
  * nccl_meeting.h. */
 #include "common/comm/nccl/nccl_meeting.h"
 
@@ -11,15 +11,15 @@
 
 /* What each process tells the others. */
 typedef struct hello {
-    int count; /* devices */
+    int count; /* number of devices */
     ncclUniqueId id;
-    char host[64];               /* of the system that has been started there; "": not known */
+    char host[64];               /* boot id of its system; "": not known */
     char pci[LS_GPUS_MOST][16];  /* [count] of its GPUs; "": none */
-    char text[LS_GPUS_MOST][32]; /* what it calls them */
+    char text[LS_GPUS_MOST][32]; /* their names in this process */
 } hello;
 
-/* Which GPUs this process brings: one system counts its PCI devices, whatever containers call it.
- */
+/* Which GPUs this process has: PCI addresses are unique in one system, whatever containers call the
+ * devices. */
 static void introduce(ls_device *const *devices, int count, hello *out)
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -34,7 +34,7 @@ static void introduce(ls_device *const *devices, int count, hello *out)
     }
 }
 
-/* Two ranks on one GPU hang or fail in NCCL, which says so late and to one of them. */
+/* With two ranks on one GPU, NCCL hangs or fails, late and on one rank only. */
 static ls_status refuse_shared(const hello *all, int a, int b)
 {
     const hello *one = &all[a], *other = &all[b];
@@ -69,7 +69,7 @@ ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status mine, ls_comm *pro
     for (int p = 0; p < others && !status; p++) {
         out->first += p < self ? all[p].count : 0;
         out->size += all[p].count;
-        for (int q = 0; q < p && !status; q++) /* of each process the same, and once */
+        for (int q = 0; q < p && !status; q++) /* once for each pair of processes */
             status = refuse_shared(all, q, p);
     }
     if (!status)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Collectives on queues: every all-reduce algorithm and the other collectives give their oracle's
- * bits and move what their formula says, for many ranks and counts, replayed from programs, with
+ * bits and send what their formula says, for many ranks and counts, replayed from programs, with
  * and without random delays. No tolerance: bits.
  */
 #include "common/comm/tests/comm_fixture.h"
@@ -14,10 +14,10 @@ static const int rank_counts[] = {1, 2, 5, 4, 3, 8, 6, 7, 16};
 enum {
     RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts,
     RANK_COUNTS_AGAIN = 6,
-    RANK_COUNTS_SANITIZED = 4 /* bits are the other builds' to judge */
+    RANK_COUNTS_SANITIZED = 4 /* other builds check the bits */
 };
 
-/* Queues that events order wake each other more often: fewer ranks are tried. */
+/* Queues ordered by events wake each other more often: fewer ranks are tested. */
 static int tried(const fixture *f)
 {
     if (SANITIZED)
@@ -32,7 +32,7 @@ typedef struct trial {
     uint64_t seed; /* of delays; 0: none */
 } trial;
 
-/* Everything a trial holds; buffers of each rank. */
+/* The state of a trial, with buffers per rank. */
 typedef struct workspace {
     ls_comm *comms[MOST_RANKS];
     ls_op_list ops[MOST_RANKS];
@@ -86,8 +86,8 @@ static void replay_and_judge(fixture *f, const trial *t, workspace *w, const cha
                  (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
 }
 
-/* Every operation says that it uses its end of the communicator, and what of this rank's data; all
- * of them together write all of it. */
+/* Every operation declares that it accesses its end of the communicator and parts of this rank's
+ * data; together they write all of it. */
 static void judge_accesses(const ls_comm *comm, const ls_op_list *ops, size_t first,
                            const float *data, size_t count)
 {
@@ -175,8 +175,8 @@ static void all_reduces_bear_delays(void **state)
             }
 }
 
-/* Processes of one and more ranks on hosts with as many and with different numbers of them, side by
- * side and in turns. */
+/* Processes with one or more ranks on hosts with equal or different numbers of them, contiguous and
+ * interleaved. */
 static void hierarchies_follow_their_layout(void **state)
 {
     static const int hosts[][6] = {{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 2}, {0, 0, 0, 1, 2, 1}};
@@ -198,7 +198,7 @@ static void hierarchies_follow_their_layout(void **state)
             }
 }
 
-/* Only the hosts' first ranks talk to other hosts: what crosses is what a ring of hosts moves. */
+/* Only the hosts' first ranks send to other hosts: as much as a ring of hosts. */
 static void hierarchies_send_little_between_hosts(void **state)
 {
     enum { RANKS = 8, COUNT = 100 };
@@ -211,7 +211,7 @@ static void hierarchies_send_little_between_hosts(void **state)
     assert_int_equal(all.bytes_sent, 2 * 7 * COUNT * sizeof(float));
 }
 
-/* More than a stack has room for: the order takes inputs twice, but the first once, and ends. */
+/* More ranks than fit on the stack: the order visits inputs twice, except the first, and ends. */
 static void hierarchies_span_many_hosts(void **state)
 {
     enum { HOSTS = 1500 };
@@ -228,7 +228,7 @@ static void hierarchies_span_many_hosts(void **state)
     ls_sum_order_close(&order);
 }
 
-/* Sums do differ by algorithm: else the comparisons above would not see a wrong order. */
+/* Algorithms give different sums, so the tests above can detect a wrong order. */
 static void orders_of_summation_differ(void **state)
 {
     enum { COUNT = 4000, RANKS = 7 };
@@ -296,7 +296,7 @@ static void all_gathers_fill_every_block(void **state)
         open_workspace(*state, &t, &w);
         float *expected[MOST_RANKS];
         for (int r = 0; r < t.ranks; r++) {
-            expected[r] = malloc(t.count * sizeof(float)); /* gaps stay the rank's own */
+            expected[r] = malloc(t.count * sizeof(float)); /* gaps keep the rank's own values */
             memcpy(expected[r], w.inputs[r], t.count * sizeof(float));
             for (int b = 0; b < t.ranks; b++)
                 memcpy(expected[r] + offsets[b], w.inputs[b] + offsets[b],
@@ -348,7 +348,7 @@ static void names_are_looked_up(void **state)
     must_refuse(ls_allreduce_find("rings", &found), LS_CODE_USAGE, "halving-doubling");
     must(ls_comm_open(NULL, NULL, f->device, 2, comms));
     assert_string_equal(ls_allreduce_auto(comms[0], 8)->name, "direct");
-    ls_comm_backend remote = *comms[0]->backend; /* as a back end that shares no memory */
+    ls_comm_backend remote = *comms[0]->backend; /* emulates a back end without shared memory */
     remote.direct = NULL;
     ls_comm end = *comms[0];
     end.backend = &remote;

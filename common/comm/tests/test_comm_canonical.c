@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-reduce of exact mode: any number of ranks gives the bits of the whole tree evaluated
- * directly, for 1 to 16 shards and some more, also where ranks are more than shards. No tolerance:
- * bits.
+ * directly, for 1 to 16 shards and some more, including more ranks than shards. No tolerance: bits.
  */
 #include "common/comm/tests/comm_fixture.h"
 
@@ -15,7 +14,7 @@ static const ls_allreduce *canonical(void)
     return found;
 }
 
-/* sum(lo, hi) of element i, straight from the definition. */
+/* sum(lo, hi) of element i, by its definition. */
 static float tree(float *const *shards, int64_t lo, int64_t hi, size_t i)
 {
     if (hi - lo == 1)
@@ -36,7 +35,7 @@ static float *tree_floats(float *const *shards, int64_t lo, int64_t hi, size_t c
 
 typedef struct member {
     float *sums[LS_SUBTREES], *inputs[LS_SUBTREES], *scratch;
-    float *data; /* sums[0], or a buffer without a sum where the rank has no shard */
+    float *data; /* sums[0], or a separate buffer if the rank has no shard */
     size_t count;
     test_op *check;
 } member;
@@ -116,8 +115,8 @@ static void all_ranks_give_the_bits_of_the_tree(void **state)
         free(shards[s]);
 }
 
-/* Every shard in one subtree of its holder; each subtree a node of the tree, its parent not held.
- */
+/* Every shard is in one subtree of its rank; each subtree is a node of the tree whose parent is not
+ * on that rank. */
 static void subtrees_are_finished(void **state)
 {
     ls_subtree nodes[LS_SUBTREES];
@@ -163,7 +162,7 @@ int main(void)
         cmocka_unit_test(wrong_sums_are_refused),
     };
     const struct CMUnitTest again[] = {
-        /* on queues that events order */
+        /* on queues ordered by events */
         cmocka_unit_test(all_ranks_give_the_bits_of_the_tree),
     };
     return cmocka_run_group_tests(tests, setup_devices, teardown) +

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicators when things go wrong, and the host's calls: a rank that fails in the middle of a
- * program lets everyone go, each with one message; mismatched operations fail instead of hanging;
- * messages and agreement. A hang is ended by alarm().
+ * Communicators after errors, and host calls: a rank that fails in the middle of a program wakes
+ * all others, each with one message; mismatched operations fail instead of hanging; messages and
+ * agreement. alarm() ends a hang.
  */
 #include "common/comm/tests/comm_talks.h"
 #include "common/device/backend.h"
@@ -44,7 +44,7 @@ static void fail_in_mid_program(fixture *f, const ls_allreduce *a, const failing
             must_refuse(statuses[r], LS_CODE_CHECK, "planted");
         else
             must_refuse(statuses[r], LS_CODE_MISSING, expected);
-    replay_all(f, ops, t->ranks, 1, statuses); /* it stays abandoned */
+    replay_all(f, ops, t->ranks, 1, statuses); /* it remains abandoned */
     for (int r = 0; r < t->ranks; r++)
         must_refuse(statuses[r], LS_CODE_MISSING, expected);
     close_all(comms, ops, t->ranks);
@@ -64,7 +64,7 @@ static void a_failed_rank_lets_all_go(void **state)
             }
 }
 
-/* While others' transfers are on their way. */
+/* While others' transfers are in flight. */
 static void so_it_is_over_links(void **state)
 {
     const ls_allreduce *a;
@@ -75,7 +75,7 @@ static void so_it_is_over_links(void **state)
     unplug_all(*state);
 }
 
-/* The mismatch is found by at least one rank, and no rank hangs or goes on. */
+/* At least one rank detects the mismatch, and no rank hangs or continues. */
 static void mismatched_counts_fail(void **state)
 {
     fixture *f = *state;
@@ -89,7 +89,7 @@ static void mismatched_counts_fail(void **state)
         bool told = false;
         must(ls_allreduce_find(names[i / 2], &a));
         must(ls_comm_open(NULL, NULL, f->device, 3, comms));
-        for (int r = 0; r < 3; r++) { /* one of the ranks is off by one, around LS_DIRECT_FEW too */
+        for (int r = 0; r < 3; r++) { /* one rank is off by one, also around LS_DIRECT_FEW */
             size_t count = (i % 2 ? (size_t)LS_DIRECT_FEW : COUNT - 1) + (r == 2);
             must(
                 a->build(comms[r], &(ls_allreduce_args){.data = data[r], .count = count}, &ops[r]));
@@ -107,7 +107,7 @@ static void mismatched_counts_fail(void **state)
     }
 }
 
-/* The receiver finds out in its last operation: the sender must not wait on. */
+/* The receiver detects it in its last operation: the sender must not keep waiting. */
 static void a_mismatched_exchange_lets_go(void **state)
 {
     fixture *f = *state;
@@ -157,7 +157,7 @@ static void hosts_talk(void **state)
     talk_all(*state, NULL, TALKERS, talk_and_give_up);
 }
 
-/* A GPU that is made up: its memory is not for the processor to read. */
+/* An emulated GPU: the processor cannot read its memory. */
 static void gpus_are_refused(void **state)
 {
     fixture *f = *state;

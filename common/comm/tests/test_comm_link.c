@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collectives over shaped links: their closed forms, exactly, from the operations that each rank
- * puts, run through the bookings of a network without any sleep; and on queues: the same bits and
- * traffic as without links, never in less time than the closed form.
- * No tolerance. A hang is ended by alarm().
+ * Collectives over shaped links. Their closed forms, exactly: the operations that each rank
+ * enqueues go through the bookings of a network, without sleeping. On queues: the same bits and
+ * traffic as without links, never faster than the closed form. No tolerance. alarm() ends a hang.
  */
 #include "common/comm/tests/comm_fixture.h"
 
@@ -14,14 +13,14 @@ enum { REPLAYS = 4, COUNT = 960, LONGEST_S = 100 };
 
 /* ---- Closed forms -------------------------------------------------------------------------- */
 
-/* One rank of a communicator whose operations are noted. */
+/* One rank of a communicator whose operations are recorded. */
 typedef struct noted {
     ls_comm base;
     ls_exchange ops[64];
     size_t count, next;
-    uint64_t now_ns;     /* in the clock of the calculation */
-    bool sent, received; /* parts of the operation at hand that are over */
-    uint64_t end_ns;     /* of these */
+    uint64_t now_ns;     /* simulated time */
+    bool sent, received; /* finished parts of the current operation */
+    uint64_t end_ns;     /* of these parts */
 } noted;
 
 static ls_status note_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out)
@@ -37,7 +36,7 @@ static ls_status note_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op
 
 static const ls_comm_backend noting = {.name = "noting", .exchange = note_exchange};
 
-/* Ends the operation at hand where both its parts are over. */
+/* Finishes the current operation if both its parts are finished. */
 static bool advance(noted *n)
 {
     const ls_exchange *e = &n->ops[n->next];
@@ -49,7 +48,7 @@ static bool advance(noted *n)
     return true;
 }
 
-/* Lets rank r receive what it waits for, if its sender is at it, too. */
+/* Rank r receives its message if the sender has reached that operation, too. */
 static bool meet(ls_network *network, noted *ranks, int r)
 {
     noted *to = &ranks[r];
@@ -70,7 +69,7 @@ static bool meet(ls_network *network, noted *ranks, int r)
     return true;
 }
 
-/* When the last of n ranks is done with an all-reduce of COUNT elements. */
+/* When the last of n ranks finishes an all-reduce of COUNT elements. */
 static uint64_t calculate(const char *name, int n, const ls_link *link)
 {
     noted *ranks = calloc((size_t)n, sizeof *ranks);
@@ -93,7 +92,7 @@ static uint64_t calculate(const char *name, int n, const ls_link *link)
             moved |= meet(network, ranks, r);
     }
     for (int r = 0; r < n; r++) {
-        assert_int_equal(ranks[r].next, ranks[r].count); /* nobody waits on */
+        assert_int_equal(ranks[r].next, ranks[r].count); /* no rank is left waiting */
         last = ranks[r].now_ns > last ? ranks[r].now_ns : last;
     }
     ls_network_close(network);
@@ -129,7 +128,7 @@ static void closed_forms_hold(void **state)
 
 /* ---- On queues ----------------------------------------------------------------------------- */
 
-/* Bits, traffic; returns how long the replays took. */
+/* Checks bits and traffic; returns how long the replays took. */
 static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
 {
     ls_comm *comms[MOST_RANKS];
@@ -229,7 +228,7 @@ static void messages_take_the_links_time(void **state)
     uint64_t sent_ns = ls_clock_ns();
     for (int i = 0; i < MESSAGES; i++)
         must(b->send(comms[i % 2], 2, TAG, out, BYTES));
-    for (uint64_t i = 1; i <= MESSAGES; i++) { /* they share rank 2's port in */
+    for (uint64_t i = 1; i <= MESSAGES; i++) { /* they share rank 2's receiving port */
         must(b->receive_any(comms[2], TAG, in, BYTES, &from, &bytes));
         assert_true(ls_clock_ns() >= sent_ns + link.latency_ns + i * BYTES * 1000);
         assert_true(bytes == BYTES && from == (int)((i - 1) % 2) && strcmp(in, "out") == 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Communicator nccl without a GPU: its logic on functions in place of the library's
- * (nccl_emulate.h), as one process and as several that are threads here; what it refuses; and that
- * the library which the build found can be loaded and has all functions. No tolerance: bits.
- * Skipped in a build without NCCL.
+ * Communicator nccl without a GPU: its logic on functions that replace the library's
+ * (nccl_emulate.h), as one process and as several, which are threads here; its refusals; and
+ * loading the library that the build found, with all its functions. No tolerance: bits. Skipped in
+ * a build without NCCL.
  */
 #include "common/comm/tests/comm_fixture.h"
 #include "common/device/backend.h"
@@ -69,8 +69,8 @@ static void ranks_of_a_process_are_one_group(void **state)
     assert_true(emulated.destroyed == RANKS && emulated.aborted == 0);
 }
 
-/* A step of one rank has no all-reduce; one that is asked for is put, and adds no node of ours on a
- * CPU. */
+/* A step of one rank has no all-reduce; one that is requested is enqueued, and adds no node of ours
+ * on a CPU. */
 static void a_rank_alone_keeps_its_bits(void **state)
 {
     fixture *f = *state;
@@ -96,7 +96,7 @@ static void a_rank_alone_keeps_its_bits(void **state)
     must(comm->backend->wait(comm, f->queue[0], f->queue[0], long_ns));
     must(ls_queue_sync(f->queue[0]));
     assert_memory_equal(data, expected, COUNT * sizeof *data);
-    assert_int_equal(emulated.rounds - rounds, 1); /* it was put, in a group */
+    assert_int_equal(emulated.rounds - rounds, 1); /* it was enqueued, in a group */
     assert_int_equal(ls_program_describe(program).nodes, 0);
     ls_program_close(program);
     close_all(&comm, &ops, 1);
@@ -175,7 +175,7 @@ static void processes_get_the_id_of_the_first(void **state)
     }
 }
 
-/* The others say that they only follow; nobody waits for who has not come. */
+/* The others report that they only follow; none waits for the rank that cannot. */
 static void one_that_cannot_stops_all(void **state)
 {
     for (int culprit = 0; culprit < RANKS; culprit++) {
@@ -191,7 +191,7 @@ static void one_that_cannot_stops_all(void **state)
     }
 }
 
-/* Two of them were given the same GPU of one host: all are refused, with the same words. */
+/* Two processes were given the same GPU of one host: all are refused, with the same message. */
 static void a_gpu_of_two_processes_is_refused(void **state)
 {
     fixture *f = *state;
@@ -227,7 +227,7 @@ static void lists_must_match(void **state)
     close_group(&g);
 }
 
-/* A queue that is kept until the test says so. */
+/* Blocks a queue until the test releases it. */
 typedef struct gate_op {
     ls_op op;
     atomic_bool open;
@@ -240,8 +240,8 @@ static ls_status run_gate(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-/* An abort as NCCL's: the kernels end at once, the call comes back when no graph holds the
- * communicator, which is closed after the wait. */
+/* An abort like NCCL's: kernels end at once; the call returns when no graph uses the communicator,
+ * which is closed after the wait. */
 static gate_op the_gate;
 static atomic_bool graphs_are_gone;
 static atomic_int aborts_over;
@@ -286,7 +286,7 @@ static void close_stuck_group(fixture *f, group *g)
     assert_int_equal(emulated.destroyed, 0);
 }
 
-/* Every communicator is aborted, though none of the aborts has come back. */
+/* Every communicator is aborted, although no abort has returned. */
 static void an_abort_that_waits_is_not_waited_for(void **state)
 {
     fixture *f = *state;
@@ -302,7 +302,7 @@ static void an_abort_that_waits_is_not_waited_for(void **state)
     close_stuck_group(f, &g);
 }
 
-/* Kernels that do not end even so: the wait does, and the failure ends the sweep. */
+/* Kernels that do not end after an abort: the wait ends, and its failure ends the sweep. */
 static void a_queue_that_never_ends_is_lost(void **state)
 {
     fixture *f = *state;
@@ -315,7 +315,7 @@ static void a_queue_that_never_ends_is_lost(void **state)
     close_stuck_group(f, &g);
 }
 
-/* An error of a rank elsewhere, and silence: one message each, and everything is let go. */
+/* An error of another rank, and silence: one message each, and all waits end. */
 static void errors_and_silence_end_the_wait(void **state)
 {
     fixture *f = *state;
@@ -328,7 +328,7 @@ static void errors_and_silence_end_the_wait(void **state)
         must_refuse(b->wait(g.comms[0], f->queue[0], f->queue[0], silent ? short_ns : long_ns),
                     LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
         must(ls_queue_sync(f->queue[0]));
-        must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* said once */
+        must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* reported once */
         must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
         close_stuck_group(f, &g);
         assert_int_equal(atomic_load(&emulated.aborted), RANKS);
@@ -346,7 +346,7 @@ static void a_clique_that_cannot_be_opened_is_refused(void **state)
     atomic_store(&emulated.refuse_init, ncclSuccess);
 }
 
-/* A rank that never comes: NCCL waits, this process does not. */
+/* A rank never comes: NCCL waits, this process does not. */
 static void an_opening_that_waits_is_left(void **state)
 {
     fixture *f = *state;
@@ -376,7 +376,7 @@ static void devices_that_cannot_are_refused(void **state)
                 "gpu:0/1: is on the same GPU as gpu:0/0");
 }
 
-/* The library itself, where it is installed: loaded, complete, of the headers' major version. */
+/* The installed library: it loads, is complete, and has the headers' major version. */
 static void the_library_has_all_functions(void **state)
 {
     ls_nccl nccl;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that are put together, when things go wrong: operations that do not match are refused when
- * they are put, with nothing left waiting; a failure in mid program reaches every rank; a step that
- * is not captured, put again and again, gives the same. A hang is ended by alarm(). Bits and counts
- * are those of test_comm.
+ * Ranks whose operations are enqueued by one call (ls_comm_enqueue), after errors: operations that
+ * do not match are refused when enqueued, with nothing left waiting; a failure in the middle of a
+ * program reaches every rank; an uncaptured step gives the same each time. alarm() ends a hang.
+ * Leaves out bits and counts (test_comm).
  */
 #include "common/comm/tests/comm_fixture.h"
 #include "common/device/backend.h"
@@ -38,7 +38,7 @@ static void build(group *g, int rank, const char *name, size_t count)
 static void close_group(fixture *f, group *g)
 {
     for (int r = 0; r < RANKS; r++)
-        must(ls_queue_sync(f->queue[r])); /* nothing waits for what was never put */
+        must(ls_queue_sync(f->queue[r])); /* nothing waits for what was never enqueued */
     close_all(g->comms, g->ops, RANKS);
 }
 
@@ -49,12 +49,12 @@ static void lists_that_do_not_match_are_refused(void **state)
     for (int i = 0; i < 3; i++) {
         group g;
         open_group(f, &g);
-        for (int r = 0; r < RANKS; r++) /* around LS_DIRECT_FEW, too */
+        for (int r = 0; r < RANKS; r++) /* also around LS_DIRECT_FEW */
             build(&g, r, names[i], i ? COUNT - (r == 2) : (size_t)LS_DIRECT_FEW + (r == 2));
         must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE, "matching operations");
         close_group(f, &g);
         open_group(f, &g);
-        for (int r = 0; r < RANKS - 1; r++) /* the last one brings nothing */
+        for (int r = 0; r < RANKS - 1; r++) /* the last rank has no operation */
             build(&g, r, names[i], COUNT);
         must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_USAGE,
                     "waits for what no rank enqueues");
@@ -62,7 +62,7 @@ static void lists_that_do_not_match_are_refused(void **state)
     }
 }
 
-/* What one rank's scratch is made for is bound when it is first put. */
+/* The size of a rank's scratch is fixed when it is first enqueued. */
 static void later_operations_are_refused(void **state)
 {
     fixture *f = *state;
@@ -74,7 +74,7 @@ static void later_operations_are_refused(void **state)
     for (int r = 0; r < RANKS; r++)
         build(&g, r, "flat", 10);
     must(ls_comm_enqueue(g.comms, g.lists, RANKS));
-    must(ls_comm_enqueue(g.comms, g.lists, RANKS)); /* the same ones do meet again */
+    must(ls_comm_enqueue(g.comms, g.lists, RANKS)); /* the same ones match again */
     must_refuse(ls_comm_exchange(g.comms[0], &more, &op), LS_CODE_USAGE, "more scratch");
     assert_int_equal(g.comms[0]->backend->memory(g.comms[0]), 10 * sizeof(float));
     must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS - 1), LS_CODE_USAGE, "lists of 2 ranks");
@@ -122,7 +122,7 @@ static void a_failure_reaches_every_rank(void **state)
     }
 }
 
-/* Step by step, without a program: events are recorded again while earlier waits are under way. */
+/* Step by step, without a program: events are recorded again while earlier waits are pending. */
 static void steps_need_no_program(void **state)
 {
     fixture *f = *state;
@@ -154,7 +154,7 @@ static void steps_need_no_program(void **state)
     free(expected);
 }
 
-/* GPUs that are made up: only those on one GPU share memory, and kinds do not mix. */
+/* Emulated GPUs: only devices on one GPU share memory, and kinds do not mix. */
 static void memory_is_shared_on_one_gpu(void **state)
 {
     fixture *f = *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce between logical GPUs: every algorithm that has an oracle gives its bits on parts of
- * one GPU, captured as one program and step by step, and moves what its formula says. Skipped where
- * there is no GPU; not yet run on one. No tolerance: bits. The same on CPU devices is test_comm.
+ * All-reduce between logical GPUs: every algorithm with an oracle gives its bits on parts of one
+ * GPU, captured as one program and step by step, and sends what its formula says. Skipped without a
+ * GPU; not yet run on one. No tolerance: bits. On CPU devices, test_comm does the same.
  */
 #include "common/comm/tests/comm_fixture.h"
 
@@ -12,7 +12,7 @@ enum { PARTS = 4, TIMES = 3 };
 
 static const size_t counts[] = {1, 7, 8, 9, 1000, 100003};
 
-/* Everything of one all-reduce; buffers of each rank, in its device's memory. */
+/* The state of an all-reduce; buffers of each rank in its device's memory. */
 typedef struct reduction {
     ls_comm *comms[PARTS];
     ls_op_list ops[PARTS];
@@ -67,7 +67,7 @@ static void close_reduction(fixture *f, reduction *r)
     close_all(r->comms, r->ops, r->ranks);
 }
 
-/* Each rank's inputs, the all-reduce, and back to the first queue. */
+/* Enqueues each rank's inputs, the all-reduce, and the way back to the first queue. */
 static void put_step(fixture *f, reduction *r)
 {
     must(ls_queue_record(f->queue[0], r->begun));

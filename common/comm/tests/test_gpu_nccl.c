@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NCCL on one GPU: a communicator of one rank opens, its all-reduces, captured and not, leave every
- * bit as it is and are counted; two ranks on one GPU are refused; one that was given up ends.
- * Skipped where there is no GPU or no NCCL; not yet run on one. No tolerance: bits.
- *
- * An all-reduce of one rank is none in a step, and where NCCL (2.28) is asked for one, in place, it
- * puts nothing on the stream: what one GPU cannot show is said at the end. The logic around that is
- * test_comm_nccl's, on functions in NCCL's place.
+ * NCCL on one GPU: a communicator of one rank opens; its all-reduces, captured or not, change no
+ * bit and are counted; two ranks on one GPU are refused; one that was given up ends. Skipped
+ * without a GPU or NCCL; not yet run on one. No tolerance: bits. A step with one rank has no
+ * all-reduce, and NCCL (2.28) enqueues nothing for one in place; what one GPU cannot show is
+ * printed at the end. The surrounding logic is tested by test_comm_nccl, without NCCL.
  */
 #include "common/comm/tests/comm_fixture.h"
 
@@ -25,17 +23,17 @@ static const uint64_t long_ns = 20000000000;
 
 static const ls_comm_backend *nccl;
 
-/* gpu:0 as two logical devices, of which the second is there to be refused. */
+/* gpu:0 as two logical devices, the second one to be refused. */
 static int setup_gpu(void **state)
 {
     return open_gpu_parts(state, PARTS);
 }
 
-/* A communicator of one rank, and an all-reduce that it is asked for all the same. */
+/* A communicator of one rank, and an all-reduce requested of it. */
 typedef struct alone {
     ls_comm *comm;
     ls_op_list ops;
-    float *input, *data; /* [COUNT], on the host and on the GPU */
+    float *input, *data; /* [COUNT], on the host; on the GPU */
 } alone;
 
 static void open_alone(fixture *f, alone *a)
@@ -62,7 +60,7 @@ static void close_alone(fixture *f, alone *a)
     free(a->input);
 }
 
-/* Every bit is as before, and `sums` all-reduces have been counted on this queue. */
+/* No bit has changed, and `sums` all-reduces were counted on this queue. */
 static void judge(fixture *f, const alone *a, unsigned sums)
 {
     float *got = calloc(COUNT, sizeof *got);
@@ -123,7 +121,7 @@ static void two_ranks_on_one_gpu_are_refused(void **state)
     must_refuse(ls_comm_open(nccl, NULL, f->device, PARTS, comms), LS_CODE_MISSING, "NCCL: ");
 }
 
-/* Why NCCL cannot run here; NULL: it can. */
+/* Why NCCL cannot run here; NULL if it can. */
 static ls_status look(void)
 {
     const ls_device_name name = {.kind = LS_DEVICE_GPU, .index = 0, .logical = -1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel that adds ranges on a GPU, compiled for a CPU (gpu_emulate.h), against the loops that
- * do so on one: more steps than one launch takes, steps that read what an earlier one wrote,
- * lengths around a block. No tolerance: bits, and nothing past the end.
+ * The kernel that adds ranges on a GPU, compiled for a CPU (gpu_emulate.h), against the CPU's
+ * loops: more steps than one launch takes, steps that read what an earlier one wrote, lengths
+ * around a block. No tolerance: bits, and nothing is written past the end.
  */
 #include "common/comm/comm_sums.h"
 #include "common/comm/gpu_sums.h"
@@ -12,7 +12,7 @@ enum { STEPS = 150, BUFFERS = 5 };
 
 static const size_t counts[] = {0, 1, 2, 31, 255, 256, 257, 4097, 20000};
 
-/* Sums and copies that follow from each other, over a few buffers. */
+/* Dependent sums and copies over a few buffers. */
 static void plan_steps(float *const *buffers, ls_sum_step *steps)
 {
     for (size_t s = 0; s < STEPS; s++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target of the IDX reader: the input as it is, and the input inside a sound gz stream,
- * which a fuzzer would not find by itself (it ends in a checksum). Both must be judged alike.
+ * libFuzzer target of the IDX reader: the input itself, and the input in a valid gz stream, which a
+ * fuzzer would not find because of its checksum. Both must give the same result.
  */
 #include "common/data/idx.h"
 #include "common/data/tests/memory_file.h"
@@ -20,7 +20,7 @@ static void require(bool holds)
         abort();
 }
 
-/* Whether the bytes were read; what was read must agree with itself. */
+/* Whether the bytes could be read; the result must be consistent. */
 static bool try_parse(const uint8_t *data, size_t size)
 {
     ls_idx idx;

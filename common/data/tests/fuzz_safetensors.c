@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target of the safetensors reader: what was read must agree with itself. */
+/* libFuzzer target of the safetensors reader: what was read must be consistent. */
 #include "common/data/safetensors.h"
 #include "common/data/tests/memory_file.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CIFAR-10's binary files: what is read from where, what is refused. Exact. */
+/* CIFAR-10's binary files: where each value is read from, and refusals. Exact. */
 #include "common/data/data.h"
 #include "common/data/tests/fixture.h"
 

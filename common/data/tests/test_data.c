@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sources of data: names, MNIST's layout, synthetic data, users' files. */
+/* Data sources: names, MNIST's layout, synthetic data, users' files. */
 #include "common/data/data.h"
 
 #include "common/data/safetensors.h"
@@ -64,7 +64,7 @@ static void remove_split(const char *directory, const char *prefix)
     unlink(join(path, directory, name));
 }
 
-/* Files of the test split that are not MNIST's. Writes the path of the last one. */
+/* Refuses wrong files of the test split. Writes the path of the last one. */
 static void refuse_wrong_files(const char *directory, const char *spec, char path[256])
 {
     ls_data *data;
@@ -137,7 +137,7 @@ static void test_mnist(void **state)
     rmdir(directory);
 }
 
-/* The real thing, where it is installed: counts, and the sum of each class. */
+/* The real data set, if installed: counts, and the sum of each class. */
 static void test_fashion_mnist(void **state)
 {
     if (access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
@@ -184,7 +184,7 @@ static void test_polynomial(void **state)
     assert_memory_equal(fewer->test.input[0].data, data->test.input[0].data, 2 * sizeof(float));
     assert_true(data->digest != fewer->digest);
     const float *test = data->test.input[0].data;
-    int same = 0; /* samples in both: two of 2^24 values are the same now and then */
+    int same = 0; /* equal samples: two of 2^24 values coincide sometimes */
     for (int i = 0; i < 1000; i++)
         for (int j = 0; j < 1000; j++)
             same += test[i] == x[j];
@@ -193,7 +193,7 @@ static void test_polynomial(void **state)
     ls_data_close(data);
 }
 
-/* A nearest-prototype rule, fitted on the training samples, must do well on the test samples. */
+/* A nearest-prototype classifier, fitted to training samples, must do well on test samples. */
 static void test_classes(void **state)
 {
     enum { W = 64, C = 10, N = 3000 };
@@ -275,7 +275,7 @@ static user_file make_user_file(void)
     };
 }
 
-/* Writes the file and opens it as `need` asks. */
+/* Writes the file and opens it with `need`. */
 static ls_status open_user_file(user_file *file, const ls_data_need *need, ls_data **out)
 {
     char directory[128], path[256], spec[300];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* IDX files: what is read, from memory and from files, plain and gz, and what is refused. */
+/* IDX files: reading from memory and from files, plain and gz, and refusals. Exact. */
 #include "common/data/idx.h"
 
 #include "common/data/tests/fixture.h"
@@ -52,7 +52,7 @@ static void test_round_trip(void **state)
     rmdir(directory);
 }
 
-/* Larger than the pieces that a file is read in, and than zlib's window. */
+/* Larger than the reader's pieces, and than zlib's window. */
 static void test_large_gz_file(void **state)
 {
     enum { COUNT = 1500000 };
@@ -119,7 +119,7 @@ static void test_wrong_sizes(void **state)
     expect_both_broken(&file, "goes on for 1 bytes", "goes on after the data");
     file = make_idx(8, 4, (uint32_t[]){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}, 6);
     expect_both_broken(&file, "out of range", "out of range");
-    /* 4 GiB and 2^62 bytes: sizes that fit, and cannot be in so small a file. */
+    /* 4 GiB and 2^62 bytes: sizes that are valid, but not in so small a file. */
     file = make_idx(8, 1, (uint32_t[]){UINT32_MAX}, 6);
     expect_both_broken(&file, "cannot hold", "cannot hold");
     file = make_idx(8, 2, (uint32_t[]){1u << 31, 1u << 31}, 6);

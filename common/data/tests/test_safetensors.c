@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* safetensors files: round trips, every refusal of the reader, and writes that fail. */
+/* safetensors files: round trips, every refusal of the reader, and failed writes. Exact. */
 #include "common/data/safetensors.h"
 
 #include "common/data/tests/fixture.h"
@@ -47,8 +47,8 @@ static int count_files(const char *directory)
 
 static void test_parse(void **state)
 {
-    /* In another order than the data, with metadata, an empty tensor, a scalar, and a length of
-     * the header that is no multiple of 4. */
+    /* Not in the order of the data, with metadata, an empty tensor, a scalar, and a header length
+     * that is no multiple of 4. */
     bytes made = make_tensors(
         "{\"__metadata__\":{\"a\":\"b\"}," ENTRY("b", "[2,2]", "8", "24") "," ENTRY(
             "a", "[2]", "0", "8") "," ENTRY("none", "[3,0]", "8", "8") "," ENTRY("one", "[]", "24",
@@ -200,7 +200,7 @@ static void test_read_refusals(void **state)
     expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "tensor 'a'");
     write_file(path, made.data, 5);
     expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, "shorter");
-    /* A file of 200 MB of nothing, whose header claims 100 MB and a byte. */
+    /* A sparse file of 200 MB whose header claims 100,000,001 bytes. */
     uint64_t length = 100000001;
     write_file(path, &length, sizeof length);
     assert_int_equal(truncate(path, 200000000), 0);
@@ -226,7 +226,7 @@ static void test_write_refusals(void **state)
     tensors[1].shape[0] = 2;
     expect_refusal(ls_tensors_write(path, tensors + 1, 1), LS_CODE_MISSING, path, "must agree");
     expect_refusal(ls_tensors_write(directory, tensors, 1), LS_CODE_MISSING, directory, "regular");
-    join(path, directory, "pipe"); /* as /dev/null is: not to be replaced by a file */
+    join(path, directory, "pipe"); /* like /dev/null, it must not be replaced by a file */
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_refusal(ls_tensors_write(path, tensors, 1), LS_CODE_MISSING, path, "regular");
     unlink(path);
@@ -238,7 +238,7 @@ static void test_write_refusals(void **state)
     rmdir(directory);
 }
 
-/* A limit on the size of files stands for a full disk: what was there stays, and nothing else. */
+/* A limit on file size emulates a full disk: the old file stays, and no other is left. */
 static void test_full_disk(void **state)
 {
     char directory[128], path[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows of bytes, from text files and made up: what a sample is, what is refused. Exact, but for
- * counts of random labels: 5 sigma. */
+/* Windows of bytes, from text files and synthetic: the contents of a sample, and refusals. Exact,
+ * except counts of random labels: 5 sigma. */
 #include "common/data/data.h"
 #include "common/data/tests/fixture.h"
 
@@ -17,7 +17,7 @@ static const ls_data_need twins = {.inputs = 2,
 static const ls_data_need one = {
     .inputs = 1, .rank = {2}, .shape = {{STEPS, 256}}, .classes = 2, .synthetic = "windows"};
 
-/* A file of LONG bytes: its letter where it is for training, the capital in the last sixth. */
+/* A file of LONG bytes: a letter in the training part, its capital in the last sixth. */
 static void write_letter(const char *directory, const char *name, char letter)
 {
     char path[256], text[LONG];
@@ -35,8 +35,8 @@ static void remove_all(const char *directory)
     rmdir(directory);
 }
 
-/* Every byte of a window is its file's letter, of the split's part; labels say whether they agree.
- */
+/* Every byte of a window is its file's letter, from the right split; labels say whether files
+ * agree. */
 static void check_split(const ls_split *split, const ls_data_need *need, char first)
 {
     const int inputs = need->inputs;
@@ -88,8 +88,8 @@ static void test_windows_of_files(void **state)
     remove_all(directory);
 }
 
-/* Pairs are drawn by bytes, the others by name: a file of twice the bytes is in half the pairs of
- * three files, and in a third of the rest. */
+/* Equal pairs are drawn by bytes, unequal ones by file: a file of twice the bytes is in half of the
+ * equal pairs of three files, and in a third of the others. */
 static void test_long_files(void **state)
 {
     char directory[128], path[256], spec[200], text[2 * LONG];
@@ -134,7 +134,7 @@ static void test_refusals(void **state)
                    "text:DIR");
 }
 
-/* Half of a window's bytes are of its source's 16 values; the others, any, are so by 1 in 16. */
+/* Half of a window's bytes are one of its source's 16 values; the others are so with 1/16. */
 static int source_of(const uint8_t *window, size_t count)
 {
     int hits[16] = {0}, best = 0;

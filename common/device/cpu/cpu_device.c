@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU device: a set of cores with memory of its own.
- *
- * Memory comes from the system in chunks aligned to huge pages, which are asked for where a chunk
- * holds at least one, and is zero-filled, that is first touched, by a thread on the device's own
- * cores. A second, unbound thread of the device does that and other set-up work, so that no queue
- * is delayed by it.
+ * CPU device: a set of cores with memory of its own. Memory comes from the system in chunks aligned
+ * to huge pages; huge pages are requested for chunks that hold at least one. A thread on the
+ * device's own cores zero-fills it, so that pages are placed by first touch. A second, unbound
+ * thread of the device does this and other set-up work, so that it delays no queue.
  */
 #include "common/device/cpu/cpu.h"
 #include "common/device/link.h"
@@ -20,7 +18,7 @@
 
 static const size_t huge_page_bytes = (size_t)2 << 20;
 
-/* Pool callbacks. mmap gives zero pages that nobody has touched. */
+/* Pool callbacks. mmap gives zero pages that were not touched yet. */
 static ls_status reserve_memory(void *context, size_t bytes, void **out)
 {
     (void)context;
@@ -41,8 +39,8 @@ static void release_memory(void *context, void *memory, size_t bytes)
 }
 
 /*
- * oneDNN allocates packing buffers in every call. With malloc's moving threshold they would go back
- * to the system, and be faulted in again in the middle of a step.
+ * oneDNN allocates packing buffers in every call. With malloc's dynamic threshold they would be
+ * returned to the system, and faulted in again in the middle of a step.
  */
 static void keep_heap(void)
 {
@@ -145,7 +143,7 @@ static bool cpu_queue_captured(const ls_queue *queue)
 
 static ls_status cpu_queue_idle(const ls_queue *base, bool *out)
 {
-    cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
+    cpu_queue *queue = (cpu_queue *)base; /* only read */
     *out = ls_signal_value(&queue->consumed) >= queue->enqueued;
     return LS_OK;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU events and programs: recorded lists of commands, one per queue, tied by edges.
- *
- * A captured record becomes an edge: a signal that the recording queue raises by one in every
- * replay; a captured wait counts its own replays and waits for as many. A queue joins a capture
- * when it waits for one of its edges, and must be waited for before the end; so the origin's list
- * cannot end a replay before the others have, and replays never overlap.
+ * CPU events and programs: recorded lists of commands, one per queue, connected by edges. A
+ * captured record becomes an edge: a signal that the recording queue raises by one per replay; a
+ * captured wait counts its own replays and waits for that number. A queue joins a capture by
+ * waiting for one of its edges, and another queue must wait for it before the end. So the origin's
+ * list cannot end a replay before the other lists, and replays never overlap.
  */
 #include "common/base/clock.h"
 #include "common/base/grow.h"
@@ -22,7 +21,7 @@ ls_status ls_cpu_program_append(cpu_queue *queue, const cpu_command *command)
     return LS_OK;
 }
 
-/* Makes `queue` the next list of the program. */
+/* Adds `queue` to the program as its next list. */
 static ls_status join_capture(cpu_program *program, cpu_queue *queue)
 {
     LS_TRY(ls_grow("program", &program->lists, program->list_count, sizeof(cpu_list)));
@@ -48,7 +47,7 @@ ls_status ls_cpu_program_begin(ls_queue *base)
     return status;
 }
 
-/* The name of a joined queue that no other queue waits for at its end, or NULL. */
+/* The name of a joined queue whose end no other queue waits for, or NULL. */
 static const char *left_behind(const cpu_program *program)
 {
     for (size_t i = 1; i < program->list_count; i++) {
@@ -60,7 +59,7 @@ static const char *left_behind(const cpu_program *program)
     return NULL;
 }
 
-/* The event's latest record is no longer this capture's. */
+/* The event's latest record no longer belongs to this capture. */
 static void forget_capture(cpu_event *event)
 {
     if (event->edge)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU queue: a bound thread and a ring of commands.
- *
- * The host fills a slot and raises `produced`; the thread runs it and raises `consumed`. Both are
- * signals, so either side can sleep. The ring is of segments. Where the next one is not empty, the
- * host waits for it if it holds an earlier turn (ls_device_turn); else what it holds may wait for
- * what is still to be enqueued, so another segment is added in between. So the ring grows to the
- * size of a step during the first one. After a failed operation the thread skips work but goes on
- * posting events and finishing lists, so that no other queue waits for ever. Such events are
- * marked, and a queue that waits for one fails, too: it would go on with what was never computed.
+ * CPU queue: a bound thread and a ring of commands. The host fills a slot and raises `produced`;
+ * the thread runs the command and raises `consumed`. Both are signals, so either side can sleep.
+ * The ring consists of segments. If the next one is not empty and holds an earlier turn
+ * (ls_device_turn), the host waits for it. Otherwise its commands may depend on commands that are
+ * not enqueued yet, so a segment is inserted. Thus the ring grows to the size of a step during the
+ * first one. After a failed operation the thread skips operations, but still posts events and
+ * finishes lists, so that no other queue waits for ever. Such events are marked, and a queue that
+ * waits for one fails, too: it would use results that were never computed.
  */
 #include "common/base/clock.h"
 #include "common/device/cpu/cpu.h"
@@ -19,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a queue's thread looks for work before it sleeps: some 20 us. */
+/* How often a queue's thread polls for work before it sleeps: some 20 us. */
 enum { QUEUE_SPINS = 1000 };
 
-/* `op` is the operation that failed, which others may wait for; NULL: something else failed. */
+/* `op` is the failed operation, for which others may wait; NULL: something else failed. */
 static void fail_queue(cpu_queue *queue, ls_op *op, ls_status status)
 {
     char where[96];
@@ -38,7 +37,7 @@ static void fail_queue(cpu_queue *queue, ls_op *op, ls_status status)
         op->abandon(op);
 }
 
-/* The bytes are moved while the transfer is on its way, as a network card would. */
+/* Copies while the transfer is in flight, as a network card would. */
 static void carry(cpu_queue *queue, const cpu_command *command)
 {
     uint64_t arrival_ns = ls_network_reserve(queue->base.device->network, command->from_port,
@@ -58,7 +57,7 @@ static ls_status run_op(cpu_queue *queue, ls_op *op)
     return op->run(op, &queue->base);
 }
 
-/* An event record: it happens in any case, and tells whether the queue had failed. */
+/* Records an event: it is posted in any case, and tells whether the queue had failed. */
 static void post_event(const cpu_queue *queue, ls_signal *signal, _Atomic bool *failed,
                        uint64_t value)
 {
@@ -79,7 +78,7 @@ static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atom
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
 
-/* Tells the watch what the thread executes, by plain stores of this thread alone. */
+/* Publishes to the watch what the thread executes, by plain stores of this thread only. */
 static void at_command(cpu_queue *queue, const cpu_command *command)
 {
     atomic_store_explicit(&queue->at, command, memory_order_release);
@@ -126,7 +125,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         status =
             wait_for_event(queue, &command->event->signal, &command->event->failed, command->count);
         break;
-    case CPU_SIGNAL: /* these two are a program's own nodes, which count */
+    case CPU_SIGNAL: /* these two are the program's own counting nodes */
         post_event(queue, &command->edge->signal, &command->edge->failed,
                    ++((cpu_command *)command)->count);
         break;
@@ -148,7 +147,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         fail_queue(queue, is_op ? command->op : NULL, status);
 }
 
-/* All time since the latest reading counts as the command's, or as waiting. Event records and
+/* Charges all time since the latest reading to the command, or to waiting. Event records and
  * skipped operations are not logged. */
 static void run_profiled(cpu_queue *queue, const cpu_command *command)
 {
@@ -186,7 +185,7 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
     queue->profiled_ns = stretch.end_ns;
 }
 
-/* The loop of a replayed step, kept small: one call per operation. */
+/* The loop of a replayed step, kept short: one call per operation. */
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
 {
     if (queue->base.profile) {
@@ -209,8 +208,8 @@ static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
     }
 }
 
-/* The segment that begins with command `number`, which is there. It is mostly the next one, but the
- * host may meanwhile have filled this one again, and added a new one behind it. */
+/* The segment that begins with command `number`, which exists. It is usually the next one, but the
+ * host may have filled this one again meanwhile and inserted a new one after it. */
 static cpu_segment *find_segment(cpu_segment *segment, uint64_t number)
 {
     do
@@ -239,7 +238,7 @@ static void *queue_thread(void *argument)
         if (command.kind == CPU_STOP)
             return NULL;
         at_command(queue, &segment->commands[slot]);
-        if (queue->base.profile) { /* until it was enqueued there was nothing to do */
+        if (queue->base.profile) { /* before it was enqueued, there was nothing to do */
             uint64_t now = ls_clock_ns();
             if (queue->profiled_ns)
                 queue->base.profile->ns[LS_TIME_IDLE] += now - queue->profiled_ns;
@@ -254,7 +253,7 @@ static void *queue_thread(void *argument)
     }
 }
 
-/* Another segment, to be filled next. */
+/* Inserts a segment, to be filled next. */
 static ls_status add_segment(cpu_queue *queue)
 {
     cpu_segment *segment = malloc(sizeof *segment);
@@ -313,7 +312,7 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     return LS_OK;
 }
 
-/* Appends a command to the segment, which has room. */
+/* Appends a command to the segment, which must have room. */
 static void enqueue_command(cpu_queue *queue, const cpu_command *command)
 {
     queue->filled->commands[queue->fill++] = *command;
@@ -327,7 +326,7 @@ static void begin_segment(cpu_queue *queue)
     queue->fill = 0;
 }
 
-/* Goes on to the next segment, once that is empty. */
+/* Moves on to the next segment, once that is empty. */
 static ls_status turn_over(cpu_queue *queue)
 {
     queue->filled->end = queue->enqueued;
@@ -341,8 +340,8 @@ static ls_status turn_over(cpu_queue *queue)
 }
 
 /*
- * A turn of the device has begun. The ring grows to the size of the turn before plus a segment, so
- * that turns that are no larger fit, however slow or fast the queue is.
+ * A turn of the device begins. Grows the ring to the previous turn's size plus a segment, so that
+ * turns of that size fit however slow or fast the queue is.
  */
 static ls_status begin_turn(cpu_queue *queue)
 {

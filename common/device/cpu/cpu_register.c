@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffer registration: pages of a CPU device that other processes of this host map, too.
- *
- * The device has one sparse file in memory, as large as the address space. A registered page lies
- * in it at the offset of its own address, and is mapped from there in place of the private page,
- * with the same contents. So a page that two buffers share may be registered twice, and an address
- * is also the offset in the file. The device's own thread copies: the system gives a page where it
- * is first touched. Pages stay registered until the device closes.
- *
- * Leaves out: giving pages back to the system before that.
+ * Buffer registration: pages of a CPU device that other processes of this host map, too. The device
+ * has one sparse file in memory, as large as the address space. A registered page lies in it at the
+ * offset of its own address, and is mapped from there over the private page, with the same
+ * contents. So a page that two buffers share may be registered twice, and an address is also an
+ * offset in the file. The device's own thread copies the contents, because of first touch. Pages
+ * stay registered until the device closes; they are not returned to the system before.
  */
 #include "common/device/cpu/cpu.h"
 
@@ -21,7 +18,7 @@
 
 typedef struct registration {
     cpu_device *device;
-    char *first; /* page */
+    char *first; /* first page */
     size_t bytes;
 } registration;
 
@@ -33,7 +30,7 @@ static ls_status fail_call(const cpu_device *device, const char *call)
 
 static ls_status open_file(cpu_device *device)
 {
-    static const off_t address_space = (off_t)1 << 56; /* no more than that on any processor */
+    static const off_t address_space = (off_t)1 << 56; /* no processor has a larger one */
     struct rlimit limit;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
         return ls_fail(LS_CODE_MISSING, "shared memory", device->base.info.text,
@@ -56,7 +53,7 @@ static ls_status register_pages(void *context)
     const registration *r = context;
     const int file = r->device->pages_file;
     for (size_t done = 0; done < r->bytes;) {
-        /* Past the address sanitizer, to which pieces next door are out of bounds. */
+        /* A system call: the address sanitizer rejects reads beyond the buffer. */
         const long written = syscall(SYS_pwrite64, file, r->first + done, r->bytes - done,
                                      (off_t)(uintptr_t)(r->first + done));
         if (written <= 0)

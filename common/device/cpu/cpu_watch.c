@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU queues under a watch: how the host waits for them, and what they are at; see watch.h. */
+/* CPU queues under a watch: how the host waits for them, and what they execute; see watch.h. */
 #include "common/device/cpu/cpu.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void look_at_op(const ls_op *op, ls_activity *out)
 /* Only the host frees what a command points to, and only the host calls this. */
 void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
 {
-    cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
+    cpu_queue *queue = (cpu_queue *)base; /* only read */
     const cpu_command *at = atomic_load_explicit(&queue->at, memory_order_acquire);
     *out = (ls_activity){.kind = LS_AT_REST,
                          .command = at,
@@ -50,10 +50,10 @@ void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
         look_at_wait(at->edge->device, out);
 }
 
-/* Reads no more than the command's address, so any thread may call it. */
+/* Reads only the command's address, so any thread may call it. */
 uint64_t ls_cpu_queue_progress(const ls_queue *base)
 {
-    cpu_queue *queue = (cpu_queue *)base; /* it is only looked at */
+    cpu_queue *queue = (cpu_queue *)base; /* only read */
     const uint64_t at = (uintptr_t)atomic_load_explicit(&queue->at, memory_order_relaxed);
     const uint64_t replays = atomic_load_explicit(&queue->replays, memory_order_relaxed);
     return at + ls_signal_value(&queue->consumed) * UINT64_C(0x9e3779b97f4a7c15) +

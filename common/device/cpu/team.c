@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Team: OpenMP threads through libgomp's ABI, bound and with denormals flushed; see team.h. */
+/* Team: bound OpenMP threads, through libgomp's ABI, that flush denormals; see team.h. */
 #include "common/device/cpu/team.h"
 
 #include <sched.h>
@@ -10,14 +10,14 @@
 #include <xmmintrin.h>
 #endif
 
-/* libgomp's stable ABI; omp.h is not on every compiler's path. */
+/* libgomp's stable ABI; not every compiler finds omp.h. */
 extern void GOMP_parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags);
 extern int omp_get_thread_num(void);
 extern int omp_get_num_threads(void);
 extern void omp_set_num_threads(int);
 extern void omp_set_dynamic(int);
 
-/* ThreadSanitizer does not see libgomp hand work over and wait for it: it is told. */
+/* ThreadSanitizer does not see how libgomp starts and joins threads, so it is told. */
 #if defined(__SANITIZE_THREAD__)
 extern void __tsan_acquire(void *address);
 extern void __tsan_release(void *address);
@@ -35,7 +35,7 @@ static inline void __tsan_release(void *address)
 typedef struct team_call {
     void (*body)(void *context, int part, int parts);
     void *context;
-    char begun, done; /* what ThreadSanitizer is told of */
+    char begun, done; /* addresses for ThreadSanitizer's annotations */
 } team_call;
 
 static void team_part(void *data)
@@ -94,7 +94,7 @@ static void setup_part(void *context, int part, int parts)
 {
     binding *b = context;
     (void)parts;
-    /* Part 0 is the queue's own thread: what libgomp starts later inherits its cores. */
+    /* Part 0 is the queue's own thread: threads that libgomp starts later inherit its cores. */
     if (part == 0)
         bind_to(b->cores, b->count);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures of CUDA's run-time library in words; see cuda_check.h. What they mean is tested with
- * made-up ones (test_cuda_emulated); that a GPU gives them so is not yet seen.
+ * Words failures of CUDA's run-time library; see cuda_check.h. Tested with emulated failures
+ * (test_cuda_emulated); not yet seen on a GPU.
  */
 #include "common/device/cuda/cuda_check.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* After these CUDA answers nothing else on the device until the process ends. */
+/* After these, CUDA rejects every call on the device until the process ends. */
 static bool is_sticky(cudaError_t error)
 {
     switch (error) {
@@ -32,13 +32,13 @@ static bool is_sticky(cudaError_t error)
     }
 }
 
-/* A call that cannot be captured, or that ends the capture. */
+/* Whether a call cannot be captured, or invalidated the capture. */
 static bool is_of_capture(cudaError_t error)
 {
     return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
 }
 
-/* Memory of the device that is free, and all of it; also while this thread captures. */
+/* Free and total memory of the device; also works while this thread captures. */
 static cudaError_t ask_memory(size_t *available, size_t *total)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -46,7 +46,7 @@ static cudaError_t ask_memory(size_t *available, size_t *total)
     cudaThreadExchangeStreamCaptureMode(&mode);
     const cudaError_t error = cudaMemGetInfo(available, total);
     cudaThreadExchangeStreamCaptureMode(&mode);
-    cudaGetLastError(); /* who asked reports it */
+    cudaGetLastError(); /* the caller reports it */
     return error;
 }
 
@@ -54,7 +54,7 @@ ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, 
 {
     char memory[160] = "";
     size_t available, total;
-    cudaGetLastError(); /* this failure is reported here, not by the next check */
+    cudaGetLastError(); /* clears it, so that the next check does not report it again */
     if (is_sticky(error))
         return ls_status_final(
             ls_fail(LS_CODE_MISSING, "gpu", where,
@@ -82,7 +82,7 @@ ls_status ls_cuda_check_code(const char *where, const char *doing, int error)
     return ls_cuda_check(where, doing, (cudaError_t)error);
 }
 
-/* A device that has fallen over answers every call with the same error; this call only asks. */
+/* A device that has failed answers every call with the same error, so any call shows it. */
 ls_status ls_cuda_blame(ls_status status)
 {
     size_t available, total;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU device: a GPU, or a logical part of one, with a pool on the GPU's arena. Not yet run on a
- * GPU.
- *
- * A logical device has queues of its own and an n-th of the memory that was free when the first one
- * was opened. Multiprocessors are not split: kernels of several logical devices run side by side
- * where the hardware has room, so that a kernel's launch, and its bits, do not depend on the split.
+ * GPU device: a GPU or a logical device of one, with a pool on the GPU's arena. Not yet run on a
+ * GPU. A logical device has its own queues and an n-th of the memory that was free when the first
+ * one was opened. Multiprocessors are not partitioned: kernels of several logical devices run
+ * concurrently where there is room, so a kernel's launch and results do not depend on the number of
+ * devices.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/device/pool.h"
@@ -32,7 +31,7 @@ bool ls_cuda_reaches(const ls_device *base)
         return true;
     const bool reaches = !is_lost(device) && cudaSetDevice(device->gpu) == cudaSuccess;
     if (!reaches)
-        cudaGetLastError(); /* of a device that fell over: that has been reported */
+        cudaGetLastError(); /* the failure of a device was reported before */
     return reaches;
 }
 
@@ -76,7 +75,7 @@ static void release_memory(void *context, void *memory, size_t bytes)
     (void)bytes;
     if (cudaSetDevice(gpu_of(context)) == cudaSuccess)
         cudaFree(memory);
-    cudaGetLastError(); /* a device that fell over keeps it; that has been reported */
+    cudaGetLastError(); /* a failed device keeps its error, reported before */
 }
 
 static ls_status upload(void *context, void *to, const void *host, size_t bytes)
@@ -86,7 +85,7 @@ static ls_status upload(void *context, void *to, const void *host, size_t bytes)
     LS_TRY(ls_cuda_check(where, "select the device", cudaSetDevice(gpu_of(context))));
     LS_TRY(ls_cuda_check(where, "copy a data set",
                          cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice)));
-    /* It returns when the bytes have been staged; no queue waits for the stream it is on. */
+    /* Returns when the bytes have been staged; no queue waits for this stream. */
     return ls_cuda_check(where, "copy a data set", cudaStreamSynchronize(cudaStreamLegacy));
 }
 
@@ -195,7 +194,7 @@ static void cuda_unshare(ls_device *base, const void *shared)
     ls_arena_unshare(((cuda_device *)base)->arena, shared);
 }
 
-/* Any thread will do for a GPU: what counts is which one it has selected. */
+/* Any thread can call a GPU, once it has selected it. */
 static ls_status cuda_call(ls_device *base, ls_status (*call)(void *context), void *context)
 {
     LS_TRY(ls_cuda_use(base));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which GPUs there are. The run-time library is linked in statically and looks for the driver
- * itself, so this runs, and says "no driver", on a machine that has nothing of CUDA; that much has
- * run. What it says of a GPU has not yet run on one.
+ * Finds the GPUs. The run-time library is linked statically and looks for the driver itself, so
+ * this runs without CUDA, and reports "no driver"; that much has run. Not yet run on a GPU.
  */
 #include "common/device/cuda/cuda.h"
 
@@ -52,7 +51,7 @@ ls_status ls_gpus_look(ls_gpus *out)
     if (error != cudaSuccess) {
         answer.error = cudaGetErrorString(error);
         answer.count = 0;
-        cudaGetLastError(); /* reported here, not by a later check */
+        cudaGetLastError(); /* clears it, so that no later check reports it */
     }
     answer.too_old = error == cudaErrorInsufficientDriver;
     ls_gpus_explain(&answer, out);

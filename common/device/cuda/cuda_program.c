@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU events and programs: a capture of streams, instantiated as a CUDA graph. Not yet run on a
- * GPU.
- *
- * The rules for joining a capture are CUDA's own; the CPU back end keeps the same ones, so a
- * program that is captured there has the shape of one that is here. Nodes are those of the graph:
- * records and waits are its edges and count for nothing. What CUDA takes for a graph it does not
- * tell, so `bytes` is our own struct.
+ * GPU. CUDA's rules for joining a capture apply; the CPU back end has the same ones, so programs
+ * captured there have the same shape. Nodes are the graph's nodes; records and waits become edges
+ * and are not counted. CUDA does not report a graph's memory, so `bytes` is our own struct.
  */
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"
@@ -24,7 +21,7 @@ ls_status ls_cuda_not_capturing(const cuda_queue *queue, const char *why)
     return ls_fail(LS_CODE_USAGE, "queue", base->name, "%s", why);
 }
 
-/* A stream that gives no answer has fallen over, and its next call says so. */
+/* If a stream does not answer it has failed, which its next call reports. */
 bool ls_cuda_queue_captured(const ls_queue *base)
 {
     enum cudaStreamCaptureStatus state;
@@ -93,14 +90,14 @@ ls_status ls_cuda_program_begin(ls_queue *base)
     LS_TRY(ls_cuda_use(base->device));
     LS_TRY(ls_cuda_not_capturing(queue, "the queue is captured already"));
     const uint64_t now_ns = ls_clock_ns();
-    /* Other threads may go on allocating while this one captures. */
+    /* Other threads may allocate while this one captures. */
     LS_TRY(ls_cuda_check(base->device->info.text, "begin a capture",
                          cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal)));
     queue->begun_ns = now_ns;
     return LS_OK;
 }
 
-/* Why a step could not be captured, and what works. */
+/* Words why a step could not be captured, and what works. */
 static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaError_t error)
 {
     if (error != cudaErrorStreamCaptureUnjoined)
@@ -123,7 +120,7 @@ static ls_status instantiate(cuda_program *program, cudaGraph_t graph)
         return fail_capture(queue, "instantiate the step", error);
     program->base.info.bytes = sizeof *program;
     program->base.info.build_ns = ls_clock_ns() - queue->begun_ns;
-    /* So that the first launch is like the others. */
+    /* Makes the first launch as fast as the others. */
     error = cudaGraphUpload(program->graph, queue->stream);
     return error == cudaSuccess ? LS_OK : fail_capture(queue, "upload the step", error);
 }

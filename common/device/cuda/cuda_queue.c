@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU queue: a stream that orders itself with no other (cudaStreamNonBlocking), and pinned memory
- * through which the host reads and writes. Not yet run on a GPU.
- *
- * An operation's run launches on the stream, so its refusal to launch comes back at once, from
- * ls_queue_enqueue; what goes wrong on the GPU is reported by ls_queue_sync. A kernel that finds
- * its data wrong writes a fault, one word in pinned memory, that ls_queue_sync looks at.
+ * GPU queue: a stream that does not synchronize with the default stream (cudaStreamNonBlocking),
+ * and pinned memory through which the host reads and writes. Not yet run on a GPU. Running an
+ * operation launches on the stream, so ls_queue_enqueue reports a failed launch; ls_queue_sync
+ * reports failures on the GPU. A kernel that finds invalid data writes a fault, one word in pinned
+ * memory, which ls_queue_sync checks.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/device/link.h"
@@ -67,7 +66,7 @@ void ls_cuda_queue_close(ls_queue *base)
             cudaEventDestroy(queue->lots[i]);
     if (reaches && queue->pinned)
         cudaFreeHost(queue->pinned);
-    cudaGetLastError(); /* of a device that fell over: ls_queue_sync has said so */
+    cudaGetLastError(); /* ls_queue_sync has reported a failed device */
     free(queue);
 }
 
@@ -98,7 +97,7 @@ ls_status ls_cuda_queue_idle(const ls_queue *base, bool *out)
     return ls_cuda_check(base->device->info.text, base->name, error);
 }
 
-/* Where a library fails, the cause may be that the capture broke, which it does not say. */
+/* If a library fails, the reason may be an invalidated capture, which it does not report. */
 static ls_status explain_capture(const ls_queue *base, ls_status status)
 {
     static const char remedy[] = "--capture no";
@@ -121,14 +120,14 @@ ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
     return ls_cuda_check(base->device->info.text, op->name, cudaGetLastError());
 }
 
-/* Exchanges the thread's capture mode, around calls that are no part of a capture and must not
- * break it. */
+/* Exchanges the thread's capture mode, around calls that are not part of a capture and must not
+ * invalidate it. */
 static ls_status exchange_mode(const char *where, enum cudaStreamCaptureMode *mode)
 {
     return ls_cuda_check(where, "capture mode", cudaThreadExchangeStreamCaptureMode(mode));
 }
 
-/* Lets a GPU read and write another's memory, where the two can; else the driver stages copies. */
+/* Enables peer access to another GPU if both support it; otherwise the driver stages copies. */
 static ls_status ask_for_access(cuda_device *device, int peer)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -167,7 +166,7 @@ static ls_status pin_memory(void *memory, size_t bytes)
 static void unpin_memory(void *memory)
 {
     cudaHostUnregister(memory);
-    cudaGetLastError(); /* of a device that fell over: that has been reported */
+    cudaGetLastError(); /* the failure of a device was reported before */
 }
 
 static ls_status copy_host(cuda_queue *queue, void *to, const ls_device *to_device,
@@ -252,7 +251,7 @@ ls_status ls_cuda_queue_write(ls_queue *base, void *device, const void *host, si
     return LS_OK;
 }
 
-/* Reports a fault that a kernel left, once. */
+/* Reports a fault that a kernel wrote, once. */
 static ls_status take_fault(cuda_queue *queue)
 {
     switch ((ls_cuda_fault)__atomic_exchange_n(&queue->pinned->fault, 0, __ATOMIC_ACQ_REL)) {

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU queues under a watch: how the host waits for them, and what they are at; see watch.h. Not yet
- * run on a GPU; what hangs and what is slow is tested with made-up streams (test_watch_emulated).
- *
- * A call that waits behind a stream that hangs never comes back. So under a watch the host only
- * asks: the stream or event whether it is done, and a word in pinned memory, which the last
- * operation of each step writes, how many steps have ended. CUDA bounds how much can be enqueued,
- * to some thousand launches, and waits for room in the call that enqueues; so the host enqueues
- * replays no further ahead of that word, and of operations that are enqueued one by one at most two
- * lots: an event tells the end of each. How much CUDA has room for is not documented: 512 replays
- * are a guess. A program whose steps end on another queue than it is launched from is not held
- * back.
+ * GPU queues under a watch: how the host waits for them, and what they execute; see watch.h. Not
+ * yet run on a GPU; hanging and slow streams are emulated (test_watch_emulated). A call that waits
+ * for a hanging stream never returns. So under a watch the host only polls: whether a stream or
+ * event is done, and a word in pinned memory, which the last operation of each step sets to the
+ * number of finished steps. CUDA limits the launches in a stream to some thousand; beyond, the
+ * enqueueing call blocks. So the host limits itself: to MOST_REPLAYS replays beyond that word, and
+ * to two lots of operations enqueued one by one, with an event at the end of each lot. CUDA's limit
+ * is not documented; 512 replays are a guess. Not limited: programs whose steps end on another
+ * queue than the one that launches them.
  */
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"
 
 #include <stdio.h>
 
-/* Most replays that the host may be ahead; operations in a lot, each of which may be several
- * launches. */
+/* Most replays that the host may be ahead; operations per lot, each possibly several launches. */
 enum { MOST_REPLAYS = 512, LOT = 64 };
 
-/* The host first asks for this long without a pause; then it sleeps a part of the time waited so
- * far, at most 0.2 ms. */
+/* The host first polls for this long without a pause; then it sleeps a fraction of the time waited
+ * so far, at most 0.2 ms. */
 static const uint64_t awake_ns = 100000, part = 16, nap_ns = 200000;
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -76,7 +73,7 @@ static ls_status await(const ls_device *device, const char *doing, const cuda_wa
         if (now_ns - begin_ns > awake_ns)
             ls_clock_sleep(nap < nap_ns ? nap : nap_ns);
     }
-    cudaGetLastError(); /* that it was not ready is no failure */
+    cudaGetLastError(); /* "not ready" is not a failure */
     return ls_cuda_check(device->info.text, doing, error);
 }
 
@@ -140,13 +137,13 @@ void ls_cuda_queue_begin(ls_queue *base, uint64_t step)
     __atomic_store_n(&queue->pinned->steps, queue->first, __ATOMIC_RELEASE);
 }
 
-/* Of a lost device CUDA is not asked: its queues count as doing what they last did. */
+/* Never calls CUDA for a lost device: its queues keep their last activity. */
 void ls_cuda_queue_activity(const ls_queue *base, ls_activity *out)
 {
-    cuda_queue *queue = (cuda_queue *)base; /* it is only looked at */
+    cuda_queue *queue = (cuda_queue *)base; /* only read */
     if (ls_cuda_reaches(base->device) && !ls_cuda_queue_captured(base)) {
         queue->busy = cudaStreamQuery(queue->stream) == cudaErrorNotReady;
-        cudaGetLastError(); /* of a device that fell over: the next wait says so */
+        cudaGetLastError(); /* the next wait reports a failed device */
     }
     *out = (ls_activity){.kind = queue->busy ? LS_AT_WORK : LS_AT_REST,
                          .done = __atomic_load_n(&queue->pinned->pulse, __ATOMIC_ACQUIRE) +
@@ -155,7 +152,7 @@ void ls_cuda_queue_activity(const ls_queue *base, ls_activity *out)
     snprintf(out->what, sizeof out->what, "queue %s", base->name);
 }
 
-/* From any thread: no call of CUDA is in it. */
+/* Any thread may call this, since it does not call CUDA. */
 uint64_t ls_cuda_queue_progress(const ls_queue *base)
 {
     const cuda_pinned *pinned = ((const cuda_queue *)base)->pinned;

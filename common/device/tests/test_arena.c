@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a GPU that several devices share, on a GPU that is made up of host memory: what is
- * taken, by whom, what is left behind. And the devices' pools on it, as the CUDA back end makes
- * them. All is exact.
+ * The memory of a GPU shared by several devices, emulated with host memory: what is taken and by
+ * whom, and what is left over; then the devices' pools on it, as the CUDA back end opens them.
+ * Exact.
  */
 #include "common/base/tests/must.h"
 #include "common/device/arena.h"
@@ -13,11 +13,11 @@
 
 static const size_t mib = (size_t)1 << 20;
 
-/* The GPU: how much is free, what was done. */
+/* The emulated GPU: its free memory, and the calls made. */
 typedef struct made_up_gpu {
     size_t free;
     int chunks, uploads;
-    void *last; /* that was taken */
+    void *last; /* the last allocation */
     bool fails_upload;
 } made_up_gpu;
 
@@ -110,7 +110,7 @@ static void refused(ls_pool *pool, size_t bytes, const char *expected)
                 expected);
 }
 
-/* Of what is free, an eighth, at most 1 GiB, is left to CUDA's libraries by every policy. */
+/* Every policy leaves an eighth of the free memory, at most 1 GiB, to CUDA's libraries. */
 static void libraries_have_a_share(void **state)
 {
     const size_t gib = (size_t)1 << 30;
@@ -127,7 +127,7 @@ static void libraries_have_a_share(void **state)
     }
 }
 
-/* A judge has come first, which takes as it goes: `all` takes what is missing, once. */
+/* A judge was first, which allocates as it needs: `all` takes the rest, once. */
 static void all_takes_what_is_missing(void **state)
 {
     made_up_gpu gpu = {.free = 80 * mib};
@@ -151,14 +151,14 @@ static void all_takes_what_is_missing(void **state)
 
     ls_arena_destroy(arena);
     arena = open_arena(&gpu, false);
-    gpu.free = mib; /* somebody else has come */
+    gpu.free = mib; /* another process uses the GPU */
     must_refuse(ls_arena_enter(arena, &system, true), LS_CODE_MISSING, "");
     ls_arena_leave(arena); /* the other did not enter */
     assert_int_equal(gpu.chunks, 0);
     ls_arena_destroy(arena);
 }
 
-/* `all` takes nearly the whole once; what comes later lives from that, and nothing is left. */
+/* `all` takes nearly everything once; later allocations come from that, and nothing is left. */
 static void all_is_taken_once(void **state)
 {
     made_up_gpu gpu = {.free = 120 * mib};
@@ -192,7 +192,7 @@ static void all_is_taken_once(void **state)
     ls_arena_destroy(NULL);
 }
 
-/* Several runs on one GPU: each may take its capacity, together not more than there is. */
+/* Several runs on one GPU: each may use its capacity, together not more than there is. */
 static void growth_meets_the_others(void **state)
 {
     made_up_gpu gpu = {.free = 64 * mib};
@@ -217,7 +217,7 @@ static void growth_meets_the_others(void **state)
     ls_arena_destroy(arena);
 }
 
-/* The next runs find what is free then. */
+/* The next runs start from what is free then. */
 static void capacity_is_of_the_first_to_come(void **state)
 {
     made_up_gpu gpu = {.free = 64 * mib};
@@ -236,7 +236,7 @@ static void capacity_is_of_the_first_to_come(void **state)
     ls_arena_destroy(arena);
 }
 
-/* A GPU that answers no more: nothing is asked of it, and what it has stays taken. */
+/* A GPU that no longer answers: it is not called, and its memory stays taken. */
 static void a_lost_gpu_is_left_alone(void **state)
 {
     made_up_gpu gpu = {.free = 64 * mib};
@@ -274,7 +274,7 @@ static void failed_entry_leaves_nothing(void **state)
     system.find_free = find_none;
     must_refuse(ls_arena_enter(arena, &system, true), LS_CODE_MISSING, "");
     system.find_free = find_free;
-    assert_null(ls_arena_enter(arena, &system, true)); /* as if it were the first */
+    assert_null(ls_arena_enter(arena, &system, true)); /* like the first one */
     assert_int_equal(gpu.chunks, 1);
     ls_arena_leave(arena);
     assert_int_equal(gpu.chunks, 0);
@@ -301,7 +301,7 @@ static void data_is_copied_once(void **state)
 
     ls_arena_unshare(arena, first);
     assert_null(ls_arena_share(arena, data, sizeof data, &first));
-    assert_int_equal(gpu.uploads, 3); /* somebody still had it */
+    assert_int_equal(gpu.uploads, 3); /* another one still used it */
     ls_arena_unshare(arena, first);
     ls_arena_unshare(arena, second);
     assert_null(ls_arena_share(arena, data, sizeof data, &first));
@@ -310,7 +310,7 @@ static void data_is_copied_once(void **state)
 
     gpu.fails_upload = true;
     must_refuse(ls_arena_share(arena, data + 1, 4, &half), LS_CODE_MISSING, "");
-    ls_arena_leave(arena); /* also with copies that nobody gave back */
+    ls_arena_leave(arena); /* also with copies that were not returned */
     assert_int_equal(gpu.chunks, 0);
     ls_arena_destroy(arena);
 }

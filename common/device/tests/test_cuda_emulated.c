@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host logic of the CUDA devices without a GPU, on functions in place of the run-time library's
- * (cuda_emulate.h): what a failure means and says, a device that is lost, how copies are counted,
- * that nothing is left behind. No tolerance. Skipped in a build without CUDA.
+ * Host logic of the CUDA devices without a GPU, on functions that replace the run-time library's
+ * (cuda_emulate.h): meaning and wording of failures, a lost device, counts of copies, no leaks. No
+ * tolerance. Skipped in a build without CUDA.
  */
 #include "common/base/tests/must.h"
 #include "common/device/machine_private.h"
@@ -16,7 +16,7 @@
 
 typedef struct fixture {
     ls_machine *machine;
-    ls_device *device[EMULATED_GPUS + 1]; /* the last one: cpu:0 */
+    ls_device *device[EMULATED_GPUS + 1]; /* the last one is cpu:0 */
     ls_queue *queue[EMULATED_GPUS];
 } fixture;
 
@@ -27,7 +27,7 @@ static void says(ls_status status, const char *part)
     ls_status_free(status);
 }
 
-/* A machine whose GPUs are made up. */
+/* A machine with emulated GPUs. */
 static ls_machine *open_machine(int logical)
 {
     ls_machine *machine;
@@ -95,7 +95,7 @@ static void failures_say_what_they_mean(void **state)
     ls_status_free(status);
 }
 
-/* A library says only that it failed; the device knows why. */
+/* A library only reports failure; the device knows the reason. */
 static void libraries_failures_are_blamed(void **state)
 {
     assert_null(ls_cuda_blame(LS_OK));
@@ -132,7 +132,7 @@ static void a_captured_failure_names_the_option(void **state)
     ls_status_free(status);
 }
 
-/* Bytes asked for, free, by whom; and nothing is left behind. */
+/* Bytes requested, free, and used by whom; and nothing leaks. */
 static void missing_memory_is_explained(void **state)
 {
     fixture *f = *state;
@@ -173,7 +173,7 @@ static void copies_are_counted_by_their_way(void **state)
     cuda_emulated.unreachable = false;
 }
 
-/* Calls fail at once, closing waits for nothing; the other GPUs work on. */
+/* Calls fail at once, closing does not wait; the other GPUs keep working. */
 static void a_lost_device_is_left_alone(void **state)
 {
     fixture *f = *state;
@@ -188,7 +188,7 @@ static void a_lost_device_is_left_alone(void **state)
     const int before = cuda_emulated.pieces;
     ls_device_lose(judge);
     const int calls = cuda_emulated.calls;
-    for (int i = 0; i < 2; i++) { /* also by the other one on that GPU */
+    for (int i = 0; i < 2; i++) { /* also by the other logical device on that GPU */
         ls_status status = ls_queue_sync(i ? queue : f->queue[1]);
         assert_true(ls_status_is_final(status) && ls_status_is_consequence(status));
         says(status, "gpu: gpu:1: answers no more");
@@ -203,7 +203,7 @@ static void a_lost_device_is_left_alone(void **state)
     assert_int_equal(cuda_emulated.calls, calls);
     assert_int_equal(cuda_emulated.pieces, before);
     must(ls_queue_sync(f->queue[0]));
-    cuda_emulated.pieces = before - 7; /* two queues of two, two services, a chunk: stay taken */
+    cuda_emulated.pieces = before - 7; /* two queues of two, two services, a chunk: not freed */
 }
 
 int main(void)

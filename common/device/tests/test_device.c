@@ -49,7 +49,7 @@ static void events_order_queues(void **state)
     ls_event_close(event);
 }
 
-/* Every other run is one to pass over. */
+/* Skips every other run. */
 typedef struct choice {
     ls_op op;
     uint64_t runs;
@@ -63,7 +63,7 @@ static ls_status run_choice(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-/* On the queue that chooses, and on one that waits for it; what is put afterwards runs always. */
+/* On the queue that chooses, and on one that waits for it; later operations always run. */
 static void operations_are_passed_over(void **state)
 {
     fixture *f = *state;
@@ -122,7 +122,7 @@ static void memory_is_zero_and_counted(void **state)
     ls_device_release(f->device[0], memory);
     must(ls_device_allocate(f->device[0], LS_MEMORY_ACTIVATIONS, 12345, (void **)&memory));
     for (size_t i = 0; i < 12345; i++)
-        assert_int_equal(memory[i], 0); /* also when it was used before */
+        assert_int_equal(memory[i], 0); /* also if it was used before */
     ls_device_release(f->device[0], memory);
     ls_device_release(f->device[0], empty);
     assert_int_equal(ls_device_ledger(f->device[0]).in_use[LS_MEMORY_ACTIVATIONS], 0);
@@ -158,7 +158,7 @@ static void copies_between_devices(void **state)
     ls_device_release(f->device[1], to);
 }
 
-/* What a thread of the device finds out about itself. */
+/* What a thread of the device observes. */
 typedef struct probe {
     ls_op op;
     int core;

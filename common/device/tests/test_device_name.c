@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Device names: the forms of TensorFlow and the short ones, and what is none of them. Exact. */
+/* Device names: TensorFlow's forms and the short ones, and invalid ones. Exact. */
 #include "common/base/tests/must.h"
 #include "common/device/device_name.h"
 

@@ -36,7 +36,7 @@ static void program_replays(void **state)
     ls_program_close(program);
 }
 
-/* Queue 0 makes x; queues 1 and 2 each take it and make their own; queue 0 adds them up. */
+/* Queue 0 computes x; queues 1 and 2 read it and compute their own values; queue 0 adds them. */
 static void program_joins_queues(void **state)
 {
     fixture *f = *state;
@@ -96,7 +96,7 @@ static void capture_must_be_joined_back(void **state)
     ls_event_close(event);
 }
 
-/* What was recorded in a capture that has ended is nothing to wait for. */
+/* Waiting for a record of a capture that has ended joins no capture. */
 static void ended_capture_captures_nobody(void **state)
 {
     fixture *f = *state;
@@ -140,11 +140,11 @@ static void failure_is_reported_and_hangs_nobody(void **state)
     assert_non_null(second);
     assert_string_equal(ls_status_text(first), "operation: cpu:0 failing: test: op: fails; "
                                                "nothing would work");
-    first = ls_status_first(second, first); /* the cause, whoever was asked first */
+    first = ls_status_first(second, first); /* the cause, whichever queue was asked first */
     assert_non_null(strstr(ls_status_text(first), "failing"));
     must_refuse(first, LS_CODE_MISSING, "");
     assert_int_equal(value, 0);       /* skipped */
-    assert_int_equal(other, 0);       /* by who waits, too */
+    assert_int_equal(other, 0);       /* also skipped by the queue that waits */
     must(ls_queue_sync(f->queue[0])); /* reported once */
     must(ls_queue_sync(f->queue[1]));
     must(ls_queue_enqueue(f->queue[0], &plus.op));
@@ -171,8 +171,8 @@ static ls_status run_failing_once(ls_op *op, ls_queue *queue)
     return f->runs++ == f->at ? run_failing(op, queue) : LS_OK;
 }
 
-/* In replay 700 queue 1 fails, which queue 0 waits for; queue 2 waits for queue 0 alone. None
- * counts much further, and the program runs again when all have been asked. */
+/* In replay 700 queue 1 fails, for which queue 0 waits; queue 2 waits for queue 0 only. None counts
+ * much further, and the program runs again once all queues have been asked. */
 static void failure_travels_through_programs(void **state)
 {
     fixture *f = *state;
@@ -210,7 +210,7 @@ static void failure_travels_through_programs(void **state)
     must_refuse(status, LS_CODE_MISSING, "");
     assert_int_equal(count[0], 700);
     assert_int_equal(count[1], 700);
-    assert_int_equal(count[2], 701); /* it was at work when the other failed */
+    assert_int_equal(count[2], 701); /* it was running when the other failed */
     must(ls_program_launch(program, 3));
     for (int i = 0; i < DEVICES; i++)
         must(ls_queue_sync(f->queue[i]));
@@ -221,7 +221,7 @@ static void failure_travels_through_programs(void **state)
         ls_event_close(done[i]);
 }
 
-/* A device of another kind, as no GPU need be here: the same functions behind another table. */
+/* Emulates another kind of device, without a GPU: the same functions in another table. */
 static void be_another_kind(ls_device *device)
 {
     static ls_device_backend elsewhere;
@@ -241,7 +241,7 @@ static void the_host_orders_kinds(void **state)
     for (int i = 0; i < 2; i++)
         must(ls_event_open(f->device[i], &done[i]));
     uint64_t expected = 1;
-    for (int round = 0; round < ROUNDS; round++) { /* never waited for but by events */
+    for (int round = 0; round < ROUNDS; round++) { /* only events order these */
         must(ls_queue_enqueue(f->queue[0], &twice.op));
         must(ls_queue_record(f->queue[0], done[0]));
         must(ls_queue_wait(f->queue[1], done[0]));
@@ -252,14 +252,14 @@ static void the_host_orders_kinds(void **state)
     }
     must(ls_queue_sync(f->queue[0]));
     assert_true(value == expected);
-    for (int i = 0; i < 2; i++) { /* a queue may still be looking whom to wake */
+    for (int i = 0; i < 2; i++) { /* a queue may still be about to wake others */
         must(ls_queue_sync(f->queue[i]));
         ls_event_close(done[i]);
     }
     f->device[1]->backend = own;
 }
 
-/* What cannot be ordered so, and a failure that must not be waited past. */
+/* What cannot be ordered in this way, and a failure that must stop the waiting queue. */
 static void kinds_are_not_captured_together(void **state)
 {
     fixture *f = *state;

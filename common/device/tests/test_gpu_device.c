@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Devices on a GPU: memory, copies, queues, events, programs, logical devices, failures. Skipped
- * where there is no GPU; not yet run on one. Only copies are put, so that no kernel is needed: a
- * step here swaps two places, which shows how often it ran. No tolerance: all is exact.
+ * without a GPU; not yet run on one. Only copies are enqueued, so no kernel is needed: a step swaps
+ * two values, which shows how often it ran. No tolerance: all is exact.
  */
 #include "common/device/tests/device_fixture.h"
 
@@ -49,7 +49,7 @@ static void *take_value(fixture *f, int device, uint64_t value)
     return place;
 }
 
-/* Larger than what is staged at once, and no multiple of it. */
+/* Larger than the staging buffer, and not a multiple of it. */
 static void memory_is_cleared_and_keeps_its_bytes(void **state)
 {
     fixture *f = *state;
@@ -59,7 +59,7 @@ static void memory_is_cleared_and_keeps_its_bytes(void **state)
     assert_non_null(back);
     for (size_t i = 0; i < bytes; i++)
         host[i] = (unsigned char)(i * 31 + (i >> 12));
-    for (int pass = 0; pass < 2; pass++) { /* the second time in memory that has been used */
+    for (int pass = 0; pass < 2; pass++) { /* the second time in used memory */
         void *memory = take(f->device[0], bytes), *copy = take(f->device[1], bytes);
         memset(back, 1, bytes);
         must(ls_queue_read(f->queue[0], back, memory, bytes));
@@ -121,7 +121,7 @@ static void program_replays(void **state)
     must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "no capture began");
 }
 
-/* One program over two devices: the second joins through an event and is joined back. */
+/* One program on two devices: the second joins through an event, and the first waits for it. */
 static void capture_spans_queues(void **state)
 {
     fixture *f = *state;
@@ -162,7 +162,7 @@ static void unjoined_capture_is_refused(void **state)
     must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "was not joined back");
     assert_null(program);
     ls_event_close(begun);
-    put_swap(f, 0, &s); /* the queue works on */
+    put_swap(f, 0, &s); /* the queue still works */
     assert_true(value_at(f->queue[0], s.a) == 2);
 }
 
@@ -179,7 +179,7 @@ static void events_order_queues(void **state)
     void *place[DEVICES] = {take_value(f, 0, 0), take_value(f, 1, 0)};
     for (round = 1; round <= ROUNDS; round++) {
         void *source = take_value(f, 0, round);
-        must(ls_queue_wait(f->queue[0], event[1])); /* the copy of the round before is over */
+        must(ls_queue_wait(f->queue[0], event[1])); /* the previous round's copy is finished */
         must(ls_queue_copy(f->queue[0], big, f->device[0], copy, f->device[1], bytes));
         put_copy(f, 0, place[0], source);
         must(ls_queue_record(f->queue[0], event[0]));
@@ -210,7 +210,7 @@ static void parts_have_a_share_each(void **state)
     assert_int_equal(ls_device_describe(whole)->core_count, 0);
     must_refuse(ls_device_allocate(f->device[0], LS_MEMORY_PARAMETERS, share + 1, &memory),
                 LS_CODE_MISSING, "memory: gpu:0/0: ");
-    ls_device_release(f->device[0], take(f->device[0], mib)); /* and it works on */
+    ls_device_release(f->device[0], take(f->device[0], mib)); /* it still works */
     ls_device_close(whole);
 }
 
@@ -288,7 +288,7 @@ static void a_queue_that_hangs_is_lost(void **state)
     must(ls_queue_sync(queue));
     must(ls_queue_enqueue(queue, &op));
     must_refuse(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
-    must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* it is one GPU */
+    must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* one GPU */
     atomic_store(&let_go, true);
     ls_queue_close(queue);
     ls_queue_close(f->queue[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said where there is no GPU, from answers of a driver that are made up. No tolerance. */
+/* The reason given if there is no GPU, for emulated drivers' answers. No tolerance. */
 #include "common/base/tests/must.h"
 #include "common/device/gpus.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shaped links: the value of --link, the bookings of the ports, and copies that take their time.
- * No tolerance: bookings are exact in the clock's time, and what really sleeps is only asked not to
- * take less than its formula.
+ * Shaped links: the value of --link, bookings of ports, and copies that take their time. No
+ * tolerance: bookings are exact in the clock's time; real sleeps are only checked not to be shorter
+ * than the formula.
  */
 #include "common/base/clock.h"
 #include "common/device/tests/device_fixture.h"
@@ -12,9 +12,9 @@
 
 enum { DEVICES = 3, REPLAYS = 5, COPY_BYTES = 50000 };
 
-/* 100 ns of latency; a byte a nanosecond. */
+/* 100 ns of latency; one byte per nanosecond. */
 static const ls_link quick = {.latency_ns = 100, .bytes_per_s = 1e9};
-/* What a thread really waits for: a copy of COPY_BYTES takes 2.5 ms. */
+/* A link with real waits: a copy of COPY_BYTES takes 2.5 ms. */
 static const ls_link slow = {.latency_ns = 2000000, .bytes_per_s = 1e8};
 static const uint64_t slow_occupied_ns = COPY_BYTES * 10;
 
@@ -86,16 +86,16 @@ static void ports_take_turns(void **state)
     ls_network *n;
     must(ls_network_open(&quick, 4, &n));
     assert_true(ls_network_reserve(n, 0, 1, 1000, 5000) == 6100); /* both ports until 6000 */
-    assert_true(ls_network_reserve(n, 0, 2, 1000, 5000) == 7100); /* port out of 0 was busy */
-    assert_true(ls_network_reserve(n, 3, 1, 1000, 5500) == 7100); /* port in of 1 was busy */
-    assert_true(ls_network_reserve(n, 3, 2, 10, 0) == 7110);      /* both were, until 7000 */
-    assert_true(ls_network_reserve(n, 3, 2, 10, 9000) == 9110);   /* free since long */
-    assert_true(ls_network_reserve(n, 3, 2, 0, 9000) == 9110);    /* no byte: the latency alone */
+    assert_true(ls_network_reserve(n, 0, 2, 1000, 5000) == 7100); /* sending port of 0 was busy */
+    assert_true(ls_network_reserve(n, 3, 1, 1000, 5500) == 7100); /* receiving port of 1 was busy */
+    assert_true(ls_network_reserve(n, 3, 2, 10, 0) == 7110);      /* both were busy, until 7000 */
+    assert_true(ls_network_reserve(n, 3, 2, 10, 9000) == 9110);   /* free for long */
+    assert_true(ls_network_reserve(n, 3, 2, 0, 9000) == 9110);    /* no byte: latency only */
     ls_network_close(n);
     ls_network_close(NULL);
 }
 
-/* Two transfers of 1000 ns that share no port end as one does, not after their sum. */
+/* Two transfers of 1000 ns without a common port overlap. */
 static void other_ports_overlap(void **state)
 {
     ls_network *n;
@@ -112,12 +112,12 @@ static void either_part_may_be_left_out(void **state)
     const ls_link late = {.latency_ns = 100}, thin = {.bytes_per_s = 3e9};
     ls_network *n;
     must(ls_network_open(&late, 2, &n));
-    for (int i = 0; i < 3; i++) /* occupies nothing */
+    for (int i = 0; i < 3; i++) /* occupies no port */
         assert_true(ls_network_reserve(n, 0, 1, (size_t)1 << 40, 50) == 150);
     ls_network_close(n);
     must(ls_network_open(&thin, 2, &n));
     assert_true(ls_network_reserve(n, 0, 1, 3000, 50) == 1050);
-    assert_true(ls_network_reserve(n, 0, 1, 1, 50) == 1051); /* a third of a ns is rounded up */
+    assert_true(ls_network_reserve(n, 0, 1, 1, 50) == 1051); /* rounds up a third of a ns */
     ls_network_close(n);
 }
 
@@ -135,8 +135,8 @@ static void a_star_is_bound_by_its_middle(void **state)
         assert_true(arrival[counts[k] - 1] == others * b + 100);
         for (int i = 1; i < counts[k]; i++) /* back at once: each when it has all */
             last = ls_network_reserve(network, i, 0, b, arrival[i]);
-        assert_true(last == others * b + 100 + b + 100); /* out and in overlap, but for one */
-        for (int i = 1; i < counts[k]; i++)              /* back together */
+        assert_true(last == others * b + 100 + b + 100); /* all but one out and in overlap */
+        for (int i = 1; i < counts[k]; i++)              /* all back at the same time */
             last = ls_network_reserve(network, i, 0, b, 1000000);
         assert_true(last == 1000000 + others * b + 100);
         ls_network_close(network);
@@ -145,7 +145,7 @@ static void a_star_is_bound_by_its_middle(void **state)
 
 /* ---- Copies -------------------------------------------------------------------------------- */
 
-/* When a port that is free at time 0 would have no byte there: 0 unless something was booked. */
+/* When an empty message at time 0 would have its ports: 0 unless something was booked. */
 static uint64_t booked(ls_network *network, int from, int to, const ls_link *link)
 {
     return ls_network_reserve(network, from, to, 0, 0) - link->latency_ns;
@@ -157,7 +157,7 @@ static ls_status put_copy(fixture *f, int queue, int to, int from)
                          COPY_BYTES);
 }
 
-/* The second copy starts when the first has arrived: it is the next of its queue. */
+/* The second copy starts when the first has arrived, since it follows it on the queue. */
 static void copies_take_the_links_time(void **state)
 {
     fixture *f = *state;
@@ -187,7 +187,7 @@ static void copies_take_the_links_time(void **state)
     free(back);
 }
 
-/* Copies that two queues ask for at once take turns at the port out of device 0. */
+/* Concurrent copies of two queues take turns at device 0's sending port. */
 static void queues_share_a_port(void **state)
 {
     fixture *f = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: made-up topologies (hwloc's own HWLOC_SYNTHETIC), devices of machines with GPUs, and
- * this machine as it is. Everything is exact. Limits: test_machine_limits.c.
+ * Machine: synthetic topologies (hwloc's HWLOC_SYNTHETIC), devices of machines with GPUs, and this
+ * machine. Exact. Limits are in test_machine_limits.c.
  */
 #include "common/base/tests/must.h"
 #include "common/device/machine_limits.h"
@@ -114,7 +114,7 @@ static void hardware_threads_count_once(void **state)
     assert_int_equal(info->caches[0].level, 2);
     assert_int_equal(info->caches[0].count, 6);
     assert_int_equal(info->caches[1].bytes, 32000000);
-    if (info->cpu_quota == 0) { /* a quota of the real process would take some away */
+    if (info->cpu_quota == 0) { /* a quota of the real process would reduce the cores */
         assert_int_equal(info->cores_allowed, 6);
         assert_int_equal(ls_machine_count(machine, LS_DEVICE_CPU), 3);
         int cores[4] = {-1, -1, -1, -1};
@@ -126,8 +126,8 @@ static void hardware_threads_count_once(void **state)
     ls_machine_close(machine);
 }
 
-/* Processes with the same cores to use: each has a part; where they are too many, one with others.
- */
+/* Processes with the same usable cores: each gets a share; if there are too many processes, one
+ * core that others use, too. */
 static void processes_share_out_the_cores(void **state)
 {
     static const struct {
@@ -143,7 +143,7 @@ static void processes_share_out_the_cores(void **state)
         assert_null(ls_machine_open(&options, &machine));
         unsetenv("HWLOC_SYNTHETIC");
         const ls_machine_info *info = ls_machine_describe(machine);
-        if (info->cpu_quota == 0) { /* a quota of the real process would take some away */
+        if (info->cpu_quota == 0) { /* a quota of the real process would reduce the cores */
             assert_int_equal(info->cores_allowed, expected[i].count);
             assert_int_equal(ls_machine_cores(machine, 0, &core, 1), 1);
             assert_int_equal(core, expected[i].first);
@@ -208,7 +208,7 @@ static void shared_cores_are_seen(void **state)
     assert_true(ls_machine_oversubscribed(&machine, gpus, 3));
 }
 
-/* The names that a spec resolves to, with spaces between, or the refusal. */
+/* Checks the names that a spec resolves to, separated by spaces, or the refusal. */
 static void check_resolve(const ls_machine *machine, const char *spec, ls_code code,
                           const char *expected)
 {
@@ -267,7 +267,7 @@ static void gpus_come_first_and_split(void **state)
     check_resolve(&split, "5", LS_CODE_MISSING, "gpu:0/0, gpu:0/1, gpu:1/0, gpu:1/1");
 }
 
-/* Of several processes on a host each takes its own, where there are so many; names stay. */
+/* Each process of a host uses its own GPUs if there are enough; names do not change. */
 static void neighbours_take_gpus_in_turn(void **state)
 {
     static const char *const ones[] = {"gpu:0", "gpu:1", "gpu:2", "gpu:3", "gpu:0"};
@@ -290,7 +290,7 @@ static void neighbours_take_gpus_in_turn(void **state)
     }
 }
 
-/* A list as a back end would bring it, given to a machine that was looked at. */
+/* A list as a back end returns it, given to a machine that is already open. */
 static void found_gpus_get_names(void **state)
 {
     ls_machine *machine = open_machine(2, 0);

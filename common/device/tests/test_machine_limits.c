@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Limits of the process and names of processors, from texts and from made-up control groups.
- * Everything is exact.
- */
+/* Limits of the process and names of processors, from made-up texts and control groups. Exact. */
 #include "common/base/tests/must.h"
 #include "common/device/machine_limits.h"
 
@@ -22,8 +19,7 @@ static void quotas_parse(void **state)
     assert_true(ls_limits_cpu_max("100000 0\n") == 0);
     assert_true(ls_limits_cpu_max("") == 0);
     assert_true(ls_limits_cpu_max("12x 100000") == 0);
-    assert_true(ls_limits_cpu_max("50000\n 100000\n") ==
-                0.5); /* of version 1, one after the other */
+    assert_true(ls_limits_cpu_max("50000\n 100000\n") == 0.5); /* version 1, in succession */
     assert_true(ls_limits_cpu_max("-1\n 100000\n") == 0);
     assert_true(ls_limits_cpu_max(" ") == 0);
 }
@@ -50,8 +46,8 @@ static void cpu_models_parse(void **state)
     assert_false(ls_limits_cpu_model("processor : 0\nBogoMIPS : 50.0\n", model, sizeof model));
 }
 
-/* Processors of one name that are not one kind: each number and each flag tells, whatever is of one
- * core, of the next processor, or of the moment does not. */
+/* Processors with the same name that differ: every number and flag matters, except values of one
+ * core, of the next processor, or of the moment. */
 static void cpu_identities_differ(void **state)
 {
     static const char form[] =
@@ -111,7 +107,7 @@ static void groups_are_found(void **state)
     check_group(groups, NULL, "/sys/fs/cgroup/unified/user.slice/s", 22);
     check_group(groups, "cpu", "/sys/fs/cgroup/cpu,cpuacct/a/b", 26);
     check_group(groups, "memory", "/sys/fs/cgroup/my memory/c", 24);
-    check_group(groups, "cpuset", NULL, 0); /* mounted nowhere */
+    check_group(groups, "cpuset", NULL, 0); /* not mounted */
     check_group(groups, "blkio", NULL, 0);
     check_group("0::/\n", NULL, "/sys/fs/cgroup/unified", 22);
     check_group("4:memory:/docker/ab\n", "memory", "/sys/fs/cgroup/my memory", 24);

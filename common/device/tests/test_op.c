@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an operation says that it touches: each memory once, as much as was ever said of it. */
+/* What an operation declares to access: each memory once, with all declared accesses merged. */
 #include "common/base/tests/must.h"
 #include "common/device/device.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Placement: names, the default, what is not here, soft placement, the log's lines. Exact. */
+/* Placement: names, the default, missing devices, soft placement, the log's lines. Exact. */
 #include "common/base/tests/must.h"
 #include "common/device/placement.h"
 
@@ -111,7 +111,7 @@ static void soft_replaces(void **state)
         "lockstep: soft placement: product: gpu:7 does not exist here; placed on cpu:0\n"
         "lockstep: soft placement: gpu:0+cpu:9 does not exist here; placed on cpu:0+cpu:1\n");
     ls_status status = ls_placement_resolve(&f->placement, NULL, "x", &names, &count, &replaced);
-    assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* garbage is not replaced */
+    assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* invalid text is not replaced */
     ls_status_free(status);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pool against a model: every piece is filled with a pattern of its own that must still be
- * there when it is released. Figures are exact, but for the bound on what is reserved.
+ * Memory pool against a model: every piece is filled with its own pattern, which must be intact
+ * when it is released. Exact, except the bound on reserved memory.
  */
 #include "common/base/tests/must.h"
 #include "common/device/pool.h"
@@ -14,7 +14,7 @@
 static const double reserved_factor = 1.25; /* reserved <= factor * in use + one unit */
 static const size_t mib = (size_t)1 << 20;
 
-/* A system with so much memory, that counts what is taken of it. */
+/* A system with limited memory that counts what is allocated. */
 typedef struct system_memory {
     size_t taken, left;
     int chunks;
@@ -312,7 +312,7 @@ static ls_status pin(void *start, size_t bytes)
 
 static void unpin(void *start)
 {
-    memset(start, 0, 1); /* it is still there */
+    memset(start, 0, 1); /* it still exists */
     unpins++;
 }
 
@@ -321,7 +321,7 @@ static ls_status refuse_pin(void *start, size_t bytes)
     return ls_fail(LS_CODE_MISSING, "pin", NULL, "on purpose");
 }
 
-/* A chunk at a time, once, and undone before the system gets it back. */
+/* Pins each chunk once, and unpins it before the system gets it back. */
 static void chunks_are_pinned_once(void **state)
 {
     system_memory system = {.left = 64 * mib};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Pulse: queues that go on are seen to, from another thread than the one that works; what waits,
- * rests or hangs is not. Nothing here depends on how long anything takes. */
+/* Pulse: queues that progress are noticed by another thread than the working one; queues that wait,
+ * rest or hang are not. No part depends on how long anything takes. */
 #include "common/base/signal.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/pulse.h"
 #include "common/device/tests/device_fixture.h"
 
-/* An operation that says that it has begun, and ends when it is let go. */
+/* An operation that signals its start, and ends when the test releases it. */
 typedef struct gate_op {
     ls_op op;
     ls_signal begun, go;
@@ -38,7 +38,7 @@ static void what_goes_on_is_seen(void **state)
     int touched = 0;
     must(ls_machine_open(&(ls_machine_options){.cpu_devices = 1}, &machine));
     ls_pulse *pulse = ls_machine_pulse(machine);
-    assert_false(ls_pulse_moved(pulse)); /* nothing is there */
+    assert_false(ls_pulse_moved(pulse)); /* no queue */
     must(ls_device_open(machine, &name, &policy, &device));
     must(ls_queue_open(device, "test", &queue));
     ls_pulse_moved(pulse);
@@ -46,13 +46,13 @@ static void what_goes_on_is_seen(void **state)
     must(ls_queue_enqueue(queue, &first.op));
     must(ls_queue_enqueue(queue, &second.op));
     ls_signal_wait(&first.begun, 1, 0);
-    assert_true(ls_pulse_moved(pulse));  /* has begun one */
-    assert_false(ls_pulse_moved(pulse)); /* is in it: it may hang */
+    assert_true(ls_pulse_moved(pulse));  /* has started an operation */
+    assert_false(ls_pulse_moved(pulse)); /* is still in it: it may hang */
     ls_signal_post(&first.go, 1);
     ls_signal_wait(&second.begun, 1, 0);
     assert_true(ls_pulse_moved(pulse)); /* the next one */
     assert_false(ls_pulse_moved(pulse));
-    must(ls_device_call(device, touch, &touched)); /* set-up, on a thread of the device's own */
+    must(ls_device_call(device, touch, &touched)); /* set-up, on a thread of the device */
     assert_true(touched && ls_pulse_moved(pulse));
     must(ls_device_allocate(device, LS_MEMORY_WORKSPACE, 100, &memory));
     assert_true(ls_pulse_moved(pulse));
@@ -63,7 +63,7 @@ static void what_goes_on_is_seen(void **state)
     ls_device_release(device, memory);
     ls_queue_close(queue);
     ls_device_close(device);
-    assert_false(ls_pulse_moved(pulse)); /* nothing is left to be looked at */
+    assert_false(ls_pulse_moved(pulse)); /* no queue is left */
     ls_machine_close(machine);
 }
 

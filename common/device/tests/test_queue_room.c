@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much a queue holds (ls_queue_enqueue, ls_device_turn): who puts is never held up by what
- * waits for what is still to be put, however much that is, and once turns are taken the queue keeps
- * the size of a turn. No tolerance. What fails here would wait for ever: an alarm ends it.
+ * A queue's size (ls_queue_enqueue, ls_device_turn): commands that wait for ones not yet enqueued
+ * never block the host, however many there are; with turns, the queue keeps the size of a turn. No
+ * tolerance. An alarm ends a test that fails by waiting for ever.
  */
 #include "common/base/signal.h"
 #include "common/device/tests/device_fixture.h"
@@ -18,7 +18,7 @@ static int setup(void **state)
     return open_cpus(state, DEVICES);
 }
 
-/* Meets the other side's operation of the same number. */
+/* Waits for the other side's operation of the same number. */
 typedef struct meeting {
     ls_op op;
     ls_signal *mine, *theirs;
@@ -40,7 +40,7 @@ static meeting make_meeting(ls_signal *mine, ls_signal *theirs)
                      .theirs = theirs};
 }
 
-/* One queue's whole part is put before the other's, for which it waits at every operation. */
+/* Enqueues one queue's whole part before the other's, for which each of its operations waits. */
 static void put_apart(fixture *f, int count, bool turns, int steps)
 {
     ls_signal signals[DEVICES] = {0};
@@ -81,7 +81,7 @@ static void turns_may_grow_and_shrink(void **state)
 typedef struct producer {
     fixture *f;
     ls_op *op;
-    ls_signal steps; /* put */
+    ls_signal steps; /* enqueued so far */
 } producer;
 
 static void *produce(void *argument)
@@ -96,8 +96,8 @@ static void *produce(void *argument)
     return NULL;
 }
 
-/* The first operation waits for the test: three steps cannot be in the queue beside it, however
- * long one looks. */
+/* The first operation waits for the test: three more steps never fit in the queue, however long one
+ * checks. */
 static void turns_hold_up_who_is_ahead(void **state)
 {
     ls_signal signals[DEVICES] = {0};
@@ -105,7 +105,7 @@ static void turns_hold_up_who_is_ahead(void **state)
     producer p = {.f = *state, .op = &m.op};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, produce, &p), 0);
-    ls_signal_wait(&p.steps, 1, 0); /* a whole step fits in any case */
+    ls_signal_wait(&p.steps, 1, 0); /* a whole step always fits */
     assert_false(ls_signal_wait_for(&p.steps, 3, 0, 200000000));
     ls_signal_post(&signals[1], UINT64_MAX);
     pthread_join(thread, NULL);
@@ -119,8 +119,8 @@ enum { ORDERED = 1100, MOST_BEFORE = 520 };
 
 typedef struct numbered {
     ls_op op;
-    int number, *next; /* that is to run next */
-    int *wrong;        /* how often another one did */
+    int number, *next; /* the next to run */
+    int *wrong;        /* how often another one ran */
 } numbered;
 
 static ls_status run_numbered(ls_op *op, ls_queue *queue)
@@ -131,8 +131,8 @@ static ls_status run_numbered(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-/* Asleep after any number of operations, also at the end of what it takes at once, a queue goes on
- * with what is put next, though the host puts so much before it wakes that there is more memory. */
+/* A queue that slept after any number of operations, even at the end of a segment, continues with
+ * the next command, though the host enqueues so much before it wakes that a segment is added. */
 static void a_queue_that_slept_goes_on_in_order(void **state)
 {
     const fixture *f = *state;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whom a watch names, of devices that say what they are at: GPUs here, which cannot say whether
- * they compute or wait for each other. What real queues say is test_watch_emulated's, and
- * test_faults_devices'. No tolerance.
+ * Which device a watch names, from what devices report: GPUs here, which cannot tell computing from
+ * waiting for each other. Real queues: test_watch_emulated and test_faults_devices. No tolerance.
  */
 #include "common/base/tests/must.h"
 #include "common/device/backend.h"
@@ -23,7 +22,7 @@ static void tell(const ls_queue *queue, ls_activity *out)
     *out = ((const said_queue *)queue)->at;
 }
 
-/* Looks until one is lost; its name is in the refusal. */
+/* Checks until a device is lost; the refusal contains its name. */
 static void named(const uint64_t replays[DEVICES], const int at_work[DEVICES], const char *name)
 {
     static const ls_device_backend backend = {.queue_activity = tell};
@@ -62,7 +61,7 @@ static void the_gpu_that_ended_least_is_named(void **state)
     named((uint64_t[]){8, 7, 8}, all, "gpu:1: ");
     named((uint64_t[]){8, 8, 3}, all, "gpu:2: ");
     named((uint64_t[]){8, 8, 8}, all, "gpu:0: ");
-    named((uint64_t[]){8, 2, 7}, two, "gpu:2: "); /* one at rest holds up nobody */
+    named((uint64_t[]){8, 2, 7}, two, "gpu:2: "); /* an idle device delays no other */
     named((uint64_t[]){UINT64_MAX, 9, 9}, all, "gpu:1: ");
     named((uint64_t[]){8, 7, 8}, none, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel tables refuse, how an operation fails, and the registry. Exact: no tolerance. */
+/* What the kernel tables refuse, how an operation fails, and the registry. No tolerance. */
 #include "common/kernel/tests/kernel_fixture.h"
 
-/* The constructor refuses, and says this. */
+/* The constructor refuses, with this message. */
 static void refused(ls_status status, ls_op *op, const char *text)
 {
     assert_non_null(status);
@@ -107,7 +107,7 @@ static void refuses_batches(ls_kernels *k)
     refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1, 0, NULL},
                            &op),
             op, "records");
-    const uint64_t ring = UINT64_MAX / sizeof record + 2; /* its bytes, wrapped, are few */
+    const uint64_t ring = UINT64_MAX / sizeof record + 2; /* its bytes overflow to few */
     refused(t->finish_step(
                 k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, ring, 0, NULL}, &op),
             op, "more than memory can hold");
@@ -174,7 +174,7 @@ static void refuses_images(ls_kernels *k)
     refused(t->max_pool_backward(
                 k, &(ls_max_pool_backward_args){1, -2, good, data, argmax, NULL, data}, &op),
             op, "-2");
-    const ls_window outside = {0, 3, 1, 2, 2, 2, 1, 1, 1, 0}; /* its row is padding alone */
+    const ls_window outside = {0, 3, 1, 2, 2, 2, 1, 1, 1, 0}; /* its row is padding only */
     refused(
         t->max_pool_forward(k, &(ls_max_pool_forward_args){1, 1, outside, data, data, argmax}, &op),
         op, "no 1 positions on 0");
@@ -347,7 +347,7 @@ static void test_labels(void **state)
     }
 }
 
-/* What is not finite comes out not finite: a run that diverges is seen in its loss. */
+/* Non-finite inputs give non-finite results: divergence of a run shows in its loss. */
 static void test_divergence(void **state)
 {
     fixture *f = *state;
@@ -387,7 +387,7 @@ static void test_registry(void **state)
     assert_int_equal(table->real_bytes, 8);
 }
 
-/* Opened for an arithmetic, or for a device, that the table does not know. */
+/* Opens a table for an arithmetic, or a device, that it does not support. */
 static void test_opening(void **state)
 {
     fixture *f = *state;
@@ -408,7 +408,7 @@ static void test_opening(void **state)
     ls_status_free(status);
 }
 
-/* Work, and names that say how it is done; workspace goes back with the op. */
+/* FLOPs, and names that say how it computes; workspace is freed with the op. */
 static void test_ops(void **state)
 {
     fixture *f = *state;
@@ -430,7 +430,7 @@ static void test_ops(void **state)
     free(x), free(w), free(y);
 }
 
-/* reference64 keeps doubles apart that float32 does not. */
+/* reference64 distinguishes doubles that float32 does not. */
 static void test_reference64(void **state)
 {
     fixture *f = *state;

@@ -90,7 +90,7 @@ static void test_fill(void **state)
         float *got = randoms(count, 1), *want = randoms(count, 1);
         apply_fill(f, f->cpu, &(ls_fill_args){count, 0.1, got});
         apply_fill(f, f->reference, &(ls_fill_args){count, 0.1, want});
-        same_bits("fill", got, want, ((size_t)count + 1) * sizeof *got); /* and not one more */
+        same_bits("fill", got, want, ((size_t)count + 1) * sizeof *got); /* and no more */
         free(got), free(want);
     }
 }
@@ -179,7 +179,7 @@ static void test_count_correct(void **state)
             for (int64_t j = 0; j < rows; j++)
                 labels[j] = (int32_t)(j % (classes > 1 ? classes : 2)); /* one: logistic */
             for (int64_t j = 0; j < rows * classes; j++)
-                z[j] = roundf(3 * z[j]); /* many equals */
+                z[j] = roundf(3 * z[j]); /* many ties */
             ls_count_correct_args args = {rows, classes, z, labels, &at, 1050, &got};
             apply_count_correct(f, f->cpu, &args);
             args.correct = &want;
@@ -242,7 +242,7 @@ static void test_gather(void **state)
     check_gather(*state, 256, 1, LS_GATHER_INT32);
 }
 
-/* Which samples and their rows at once: the bits of one after the other. */
+/* Indices and rows in one operation: the bits of two operations. */
 static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3], int count)
 {
     enum { SAMPLES = 53 };
@@ -279,7 +279,7 @@ static void check_gather_batch(fixture *f, int64_t rows, const int64_t widths[3]
     free(indices), free(want_indices);
 }
 
-/* Tables may be without it. */
+/* Tables may lack it. */
 static void test_gather_batch(void **state)
 {
     static const int64_t widths[][3] = {{1, 1, 1}, {784, 1, 3}, {13, 4, 20}, {4, 0, 1}};
@@ -291,7 +291,7 @@ static void test_gather_batch(void **state)
 
 /* ---- Optimizer ----------------------------------------------------------------------------- */
 
-/* The bounds of one element, from its values before the step. */
+/* The tolerances of one element, from its values before the step. */
 static void optimizer_limits(const ls_optimizer_args *o, double w, double g, double a, double b,
                              double limit[3])
 {

@@ -110,7 +110,7 @@ static void test_conv_max_backward_weights(void **state)
         int32_t *argmax = calloc((size_t)count + 1, sizeof *argmax);
         for (int64_t j = 0; j < count; j++) {
             argmax[j] = (int32_t)(j * 7 % positions);
-            dy[j] = j % 3 ? dy[j] : 0; /* as after a ReLU */
+            dy[j] = j % 3 ? dy[j] : 0; /* like after a ReLU */
         }
         float *dy1 = absolutes(dy, count);
         ls_kernels *const tables[] = {f->cpu, f->reference, f->reference};
@@ -190,8 +190,8 @@ static void check_conv_weights(fixture *f, const ls_conv_shape *s, bool with_bia
     free(x), free(x1), free(dy), free(dy1);
 }
 
-/* Windows larger than the image: no positions, and so no gradient. For every way of the cpu table.
- */
+/* Windows larger than the image: no positions, hence no gradient. For every implementation of the
+ * cpu table. */
 static const ls_conv_shape no_positions[] = {{2, 2, 3, {4, 6, 0, 2, 5, 5, 1, 1, 0, 0}},
                                              {2, 3, 16, {4, 6, 0, 2, 5, 5, 7, 1, 0, 0}}};
 
@@ -269,7 +269,7 @@ static void test_gather_crops(void **state)
         for (int augment = 0; augment < 2; augment++) {
             check_crops(*state, shapes[i], augment, 0, 255);
             if (!shapes[i][4])
-                check_crops(*state, shapes[i], augment, 7, 7); /* one colour: all 0 */
+                check_crops(*state, shapes[i], augment, 7, 7); /* uniform: all 0 */
         }
 }
 
@@ -278,10 +278,10 @@ static void test_gather_crops(void **state)
 typedef struct pool_data {
     float *x, *y[2];
     int32_t *argmax[2];
-    int64_t in, out; /* elements of all rows */
+    int64_t in, out; /* elements in all rows */
 } pool_data;
 
-/* Both tables' forward, from numbers with many equals. */
+/* Forward of both tables, with many ties. */
 static pool_data pooled(fixture *f, const ls_conv_shape *s)
 {
     const ls_window *w = &s->window;
@@ -392,7 +392,7 @@ static void test_transpose(void **state)
     }
 }
 
-/* Ranges with gaps between them; a variable's part is the same wherever it lies. */
+/* Ranges with gaps; a variable's part is the same wherever it lies. */
 static void test_weight_decay(void **state)
 {
     fixture *f = *state;
@@ -411,7 +411,7 @@ static void test_weight_decay(void **state)
         ls_kernels *table = k ? f->reference : f->cpu;
         const ls_weight_decay_args args = {all, w, ranges, COUNTS, &losses[k]};
         must(table->table->weight_decay(table, &args, &op));
-        must(ls_queue_enqueue(f->queue, op)); /* a second time: what it leaves is what it found */
+        must(ls_queue_enqueue(f->queue, op)); /* a second run must give the same */
         run(f, op);
     }
     assert_true(fabs(losses[0] - losses[1]) <= 1e-12 * losses[1] && losses[0] > 0.25);

@@ -21,7 +21,7 @@ static const int64_t bn_shapes[][2] = {{0, 16}, {1, 5},    {2, 16},   {63, 17}, 
                                        {65, 3}, {200, 64}, {129, 40}, {7, 0}};
 enum { BN_SHAPES = sizeof bn_shapes / sizeof *bn_shapes };
 
-/* Numbers whose channels have means and deviations of their own. */
+/* Values whose channels have different means and deviations. */
 static float *spread(const int64_t s[2], uint32_t seed)
 {
     float *x = randoms(s[0] * s[1], seed);
@@ -58,9 +58,9 @@ static void test_bn_sums(void **state)
         ls_bn_sums_args args = {s[0], s[1], x, got, i & 1 ? moments : NULL, 1e-5};
         ls_op *op;
         must(f->cpu->table->bn_sums(f->cpu, &args, &op));
-        must(ls_queue_enqueue(f->queue, op)); /* a second time: what it leaves is what it found */
+        must(ls_queue_enqueue(f->queue, op)); /* a second run must give the same */
         run(f, op);
-        if (args.moments) { /* the same that bn_moments makes of these sums */
+        if (args.moments) { /* equals what bn_moments computes of these sums */
             const ls_bn_moments_args of = {s[1], s[0] ? s[0] : 1, 1e-5, got, apart};
             apply_bn_moments(f, f->reference, &of);
         }
@@ -115,7 +115,7 @@ static void test_bn_moving_moments(void **state)
     free(mean), free(variance);
 }
 
-/* What the entries that come after the sums work on. */
+/* Inputs of the entries that follow the sums. */
 typedef struct bn_data {
     const int64_t *shape;
     float *x, *moments, *weight, *bias, *z, *dy;
@@ -185,14 +185,14 @@ static void test_bn_forward(void **state)
     }
 }
 
-/* A quarter of the mean and of the unbiased variance; that of one pixel is 0. */
+/* A quarter of the mean and of the unbiased variance; the variance of one pixel is 0. */
 static void check_statistics(const bn_data *d, int64_t count, const float *got)
 {
     const int64_t C = d->shape[1];
     for (int64_t c = 0; c < C; c++) {
         const double mean = d->sums[c] / (double)count;
         const double apart =
-            d->sums[C + c] - (double)count * mean * mean; /* at least 0, but for rounding */
+            d->sums[C + c] - (double)count * mean * mean; /* at least 0, up to rounding */
         const double variance = count > 1 ? apart / (double)(count - 1) : 0;
         assert_true(got[c] == (float)(0.25 * mean));
         assert_true(fabs((double)got[C + c] - 0.25 * variance) <=
@@ -200,7 +200,7 @@ static void check_statistics(const bn_data *d, int64_t count, const float *got)
     }
 }
 
-/* way: 0 no ReLU, 1 the output known, 2 computed again; with dz, or not, or in dy's place. */
+/* way: 0 no ReLU, 1 output given, 2 recomputed; with dz, without, or in place of dy. */
 static void check_backward_sums(fixture *f, const bn_data *d, int way, int with_dz)
 {
     const int64_t N = d->shape[0], C = d->shape[1], all = N * C;
@@ -384,7 +384,7 @@ static void test_moving_average(void **state)
         args.average = want;
         apply_moving_average(f, f->reference, &args);
         compare("moving_average", got, want, NULL, 8 * U, count);
-        /* t = 5: 6 / 15 of it stays. */
+        /* t = 5: 6 / 15 of the old value remains. */
         const double stays = i % 3 == 1 ? 0.4 : 0.9999;
         for (int64_t j = 0; j < count; j++)
             assert_true(fabs((double)want[j] - stays * (double)before[j] -

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tests of test_residual_kernels.c on guarded pages (kernel_staging.h): no operation touches
- * memory that it has not said, or writes what it said that it reads. */
+/* The tests of test_residual_kernels.c on guarded pages (kernel_staging.h): no operation accesses
+ * memory that it has not declared, or writes what it declared as read. */
 #define GUARDED
 #define FIXTURE_OPEN  open_staged
 #define FIXTURE_CLOSE close_staged

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tied: 784-32-32-32-10 with ReLU, whose two middle layers share their variables: for tests, and
- * built with LOCKSTEP_HOOKS alone, as long as no model of users shares any.
+ * tied: 784-32-32-32-10 with ReLU, whose two middle layers share variables. For tests, and only in
+ * builds with LOCKSTEP_HOOKS, since no model for users is like it.
  */
 #include "common/nn/models.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers of images and sequences: gradients against central differences in double precision (the
- * tolerance is net_fixture.h's), what they keep, what they refuse. */
+/* Layers of images and sequences: gradients against central differences in double precision
+ * (tolerance in net_fixture.h), what they keep, what they refuse. */
 #include "common/nn/layers/layer_window.h"
 #include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
@@ -13,7 +13,7 @@ static int add_image(fixture *f, int64_t height, int64_t width, int64_t channels
     return node;
 }
 
-/* Activations and kept memory: what is in use is what the formula says. */
+/* Activations and kept memory: the ledger equals the formula. */
 static void check_memory(fixture *f)
 {
     assert_int_equal(ls_device_ledger(f->device).in_use[LS_MEMORY_ACTIVATIONS],
@@ -39,8 +39,8 @@ static void conv_global_max(void **state)
     }
 }
 
-/* The tutorial's layers in small: strides, SAME and valid, pools before and after LRN, both orders
- * of axes, a ReLU's mask in pool and LRN. */
+/* The tutorial's layers, smaller: strides, SAME and VALID padding, pools before and after LRN, both
+ * orders of axes, a ReLU's mask in pool and LRN. */
 static void image_layers(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void image_layers(void **state)
     }
 }
 
-/* A pool over the whole image after a convolution is what the convolution with global_max is. */
+/* A pool over the whole image after a convolution equals the convolution with global_max. */
 static void global_pools_agree(void **state)
 {
     (void)state;
@@ -97,8 +97,8 @@ static void global_pools_agree(void **state)
         assert_true(fabs(gradients[0][i] - gradients[1][i]) < 1e-15);
 }
 
-/* Positions and padding as tf.nn's page on padding has them: before and after, the odd one after.
- */
+/* Positions and padding as in tf.nn's documentation of padding: before and after, an odd one
+ * after. */
 static void windows_lie_as_tensorflows(void **state)
 {
     /* in, window, stride, positions of SAME, padding before, positions of VALID */
@@ -130,7 +130,7 @@ static int add_sequence(fixture *f, int number, int64_t steps, int64_t inputs)
     return node;
 }
 
-/* All states into a second LSTM, so that gradients reach inputs and every state. */
+/* All states feed a second LSTM, so that gradients reach inputs and every state. */
 static void lstm_stack(void **state)
 {
     fixture f;
@@ -146,7 +146,7 @@ static void lstm_stack(void **state)
     close_all(&f);
 }
 
-/* Two inputs through one LSTM, put together: the variables' gradient is of both uses. */
+/* Two inputs through one shared LSTM: the variables' gradient is the sum of both uses. */
 static void lstm_twins(void **state)
 {
     fixture f;
@@ -171,7 +171,7 @@ static void lstm_twins(void **state)
     close_all(&f);
 }
 
-/* A net that uses another's memory, kept memory too, computes what one with its own does. */
+/* A net in another net's memory, including kept memory, computes what one with its own does. */
 static void borrowed_memory(void **state)
 {
     fixture f;
@@ -202,7 +202,7 @@ static void borrowed_memory(void **state)
     close_all(&f);
 }
 
-/* What a layer keeps is among what backward reads of forward. */
+/* What a layer keeps is listed among what backward reads of forward. */
 static void kept_is_listed(void **state)
 {
     fixture f;

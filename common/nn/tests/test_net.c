@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Nets: gradients against central differences in double precision, sharing, fan-out, fusing, ranges
- * that become final, memory. Layers of images and sequences have test_layers.c.
+ * that become final, memory. Layers of images and sequences: test_layers.c.
  */
 #include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
@@ -96,7 +96,7 @@ typedef struct ranges {
     int n;
 } ranges;
 
-/* Last layer first; every element once; a shared layer when its first use is done. */
+/* Last layer first; every element once; a shared layer after the backward pass of its first use. */
 static void ranges_become_final(void **state)
 {
     fixture f;
@@ -159,7 +159,7 @@ static void refused_graphs(void **state)
     ls_graph_close(graph);
 }
 
-/* A table that lacks what a layer needs is refused, in one line that names both. */
+/* A table that lacks an operation of a layer is refused, in one line that names both. */
 static void lacking_table(void **state)
 {
     fixture f;

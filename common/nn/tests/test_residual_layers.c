@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers of residual networks: gradients against central differences in double precision (the
- * tolerance is net_fixture.h's), moving statistics, evaluation, what they refuse. */
+/* Layers of residual networks: gradients against central differences in double precision (tolerance
+ * in net_fixture.h), moving statistics, evaluation, what they refuse. */
 #include "common/nn/model.h"
 #include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
@@ -22,8 +22,7 @@ static int add_bn(fixture *f, int input, int shortcut)
     return node;
 }
 
-/* way 1: a ReLU after the first bn; 2: one after the second; 4: which has a shortcut, by a stride.
- */
+/* way 1: a ReLU after the first bn; 2: one after the second; 4: with a shortcut and a stride. */
 static void build_block(fixture *f, int way)
 {
     const int64_t stride = way & 4 ? 2 : 1;
@@ -58,7 +57,7 @@ static void blocks(void **state)
     }
 }
 
-/* A shortcut that is the input of the block, whose gradient has two parts: as in a model. */
+/* The shortcut is the block's input, whose gradient has two parts: as in a model. */
 static void whole_model(void **state)
 {
     (void)state;
@@ -77,7 +76,7 @@ static void whole_model(void **state)
     assert_int_equal(variables->items[0].count, 16 * 3 * 3 * 3);
     ls_model_close(model);
     must(ls_model_open("resnet:20", &model));
-    /* He et al. give 0.27 M. */
+    /* He et al. report 0.27 M. */
     assert_int_equal(model->graph->variables.elements, 269722 + 2 * (7 * 16 + 6 * 32 + 6 * 64));
     ls_model_close(model);
     ls_status status = ls_model_open("resnet:21", &model);
@@ -85,7 +84,7 @@ static void whole_model(void **state)
     ls_status_free(status);
 }
 
-/* An identity shortcut: its gradient is dy's and the block's. */
+/* An identity shortcut: its gradient is dy's plus the block's. */
 static void identity_shortcut(void **state)
 {
     fixture f;
@@ -105,7 +104,7 @@ static void identity_shortcut(void **state)
     close_all(&f);
 }
 
-/* Where the gradient of the moving statistics would be stands this part's share of the batch's; and
+/* The place of the moving statistics' gradient holds this part's share of the batch's statistics;
  * evaluation uses the moving ones. */
 static void statistics(void **state)
 {

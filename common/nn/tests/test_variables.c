@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables, models and optimizers' texts: layout, initial values, files, digests, comparisons. */
+/* Variables, models, texts of optimizers: layout, initial values, files, digests, comparison. */
 #include "common/base/tests/must.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
@@ -20,7 +20,7 @@
 /* Mean of n uniform numbers on +-limit: standard deviation limit / sqrt(3 n); five of them. */
 static const double mean_deviations = 5;
 
-/* Refused with `code`, in one line that holds `part`. */
+/* Refused with `code`, in one line that contains `part`. */
 static void refused(ls_status status, ls_code code, const char *part)
 {
     assert_non_null(status);
@@ -75,7 +75,7 @@ static void initial_values(void **state)
     for (size_t i = 0; i < v->items[1].count; i++)
         assert_true(a[v->items[1].offset + i] == 0.0f);
     assert_memory_not_equal(a, b, n * sizeof *a);
-    assert_memory_equal(a, c, n * sizeof *a); /* by name, whatever else is in the model */
+    assert_memory_equal(a, c, n * sizeof *a); /* by name, in any model */
     free(a);
     free(b);
     free(c);
@@ -163,7 +163,7 @@ static void digests_and_differences(void **state)
     b[0] = -0.0f;
     a[0] = 0.0f;
     assert_false(ls_variables_compare(v, a, b).same_bits); /* bits, not values */
-    a[0] = NAN; /* of the first variable, and no later one hides it */
+    a[0] = NAN; /* in the first variable; later ones do not hide it */
     assert_true(isnan(ls_variables_compare(v, a, b).max_rel));
     assert_true(isnan(ls_variables_compare(v, a, a).max_rel)); /* nor that the bits are the same */
     ls_model_close(model);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The MPI back end, run by mpirun on several processes, with one, two and three members in each:
- * every all-reduce algorithm and collective gives its oracle's bits and moves what its formula
- * says, with and without delays; the library's sum is near; ranks that fail, mismatch or do not
- * come let all go, each with one message; host calls. Every process runs the same tests in the same
- * order. Bits, but for the library: max_rel 1e-6. A hang is ended by alarm().
+ * The MPI back end, run by mpirun on several processes, with one, two and three members each: every
+ * all-reduce algorithm and collective gives the oracle's bits and sends what its formula says, with
+ * and without delays; the library's sum is near; ranks that fail, mismatch or never come wake all
+ * others, each with one message; host calls. Every process runs the same tests in the same order.
+ * Tolerance: none, except max_rel 1e-6 for the library. alarm() ends a hang.
  */
 #include "common/comm/mpi/tests/mpi_fixture.h"
 
 #include <math.h>
 
-/* Around the pieces that an exchange is cut into, too; more of them than are on their way at once
- * go between processes alone, so with one member each. */
+/* Includes counts around the size of an exchange's pieces. More pieces than can be in flight are
+ * only sent between processes, so with one member each. */
 static void all_reduces_give_their_oracles_bits(void **state)
 {
     static const size_t counts[] = {0, 1, 2, 7, 9, 1000, 65535, 65536, 65537, 262145, 600000};
@@ -24,7 +24,7 @@ static void all_reduces_give_their_oracles_bits(void **state)
                               REPLAYS, 0);
 }
 
-/* Two processes replay most: of more, that share two cores, a replay takes many times as long. */
+/* Two processes do most replays: more of them on two cores take many times as long. */
 static void all_reduces_bear_replays_and_delays(void **state)
 {
     const bool two = ((const mpi_fixture *)*state)->processes.size == 2;
@@ -75,7 +75,7 @@ static float tree_sum(float *const *inputs, size_t i, int lo, int hi)
     return tree_sum(inputs, i, lo, lo + half) + tree_sum(inputs, i, lo + half, hi);
 }
 
-/* A shard for each rank. */
+/* One shard per rank. */
 static void canonical_gives_the_bits_of_the_tree(void **state)
 {
     static const size_t counts[] = {1, 3, 1000, 200001};
@@ -127,7 +127,7 @@ static void other_collectives_run(void **state)
 
 /* ---- When things go wrong ------------------------------------------------------------------- */
 
-/* Everybody else's failures say who it was; it stays so. */
+/* The failures of all others name it, and remain. */
 static void fail_in_mid_program(const mpi_fixture *f, const ls_allreduce *a, int locals,
                                 int culprit, size_t count)
 {
@@ -153,7 +153,7 @@ static void fail_in_mid_program(const mpi_fixture *f, const ls_allreduce *a, int
             else
                 must_refuse(statuses[i], LS_CODE_MISSING, expected);
     }
-    must(ls_comm_agree(f->processes.comm, LS_OK)); /* the others are well */
+    must(ls_comm_agree(f->processes.comm, LS_OK)); /* the others still work */
     close_workspace(&w);
 }
 
@@ -167,7 +167,7 @@ static void a_failed_rank_lets_all_go(void **state)
         }
 }
 
-/* Found by one rank at least, and nobody goes on. */
+/* At least one rank detects it, and no rank continues. */
 static void mismatched_counts_fail(void **state)
 {
     const mpi_fixture *f = *state;
@@ -179,7 +179,7 @@ static void mismatched_counts_fail(void **state)
         ls_status statuses[2];
         int told = 0, all[MOST_RANKS], any = 0;
         open_workspace(f, 2, 70001, &w);
-        for (int i = 0; i < 2; i++) { /* the last rank has one less or one more */
+        for (int i = 0; i < 2; i++) { /* the last rank has one element less or more */
             size_t count = counts[more / 2 % 2];
             if (w.first + i == w.ranks - 1)
                 count = more % 2 ? count + 1 : count - 1;
@@ -205,8 +205,8 @@ static bool goes_on(void *context)
     return *(const _Atomic bool *)context;
 }
 
-/* The last rank comes late, and thinks of nobody meanwhile: that it goes on is seen from outside,
- * and keeps the others waiting for more than the timeout. */
+/* The last rank is late and sends nothing itself meanwhile; its signs of life show that it makes
+ * progress, and the others wait longer than the timeout. */
 static void signs_of_life_are_waited_for(void **state)
 {
     const mpi_fixture *f = *state;
@@ -222,7 +222,7 @@ static void signs_of_life_are_waited_for(void **state)
     ls_processes_set_timeout(&f->processes, 60000000000);
 }
 
-/* What this process has said, a line each. */
+/* What this process has printed, line by line. */
 static char said[2048];
 
 static void note_line(const char *line)
@@ -230,14 +230,14 @@ static void note_line(const char *line)
     strncat(said, line, sizeof said - strlen(said) - 1);
 }
 
-/* The last rank is named by rank 0 and says nothing any more; each of the others says its part. */
+/* Rank 0 names the last rank, which prints nothing any more; each other rank prints its part. */
 static void check_autopsy(const mpi_fixture *f)
 {
     const int last = f->processes.size - 1, rank = f->processes.rank;
     char expected[64];
     int lines = 0;
     ls_processes_autopsy(&f->processes);
-    ls_processes_autopsy(&f->processes); /* once */
+    ls_processes_autopsy(&f->processes); /* reports once */
     for (const char *c = said; *c; c++)
         lines += *c == '\n';
     assert_int_equal(lines, rank == last ? 0 : rank == 0 ? 2 : 1);
@@ -253,8 +253,8 @@ static void check_autopsy(const mpi_fixture *f)
     assert_non_null(strstr(said, "\nrank 0 on "));
 }
 
-/* The last rank never comes: the others lose it, say whom they waited for and in which step, and
- * it is named. This is the end of the job: the last test. */
+/* The last rank never comes: the others lose it, print for whom and in which step they waited, and
+ * it is named. This ends the job, so it is the last test. */
 static void who_does_not_come_is_named(void **state)
 {
     const mpi_fixture *f = *state;
@@ -270,7 +270,7 @@ static void who_does_not_come_is_named(void **state)
     ls_processes_set_timeout(&f->processes, 300000000);
     const ls_allreduce_args args = {.data = w.data[0], .count = 100};
     must(flat->build(w.comms[0], &args, &w.ops[0]));
-    if (f->processes.rank == last) { /* longer than any of them waits */
+    if (f->processes.rank == last) { /* longer than any other waits */
         ls_clock_sleep(3000000000);
         must_refuse(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
         check_autopsy(f);
@@ -308,7 +308,7 @@ static void what_is_not_there_is_refused(void **state)
 
 /* ---- Host calls ----------------------------------------------------------------------------- */
 
-/* More than MPI sends without a receiver: senders in a ring must take what comes meanwhile. */
+/* More than MPI sends without a receiver: senders in a ring must receive meanwhile. */
 static void talk_at_length(ls_comm *comm)
 {
     enum { LONG = 3000000 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts past 2^31, for real, between two processes: an exchange of 2^31 + 1000 elements and a host
- * message of 2^31 + 1000 bytes. The 8 GiB are addresses: a few pages of a file in memory, mapped
- * again and again, but for the beginning and the end, which are their own. No tolerance. Needs
- * 5 GB for the message. Leaves out: what is added, and the library's all-reduce, which go by the
- * same pieces and by 2^30 elements.
+ * Counts beyond 2^31 between two processes: an exchange of 2^31 + 1000 elements and a host message
+ * of 2^31 + 1000 bytes. The 8 GiB are address space: a few pages of a file in memory, mapped again
+ * and again, except the beginning and the end, which have their own. No tolerance. Needs 5 GB for
+ * the message. Leaves out additions, which use the same pieces, and the library's all-reduce, in
+ * parts of 2^30 elements.
  */
 #include "common/comm/mpi/tests/mpi_fixture.h"
 
@@ -20,7 +20,7 @@ static void *map_unit(void *at, int file, size_t unit)
     return memory;
 }
 
-/* As many bytes in whole units: the first is unit 0 of a file, the last unit 2, all others 1. */
+/* Maps bytes in whole units: the first is unit 0 of a file, the last unit 2, all others unit 1. */
 static char *map_large(size_t bytes, size_t *mapped)
 {
     const int file = memfd_create("large", MFD_CLOEXEC);
@@ -36,7 +36,7 @@ static char *map_large(size_t bytes, size_t *mapped)
     return memory;
 }
 
-/* What element `i` is at both ends, which are told apart. */
+/* The value of element `i`, different at both ends. */
 static float value_of(size_t i, size_t count)
 {
     return (float)(i % 8191) + (count - i <= 1000 ? 0.5f : 0.0f);
@@ -98,7 +98,7 @@ static void a_message_is_as_large_as_memory(void **state)
     munmap(data, mapped);
 }
 
-/* Megabytes that are to be had; 0: unknown. */
+/* Available megabytes; 0: unknown. */
 static long available_mb(void)
 {
     char line[128];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shaped links between members of the MPI back end, on several processes: no bit and no byte of
- * traffic changes; exchanges and host messages take no less than latency + bytes / bandwidth, and
- * those that share a port no less than their sum; who fails lets all go. Times have lower bounds
- * alone, exact ones: a late thread cannot break them.
+ * Shaped links between members of the MPI back end, on several processes: bits and traffic do not
+ * change; exchanges and host messages take at least latency + bytes / bandwidth, and those that
+ * share a port at least the sum; a rank that fails wakes all. Times have exact lower bounds only: a
+ * late thread cannot break them.
  */
 #include "common/comm/mpi/tests/mpi_fixture.h"
 
 enum { ELEMENTS = 5000, TAG = 1 }; /* 20,000 bytes */
 
-/* Around the pieces that an exchange is cut into, too. */
+/* Includes counts around the size of an exchange's pieces. */
 static void links_change_no_bits(void **state)
 {
     static const size_t counts[] = {0, 1, 1000, 65536, 300001};
@@ -25,7 +25,7 @@ static void links_change_no_bits(void **state)
     unplug_all(f->devices);
 }
 
-/* What each member's rounds take, whenever the others come. */
+/* The time of each member's rounds, whenever the other members arrive. */
 static void no_all_reduce_takes_less_than_its_closed_form(void **state)
 {
     static const char *const names[] = {"ring", "flat"};
@@ -41,14 +41,14 @@ static void no_all_reduce_takes_less_than_its_closed_form(void **state)
             must(ls_allreduce_find(names[i], &a));
             uint64_t begin_ns = ls_clock_ns();
             try_allreduce(*state, a, &size, REPLAYS, 0);
-            /* Of flat, what any rank sees: its own sum goes, and all sums come. */
+            /* For flat, what every rank sees: its own sum is sent, and all sums are received. */
             assert_true(ls_clock_ns() - begin_ns >=
                         REPLAYS * (i ? 2 * (L + all) : 2 * (n - 1) * (L + all / n)));
         }
     unplug_all(f->devices);
 }
 
-/* Two exchanges at once, on queues of their own: member 0 with the last two members. */
+/* Two concurrent exchanges on separate queues: member 0 with the last two members. */
 static void exchanges_of_a_port_take_turns(void **state)
 {
     const mpi_fixture *f = *state;
@@ -90,7 +90,7 @@ static void exchanges_of_a_port_take_turns(void **state)
             must(ls_queue_sync(queues[i]));
             must(ls_queue_sync(f->devices->queue[i]));
         }
-        if (first == 0 || (!in && first + 1 == last)) /* both receivers' last one, too */
+        if (first == 0 || (!in && first + 1 == last)) /* including the last one of both receivers */
             assert_true(ls_clock_ns() - begin_ns >= L + 2 * each);
         for (int i = 0; i < 2; i++) {
             ls_op_free(ops[i]);
@@ -103,8 +103,8 @@ static void exchanges_of_a_port_take_turns(void **state)
     unplug_all(f->devices);
 }
 
-/* From two members of the last process to member 0, which is of another: each message has a port
- * out, or shares one, and all share the port in. */
+/* From two members of the last process to member 0 of another: each message has its own sending
+ * port, or shares one, and all share the receiving port. */
 static void messages_take_the_links_time(void **state)
 {
     enum { BYTES = 10000, EACH = 3 };
@@ -128,7 +128,7 @@ static void messages_take_the_links_time(void **state)
         assert_true(ls_clock_ns() >= begin_ns + link.latency_ns + i * BYTES * 1000);
         assert_true(bytes == BYTES && strcmp(message, "out") == 0);
     }
-    const uint64_t sent_ns = ls_clock_ns(); /* one port out, two ports in; the same process, too */
+    const uint64_t sent_ns = ls_clock_ns(); /* ports: one out, two in; also in the same process */
     must(ls_comm_agree(f->processes.comm, LS_OK));
     must(b->send(comms[0], 1 + comms[0]->rank, TAG, message, BYTES));
     must(b->send(comms[0], (comms[0]->rank + 3) % comms[0]->size, TAG, message, BYTES));
@@ -161,7 +161,7 @@ static void what_no_link_can_shape_is_refused(void **state)
     unplug_all(f->devices);
 }
 
-/* While others' transfers are on their way. */
+/* While others' transfers are in flight. */
 static void a_failed_rank_lets_all_go(void **state)
 {
     const mpi_fixture *f = *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `direct` between processes of one host, beyond its bits and traffic (test_comm_mpi):
- * pages that several buffers share, buffers given back and taken again, what the system refuses,
- * who does not come. Bits; no tolerance.
+ * All-reduce `direct` between processes of one host, besides its bits and traffic (test_comm_mpi):
+ * pages shared by several buffers, buffers that are freed and allocated again, refusals of the
+ * system, ranks that never come. No tolerance: bits.
  */
 #include "common/comm/mpi/tests/mpi_fixture.h"
 
@@ -17,7 +17,7 @@ static const ls_allreduce *find_direct(void)
     return direct;
 }
 
-/* What buffer b of a rank holds at i: small whole numbers, whose sums are exact. */
+/* Element i of buffer b on a rank: small whole numbers, whose sums are exact. */
 static float value_of(int rank, int buffer, size_t i)
 {
     return (float)((rank * 31 + buffer * 7 + (int)(i % 97)) % 50);
@@ -31,8 +31,8 @@ static float sum_of(int ranks, int buffer, size_t i)
     return sum;
 }
 
-/* Buffers lie in the same pages: every other one is added up, then all. The second time they are
- * taken, pages are registered that are so already. */
+/* Buffers share pages: every other one is reduced, then all. When allocated again, pages are
+ * registered that already are. */
 static void pages_next_door_keep_what_they_hold(void **state)
 {
     const mpi_fixture *f = *state;
@@ -70,8 +70,8 @@ static void pages_next_door_keep_what_they_hold(void **state)
     }
 }
 
-/* A process that may open no more files has no memory to share: all are told, and nobody falls
- * back on another way. */
+/* A process that may open no more files cannot share memory: all ranks are told, and none silently
+ * uses another method. */
 static void what_the_system_refuses_is_said(void **state)
 {
     const mpi_fixture *f = *state;
@@ -97,7 +97,7 @@ static void what_the_system_refuses_is_said(void **state)
     ls_comm_close(comm);
 }
 
-/* The last rank never comes: this is the end of the job, the last test. */
+/* The last rank never comes. This ends the job, so it is the last test. */
 static void who_does_not_come_is_named(void **state)
 {
     const mpi_fixture *f = *state;
@@ -109,12 +109,12 @@ static void who_does_not_come_is_named(void **state)
     const ls_allreduce_args args = {.data = w.data[0], .count = 100};
     must(find_direct()->build(w.comms[0], &args, &w.ops[0]));
     must(ls_comm_agree(f->processes.comm, LS_OK));
-    if (f->processes.rank == last) { /* its own timeout is longer than any of theirs */
+    if (f->processes.rank == last) { /* its own timeout is longer than all others' */
         must_refuse(ls_comm_agree(f->processes.comm, LS_OK), LS_CODE_MISSING, "abandoned by rank");
         close_workspace(&w);
         return;
     }
-    ls_processes_set_timeout(&f->processes, 1000000000); /* for the others to come, however late */
+    ls_processes_set_timeout(&f->processes, 1000000000); /* for the others, however late they are */
     ls_processes_step(&f->processes, 37, 1, true);
     replay_all(f->devices, w.ops, 1, 1, &status);
     snprintf(expected, sizeof expected, "for an all-reduce of 400 bytes, rank %d, step 37", last);

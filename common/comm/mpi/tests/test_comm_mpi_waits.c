@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How waits of the MPI back end end when something goes wrong in them: MPI reports an error, a peer
- * stops in the midst of a message. The last test is the end of the job.
- *
- * Calls of MPI that fail are made so here, in the library's place. No tolerance; the timeouts are
- * what is given, and far more is never waited.
+ * How waits of the MPI back end end after an error: MPI returns one, or a peer stops in the middle
+ * of a message. The last test ends the job. Functions here replace MPI's and fail. No tolerance; no
+ * wait lasts much longer than its timeout.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/mpi/tests/mpi_fixture.h"
 
 #include <mpi.h>
 
-/* From the call after so many on MPI_Improbe, MPI_Test and MPI_Isend fail, once each; below 0:
- * never.
- */
+/* Number of calls after which MPI_Improbe, MPI_Test and MPI_Isend fail, once each; negative:
+ * never. */
 static _Atomic int probes_left = -1, tests_left = -1, sends_left = -1;
 
 static bool fails_now(_Atomic int *left)
@@ -36,14 +33,14 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request)
 {
-    memset(request, 0xa5, sizeof *request); /* what a call that fails leaves is nobody's */
+    memset(request, 0xa5, sizeof *request); /* a failed call leaves undefined bytes */
     return fails_now(&sends_left) ? MPI_ERR_OTHER
                                   : PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
 enum { WELL_WITHIN = 2000, GO_TAG = 77 };
 
-/* The others go on when rank 0 lets them, however long that takes it: past the library. */
+/* The others continue when rank 0 lets them, however long that takes; does not use the library. */
 static void wait_for_rank_0(void)
 {
     assert_int_equal(MPI_Recv(NULL, 0, MPI_BYTE, 0, GO_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
@@ -61,14 +58,14 @@ static mpi_group *group_of(const ls_comm *comm)
     return ((const mpi_comm *)comm)->group;
 }
 
-/* Nothing is left of the wait for whoever speaks of it later. */
+/* The wait is no longer recorded, so no later report mentions it. */
 static void nobody_waits(const mpi_fixture *f)
 {
     const mpi_group *world = group_of(f->processes.comm);
     assert_false(world->life->waits);
 }
 
-/* Rank 0's wait for a message ends by an error of MPI, which it had been in for a while. */
+/* An MPI error ends rank 0's wait for a message after a while. */
 static void a_message_that_mpi_fails_leaves_no_wait(void **state)
 {
     enum { TAG = 5 };
@@ -90,7 +87,7 @@ static void a_message_that_mpi_fails_leaves_no_wait(void **state)
     must(ls_comm_agree(comm, LS_OK));
 }
 
-/* A message that MPI does not take has sent nothing, and is no request to be given back. */
+/* A message that MPI refuses has sent nothing, and has no request to be freed. */
 static void a_message_that_mpi_refuses_is_none(void **state)
 {
     enum { TAG = 5 };
@@ -110,7 +107,7 @@ static void a_message_that_mpi_refuses_is_none(void **state)
     must(ls_comm_agree(comm, LS_OK));
 }
 
-/* The same of an all-reduce of the library's, on a queue. */
+/* The same for a library's all-reduce on a queue. */
 static void a_sum_that_mpi_fails_leaves_no_wait(void **state)
 {
     const mpi_fixture *f = *state;
@@ -128,7 +125,7 @@ static void a_sum_that_mpi_fails_leaves_no_wait(void **state)
     replay_all(f->devices, w.ops, 1, 1, &status);
     if (w.first == 0)
         assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-    else if (status) /* else they were through before they heard of it */
+    else if (status) /* otherwise they had finished before they were notified */
         assert_non_null(strstr(ls_status_text(status), "abandoned by"));
     ls_status_free(status);
     nobody_waits(f);
@@ -138,8 +135,8 @@ static void a_sum_that_mpi_fails_leaves_no_wait(void **state)
     close_workspace(&w);
 }
 
-/* The last rank tells that eight bytes come, and sends none: rank 0, which has begun to take them
- * in, loses it when the time is over, as it would have before. The end of the job. */
+/* The last rank announces eight bytes and sends none: rank 0, which has begun to receive them,
+ * loses it when the timeout is over, as for any message. Ends the job. */
 static void who_stops_in_a_message_is_lost_in_time(void **state)
 {
     enum { TAG = 6 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vector loops of images and sequences: every instruction set of this machine gives the bits of
- * the portable one, at any alignment, and rows are the same computed together or one by one. Exact.
+ * Vector loops of images and sequences: every instruction set of this machine gives the portable
+ * one's bits, at any alignment, and rows give the same computed together or one by one. Exact.
  */
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/tests/kernel_fixture.h"
@@ -46,7 +46,7 @@ static void call_conv_max(const ls_vector_loops *l, outcome *o, int s, int first
                                          .height = i ? 7 : 6,
                                          .width = 6};
         l->conv_max(&conv, first, last);
-        if (first == 0 && last == ROWS) /* goes over outputs, not rows */
+        if (first == 0 && last == ROWS) /* iterates over outputs, not rows */
             l->conv_max_backward(
                 &(ls_conv_max_backward_weights_args){*shape, o->data[0] + s, o->data[2] + s,
                                                      o->places + 500 * i, o->data[4] + s + 1000 * i,
@@ -55,8 +55,8 @@ static void call_conv_max(const ls_vector_loops *l, outcome *o, int s, int first
     }
 }
 
-/* Units in place of rows: 3 rows of the window by 3 blocks of outputs; the window at the right and
- * below takes in less than the image has, or padding. */
+/* Units instead of rows: 3 rows of the window by 3 blocks of outputs; at the right and bottom the
+ * window covers less than the image, or padding. */
 static void call_conv_few(const ls_vector_loops *l, outcome *o, int s, int first, int last)
 {
     static const ls_conv_shape shapes[] = {{2, 3, 48, {5, 6, 3, 2, 3, 3, 2, 2, 1, 0}},
@@ -149,7 +149,7 @@ static void call_sums(const ls_vector_loops *l, outcome *o, int s, int first, in
                                                         o->data[4] + s, NULL});
 }
 
-/* Rows are tiles of pixels here, or one pixel each. */
+/* Rows are tiles of pixels, or one pixel each. */
 static void call_bn(const ls_vector_loops *l, outcome *o, int s, int first, int last)
 {
     for (int i = 0; i < 4; i++) {
@@ -204,7 +204,7 @@ static const loop_call calls[] = {call_conv_max, call_pools, call_lrn,     call_
                                   call_bn,       call_sums,  call_bn_sums, call_conv_few};
 enum { CALLS = sizeof calls / sizeof *calls };
 
-/* By one table, all rows at once or one by one. */
+/* Uses one table, on all rows at once or one by one. */
 static void run_rows(const ls_vector_loops *l, int which, int shift, bool apart, outcome *o)
 {
     prepare(o, shift);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vector loops: every instruction set of this machine gives the bits of the portable one, a
- * range gives the same bits split anywhere and at any alignment, and the numbers are right.
- *
- * Bounds: exponential 2 units in the last place (u.l.p.) on [-87, 0]; logarithm 4e-16 (1 + |ln x|);
- * bytes / 255 and the sample order exact; a row of softmax does not depend on the others: exact.
+ * The vector loops: every instruction set of this machine gives the portable one's bits, a range
+ * gives the same bits however split or aligned, and the values are right. Tolerances: exponential 2
+ * units in the last place on [-87, 0]; logarithm 4e-16 (1 + |ln x|); bytes / 255 and the sample
+ * order exact; a row of softmax does not depend on the others: exact.
  */
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/tests/kernel_fixture.h"
@@ -140,7 +139,7 @@ static void call_optimizers(const ls_vector_loops *l, outcome *o, int64_t n, int
                                                 .add_second = 0.01f,
                                                 .unbias_second = 3.7f,
                                                 .epsilon = 1e-7f}};
-        int64_t middle = n / 3; /* split: the bits must not show it */
+        int64_t middle = n / 3; /* a split must not change the bits */
         l->optimizer(&u, 0, s % 2 ? middle : n);
         if (s % 2)
             l->optimizer(&u, middle, n);
@@ -172,7 +171,7 @@ static void test_same_bits_everywhere(void **state)
     free(want), free(got);
 }
 
-/* Shifted by 1 to 3 elements, the same inputs give the same results: alignment, split ranges. */
+/* Inputs shifted by 1 to 3 elements give the same results: alignment, split ranges. */
 static void test_alignment(void **state)
 {
     (void)state;
@@ -262,7 +261,7 @@ static void test_bytes(void **state)
     }
 }
 
-/* The cipher with a true division, element by element. */
+/* The cipher with real divisions, element by element. */
 static uint32_t sample_at(const ls_order_epoch *e, uint32_t code)
 {
     do {
@@ -309,7 +308,7 @@ static void test_order(void **state)
     free(out);
 }
 
-/* Row r alone gives row r's bits of the batch. */
+/* Row r alone gives row r's bits in the batch. */
 static void test_softmax_rows(void **state)
 {
     (void)state;

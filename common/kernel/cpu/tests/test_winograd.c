@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Winograd's convolutions. The vector loops: every instruction set of this machine gives the bits
- * of the portable one, and tiles or channels taken apart those of all together. The cpu table
- * against the reference, with one core and with two: the 2-norm of the difference within 3e-6 of
- * the result's, four times what transforms with these points cost; one wrong element of any of
- * these shapes is at 1e-3 or above.
+ * Winograd's convolutions. The vector loops: every instruction set of this machine gives the
+ * portable one's bits, and tiles or channels computed separately give the bits of all together. The
+ * cpu table against the reference, with one core and with two: the 2-norm of the difference is
+ * within 3e-6 of the result's, four times the error of transforms with these points; one wrong
+ * element in any of these shapes exceeds 1e-3.
  */
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/tests/kernel_fixture.h"
 
-/* Of the shapes all but the last two go by Winograd's method where the processor has AVX-512. The
- * first is the loops' alone: no layer makes it, and oneDNN, which other processors take, refuses
- * it. */
+/* All shapes except the last two use Winograd's method if the processor has AVX-512. The first is
+ * for the loops only: no layer has it, and oneDNN, used on other processors, refuses it. */
 static const ls_conv_shape shapes[] = {
-    {3, 16, 16, {40, 40, 17, 17, 3, 3, 1, 1, 0, 0}}, /* pixels that no output sees */
+    {3, 16, 16, {40, 40, 17, 17, 3, 3, 1, 1, 0, 0}}, /* pixels that no output reads */
     {7, 16, 16, {16, 16, 16, 16, 3, 3, 1, 1, 1, 1}}, /* whole tiles, 112 of them */
-    {3, 32, 16, {19, 15, 17, 13, 3, 3, 1, 1, 0, 0}}, /* some over the edge, no padding */
+    {3, 32, 16, {19, 15, 17, 13, 3, 3, 1, 1, 0, 0}}, /* some tiles cross the edge, no padding */
     {2, 16, 48, {21, 22, 21, 22, 3, 3, 1, 1, 1, 1}},
     {2, 80, 112, {18, 24, 18, 24, 3, 3, 1, 1, 1, 1}}, /* every number of blocks */
     {2, 64, 32, {13, 12, 13, 12, 5, 5, 1, 1, 2, 2}},
@@ -58,7 +57,7 @@ static void outcome_free(outcome o)
     free(o.y), free(o.dweight), free(o.dbias), free(o.turned);
 }
 
-/* By one table: tiles in ranges of `tiles`, channel blocks in ranges of `blocks`. */
+/* Uses one table: tiles in ranges of `tiles`, channel blocks in ranges of `blocks`. */
 static void by_loops(const ls_vector_loops *l, const ls_conv_shape *s, int64_t tiles,
                      int64_t blocks, const outcome *o)
 {
@@ -153,7 +152,7 @@ static void check_name(const ls_op *op, bool winograd)
         assert_int_equal(op->reorders, 2);
 }
 
-/* Forward with and without bias and ReLU, both gradients; `winograd`: what the cpu table takes. */
+/* Forward with and without bias and ReLU, both gradients; `winograd`: the cpu table uses it. */
 static void check_shape(fixture *f, const ls_conv_shape *s, bool winograd, bool whole)
 {
     const int64_t in = in_elements(s), out = out_elements(s), elements = weight_elements(s);
@@ -198,14 +197,14 @@ static void test_table(void **state)
             check_shape(*state, &shapes[i], i < BY_WINOGRAD, whole);
 }
 
-/* Fewer tiles than pay: as other convolutions. */
+/* Too few tiles for it to pay: like other convolutions. */
 static void test_few_tiles(void **state)
 {
     const ls_conv_shape s = {1, 16, 16, {16, 16, 16, 16, 3, 3, 1, 1, 1, 1}};
     check_shape(*state, &s, false, true);
 }
 
-/* All three by a device of `cores`. */
+/* Runs all three on a device of `cores`. */
 static void by_cores(int cores, const ls_conv_shape *s, const outcome *o)
 {
     fixture f;
@@ -228,7 +227,8 @@ static void by_cores(int cores, const ls_conv_shape *s, const outcome *o)
     fixture_close(&f);
 }
 
-/* Two cores share tiles, and channels: the bits of one. But one block of channels is oneDNN's. */
+/* Two cores share tiles and channels with the bits of one. oneDNN computes a single channel
+ * block. */
 static void test_two_cores(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void test_two_cores(void **state)
     by_cores(2, &s, &two);
     by_cores(2, &few, &left);
     if (!strcmp(ls_vector_loops_pick()->isa,
-                "avx512")) /* else a library's sums, which may differ */
+                "avx512")) /* otherwise a library sums, in another order */
         same_outcome(&s, &two, &one);
     outcome_free(one), outcome_free(two), outcome_free(left);
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A made-up libcudnn.so.9: the functions that the cuda table calls, by what NVIDIA's documentation
- * and header say of them, in loops on host memory, sums in double. So that the table's own loading,
- * checking and calling of cuDNN runs where there is no GPU.
- *
- * It insists on what the table is to keep: float32, all tensors channels last, an algorithm of one
- * order that takes them so, results of the size that padding on both sides gives, a stream that was
- * set, a workspace as large as was said, at 256 bytes, and tensors at 16. Its workspace is written
- * over. It takes no window of 4 columns, and fuses bias and ReLU only for images of more than one
- * channel; with one algorithm alone it leaves the ReLU out. A test may have it spoil what it makes,
- * always alike or not.
+ * A fake libcudnn.so.9: the functions that the cuda table calls, as NVIDIA's documentation and
+ * header define them, as loops on host memory with sums in double. So the table's loading, checking
+ * and calling of cuDNN runs without a GPU. It checks what the table must observe: float32, channels
+ * last, an algorithm with a fixed order for these, result sizes for symmetric padding, a stream
+ * that was set, workspace as large as stated and aligned to 256 bytes, tensors aligned to 16. It
+ * overwrites its workspace. It refuses windows of 4 columns, fuses bias and ReLU only for images
+ * with several channels, and one algorithm omits the ReLU. A test may make it corrupt its results,
+ * always equally or not.
  */
 #include "common/kernel/cuda/tests/made_up_cudnn.h"
 
@@ -169,7 +167,7 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convoluti
 
 /* ---- What a convolution is ------------------------------------------------------------------- */
 
-/* Algorithms that have a fixed order of sums and take channels last. */
+/* Algorithms with a fixed reduction order that support channels last. */
 static const bool forward[CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
     [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM] = true,
     [CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM] = true};
@@ -178,13 +176,13 @@ static const bool data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT] = {
 static const bool weights[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT] = {
     [CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1] = true};
 
-/* Its descriptions, and its tensors: x or dx, weights or their gradient, y or dy. */
+/* Its descriptors, and its tensors: x or dx, weights or their gradient, y or dy. */
 typedef struct convolution {
     cudnnTensorDescriptor_t image, result;
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t window;
     const float *x, *w, *y;
-    bool known; /* its algorithm */
+    bool known; /* algorithm is set */
 } convolution;
 
 static bool fits(int in, int out, int window, int pad, int stride)
@@ -213,7 +211,7 @@ static cudnnStatus_t find_workspace(const char *function, const convolution *c, 
     return failure ? failure : status;
 }
 
-/* Before a run. Both factors are those that overwrite. */
+/* Called before a run. Both factors must mean overwriting. */
 static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, const convolution *c,
                            const void *factors[2], void *workspace, size_t bytes)
 {
@@ -236,7 +234,7 @@ static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, const con
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* A factor as the arithmetic takes it: TF32 has 10 bits behind the first. */
+/* A factor as the arithmetic rounds it: TF32 has a mantissa of 10 bits. */
 static double factor(const convolution *c, float value)
 {
     int exponent;
@@ -245,12 +243,12 @@ static double factor(const convolution *c, float value)
                                              : ldexp(rint(fraction * 2048), exponent - 11);
 }
 
-/* One product of the convolution: which elements of its three tensors meet. */
+/* One product of the convolution: indices into its three tensors. */
 typedef struct meeting {
     size_t x, w, y;
 } meeting;
 
-/* Where an element of a tensor, or of a filter, lies. */
+/* Offset of an element of a tensor or filter. */
 static size_t place_of(const int sizes[3], const int at[4])
 {
     return (size_t)(((at[0] * sizes[1] + at[2]) * sizes[2] + at[3]) * sizes[0] + at[1]);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table by cuDNN, without a GPU: the table's own code loads a made-up
- * library (made_up_cudnn.c), in place of cuDNN, and its kernels are compiled for a CPU. The tests
- * of test_layer_kernels.c, with the bounds there; then which way each shape goes, what is said of a
- * library that is missing, of another version or failing, and what is left open (nothing).
- *
- * It shows that layouts, sizes, calls and their order are right; nothing about the library itself.
+ * Convolutions of the cuda table by cuDNN, without a GPU: the table's own code loads a fake library
+ * (made_up_cudnn.c), and its kernels are compiled for a CPU. Runs the tests of test_layer_kernels.c
+ * with their tolerances; then checks which implementation each shape gets, the messages if the
+ * library is missing, of another version or failing, and that nothing is left open. Shows that
+ * layouts, sizes, calls and their order are right; nothing about the real library.
  */
 #define FIXTURE_OPEN         open_emulated
 #define FIXTURE_CLOSE        close_emulated
@@ -38,7 +37,7 @@ static double time_us(const fixture *f, const conv_case *c)
     return 1;
 }
 
-/* For one load: as if there were no such file. */
+/* For one load: as if the file did not exist. */
 static bool missing;
 ls_status __real_ls_dnn_load(ls_dnn *out, bool *absent);
 ls_status __wrap_ls_dnn_load(ls_dnn *out, bool *absent);
@@ -56,7 +55,7 @@ static const char *library_of(const fixture *f)
     return f->cpu->table->library(f->cpu);
 }
 
-/* One code and one line with this text, and nothing made. */
+/* One code and one line with this text; no operation is made. */
 static void refuses(fixture *f, const ls_conv_shape *s, int direction, const char *expected)
 {
     const int open = made_up->open;
@@ -71,7 +70,7 @@ static void refuses(fixture *f, const ls_conv_shape *s, int direction, const cha
 
 /* ---- Which way ------------------------------------------------------------------------------- */
 
-/* By hand, of conv_shapes: n: nothing to compute, or not padded alike; f: with bias and ReLU in the
+/* By hand, for conv_shapes: n: nothing to compute, or unequal padding; f: bias and ReLU in the
  * library's call; d: without. */
 static const char ways[CONV_SHAPES + 1] = "nddnffffndnf";
 
@@ -93,7 +92,7 @@ static void test_ways(void **state)
             const int way = ways[i] == 'f' ? 0 : ways[i] == 'd' ? 1 : 2;
             if (strcmp(way_of(&c), kernels[direction][way]) != 0)
                 fail_msg("shape %d: %s, not %s", i, way_of(&c), kernels[direction][way]);
-            assert_int_equal(made_up->calls, calls + (way < 2)); /* tried out */
+            assert_int_equal(made_up->calls, calls + (way < 2)); /* these were tried */
             assert_true(way == 2 || c.op->workspace > 1000);
             put(f, &c);
             assert_int_equal(made_up->calls, calls + 2 * (way < 2));
@@ -103,7 +102,8 @@ static void test_ways(void **state)
     assert_non_null(strstr(library_of(f), ", cuDNN 9."));
 }
 
-/* What prints both ways' times finds what is wrong, and what has other bits each time. */
+/* The function that prints both implementations' times detects wrong results, and results that
+ * vary. */
 static void test_measured_ways(void **state)
 {
     fixture *f = *state;
@@ -122,7 +122,7 @@ static void test_measured_ways(void **state)
 }
 
 /* A bias in the middle of a buffer changes nothing, or bits would depend on where a variable
- * begins; of a tensor there the library is not asked. */
+ * begins; for a tensor there, the library is not called. */
 static void test_alignment(void **state)
 {
     fixture *f = *state;
@@ -170,7 +170,7 @@ static void test_own(void **state)
     assert_null(strstr(library_of(f), "cuDNN"));
 }
 
-/* Insisted on: what it has not is refused; of nothing there is nothing to have. */
+/* If the library is required, what it lacks is refused; an empty shape needs nothing. */
 static void test_insist(void **state)
 {
     fixture *f = *state;
@@ -193,7 +193,7 @@ static void test_insist(void **state)
     assert_string_equal(ls_dnn_refuses(&large), "its tensors have 1 to 2^31 - 1 elements");
 }
 
-/* TF32 is the library's other arithmetic, and only where it is asked for. */
+/* TF32 is the library's other arithmetic, used only on request. */
 static void test_tf32(void **state)
 {
     fixture *f = *state;
@@ -230,7 +230,7 @@ static void test_missing(void **state)
     missing = false;
 }
 
-/* Here, but not usable: an error, whether it was asked for or not. */
+/* Present, but unusable: an error, whether it was requested or not. */
 static void test_broken(void **state)
 {
     fixture *f = *state;
@@ -248,7 +248,7 @@ static void test_broken(void **state)
     }
 }
 
-/* Any function may fail when an operation is made: one line that names the status. */
+/* Any function may fail while an operation is made: one line that names the status. */
 static void test_failures(void **state)
 {
     static const char *const functions[3][11] = {
@@ -268,7 +268,7 @@ static void test_failures(void **state)
             made_up->failure = CUDNN_STATUS_BAD_PARAM;
             refuses(f, &conv_shapes[6], direction, "it failed: CUDNN_STATUS_BAD_PARAM (cudnn");
         }
-    /* In a run, too: the operation is named. */
+    /* Failures in a run name the operation. */
     made_up->fail = "cudnnConvolutionBiasActivationForward";
     ls_status status = ls_queue_enqueue(f->queue, c.op);
     status = ls_status_first(status, ls_queue_sync(f->queue));
@@ -304,7 +304,7 @@ int main(void)
         CONV_TEST(test_failures),
     };
     (void)run_layer_tests;
-    /* A library of this name that is loaded is the one that a load by name finds. */
+    /* Loading by name finds a library of this name that is already loaded. */
     void *library = dlopen(LS_BUILD_DIR "/made_up/libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
     made_up = library ? dlsym(library, "made_up_cudnn") : NULL;
     if (!made_up) {

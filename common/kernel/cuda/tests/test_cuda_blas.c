@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The build's cuBLASLt can be loaded, has every function that is used, and the version of the
- * headers; all that without a GPU, where it then says that it cannot be used. Skipped in a build
- * without CUDA, and where the library is not installed.
+ * The build's cuBLASLt can be loaded, has every function used, and the headers' version. Runs
+ * without a GPU; the library then reports that it is unusable. Skipped in a build without CUDA, or
+ * if the library is not installed.
  */
 #include "common/kernel/kernel.h"
 

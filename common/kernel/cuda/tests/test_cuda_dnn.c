@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The build's cuDNN can be loaded, has every function that is used, and the version of the headers;
- * it takes the descriptions that convolutions are given, and finds results of our sizes for just
- * those windows that ls_dnn_refuses lets pass; all that without a GPU, where it then says that it
- * cannot be used. Skipped in a build without cuDNN, and where the library is not installed.
+ * The build's cuDNN can be loaded, has every function used, and the headers' version; it accepts
+ * our descriptors of convolutions, and computes our result sizes for exactly the windows that
+ * ls_dnn_refuses accepts. Runs without a GPU; the library then reports that it is unusable. Skipped
+ * in a build without cuDNN, or if the library is not installed.
  */
 #include "common/kernel/kernel.h"
 
@@ -24,7 +24,7 @@ typedef struct described {
     cudnnConvolutionDescriptor_t window;
 } described;
 
-/* What the library makes of an axis, in both directions; -1: it refuses. */
+/* The library's result size for an axis, in both directions; -1: it refuses. */
 static int size_of(const ls_dnn *dnn, find_size *find, const described *d, const ls_window *w)
 {
     int n, c, height, width;
@@ -41,7 +41,7 @@ static int size_of(const ls_dnn *dnn, find_size *find, const described *d, const
     return n == 2 && c == 16 && height == width ? height : -1;
 }
 
-/* All square windows of some sizes; returns how many the two disagree on. */
+/* All square windows of some sizes; returns on how many the two disagree. */
 static int compare_sizes(const ls_dnn *dnn, find_size *find, const described *d)
 {
     int wrong = 0, taken = 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of gpu:0 by cuDNN where it takes the shape: the tests of test_layer_kernels.c with
- * the bounds there, the same bits each time and from a CUDA graph, TF32 only where asked for. What
- * only a GPU can say is printed: which way each shape went, and of the shapes of cnn, cifar10 and
- * resnet:20 both ways' times, distance and bits (conv_ways.h); one that is wrong, or has no fixed
- * order, fails, and so does a plain shape of which cuDNN has nothing where it is insisted on. The
- * own way is in test_gpu_layer_kernels. Skipped where there is no GPU, or no cuDNN. Not yet run on
- * one.
+ * Convolutions of gpu:0 by cuDNN where it supports the shape: the tests of test_layer_kernels.c
+ * with their tolerances, the same bits each time and from a CUDA graph, TF32 only on request.
+ * Prints what only a GPU shows: the implementation of each shape, and for the shapes of cnn,
+ * cifar10 and resnet:20 both implementations' times, error and bits (conv_ways.h). A wrong result,
+ * a varying one, and a plain shape that cuDNN refuses although it is required, all fail. Our own
+ * kernels are in test_gpu_layer_kernels. Skipped without a GPU or cuDNN. Not yet run on a GPU.
  */
 #include <stdio.h>
 
@@ -35,7 +34,7 @@ static const char *way_of(const conv_case *c)
     return ((const staged_op *)c->op)->inner->name;
 }
 
-/* What each shape gets, by the table. */
+/* The implementation that the table selects for each shape. */
 static void test_ways(void **state)
 {
     fixture *f = *state;
@@ -82,7 +81,7 @@ static double time_us(const fixture *f, const conv_case *c)
     return us;
 }
 
-/* The layers of cnn (which is trained with its pool), cifar10 and resnet:20, at their batches. */
+/* The layers of cnn (trained with its pool), cifar10 and resnet:20, with their batches. */
 static void test_each_way(void **state)
 {
     static const ls_conv_shape models[] = {
@@ -99,7 +98,7 @@ static void test_each_way(void **state)
     assert_int_equal(measure_ways(*state, models, sizeof models / sizeof *models), 0);
 }
 
-/* Put once more, and replayed: what its memory on the GPU then has. */
+/* Enqueued once more, and replayed; then its memory on the GPU. */
 static void replay(const fixture *f, const conv_case *c)
 {
     const staged_op *s = (const staged_op *)c->op;
@@ -137,7 +136,7 @@ static void test_same_bits(void **state)
         }
 }
 
-/* Float32 is within its bound of the reference (above); TF32 is not, but within its own. */
+/* Float32 is within its tolerance of the reference (above); TF32 only within its own. */
 static void test_tf32(void **state)
 {
     fixture *f = *state;
@@ -158,7 +157,7 @@ static void test_tf32(void **state)
     cuda_of(f)->base.math = LS_MATH_FLOAT32;
 }
 
-/* Whether the table has loaded cuDNN when it has made a convolution. */
+/* Whether the table has loaded cuDNN after making a convolution. */
 static bool dnn_here(void)
 {
     fixture *f;
@@ -173,7 +172,7 @@ static bool dnn_here(void)
     return here;
 }
 
-/* An argument is a test to leave out (cmocka_set_skip_filter), under a tool that is slow. */
+/* An argument names a test to skip (cmocka_set_skip_filter), for slow tools. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {

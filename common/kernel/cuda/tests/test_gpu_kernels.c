@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tests of test_kernels.c for the default table of gpu:0, through kernel_staging.h, with the
- * bounds there; kernel_bits.h and kernel_step.h (a step as a CUDA graph has the bits of one put by
- * hand); faults. Skipped where there is no GPU. Not yet run on one.
+ * The tests of test_kernels.c for the default table of gpu:0, through kernel_staging.h, with their
+ * tolerances; kernel_bits.h and kernel_step.h (a step as a CUDA graph has the bits of an uncaptured
+ * one); faults. Skipped without a GPU. Not yet run on one.
  */
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu
@@ -22,7 +22,7 @@ static void test_step(void **state)
     cpu->table->close(cpu);
 }
 
-/* The next wait says that a label is none, once; the losses of that step are NaN. */
+/* The next wait reports an invalid label, once; the losses of that step are NaN. */
 static void test_label(void **state)
 {
     fixture *f = *state;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tests of test_kernels.c for the cuda table, without a GPU: its own code on the host, its
- * kernels compiled for a CPU (gpu_emulate.h), and cuBLASLt's functions in loops (blas_emulate.h).
- * Bounds as there, and in kernel_bits.h and kernel_step.h.
- *
- * It shows that indices, layouts, barriers and arithmetic are right; nothing about what a GPU's
- * compiler, memory and libraries make of them.
+ * kernels compiled for a CPU (gpu_emulate.h), and loops instead of cuBLASLt (blas_emulate.h).
+ * Tolerances as there, and in kernel_bits.h and kernel_step.h. Shows that indices, layouts,
+ * barriers and arithmetic are right; nothing about a GPU's compiler, memory and libraries.
  */
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
@@ -42,8 +40,7 @@ static void test_fault(void **state)
     }
 }
 
-/* The largest element, the first of equals, wherever it lies; NaN is found only where it is first.
- */
+/* The largest element, the first among equals, at any position; NaN is found only at the first. */
 static void test_flips(void **state)
 {
     fixture *f = *state;
@@ -79,7 +76,7 @@ static void test_more_losses(void **state)
     for (int i = 0; i < MORE; i++)
         assert_true(ring[1][i] == i + 1);
     assert_true(records[1].loss == 0 && at.record == 5 && at.learning_rate == 0.5);
-    unsigned told = 0; /* to the host, which looks at no memory of the device meanwhile */
+    unsigned told = 0; /* notifies the host, which reads no device memory meanwhile */
     assert_int_equal(ls_gpu_finish_step(NULL, &args, &told), 0);
     assert_true(told == 6 && at.record == 6);
 }
@@ -98,7 +95,7 @@ static void test_tf32(void **state)
     check_tf32(f, f->cpu, 100);
 }
 
-/* Only where roofs are measured is the library's first choice taken, which splits sums. */
+/* Only measuring roofs uses the library's first choice, which splits sums. */
 static void test_any_order(void **state)
 {
     fixture *f = *state;
@@ -135,7 +132,7 @@ static bool same_question(const blas_question *a, const blas_question *b)
     return same;
 }
 
-/* A dense layer's operations, with matrix `moved` one to three elements behind a multiple of 16
+/* A dense layer's operations with matrix `moved` one to three elements after a multiple of 16
  * bytes: out [rows,outputs], [outputs,inputs + 1], [rows,inputs]. */
 static void run_moved(fixture *f, int moved, size_t by, float *out[3])
 {
@@ -174,7 +171,7 @@ static void run_moved(fixture *f, int moved, size_t by, float *out[3])
         free(base[i]);
 }
 
-/* Both halves of a backward pass are of one layer. */
+/* Both halves of a backward pass belong to one layer. */
 static void test_halves(void **state)
 {
     fixture *f = *state;
@@ -189,7 +186,7 @@ static void test_halves(void **state)
     ls_status_free(status);
 }
 
-/* What kernel_staging.h makes of joint operations, which the cpu table has not. */
+/* How kernel_staging.h implements joint operations, which the cpu table lacks. */
 static void test_staged(void **state)
 {
     fixture *f = *state;
@@ -204,7 +201,7 @@ static void test_staged(void **state)
     ls_queue_close(queue);
 }
 
-/* The library is told the same, and the bits are the same. */
+/* The library gets the same arguments, and the bits are the same. */
 static void test_places(void **state)
 {
     static const size_t bytes[] = {512 * 33 * sizeof(float), 33 * 27 * sizeof(float),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tests of test_layer_kernels.c for the cuda table, without a GPU: see test_kernels_emulated.c.
- * What that table promises beyond the bounds there is in layer_bits.h.
+ * layer_bits.h has what that table promises beyond these tolerances.
  */
 #define FIXTURE_OPEN  open_emulated
 #define FIXTURE_CLOSE close_emulated
@@ -13,7 +13,7 @@
 
 #include "common/kernel/cuda/tests/layer_bits.h"
 
-/* A label that is none: a fault, and NaN in its row and in the loss. */
+/* An invalid label: a fault, and NaN in its row and in the loss. */
 static void test_logistic_fault(void **state)
 {
     fixture *f = *state;
@@ -35,7 +35,7 @@ static void test_logistic_fault(void **state)
     }
 }
 
-/* What a sample's recurrence leaves depends on neither the others nor how many share a block. */
+/* A sample's recurrence depends neither on other samples nor on how many share a block. */
 static void test_samples_apart(void **state)
 {
     enum { STEPS = 4, STATES = 5, OF_SAMPLE = STEPS * STATES };

@@ -22,8 +22,7 @@ enum { LOSS_TARGET_STEPS = 10 };
 /* Freed pieces of one size that a thread's cache in glibc keeps. */
 enum { HEAP_CACHES = 7 };
 
-/* Grows the arrays of timed steps and of blocks to `steps` steps; with `losses`, the losses' array
- * too. */
+/* Grows the arrays of timed steps and blocks to `steps` steps; with `losses`, losses[], too. */
 static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
 {
     double **const each[] = {&trial->step_ms, &trial->enqueue_ns, &trial->growth.heap,

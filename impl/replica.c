@@ -3,6 +3,7 @@
 #include "impl/replica.h"
 
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
@@ -18,10 +19,17 @@ static size_t real_bytes(const ls_replica *replica)
 /* Takes one, and notes it. `out` points to a pointer of some type. */
 static ls_status take(ls_replica *r, ls_replica_buffer buffer, void *out)
 {
+    LS_TRY(ls_grow("replica", &r->buffers, r->buffer_count, sizeof buffer));
     LS_TRY(ls_device_allocate(r->device, buffer.use, buffer.bytes, &buffer.memory));
     memcpy(out, &buffer.memory, sizeof buffer.memory);
     r->buffers[r->buffer_count++] = buffer;
     return LS_OK;
+}
+
+ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, size_t bytes,
+                          void *out)
+{
+    return take(r, (ls_replica_buffer){.what = what, .use = use, .bytes = bytes}, out);
 }
 
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, size_t elements,
@@ -37,8 +45,7 @@ static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, 
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
 {
-    return take(r, (ls_replica_buffer){.what = what, .use = LS_MEMORY_WORKSPACE, .bytes = bytes},
-                out);
+    return ls_replica_take(r, what, LS_MEMORY_WORKSPACE, bytes, out);
 }
 
 static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, void *out)
@@ -185,8 +192,9 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    for (int i = 0; i < r->buffer_count; i++)
+    for (size_t i = 0; i < r->buffer_count; i++)
         ls_device_release(r->device, r->buffers[i].memory);
+    free(r->buffers);
     if (r->kernels)
         r->kernels->table->close(r->kernels);
     free(r);

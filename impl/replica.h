@@ -40,8 +40,6 @@ typedef struct ls_replica_buffer {
     void *memory;
 } ls_replica_buffer;
 
-enum { LS_REPLICA_BUFFERS = 14 };
-
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
@@ -80,8 +78,8 @@ typedef struct ls_replica {
     struct ls_test_outputs *test_outputs; /**< likewise; NULL: another place has the model's
                                                output */
     int slots;                            /**< buffers of optimizer state, as in `slot` */
-    ls_replica_buffer buffers[LS_REPLICA_BUFFERS]; /**< [buffer_count] all that are its own */
-    int buffer_count;
+    ls_replica_buffer *buffers;           /**< [buffer_count] all that are its own */
+    size_t buffer_count;
 } ls_replica;
 
 typedef struct ls_replica_options {
@@ -99,6 +97,11 @@ typedef struct ls_replica_options {
 
 /** Opens a queue and the kernels on the device and takes all buffers. */
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
+
+/** Takes memory of its device, which it has until it is closed; `what` as in ls_replica_buffer.
+ * `out`: address of a pointer. */
+ls_status ls_replica_take(ls_replica *replica, const char *what, ls_memory_use use, size_t bytes,
+                          void *out);
 
 /** Takes NULL. Nets and operations made on it are closed before. */
 void ls_replica_close(ls_replica *replica);

@@ -169,7 +169,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
 {
-    for (int i = 0; i < r->buffer_count; i++)
+    for (size_t i = 0; i < r->buffer_count; i++)
         if (r->buffers[i].carried)
             LS_TRY(ls_carry_memory(carried, r->queue, r->buffers[i].memory, r->buffers[i].bytes));
     return LS_OK;

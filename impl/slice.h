@@ -113,7 +113,8 @@ typedef struct ls_tree_sum {
 ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
                         size_t *out_count);
 
-/** Adds to the formula of the replica's device what this slice holds. */
+/** Adds to the formula of the replica's device what this slice holds besides the replica's buffers,
+ * as which sums of gradients are taken. */
 void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
 
 /** Part d of n: where it begins, floor(d * total / n), and how much it has. */

@@ -227,15 +227,12 @@ ls_status ls_slice_build_synced(ls_slice *s, int64_t rows)
     const ls_graph *graph = s->options.replica->graph;
     plan p;
     size_t most = 0;
-    void *memory;
     LS_TRY(make_plan(s, &p));
     LS_TRY(build_pieces(&p, rows));
     for (int n = 0; n < graph->count; n++)
         most = sums_of_node(graph, n) > most ? sums_of_node(graph, n) : most;
-    s->gathered_bytes = p.all * most * sizeof(double);
-    LS_TRY(ls_device_allocate(s->options.replica->device, LS_MEMORY_COMMUNICATION,
-                              s->gathered_bytes, &memory));
-    s->gathered = memory;
+    LS_TRY(ls_replica_take(s->options.replica, NULL, LS_MEMORY_COMMUNICATION,
+                           p.all * most * sizeof *s->gathered, &s->gathered));
     for (int n = 0; n < graph->count; n++)
         LS_TRY(build_node(&p, n, false));
     for (int n = graph->count; n-- > 0;)

@@ -47,7 +47,7 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     const size_t processes = (size_t)ls_job_processes(run->job);
     ls_ps_report mine = {0}, *all = calloc(processes, sizeof *all);
     ls_status status = all ? LS_OK : ls_fail_memory("ps", processes * sizeof *all);
-    for (int k = 0; k < me->server_count; k++)
+    for (int k = 0; k < me->layout.servers; k++)
         join(&mine, &me->servers[k].serving.lead, &me->servers[k].serving.staleness,
              me->servers[k].serving.dropped);
     status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
@@ -73,15 +73,17 @@ static double busy_share(const ls_time_profile *times)
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
 {
     const ls_served *me = ls_served_of(run);
-    if (index >= (size_t)me->server_count)
+    int k = 0;
+    while (k < me->layout.servers && (!me->servers[k].shard.replica || index-- > 0))
+        k++;
+    if (k == me->layout.servers)
         return false;
-    const ls_served_server *server = &me->servers[index];
-    const ls_replica *shard = server->shard.replica;
-    const int member = me->layout.workers + server->shard.server;
-    const ls_comm *comm = me->ends[member].comm;
+    const ls_replica *shard = me->servers[k].shard.replica;
+    const int member = me->layout.workers + k;
+    const ls_comm *comm = ((const ls_stepped *)run)->ends[member].comm;
     *out = (ls_ps_server){.device = ls_device_describe(shard->device)->text,
                           .bytes = shard->elements * sizeof(float),
-                          .received = server->received,
+                          .received = me->servers[k].received,
                           .busy = busy_share(&((const ls_stepped *)run)->lanes[member].times)};
     if (!ls_comm_is_joint(comm)) {
         const ls_received now = ls_comm_received(comm);
@@ -136,8 +138,8 @@ static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, cons
                             ls_ps_event *room)
 {
     for (int s = 0; s < me->layout.servers; s++) {
-        const bool here = me->server_count && (!comm || comm->rank == s);
-        const ls_ps_event *events = here ? me->servers[s - me->first].serving.log.events : room;
+        const bool here = me->servers[s].shard.replica;
+        const ls_ps_event *events = here ? me->servers[s].serving.log.events : room;
         const size_t bytes = sizes[s].count * sizeof *room;
         if (here && comm && s)
             LS_TRY(comm->backend->send(comm, 0, TAG, events, bytes));
@@ -180,9 +182,8 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
     const size_t n = (size_t)me->layout.servers, processes = (size_t)ls_job_processes(run->job);
     log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
     ls_status status = mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
-    for (int k = 0; k < me->server_count && !status; k++)
-        mine[me->first + k] =
-            (log_size){me->servers[k].serving.log.count, me->servers[k].serving.log.lost};
+    for (size_t s = 0; s < n && !status; s++)
+        mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
     status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
     for (size_t s = 0; s < n && !status; s++)
         mine[s] = all[(comm ? s : 0) * n + s];

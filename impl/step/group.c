@@ -69,9 +69,10 @@ static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
             most = need > most ? need : most;
         }
     }
-    return most ? ls_held_take(run, g->members[i], "scratch", most * sizeof(float),
-                               &g->ends[i].scratch)
-                : LS_OK;
+    return most
+               ? ls_replica_take(run->members[g->members[i]].replica, "scratch",
+                                 LS_MEMORY_COMMUNICATION, most * sizeof(float), &g->ends[i].scratch)
+               : LS_OK;
 }
 
 static ls_status open_members(ls_stepped *run, ls_group *g)
@@ -99,9 +100,9 @@ static ls_status prepare(const ls_stepped *run, int place, ls_group *g)
     g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
     if (!g->members || !g->ends || !g->comms || !g->hosts)
         return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
-    for (size_t i = 0; i < job->device_count && g->buckets.count; i++)
-        if (ls_job_place_of(job, i) == place)
-            g->members[g->count++] = (int)i;
+    for (int m = place; m < run->count * run->places && g->buckets.count; m += run->places)
+        if (run->members[m].replica)
+            g->members[g->count++] = m;
     g->layout = ls_group_layout(job, place, g->hosts, &g->spread);
     return LS_OK;
 }
@@ -210,7 +211,7 @@ void ls_average(ls_step *s, int place, int b)
     const ls_range range = ls_bucket(s, place, b);
     say_parts(s, g, range, true);
     for (int i = 0; i < g->count && !s->status; i++)
-        say_quotient(s, g->members[i], range, ls_job_replicas(ls_step_job(s)));
+        say_quotient(s, g->members[i], range, ls_replicas(s));
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)
@@ -220,7 +221,7 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
     for (int k = 0; k < s->run->group_count; k++)
         for (int b = 0; b < ls_buckets_of(s, k); b++)
             ls_traffic_add(&sum,
-                           job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, k, b).count,
+                           job->allreduce->formula(ls_replicas(s), ls_bucket(s, k, b).count,
                                                    ls_shards(s), group_at(s, k)->layout),
                            1);
     return sum;

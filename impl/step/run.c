@@ -60,7 +60,7 @@ static ls_status open_members(ls_stepped *me)
     const ls_strategy *strategy = me->base.strategy;
     const ls_job *job = me->base.job;
     me->holder = find_holder(strategy, job);
-    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job) : ls_members_open(me));
+    LS_TRY(ls_members_open(me));
     const size_t places = me->parts.count ? (size_t)me->parts.count : 1;
     me->groups = calloc(places, sizeof *me->groups); /* empty where nothing is reduced */
     if (!me->groups)
@@ -97,10 +97,9 @@ static ls_status build(ls_stepped *me)
     const ls_job *job = me->base.job;
     LS_TRY(ls_job_agree(job, open_members(me)));
     LS_TRY(ls_places_open(me));
+    LS_TRY(ls_ends_open(me));
     if (me->base.strategy->reduces)
         LS_TRY(open_groups(me));
-    if (me->served)
-        LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
     LS_TRY(ls_job_agree(job, build_steps(me)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_steps_order(me));
@@ -244,7 +243,7 @@ static ls_status profile(ls_run *run, uint64_t steps)
                                     steps && lane->log.items ? &lane->log : NULL));
     }
     me->profiled = steps;
-    return steps ? LS_OK : ls_lanes_blame(me);
+    return LS_OK;
 }
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
@@ -270,7 +269,7 @@ static void close_run(ls_run *run)
     for (int g = 0; g < me->group_count; g++)
         ls_group_close(&me->groups[g]);
     free(me->groups);
-    ls_served_close_ends(me);
+    ls_served_close_talk(me);
     ls_held_close(me);
     free(me->lanes);
     free(me->component);

@@ -18,8 +18,8 @@ ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 void ls_stepped_describe(const ls_run *run, ls_run_info *out);
 void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context);
 ls_time_profile ls_stepped_times(const ls_run *run, size_t index);
-ls_time_profile ls_stepped_parts(const ls_run *run, size_t index, uint64_t mark_ns,
-                                 uint64_t end_ns);
+ls_status ls_stepped_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
+                           ls_time_profile *out);
 ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index);
 ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
 ls_status ls_stepped_keep(ls_run *run, struct ls_carried *carried);

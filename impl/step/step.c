@@ -187,7 +187,7 @@ int ls_members(const ls_step *s)
 
 int ls_place_of(const ls_step *s, int member)
 {
-    return s->run->first + member % s->run->places;
+    return member % s->run->places;
 }
 
 int ls_holder(const ls_step *s)
@@ -209,19 +209,19 @@ int64_t ls_shards(const ls_step *s)
 size_t ls_sums(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
-    const int number = s->run->served ? replica : ls_job_replica_on(job, (size_t)replica);
-    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), number,
-                               ls_job_replicas(job));
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), replica,
+                               s->run->count);
 }
 
 ls_range ls_all(const ls_step *s)
 {
-    return (ls_range){0, ls_step_replica(s, 0)->elements};
+    return (ls_range){0, ls_step_job(s)->model->graph->variables.elements};
 }
 
 ls_range ls_owned(const ls_step *s, int member)
 {
-    return (ls_range){0, ls_step_replica(s, member)->owned};
+    const ls_replica *r = ls_step_replica(s, member);
+    return (ls_range){0, r ? r->owned : 0};
 }
 
 ls_range ls_part(const ls_step *s, int i, int n)

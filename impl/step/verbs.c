@@ -77,9 +77,7 @@ void ls_backward(ls_step *s, int member, ls_range range)
 
 int ls_pieces(const ls_step *s, int replica)
 {
-    size_t count;
-    const ls_act *acts = acts_of(s, replica * s->run->places, &count);
-    return count ? acts[count - 1].piece + 1 : 0;
+    return ls_replicated_pieces(ls_step_job(s), replica, s->batch_kind);
 }
 
 /* The first of the acts of a piece; *end: behind the last. */
@@ -172,7 +170,7 @@ void ls_end(ls_step *s, int member)
 
 void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
 {
-    if (ls_step_replica(s, to.member)->device != ls_step_replica(s, from.member)->device) {
+    if (ls_apart(s, to.member, from.member)) {
         s->copied.bytes_sent += to.bytes;
         s->copied.messages_sent++; /* also of nothing: buffers are counted */
     }
@@ -211,7 +209,8 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     if (from->device == holder->device && !only)
         return sum;
     if (!only)
-        ls_step_fail(s, ls_held_take(s->run, to, "staging", sum.bytes, &here.memory));
+        ls_step_fail(s, ls_replica_take(holder, "staging", LS_MEMORY_COMMUNICATION, sum.bytes,
+                                        &here.memory));
     if (!s->status && here.memory != sum.memory)
         ls_step_copy(s, "send", member, here, sum);
     return here;

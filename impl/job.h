@@ -86,10 +86,6 @@ typedef struct ls_job {
                                         be NULL */
 } ls_job;
 
-/** Agrees with all ranks on the outcome of opening, `mine` here: where it failed on any rank all
- * fail, the others with a consequence of that. So none waits for the others in what comes next. */
-ls_status ls_job_agree(const ls_job *job, ls_status mine);
-
 /** How many processes train the job. */
 int ls_job_processes(const ls_job *job);
 

@@ -101,9 +101,8 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
 static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
-    ls_update_range *ranges = calloc(variables->count + 1, sizeof *ranges);
-    if (!ranges)
-        return ls_fail_memory("replica", (variables->count + 1) * sizeof *ranges);
+    ls_update_range *ranges;
+    LS_TRY(ls_allocate("replica", &ranges, variables->count, sizeof *ranges));
     ls_weight_decay_args args = {
         .count = (int64_t)r->owned, .weight = r->parameters, .ranges = ranges, .loss = r->decay};
     for (size_t i = 0; i < variables->count; i++) {
@@ -147,9 +146,8 @@ static bool decays(const ls_replica *r)
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
 {
     const ls_job *job = options->job;
-    ls_replica *replica = calloc(1, sizeof *replica);
-    if (!replica)
-        return ls_fail_memory("replica", sizeof *replica);
+    ls_replica *replica;
+    LS_TRY(ls_allocate("replica", &replica, 1, sizeof *replica));
     replica->job = job;
     replica->device = options->device;
     replica->number = options->number;
@@ -202,21 +200,11 @@ void ls_replica_close(ls_replica *r)
 
 /* ---- Operations of a step ------------------------------------------------------------------- */
 
-static ls_gather_type gather_type(ls_array_type type)
-{
-    switch (type) {
-    case LS_ARRAY_UINT8:
-    case LS_ARRAY_IMAGE: /* has an operation of its own */
-        return LS_GATHER_BYTES_TO_UNIT;
-    case LS_ARRAY_FLOAT32:
-        return LS_GATHER_FLOAT;
-    case LS_ARRAY_ONE_HOT:
-        return LS_GATHER_ONE_HOT;
-    case LS_ARRAY_INT32:
-        break;
-    }
-    return LS_GATHER_INT32;
-}
+/* LS_ARRAY_IMAGE has an operation of its own. */
+static const ls_gather_type gather_types[] = {[LS_ARRAY_UINT8] = LS_GATHER_BYTES_TO_UNIT,
+                                              [LS_ARRAY_FLOAT32] = LS_GATHER_FLOAT,
+                                              [LS_ARRAY_ONE_HOT] = LS_GATHER_ONE_HOT,
+                                              [LS_ARRAY_INT32] = LS_GATHER_INT32};
 
 /* What a feed reads: a split, its arrays on the device, the order of samples, and the argument
  * block. */
@@ -286,7 +274,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
             continue;
         batch.gather[batch.count++] = (ls_gather_args){.rows = ls_net_rows(net),
                                                        .width = array->width,
-                                                       .type = gather_type(array->type),
+                                                       .type = gather_types[array->type],
                                                        .source = source->shared[i],
                                                        .samples = source->split->samples,
                                                        .indices = r->indices,
@@ -412,9 +400,8 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
     LS_TRY(ls_op_list_add(&r->test_count, op));
     const size_t row_bytes = (size_t)count.classes * real_bytes(r);
-    r->test_outputs = calloc(1, sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes);
-    if (!r->test_outputs)
-        return ls_fail_memory("replica", (size_t)ls_net_rows(net) * row_bytes);
+    LS_TRY(ls_allocate("replica", &r->test_outputs, 1,
+                       sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes));
     r->test_outputs->device = ls_net_output(net);
     r->test_outputs->rows = (uint64_t)ls_net_rows(net);
     r->test_outputs->row_bytes = row_bytes;

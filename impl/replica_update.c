@@ -3,6 +3,7 @@
  * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass and moving
  * statistics, in one operation; then moving averages of all parameters. And what it begins with.
  */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "common/kernel/step_inline.h"
 #include "impl/carried.h"
@@ -37,9 +38,8 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
                              range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
-    *out = (range_list){.items = calloc(variables->count + 1, sizeof *out->items)};
-    if (!out->items)
-        return ls_fail_memory("update", (variables->count + 1) * sizeof *out->items);
+    out->count = 0;
+    LS_TRY(ls_allocate("update", &out->items, variables->count, sizeof *out->items));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         const ls_range both =
@@ -150,10 +150,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     const ls_step_state start = state_at_start(r->job);
     const size_t real = r->kernels->table->real_bytes, bytes = r->elements * real;
     LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
-    void *zeros = calloc(r->elements + 1, real);
-    if (!zeros)
-        return ls_fail_memory("replica", bytes);
-    ls_status status = LS_OK;
+    void *zeros;
+    ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
     for (int i = 0; i < r->slots && !status && !left; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real);

@@ -289,9 +289,8 @@ static void end_acts(ls_slice *s)
 
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
 {
-    ls_slice *slice = calloc(1, sizeof *slice);
-    if (!slice)
-        return ls_fail_memory("slice", sizeof *slice);
+    ls_slice *slice;
+    LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
     slice->pieces = find_pieces(options->replica->job, options, &slice->first, &slice->last);
     if (options->memory_of) { /* stack levels are shared, too */

@@ -150,11 +150,6 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
     return LS_OK;
 }
 
-ls_status ls_job_agree(const ls_job *job, ls_status mine)
-{
-    return ls_comm_agree(job->comm, mine);
-}
-
 int ls_job_processes(const ls_job *job)
 {
     return job->comm ? job->comm->size : 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Gathers what servers saw from all processes; see ps_report.h. */
+#include "common/base/grow.h"
 #include "impl/ps/ps_report.h"
 
 #include "impl/step/served.h"
@@ -32,12 +33,11 @@ static void all_together(const ls_run *run, ls_ps_report *out)
     out->staleness = out->lead;
 }
 
-static void join(ls_ps_report *sum, const ls_ps_histogram *lead, const ls_ps_histogram *staleness,
-                 uint64_t dropped)
+static void join(ls_ps_report *sum, const ls_ps_report *more)
 {
-    ls_ps_histogram_join(&sum->lead, lead);
-    ls_ps_histogram_join(&sum->staleness, staleness);
-    sum->dropped += dropped;
+    ls_ps_histogram_join(&sum->lead, &more->lead);
+    ls_ps_histogram_join(&sum->staleness, &more->staleness);
+    sum->dropped += more->dropped;
 }
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
@@ -45,15 +45,14 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t processes = (size_t)ls_job_processes(run->job);
-    ls_ps_report mine = {0}, *all = calloc(processes, sizeof *all);
-    ls_status status = all ? LS_OK : ls_fail_memory("ps", processes * sizeof *all);
+    ls_ps_report mine = {0}, *all;
+    ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
     for (int k = 0; k < me->layout.servers; k++)
-        join(&mine, &me->servers[k].serving.lead, &me->servers[k].serving.staleness,
-             me->servers[k].serving.dropped);
+        join(&mine, &me->servers[k].serving.now.seen);
     status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
     for (size_t p = 0; p < processes && !status; p++)
-        join(out, &all[p].lead, &all[p].staleness, all[p].dropped);
+        join(out, &all[p]);
     free(all);
     if (!ls_ps_by_arrival(
             &run->job->ps)) /* all gradients of a step count at once: nobody is ahead */
@@ -163,8 +162,9 @@ static ls_status write_record(const ls_served *me, ls_comm *comm, const char *pa
         most = sizes[s].count > most ? sizes[s].count : most;
     ls_status status = LS_OK;
     if (!comm || comm->rank == 0) {
-        room = calloc(most + 1, sizeof *room);
-        status = room ? open_record(path, &file) : ls_fail_memory("ps", most * sizeof *room);
+        status = ls_allocate("ps", &room, most, sizeof *room);
+        if (!status)
+            status = open_record(path, &file);
     }
     status = ls_comm_agree(comm, status);
     if (!status)
@@ -180,8 +180,9 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t n = (size_t)me->layout.servers, processes = (size_t)ls_job_processes(run->job);
-    log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
-    ls_status status = mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
+    log_size *mine;
+    ls_status status = ls_allocate("ps", &mine, n * (1 + processes), sizeof *mine);
+    log_size *all = mine ? mine + n : NULL;
     for (size_t s = 0; s < n && !status; s++)
         mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
     status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);

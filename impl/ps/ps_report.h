@@ -10,12 +10,6 @@
 #include "impl/strategy.h"
 
 /** Over all servers. */
-typedef struct ls_ps_report {
-    ls_ps_histogram lead;      /**< steps that a worker was ahead when its gradient was applied */
-    ls_ps_histogram staleness; /**< updates by others since its pull */
-    uint64_t dropped;          /**< gradients that came too late, with backup workers */
-} ls_ps_report;
-
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out);
 
 /** A server of this process. */

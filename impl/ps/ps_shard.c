@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A server's shard; see ps_shard.h. */
+#include "common/base/grow.h"
 #include "impl/ps/ps_shard.h"
 
 #include "common/base/hooks.h"
@@ -51,9 +52,8 @@ void ls_ps_shard_close(ls_ps_shard *s)
 
 ls_status ls_ps_shard_load(const ls_ps_shard *s, const float *parameters)
 {
-    float *shard = malloc((s->replica->elements + 1) * sizeof *shard);
-    if (!shard)
-        return ls_fail_memory("ps", s->replica->elements * sizeof *shard);
+    float *shard;
+    LS_TRY(ls_allocate("ps", &shard, s->replica->elements, sizeof *shard));
     for (size_t i = 0; i < s->layout->range_count; i++) {
         const ls_ps_range *range = &s->layout->ranges[i];
         for (size_t k = 0; range->server == s->server && k < range->count; k++)

@@ -7,6 +7,7 @@
  * memory is shared. Where the communicator's queues are ordered by events (GPUs), one call puts
  * those of all members; else each waits for its peers on its own queue.
  */
+#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -94,12 +95,10 @@ static ls_status prepare(const ls_stepped *run, int place, ls_group *g)
     const ls_job *job = run->base.job;
     const size_t most = job->device_count + 1;
     LS_TRY(ls_group_buckets(job, &run->parts, place, &g->buckets));
-    g->members = calloc(most, sizeof *g->members);
-    g->ends = calloc(most, sizeof *g->ends);
-    g->comms = calloc(most, sizeof *g->comms);
-    g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
-    if (!g->members || !g->ends || !g->comms || !g->hosts)
-        return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
+    LS_TRY(ls_allocate("step", &g->members, most, sizeof *g->members));
+    LS_TRY(ls_allocate("step", &g->ends, most, sizeof *g->ends));
+    LS_TRY(ls_allocate("step", &g->comms, most, sizeof(ls_comm *)));
+    LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
     for (int m = place; m < run->count * run->places && g->buckets.count; m += run->places)
         if (run->members[m].replica)
             g->members[g->count++] = m;
@@ -109,13 +108,13 @@ static ls_status prepare(const ls_stepped *run, int place, ls_group *g)
 
 ls_status ls_group_open(ls_stepped *run, int place, ls_group *g)
 {
-    ls_status status = ls_job_agree(run->base.job, prepare(run, place, g));
+    ls_status status = ls_comm_agree(run->base.job->comm, prepare(run, place, g));
     if (!status && g->buckets.count)
         status = ls_held_connect(run, g->members, g->count, true, g->comms);
     if (status)
         g->count = 0; /* it has no ends */
     LS_TRY(status);
-    return g->buckets.count ? ls_job_agree(run->base.job, open_members(run, g)) : LS_OK;
+    return g->buckets.count ? ls_comm_agree(run->base.job->comm, open_members(run, g)) : LS_OK;
 }
 
 void ls_group_close(ls_group *g)

@@ -11,13 +11,13 @@ ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool c
 {
     ls_held *h = &run->held;
     const ls_job *job = run->base.job;
-    ls_device **devices = calloc((size_t)count + 1, sizeof *devices);
-    ls_status status = devices ? LS_OK : ls_fail_memory("step", (size_t)count * sizeof *devices);
+    ls_device **devices;
+    ls_status status = ls_allocate("step", &devices, (size_t)count, sizeof(ls_device *));
     for (int i = 0; i < count && !status; i++) {
         devices[i] = run->members[members[i]].replica->device;
         status = ls_grow("step", &h->ends, h->end_count + (size_t)i, sizeof *h->ends);
     }
-    status = ls_job_agree(job, status);
+    status = ls_comm_agree(job->comm, status);
     if (!status)
         status = ls_comm_open(job->transport, job->comm, devices, count, comms);
     for (int i = 0; i < count && !status; i++)

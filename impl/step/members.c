@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Members: opening, values, closing; see step_private.h. */
+#include "common/base/grow.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -78,15 +79,21 @@ static ls_status prepare(ls_stepped *run)
         run->loss_place = job->place[job->model->graph->count - 1];
     }
     const size_t total = (size_t)run->total, shadows = run->holder >= 0 && job->backward_held;
-    run->members = calloc(total + shadows * devices, sizeof *run->members);
-    run->ends = calloc(total, sizeof *run->ends);
-    run->comms = calloc(total + 1, sizeof(ls_comm *));
-    if (!run->members || !run->ends || !run->comms)
-        return ls_fail_memory("replicas", total * sizeof *run->members);
-    run->all = (int)(total + shadows * devices);
-    for (int m = 0; m < run->total && job->comm; m++)
-        run->members[m].process =
-            run->served ? ls_ps_process(job, &run->served->layout, m) : m / (int)devices;
+    const size_t all = total + shadows * devices;
+    LS_TRY(ls_allocate("replicas", &run->ends, total, sizeof *run->ends));
+    LS_TRY(ls_allocate("replicas", &run->comms, total + 1, sizeof(ls_comm *)));
+    LS_TRY(ls_allocate("replicas", &run->members, all, sizeof *run->members));
+    run->all = (int)all;
+    LS_TRY(ls_allocate("replicas", &run->here, total, sizeof *run->here));
+    for (int m = 0; m < run->total; m++) {
+        run->here[ls_members_rank(run, m)] = m;
+        if (job->comm)
+            run->members[m].process =
+                run->served ? ls_ps_process(job, &run->served->layout, m) : m / (int)devices;
+    }
+    for (int rank = 0; rank < run->total; rank++)
+        if (run->members[run->here[rank]].process == ls_job_process(job))
+            run->here[run->here_count++] = run->here[rank];
     return LS_OK;
 }
 
@@ -97,10 +104,8 @@ static ls_status open_statistics(ls_stepped *run)
     const int devices = (int)job->device_count, first = ls_job_process(job) * devices;
     if (!ls_replicated_syncs(job) || run->count == 1)
         return LS_OK;
-    run->statistics_comms = calloc(job->device_count, sizeof(ls_comm *));
-    LS_TRY(ls_job_agree(job, run->statistics_comms
-                                 ? LS_OK
-                                 : ls_fail_memory("replicas", job->device_count * sizeof job)));
+    LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &run->statistics_comms,
+                                                job->device_count, sizeof(ls_comm *))));
     LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
                         devices, run->statistics_comms));
     for (int i = 0; i < devices; i++)
@@ -121,21 +126,21 @@ bool ls_members_on(const ls_stepped *run, int member, size_t index)
            r->device == (index < job->device_count ? job->devices[index] : job->variable_device);
 }
 
-bool ls_members_here(const ls_stepped *run, int member)
+int ls_members_rank(const ls_stepped *run, int member)
 {
-    return run->members[member].process == ls_job_process(run->base.job);
+    return run->served ? ls_ps_rank(run->base.job, &run->served->layout, member) : member;
 }
 
 ls_status ls_members_open(ls_stepped *run)
 {
-    LS_TRY(ls_job_agree(run->base.job, prepare(run)));
+    LS_TRY(ls_comm_agree(run->base.job->comm, prepare(run)));
     LS_TRY(open_statistics(run));
-    for (int i = 0; i < run->all; i++) {
-        if (!ls_members_here(run, i) || (i >= run->total && i - run->total == run->holder))
-            continue; /* elsewhere; or a shadow of the holder, which needs none */
-        LS_TRY(run->served && i >= run->count ? ls_served_open_server(run, i)
-                                              : open_member(run, i));
-    }
+    for (int i = 0; i < run->here_count; i++)
+        LS_TRY(run->served && run->here[i] >= run->count ? ls_served_open_server(run, run->here[i])
+                                                         : open_member(run, run->here[i]));
+    for (int i = run->total; i < run->all; i++)
+        if (i - run->total != run->holder)
+            LS_TRY(open_member(run, i));
     return LS_OK;
 }
 
@@ -155,6 +160,7 @@ void ls_members_close(ls_stepped *run)
     free(run->statistics_comms);
     free(run->ends);
     free(run->comms);
+    free(run->here);
     free(run->members);
     ls_graph_parts_close(&run->parts);
     free(run);
@@ -180,9 +186,8 @@ static ls_status move_part(const ls_stepped *run, int member, float *whole, bool
 {
     ls_replica *replica = run->members[member].replica;
     const int place = member % run->places;
-    float *here = calloc(replica->elements + 1, sizeof *here);
-    if (!here)
-        return ls_fail_memory("replicas", replica->elements * sizeof *here);
+    float *here;
+    LS_TRY(ls_allocate("replicas", &here, replica->elements, sizeof *here));
     if (!out)
         ls_members_move(&run->parts, place, whole, here, false);
     ls_status status = (out ? ls_replica_gather(replica, here) : ls_replica_load(replica, here));

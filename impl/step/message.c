@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages between members, and the verbs of servers; see step.h. */
+#include "common/base/grow.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -77,12 +78,11 @@ static void *arrival(ls_step *s, int server, size_t sum)
     ls_served_server *at = server_at(s, server);
     ls_replica *r = ls_step_replica(s, server);
     while (sum > at->arrival_count && !s->status) {
-        at->arrivals =
-            ls_step_grow(&s->status, at->arrivals, at->arrival_count, sizeof *at->arrivals);
+        s->status = ls_grow("step", &at->arrivals, at->arrival_count, sizeof *at->arrivals);
         if (!s->status)
-            ls_step_fail(s, ls_replica_take(r, "arrivals", LS_MEMORY_COMMUNICATION,
-                                            r->elements * sizeof(float),
-                                            &at->arrivals[at->arrival_count]));
+            s->status =
+                ls_replica_take(r, "arrivals", LS_MEMORY_COMMUNICATION, r->elements * sizeof(float),
+                                &at->arrivals[at->arrival_count]);
         at->arrival_count += !s->status;
     }
     return s->status ? NULL : sum ? at->arrivals[sum - 1] : r->gradients;
@@ -110,8 +110,8 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
         return;
     for (int w = 0; w < workers; w++)
         count += ls_sums(s, w);
-    ls_span *spans = calloc(count + 1, sizeof *spans);
-    ls_step_fail(s, spans ? LS_OK : ls_fail_memory("step", count * sizeof *spans));
+    ls_span *spans;
+    s->status = ls_allocate("step", &spans, count, sizeof *spans);
     for (size_t i = 0; i < count && spans; i++)
         spans[i] = ls_gradient(s, server, i, range);
     ls_step_sum(s, server, range, spans, workers, spans ? spans[0].memory : NULL);
@@ -122,16 +122,10 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
 
 enum { MOST = 2 * LS_JOB_REPLICAS }; /* members that send messages: workers, and servers */
 
-/* A member's rank in the communicator of messages. */
-static int rank_of(const ls_stepped *run, int member)
-{
-    return run->served ? ls_ps_rank(run->base.job, &run->served->layout, member) : member;
-}
-
-/* Opens the communicators of all members [count] that are here, which are in the order of ranks. */
-static ls_status open_ends(ls_stepped *run, const int *here, int count)
+static ls_status open_ends(ls_stepped *run)
 {
     const ls_job *job = run->base.job;
+    const int *here = run->here, count = run->here_count;
     ls_comm *controls[MOST] = {0};
     LS_TRY(ls_held_connect(run, here, count, run->served, run->comms));
     if (run->served && ls_ps_by_arrival(&job->ps)) {
@@ -152,19 +146,10 @@ static ls_status open_ends(ls_stepped *run, const int *here, int count)
 
 ls_status ls_ends_open(ls_stepped *run)
 {
-    int count = 0;
-    if (!run->served && run->places <= (int)run->base.job->device_count)
-        return LS_OK;
-    int *here = calloc((size_t)run->total, sizeof *here);
-    LS_TRY(ls_job_agree(run->base.job, here ? LS_OK : ls_fail_memory("step", sizeof *here)));
-    for (int m = 0; m < run->total; m++)
-        here[rank_of(run, m)] = m;
-    for (int rank = 0; rank < run->total; rank++)
-        if (run->members[here[rank]].replica)
-            here[count++] = here[rank];
-    const ls_status status = ls_job_agree(run->base.job, open_ends(run, here, count));
-    free(here);
-    return status;
+    const ls_job *job = run->base.job;
+    return run->served || run->places > (int)job->device_count
+               ? ls_comm_agree(job->comm, open_ends(run))
+               : LS_OK;
 }
 
 bool ls_apart(const ls_step *s, int a, int b)
@@ -205,13 +190,13 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
     const ls_stepped *run = s->run;
     const bool inside = run->served && !ls_apart(s, to.member, from.member);
     const int call = run->comms[0] && ls_comm_is_joint(run->comms[0]) ? s->calls++ : -1;
-    const ls_exchange send = {.to = rank_of(run, to.member),
+    const ls_exchange send = {.to = ls_members_rank(run, to.member),
                               .send = from.memory,
                               .send_count = from.bytes / sizeof(float),
                               .from = -1,
                               .inside = inside};
     const ls_exchange receive = {.to = -1,
-                                 .from = rank_of(run, from.member),
+                                 .from = ls_members_rank(run, from.member),
                                  .receive = to.memory,
                                  .receive_count = to.bytes / sizeof(float),
                                  .add = add,

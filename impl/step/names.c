@@ -103,9 +103,8 @@ static void put_in_order(ls_names *n)
 
 ls_status ls_names_open(const ls_stepped *run, ls_names **out)
 {
-    ls_names *n = calloc(1, sizeof *n);
-    if (!n)
-        return ls_fail_memory("names", sizeof *n);
+    ls_names *n;
+    LS_TRY(ls_allocate("names", &n, 1, sizeof *n));
     n->run = run;
     for (int m = 0; m < run->all; m++) {
         const ls_member *member = ls_step_member(&run->step[LS_FULL], m);

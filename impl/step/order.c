@@ -74,11 +74,9 @@ static ls_status find_components(ls_stepped *run, int *parent)
         parent[l] = l;
     for (int kind = 0; kind < LS_STEPS; kind++)
         LS_TRY(join_lanes(&run->step[kind], parent));
-    run->component = calloc((size_t)lanes + 1, sizeof *run->component);
-    run->rank_in_component = calloc((size_t)lanes + 1, sizeof *run->rank_in_component);
-    run->components = calloc((size_t)lanes + 1, sizeof *run->components);
-    if (!run->component || !run->rank_in_component || !run->components)
-        return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
+    LS_TRY(ls_allocate("step", &run->component, (size_t)lanes, sizeof *run->component));
+    LS_TRY(ls_allocate("step", &run->rank_in_component, (size_t)lanes, sizeof(int)));
+    LS_TRY(ls_allocate("step", &run->components, (size_t)lanes, sizeof *run->components));
     for (int l = 0; l < lanes; l++)
         run->component[l] = -1;
     for (int kind = 0; kind < LS_STEPS; kind++)
@@ -175,9 +173,9 @@ static ls_status order_step(ordering *o)
 ls_status ls_steps_order(ls_stepped *run)
 {
     const size_t lanes = (size_t)run->lane_count + 1;
-    int *parent = calloc(lanes, sizeof *parent);
-    ls_status status =
-        parent ? find_components(run, parent) : ls_fail_memory("step", lanes * sizeof *parent);
+    int *parent;
+    LS_TRY(ls_allocate("step", &parent, lanes, sizeof *parent));
+    ls_status status = find_components(run, parent);
     free(parent);
     for (int kind = 0; kind < LS_KINDS && !status; kind++) {
         const ls_step *s = &run->step[kind];

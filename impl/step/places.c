@@ -8,6 +8,7 @@
  * travels. Every process appends the messages that concern it in the same order of the whole step,
  * so that those which wait for their peers cannot lock up.
  */
+#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -36,9 +37,7 @@ static size_t real_bytes(const ls_stepped *r)
 static ls_status take_memory(ls_stepped *run)
 {
     const size_t copies = run->parts.copy_count, all = (size_t)run->count * copies;
-    run->divided.arrived = calloc(all + 1, sizeof *run->divided.arrived);
-    if (!run->divided.arrived)
-        return ls_fail_memory("placement", all * sizeof *run->divided.arrived);
+    LS_TRY(ls_allocate("placement", &run->divided.arrived, all, sizeof(void *)));
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &run->parts.copies[i % copies];
         const int owner = member_at(run, (int)(i / copies), c->owner);
@@ -52,7 +51,7 @@ static ls_status take_memory(ls_stepped *run)
 
 ls_status ls_places_open(ls_stepped *run)
 {
-    return run->parts.count ? ls_job_agree(run->base.job, take_memory(run)) : LS_OK;
+    return run->parts.count ? ls_comm_agree(run->base.job->comm, take_memory(run)) : LS_OK;
 }
 
 void ls_places_close(ls_stepped *run)

@@ -9,6 +9,7 @@
  * Besides, no step may have an operation more often than it is to be done, and all ends that wait
  * for each other must meet (meetings.c).
  */
+#include "common/base/grow.h"
 #include "impl/step/names.h"
 #include "impl/step/run.h"
 #include "impl/step/sweep.h"
@@ -155,8 +156,8 @@ static int compare_uses(const void *a, const void *b)
 
 static void add_uses(uses *all, ls_op *const *ops, size_t count, bool said)
 {
-    for (size_t i = 0; i < count; i++) {
-        all->items = ls_step_grow(&all->status, all->items, all->count, sizeof *all->items);
+    for (size_t i = 0; i < count && !all->status; i++) {
+        all->status = ls_grow("step", &all->items, all->count, sizeof *all->items);
         if (!all->status)
             all->items[all->count++] = (use){ops[i], said};
     }

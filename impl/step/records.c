@@ -9,6 +9,7 @@
  * workers that took part; where workers run independently a step is as many gradients as there are
  * workers.
  */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
@@ -230,9 +231,8 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
     const int workers = r->run->count;
-    gradient *all = calloc(r->count * (size_t)workers + 1, sizeof *all);
-    if (!all)
-        return ls_fail_memory("records", r->count * (size_t)workers * sizeof *all);
+    gradient *all;
+    LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
     qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
     const gradient *next = all;
     for (uint64_t k = 0; k < r->count; k++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of steps: opening, enqueuing, waiting, closing; see run.h. */
+#include "common/base/grow.h"
 #include "impl/step/run.h"
 
 #include "impl/step/served.h"
@@ -31,9 +32,7 @@ static int find_holder(const ls_strategy *strategy, const ls_job *job)
 static ls_status open_lanes(ls_stepped *me)
 {
     const size_t most = 3 * (size_t)me->all; /* communication, transfers */
-    me->lanes = calloc(most, sizeof *me->lanes);
-    if (!me->lanes)
-        return ls_fail_memory("step", most * sizeof *me->lanes);
+    LS_TRY(ls_allocate("step", &me->lanes, most, sizeof *me->lanes));
     for (int m = 0; m < me->all; m++) {
         me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
         if (me->members[m].replica)
@@ -62,9 +61,8 @@ static ls_status open_members(ls_stepped *me)
     me->holder = find_holder(strategy, job);
     LS_TRY(ls_members_open(me));
     const size_t places = me->parts.count ? (size_t)me->parts.count : 1;
-    me->groups = calloc(places, sizeof *me->groups); /* empty where nothing is reduced */
-    if (!me->groups)
-        return ls_fail_memory("step", places * sizeof *me->groups);
+    /* They are empty where nothing is reduced. */
+    LS_TRY(ls_allocate("step", &me->groups, places, sizeof *me->groups));
     return open_lanes(me);
 }
 
@@ -95,12 +93,12 @@ static ls_status open_groups(ls_stepped *me)
 static ls_status build(ls_stepped *me)
 {
     const ls_job *job = me->base.job;
-    LS_TRY(ls_job_agree(job, open_members(me)));
+    LS_TRY(ls_comm_agree(job->comm, open_members(me)));
     LS_TRY(ls_places_open(me));
     LS_TRY(ls_ends_open(me));
     if (me->base.strategy->reduces)
         LS_TRY(open_groups(me));
-    LS_TRY(ls_job_agree(job, build_steps(me)));
+    LS_TRY(ls_comm_agree(job->comm, build_steps(me)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_steps_order(me));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
@@ -304,9 +302,8 @@ static const ls_run_kind run_of_steps = {
 
 ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
 {
-    ls_stepped *me = calloc(1, sizeof *me);
-    if (!me)
-        return ls_fail_memory("strategy", sizeof *me);
+    ls_stepped *me;
+    LS_TRY(ls_allocate("strategy", &me, 1, sizeof *me));
     me->base = (ls_run){&run_of_steps, strategy, job};
     ls_status status = build(me);
     if (status)

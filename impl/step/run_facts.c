@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of strategies that say their steps: what they hold, move, found and hand on; see run.h. */
+#include "common/base/grow.h"
 #include "impl/carried.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
@@ -88,9 +89,8 @@ static ls_status fetch_all(const ls_replica *to, const ls_replica *from)
 ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
 {
     const size_t n = (size_t)ls_job_processes(job);
-    ls_evaluation *all = calloc(n, sizeof *all);
-    if (!all && !mine)
-        mine = ls_fail_memory("accuracy", n * sizeof *all);
+    ls_evaluation *all;
+    mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
     ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
     for (size_t p = n; p-- > 0 && !status;)
         if (all[p].accuracy >= 0)
@@ -185,8 +185,8 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
 {
     const size_t n = (size_t)ls_job_processes(job);
-    ls_traffic *all = calloc(n, sizeof *all);
-    ls_status status = all ? LS_OK : ls_fail_memory("traffic", n * sizeof *all);
+    ls_traffic *all;
+    ls_status status = ls_allocate("traffic", &all, n, sizeof *all);
     status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
     *sum = (ls_traffic){0};
     for (size_t p = 0; p < n && !status; p++)
@@ -292,15 +292,10 @@ ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *fo
 static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
 {
     LS_TRY(ls_carry_value(carried, s->clocks, (size_t)s->workers * sizeof *s->clocks));
-    LS_TRY(ls_carry_value(carried, &s->version, sizeof s->version));
+    LS_TRY(ls_carry_value(carried, &s->now, sizeof s->now));
     LS_TRY(ls_carry_value(carried, &s->log.count, sizeof s->log.count));
     LS_TRY(ls_carry_value(carried, &s->log.lost, sizeof s->log.lost));
     LS_TRY(ls_carry_value(carried, s->log.events, s->log.count * sizeof *s->log.events));
-    LS_TRY(ls_carry_value(carried, &s->lead, sizeof s->lead));
-    LS_TRY(ls_carry_value(carried, &s->staleness, sizeof s->staleness));
-    LS_TRY(ls_carry_value(carried, &s->accepted, sizeof s->accepted));
-    LS_TRY(ls_carry_value(carried, &s->samples, sizeof s->samples));
-    LS_TRY(ls_carry_value(carried, &s->dropped, sizeof s->dropped));
     return ls_carry_value(carried, &s->served, sizeof s->served);
 }
 

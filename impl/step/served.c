@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs with parameter servers: servers, requests, and values; see served.h. */
+#include "common/base/grow.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -15,17 +16,13 @@ ls_status ls_served_open(ls_stepped *me)
 {
     const ls_job *job = me->base.job;
     const ls_graph *graph = job->model->graph;
-    ls_served *served = me->served = calloc(1, sizeof *served);
-    if (!served)
-        return ls_fail_memory("step", sizeof *served);
+    LS_TRY(ls_allocate("step", &me->served, 1, sizeof *me->served));
+    ls_served *served = me->served;
     LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &served->buckets));
     LS_TRY(ls_ps_layout_open(job, &served->buckets, &served->layout));
     me->total = served->layout.workers + served->layout.servers;
-    served->speakers = calloc((size_t)me->total, sizeof *served->speakers);
-    served->servers = calloc((size_t)me->total, sizeof *served->servers);
-    return served->speakers && served->servers
-               ? LS_OK
-               : ls_fail_memory("step", (size_t)me->total * sizeof *served->servers);
+    LS_TRY(ls_allocate("step", &served->speakers, (size_t)me->total, sizeof *served->speakers));
+    return ls_allocate("step", &served->servers, (size_t)me->total, sizeof *served->servers);
 }
 
 ls_status ls_served_open_server(ls_stepped *me, int member)
@@ -49,9 +46,8 @@ ls_status ls_served_open_talk(ls_stepped *me, int m)
         *speaker = (ls_ps_speaker){.control = me->ends[m].control,
                                    .job = job,
                                    .state = me->members[m].replica->state,
-                                   .number = m,
-                                   .took = calloc(job->records, sizeof *speaker->took)};
-        return speaker->took ? LS_OK : ls_fail_memory("step", job->records);
+                                   .number = m};
+        return ls_allocate("step", &speaker->took, job->records, sizeof *speaker->took);
     }
     ls_served_server *server = &served->servers[m - served->layout.workers];
     ls_replica *r = server->shard.replica;
@@ -145,9 +141,9 @@ ls_status ls_served_evaluate(ls_stepped *me, uint64_t most, ls_evaluation *out)
     const ls_job *job = me->base.job;
     const ls_member *chief = &me->members[0];
     const size_t elements = job->model->graph->variables.elements;
-    float *values = malloc((elements + 1) * sizeof *values);
-    ls_status status = values ? LS_OK : ls_fail_memory("step", elements * sizeof *values);
-    status = ls_comm_agree(job->comm, status);
+    float *values;
+    ls_status status =
+        ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
     if (!status)
         status = bring(me, ls_ps_shard_averages, values);
     *out = (ls_evaluation){.accuracy = -1};

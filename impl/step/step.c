@@ -13,13 +13,6 @@ void ls_step_fail(ls_step *s, ls_status status)
     s->status = ls_status_first(s->status, status);
 }
 
-void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size)
-{
-    if (!*status)
-        *status = ls_grow("step", &items, count, size);
-    return items;
-}
-
 /* ---- Tasks ----------------------------------------------------------------------------------- */
 
 static ls_task *current(ls_step *s)
@@ -31,7 +24,7 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 {
     if (s->status || !memory || !bytes)
         return;
-    s->accesses = ls_step_grow(&s->status, s->accesses, s->access_count, sizeof *s->accesses);
+    s->status = ls_grow("step", &s->accesses, s->access_count, sizeof *s->accesses);
     if (s->status)
         return;
     s->accesses[s->access_count++] = (ls_access){memory, bytes, writes};
@@ -40,7 +33,8 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 
 ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
 {
-    s->tasks = ls_step_grow(&s->status, s->tasks, s->task_count, sizeof *s->tasks);
+    if (!s->status)
+        s->status = ls_grow("step", &s->tasks, s->task_count, sizeof *s->tasks);
     if (s->status)
         return NULL;
     ls_task *task = &s->tasks[s->task_count++];
@@ -62,7 +56,7 @@ void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
 {
     for (size_t i = 0; ops && i < ops->count && !s->status; i++) {
         const ls_op *op = ops->items[i];
-        s->ops = ls_step_grow(&s->status, s->ops, s->op_count, sizeof *s->ops);
+        s->status = ls_grow("step", &s->ops, s->op_count, sizeof *s->ops);
         if (s->status)
             return;
         s->ops[s->op_count++] = ops->items[i];
@@ -137,9 +131,8 @@ ls_status ls_step_open(ls_stepped *run, int kind, ls_step *s)
     s->run = run;
     s->kind = kind;
     s->batch_kind = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL;
-    s->said = calloc(members, sizeof *s->said);
-    s->pass = calloc(members, sizeof(bool *));
-    return s->said && s->pass ? LS_OK : ls_fail_memory("step", members * sizeof *s->said);
+    LS_TRY(ls_allocate("step", &s->said, members, sizeof *s->said));
+    return ls_allocate("step", &s->pass, members, sizeof(bool *));
 }
 
 void ls_step_close(ls_step *s)

@@ -149,9 +149,11 @@ struct ls_stepped {
     ls_member *members;   /**< [all] */
     ls_comm **statistics_comms; /**< [devices] ends of a communicator for batch statistics; or NULL
                                  */
-    ls_message_end *ends;       /**< [total] */
-    ls_comm **comms; /**< [total + 1] those that are here, by rank; all NULL: no member sends
-                          messages */
+    int *here;                  /**< [here_count] members of this process but shadows, by rank */
+    int here_count;
+    ls_message_end *ends; /**< [total] */
+    ls_comm **comms;      /**< [total + 1] those that are here, by rank; all NULL: no member sends
+                               messages */
     ls_divided divided;
     ls_served *served; /**< NULL: members have variables of their own */
     ls_held held;
@@ -181,9 +183,6 @@ static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t tim
 
 /* step.c: appending tasks. These do nothing after a failure. */
 
-/** Makes room for one more behind `count` items of `size` bytes; returns the items. *status keeps
- * the first failure. */
-void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size);
 /** Notes a failure. */
 void ls_step_fail(ls_step *step, ls_status status);
 /** Begins a task on a lane; the calls below add to it until the next one begins. NULL after a
@@ -252,8 +251,8 @@ int ls_members_training(const ls_stepped *run);
 /** Whether a member is on device number `index` of the job; the one behind is its variable device.
  */
 bool ls_members_on(const ls_stepped *run, int member, size_t index);
-/** Whether a member is in this process. */
-bool ls_members_here(const ls_stepped *run, int member);
+/** A member's rank in the communicator of messages. */
+int ls_members_rank(const ls_stepped *run, int member);
 /** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
 void ls_members_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out);
 

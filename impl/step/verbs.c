@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs of a member's own work, and of copies between members; see step.h. */
+#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include "common/base/hooks.h"
@@ -261,8 +262,8 @@ void ls_add_up(ls_step *s, const int *members, int count)
     size_t parts = 0, at = 0;
     for (int i = 0; i < count; i++)
         parts += sums_of(s, members[i]);
-    ls_span *spans = calloc(parts + 1, sizeof *spans);
-    ls_step_fail(s, spans ? LS_OK : ls_fail_memory("step", parts * sizeof *spans));
+    ls_span *spans;
+    ls_step_fail(s, ls_allocate("step", &spans, parts, sizeof *spans));
     for (int i = 0; i < count && !s->status; i++)
         for (size_t k = 0; k < sums_of(s, members[i]) && !s->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);

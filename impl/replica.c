@@ -408,26 +408,32 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     return LS_OK;
 }
 
-ls_status ls_replica_test_begin(ls_replica *r, ls_net *net)
+static ls_status begin(const ls_tested *part)
 {
+    ls_replica *r = part->replica;
     const uint64_t none = 0;
+    LS_TRY(ls_replica_average_in(r));
     if (!r->test_feed.count)
-        LS_TRY(build_evaluation(r, net));
+        LS_TRY(build_evaluation(r, part->net));
     if (r->test_outputs)
         r->test_outputs->done = r->test_outputs->digest = 0;
     return ls_queue_write(r->queue, r->correct, &none, sizeof none);
 }
 
-ls_status ls_replica_test_feed(ls_replica *r, uint64_t position)
+/* Gathers a batch from sample `position` on. */
+static ls_status feed(ls_replica *r, uint64_t position)
 {
     const ls_step_state state = {.position = position};
     LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
     return ls_op_list_enqueue(&r->test_feed, r->queue);
 }
 
-ls_status ls_replica_test_count(ls_replica *r)
+/* Counts a batch's right answers, where the net has the model's output. */
+static ls_status count_right(ls_replica *r)
 {
     struct ls_test_outputs *o = r->test_outputs;
+    if (!o)
+        return LS_OK;
     const uint64_t left = r->job->data->test.samples - o->done;
     const uint64_t rows = left < o->rows ? left : o->rows;
     LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
@@ -438,31 +444,32 @@ ls_status ls_replica_test_count(ls_replica *r)
     return LS_OK;
 }
 
-ls_status ls_replica_test_end(ls_replica *r, ls_evaluation *out)
+static ls_status end(ls_replica *r, ls_evaluation *out)
 {
     const struct ls_test_outputs *o = r->test_outputs;
     uint64_t correct;
     LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
-    *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
-    return LS_OK;
-}
-
-uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most)
-{
-    return most < job->data->test.samples ? most : job->data->test.samples;
-}
-
-ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_evaluation *out)
-{
-    const uint64_t samples = ls_replica_test_samples(r->job, most);
-    LS_TRY(ls_replica_average_in(r));
-    LS_TRY(ls_replica_test_begin(r, net));
-    for (uint64_t at = 0; at < samples; at += (uint64_t)ls_net_rows(net)) {
-        LS_TRY(ls_replica_test_feed(r, at));
-        LS_TRY(ls_net_predict(net, r->queue));
-        LS_TRY(ls_replica_test_count(r));
-        LS_TRY(ls_queue_sync(r->queue));
-    }
-    LS_TRY(ls_replica_test_end(r, out));
+    if (o)
+        *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
     return ls_replica_average_out(r);
+}
+
+ls_status ls_replica_evaluate(const ls_tested *parts, int count,
+                              ls_status (*predict)(void *context), void *context, uint64_t most,
+                              ls_evaluation *out)
+{
+    const uint64_t samples = parts->replica->job->data->test.samples;
+    *out = (ls_evaluation){.accuracy = -1};
+    for (int p = 0; p < count; p++)
+        LS_TRY(begin(&parts[p]));
+    for (uint64_t at = 0; at < samples && at < most; at += (uint64_t)ls_net_rows(parts->net)) {
+        for (int p = 0; p < count; p++)
+            LS_TRY(feed(parts[p].replica, at));
+        LS_TRY(predict ? predict(context) : ls_net_predict(parts->net, parts->replica->queue));
+        for (int p = 0; p < count; p++)
+            LS_TRY(count_right(parts[p].replica));
+    }
+    for (int p = 0; p < count; p++)
+        LS_TRY(end(parts[p].replica, out));
+    return LS_OK;
 }

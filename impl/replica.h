@@ -135,24 +135,20 @@ ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *ou
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
 
-/**
- * Evaluation in pieces, for a caller that drives several nets. `begin` resets the count, and makes
- * the operations for `net` at its first call; `feed` enqueues the gathering of a batch from sample
- * `position` on; `count` enqueues the count of right answers, where the net has the model's output;
- * `end` reads it.
- */
-ls_status ls_replica_test_begin(ls_replica *replica, ls_net *net);
-ls_status ls_replica_test_feed(ls_replica *replica, uint64_t position);
-ls_status ls_replica_test_count(ls_replica *replica);
-ls_status ls_replica_test_end(ls_replica *replica, ls_evaluation *out);
-
-/** How many samples an evaluation of at most `most` samples takes. */
-uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most);
-
 /** Around an evaluation, where there are moving averages: exchanges the parameters for them, and
  * back. Both wait. */
 ls_status ls_replica_average_in(ls_replica *replica);
 ls_status ls_replica_average_out(ls_replica *replica);
 
-/** See ls_run_kind.evaluate: by `net`, with this replica's parameters, or their averages. */
-ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, ls_evaluation *out);
+/** A replica, or its part of one, that evaluates with a net. */
+typedef struct ls_tested {
+    ls_replica *replica;
+    ls_net *net;
+} ls_tested;
+
+/** See ls_run_kind.evaluate: with the present parameters of the parts [count] of one model, or
+ * their averages. `predict` takes a batch through all nets; NULL: there is one part. Where the
+ * model's output is on none of them out->accuracy is -1. */
+ls_status ls_replica_evaluate(const ls_tested *parts, int count,
+                              ls_status (*predict)(void *context), void *context, uint64_t most,
+                              ls_evaluation *out);

@@ -325,43 +325,23 @@ static ls_status build_test(ls_stepped *run)
     return status;
 }
 
-/* One batch after the other; the host waits at every border, for nothing is timed here. `members`:
- * the first replica's [count] that are here; `judge` has the loss, or is NULL. */
-static ls_status evaluate_here(ls_stepped *run, const ls_member *members, int count,
-                               const ls_member *judge, uint64_t most, ls_evaluation *out)
+/* The host waits at every border, for nothing is timed here. */
+static ls_status predict_all(void *run)
 {
-    const uint64_t samples = ls_replica_test_samples(run->base.job, most);
-    const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_piece_net(members[0].slice[LS_FULL], 0));
-    LS_TRY(build_test(run));
-    for (int m = 0; m < count; m++) {
-        LS_TRY(ls_replica_average_in(members[m].replica));
-        LS_TRY(ls_replica_test_begin(members[m].replica,
-                                     ls_slice_piece_net(members[m].slice[LS_FULL], 0)));
-    }
-    for (uint64_t at = 0; at < samples; at += rows) {
-        for (int m = 0; m < count; m++)
-            LS_TRY(ls_replica_test_feed(members[m].replica, at));
-        LS_TRY(ls_step_enqueue_serially(&run->divided.test));
-        if (judge)
-            LS_TRY(ls_replica_test_count(judge->replica));
-    }
-    *out = (ls_evaluation){.accuracy = -1};
-    if (judge)
-        LS_TRY(ls_replica_test_end(judge->replica, out));
-    for (int m = 0; m < count; m++)
-        LS_TRY(ls_replica_average_out(members[m].replica));
-    return LS_OK;
+    return ls_step_enqueue_serially(&((ls_stepped *)run)->divided.test);
 }
 
+/* The places of the first replica that are here. */
 ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
 {
-    const int own = ls_members_own(run), first = own - own % run->places;
-    const ls_member *judge = &run->members[first + run->loss_place];
-    int count = 1;
-    while (own + count < first + run->places && run->members[own + count].replica)
-        count++;
-    ls_status status =
-        evaluate_here(run, &run->members[own], count, judge->replica ? judge : NULL, most, out);
+    const int own = ls_members_own(run), next = own - own % run->places + run->places;
+    ls_tested parts[LS_JOB_REPLICAS];
+    int count = 0;
+    for (const ls_member *m = &run->members[own]; own + count < next && m->replica; m++)
+        parts[count++] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+    ls_status status = build_test(run);
+    if (!status)
+        status = ls_replica_evaluate(parts, count, predict_all, run, most, out);
     for (int i = 0; status && run->comms[i]; i++)
         run->comms[i]->backend->abandon(run->comms[i]); /* for who waits at a border for this one */
     return run->comms[0] ? ls_stepped_tell(run->base.job, status, out) : status;

@@ -60,9 +60,8 @@ static ls_status open_members(ls_stepped *me)
     const ls_job *job = me->base.job;
     me->holder = find_holder(strategy, job);
     LS_TRY(ls_members_open(me));
-    const size_t places = me->parts.count ? (size_t)me->parts.count : 1;
     /* They are empty where nothing is reduced. */
-    LS_TRY(ls_allocate("step", &me->groups, places, sizeof *me->groups));
+    LS_TRY(ls_allocate("step", &me->groups, (size_t)me->places, sizeof *me->groups));
     return open_lanes(me);
 }
 
@@ -83,7 +82,7 @@ static ls_status build_steps(ls_stepped *me)
 
 static ls_status open_groups(ls_stepped *me)
 {
-    for (int places = me->parts.count ? me->parts.count : 1; me->group_count < places;) {
+    while (me->group_count < me->places) {
         const int p = me->group_count++;
         LS_TRY(ls_group_open(me, p, &me->groups[p]));
     }

@@ -109,12 +109,12 @@ ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
         return ls_places_evaluate(stepped(run), most, out);
     const ls_member *first = &stepped(run)->members[ls_members_own(stepped(run))];
     ls_replica *owner = replica_of(run, owner_of(run));
-    ls_net *net = ls_slice_piece_net(first->slice[LS_FULL], 0);
+    const ls_tested whole = {first->replica, ls_slice_piece_net(first->slice[LS_FULL], 0)};
     if (first->replica == owner)
-        return ls_replica_evaluate(owner, net, most, out);
+        return ls_replica_evaluate(&whole, 1, NULL, NULL, most, out);
     LS_TRY(ls_replica_average_in(owner));
     LS_TRY(fetch_all(first->replica, owner));
-    LS_TRY(ls_replica_evaluate(first->replica, net, most, out));
+    LS_TRY(ls_replica_evaluate(&whole, 1, NULL, NULL, most, out));
     LS_TRY(ls_replica_average_out(owner));
     return fetch_all(first->replica, owner);
 }

@@ -132,7 +132,8 @@ static ls_status evaluate_here(const ls_member *chief, const float *values, uint
 {
     ls_replica *r = chief->replica;
     LS_TRY(ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values));
-    return ls_replica_evaluate(r, ls_slice_piece_net(chief->slice[LS_FULL], 0), most, out);
+    const ls_tested whole = {r, ls_slice_piece_net(chief->slice[LS_FULL], 0)};
+    return ls_replica_evaluate(&whole, 1, NULL, NULL, most, out);
 }
 
 /* Evaluates with the net of worker 0. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A straggler on purpose; see delay.h. CPU devices only: it sleeps on the queue's thread. */
-#include "common/base/grow.h"
 #include "impl/delay.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 

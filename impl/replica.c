@@ -159,6 +159,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
         replica->parameters = options->variables_of->parameters;
         replica->state = options->variables_of->state;
     }
+    replica->part = options->part;
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
@@ -327,11 +328,6 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 }
 
 /* ---- Values in and out ---------------------------------------------------------------------- */
-
-ls_status ls_replica_gather(ls_replica *r, float *parameters)
-{
-    return ls_queue_read(r->queue, parameters, r->parameters, r->elements * real_bytes(r));
-}
 
 ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)

@@ -46,10 +46,11 @@ typedef struct ls_replica {
     int number; /**< which of the job's devices it computes for */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph *graph; /**< the model's, or one place's part of it */
-    size_t elements;       /**< P: parameters of the graph */
-    size_t owned;          /**< how many of those it updates itself: the first ones */
-    void *parameters;      /**< real [P] */
+    const ls_graph_part *part; /**< that it has of the model; NULL: all */
+    const ls_graph *graph;     /**< the model's, or the part's */
+    size_t elements;           /**< P: parameters of the graph */
+    size_t owned;              /**< how many of those it updates itself: the first ones */
+    void *parameters;          /**< real [P] */
     ls_decay_loss decays;
     bool own_variables;      /**< parameters and argument block are its own, not those of
                                   `variables_of` */
@@ -116,13 +117,16 @@ ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 
-/** Sets parameters from the host, optimizer state to zero, the argument block to job->start. */
+/** Sets its part of the model's parameters, float32 [elements of the model], optimizer state to
+ * zero, the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
+
+/** Copies what it owns to its place in the model's parameters; with `averages` the moving averages,
+ * where it has some. */
+ls_status ls_replica_gather(ls_replica *replica, bool averages, float *parameters);
 
 /** Saves or restores all that the next step depends on (carried.h). */
 ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
-
-ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 
 /** See ls_strategy.records: this replica's ends of steps and first parts of the loss. */
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,

@@ -145,11 +145,35 @@ static ls_step_state state_at_start(const ls_job *job)
                            .learning_rate = rate->initial * power};
 }
 
+/* Copies the first `elements` of its part from the model's parameters to a buffer of its own, or,
+ * `out`, back. */
+static ls_status move(const ls_replica *r, float *flat, size_t elements, float *model, bool out)
+{
+    const ls_variables *variables = &r->graph->variables;
+    if (!r->part) /* at once */
+        return out ? ls_queue_read(r->queue, model, flat, elements * sizeof *flat)
+                   : ls_queue_write(r->queue, flat, model, elements * sizeof *flat);
+    for (size_t i = 0; i < variables->count && variables->items[i].offset < elements; i++) {
+        float *here = flat + variables->items[i].offset, *there = model + r->part->whole[i];
+        const size_t bytes = variables->items[i].count * sizeof *here;
+        LS_TRY(out ? ls_queue_read(r->queue, there, here, bytes)
+                   : ls_queue_write(r->queue, here, there, bytes));
+    }
+    return LS_OK;
+}
+
+ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
+{
+    const bool raw = !averages || !r->average || LS_PLANTED(raw_evaluated);
+    return move(r, raw ? r->parameters : r->average, r->owned, parameters, true);
+}
+
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
     const ls_step_state start = state_at_start(r->job);
-    const size_t real = r->kernels->table->real_bytes, bytes = r->elements * real;
-    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
+    const size_t real = r->kernels->table->real_bytes;
+    float *model = (float *)parameters;
+    LS_TRY(move(r, r->parameters, r->elements, model, false));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
@@ -159,7 +183,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
     if (!status && r->average)
-        status = ls_queue_write(r->queue, r->average, parameters, r->owned * real);
+        status = move(r, r->average, r->owned, model, false);
     if (!status && r->decay)
         status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
     return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);

@@ -6,9 +6,9 @@
  * at l, sum(mid, hi) at l + 1, and adds the second to the first; so a tree over S shards needs
  * about log2 S more buffers. Finished subtree k starts at level k and stays there.
  */
-#include "common/base/grow.h"
 #include "impl/slice_private.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/delay.h"
 

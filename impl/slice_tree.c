@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How many sums slices have, and how those of all replicas are added; see slice.h. */
-#include "common/base/grow.h"
 #include "impl/slice_private.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>

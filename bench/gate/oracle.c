@@ -275,7 +275,7 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
 
 static ls_status gather(ls_run *run, float *parameters)
 {
-    return ls_replica_gather(((oracle *)run)->replica, parameters);
+    return ls_replica_gather(((oracle *)run)->replica, false, parameters);
 }
 
 /* With the net that the first replica has for its first piece. */

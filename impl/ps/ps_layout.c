@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Who serves, who works, and what a server holds; see ps_layout.h. */
-#include "common/base/grow.h"
 #include "impl/ps/ps_layout.h"
 
+#include "common/base/grow.h"
 #include "common/comm/comm.h"
 
 #include <stdlib.h>

@@ -12,8 +12,7 @@
  * ssp: a pull is held back while its worker is more than K steps ahead of the slowest one; so no
  * gradient is ever applied that is more than K steps ahead. Each server checks this by itself.
  *
- * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
- * "Revisiting Distributed Synchronous SGD"):
+ * Backup workers (ps_arrival.c):
  *
  *     pull k    a worker wants the variables of step k. A server whose update k - 1 is not done
  *               answers when it is; one that has done update k says that it is too late
@@ -22,22 +21,18 @@
  *     update k  by n - B gradients, or as many as there are in an epoch's last batch: their sum,
  *               scaled to the mean over the samples that it is of
  *
- * A worker that is too late for one server passes over the whole step, and all steps up to the
- * newest: it works for step k from variables k of all shards, and their batch k, or not at all. So
- * no gradient is stale, and training ends after as many updates as there are steps. Each server
- * decides for its own shard who is first. None waits in vain: one that is past step k has had n - B
- * gradients of it, and those workers push theirs to every server, waiting for nothing between.
+ * Each server decides for its own shard who is first. None waits in vain: one that is past step k
+ * has had n - B gradients of it, and those workers push theirs to every server, waiting for nothing
+ * between.
  *
  * All of it is one operation of the server's queue, which ends when every worker has said that it
- * is done. A worker asks one server at a time, right before their exchange, so that a server never
- * waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient is
- * applied whole, so that the optimizer's state counts applied gradients. With backup workers: one
- * decision for all shards; a worker asked before it pushes, which would save the bytes of what is
- * dropped and cost the others a message.
+ * is done. Leaves out: pushes in parts; a gradient is applied whole, so that the optimizer's state
+ * counts applied gradients. With backup workers: one decision for all shards; a worker asked before
+ * it pushes, which would save the bytes of what is dropped and cost the others a message.
  */
-#include "common/base/grow.h"
 #include "impl/ps/ps_serve.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/slice.h"
 

@@ -168,41 +168,11 @@ void ls_members_close(ls_stepped *run)
 
 /* ---- Values in and out ----------------------------------------------------------------------- */
 
-void ls_members_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out)
-{
-    const ls_graph_part *part = &parts->parts[place];
-    for (size_t v = 0; v < part->graph->variables.count; v++) {
-        const ls_variable *mine = &part->graph->variables.items[v];
-        const ls_variable *all = &parts->whole->variables.items[part->variable[v]];
-        if (!out)
-            memcpy(here + mine->offset, whole + all->offset, mine->count * sizeof *here);
-        else if (mine->offset < part->owned)
-            memcpy(whole + all->offset, here + mine->offset, mine->count * sizeof *here);
-    }
-}
-
-/* Of a part of the model its variables, from the whole flat buffer or, `out`, to it. */
-static ls_status move_part(const ls_stepped *run, int member, float *whole, bool out)
-{
-    ls_replica *replica = run->members[member].replica;
-    const int place = member % run->places;
-    float *here;
-    LS_TRY(ls_allocate("replicas", &here, replica->elements, sizeof *here));
-    if (!out)
-        ls_members_move(&run->parts, place, whole, here, false);
-    ls_status status = (out ? ls_replica_gather(replica, here) : ls_replica_load(replica, here));
-    if (out && !status)
-        ls_members_move(&run->parts, place, whole, here, true);
-    free(here);
-    return status;
-}
-
 ls_status ls_members_load(const ls_stepped *run, const float *parameters)
 {
-    for (int i = 0; i < (run->served ? run->count : run->total); i++)
+    for (int i = 0; i < run->total; i++)
         if (run->members[i].replica)
-            LS_TRY(run->parts.count ? move_part(run, i, (float *)parameters, false)
-                                    : ls_replica_load(run->members[i].replica, parameters));
+            LS_TRY(ls_replica_load(run->members[i].replica, parameters));
     return LS_OK;
 }
 
@@ -227,12 +197,11 @@ int ls_members_own(const ls_stepped *run)
     return own;
 }
 
-ls_status ls_members_gather(const ls_stepped *run, int first, float *parameters)
+ls_status ls_members_gather(const ls_stepped *run, int first, int count, bool averages,
+                            float *parameters)
 {
-    if (!run->parts.count)
-        return ls_replica_gather(run->members[first].replica, parameters);
-    for (int i = first; i < first + run->places; i++)
+    for (int i = first; i < first + count; i++)
         if (run->members[i].replica)
-            LS_TRY(move_part(run, i, parameters, true));
+            LS_TRY(ls_replica_gather(run->members[i].replica, averages, parameters));
     return LS_OK;
 }

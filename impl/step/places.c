@@ -291,15 +291,15 @@ ls_status ls_places_gather(ls_stepped *run, float *parameters)
     const ls_job *job = run->base.job;
     const int own = ls_members_own(run), first = own - own % run->places;
     const ls_member *members = &run->members[first];
-    LS_TRY(ls_comm_agree(job->comm, ls_members_gather(run, first, parameters)));
+    LS_TRY(ls_comm_agree(job->comm, ls_members_gather(run, first, run->places, false, parameters)));
     for (int p = 0; p < run->places; p++) {
         const ls_graph_part *part = &run->parts.parts[p];
         for (size_t v = 0; v < part->graph->variables.count; v++) {
-            const ls_variable *whole = &job->model->graph->variables.items[part->variable[v]];
-            if (part->graph->variables.items[v].offset < part->owned)
+            const ls_variable *its = &part->graph->variables.items[v];
+            if (its->offset < part->owned)
                 LS_TRY(ls_members_tell(run, members[p].process, members[0].process,
-                                       members[run->places - 1].process, parameters + whole->offset,
-                                       whole->count));
+                                       members[run->places - 1].process,
+                                       parameters + part->whole[v], its->count));
         }
     }
     return LS_OK;

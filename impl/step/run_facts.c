@@ -38,21 +38,24 @@ static int first_of(const ls_run *run, int index)
 ls_status ls_stepped_load(ls_run *run, const float *parameters)
 {
     stepped(run)->at = run->job->start;
-    LS_TRY(ls_members_load(stepped(run), parameters));
-    return stepped(run)->served ? ls_served_load(stepped(run), parameters) : LS_OK;
+    if (stepped(run)->served)
+        ls_served_load(stepped(run));
+    return ls_members_load(stepped(run), parameters);
 }
 
 ls_status ls_stepped_gather(ls_run *run, float *parameters)
 {
     if (stepped(run)->served)
-        return ls_served_gather(stepped(run), parameters);
-    return stepped(run)->comms[0] ? ls_places_gather(stepped(run), parameters)
-                                  : ls_members_gather(stepped(run), owner_of(run), parameters);
+        return ls_served_gather(stepped(run), false, parameters);
+    if (stepped(run)->comms[0])
+        return ls_places_gather(stepped(run), parameters);
+    return ls_members_gather(stepped(run), owner_of(run), stepped(run)->places, false, parameters);
 }
 
 ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
 {
-    return ls_members_gather(stepped(run), first_of(run, index), parameters);
+    return ls_members_gather(stepped(run), first_of(run, index), stepped(run)->places, false,
+                             parameters);
 }
 
 ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,

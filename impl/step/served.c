@@ -76,7 +76,7 @@ void ls_served_close(ls_served *served)
     for (int w = 0; w < served->layout.workers && served->speakers; w++)
         free(served->speakers[w].took);
     for (int k = 0; k < served->layout.servers && served->servers; k++) {
-        ls_graph_close(served->servers[k].shard.part.graph);
+        ls_graph_part_close(&served->servers[k].shard.part);
         free(served->servers[k].arrivals);
     }
     free(served->servers);
@@ -88,42 +88,28 @@ void ls_served_close(ls_served *served)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-ls_status ls_served_load(ls_stepped *me, const float *parameters)
+void ls_served_load(ls_stepped *me)
 {
     ls_served *served = me->served;
-    for (int k = 0; k < served->layout.servers; k++) {
-        if (served->servers[k].shard.replica)
-            LS_TRY(ls_ps_shard_load(&served->servers[k].shard, parameters));
+    for (int k = 0; k < served->layout.servers; k++)
         ls_ps_serving_load(&served->servers[k].serving);
-    }
     for (int w = 0; w < served->layout.workers; w++)
         served->speakers[w].newest = 0;
-    return LS_OK;
 }
 
-/* Gathers the shards' variables, or their averages, in all processes. */
-static ls_status bring(ls_stepped *me, ls_status (*take)(const ls_ps_shard *shard, float *values),
-                       float *values)
+ls_status ls_served_gather(ls_stepped *me, bool averages, float *parameters)
 {
     const ls_job *job = me->base.job;
     const ls_ps_layout *l = &me->served->layout;
-    ls_status status = LS_OK;
-    for (int k = 0; k < l->servers && !status; k++)
-        if (me->served->servers[k].shard.replica)
-            status = take(&me->served->servers[k].shard, values);
-    LS_TRY(ls_comm_agree(job->comm, status));
+    LS_TRY(ls_comm_agree(job->comm,
+                         ls_members_gather(me, l->workers, l->servers, averages, parameters)));
     for (size_t i = 0; i < l->range_count && job->comm; i++) {
         const ls_ps_range *range = &l->ranges[i];
         const int from = me->members[l->workers + range->server].process;
-        LS_TRY(
-            ls_members_tell(me, from, 0, job->comm->size - 1, values + range->first, range->count));
+        LS_TRY(ls_members_tell(me, from, 0, job->comm->size - 1, parameters + range->first,
+                               range->count));
     }
     return LS_OK;
-}
-
-ls_status ls_served_gather(ls_stepped *me, float *parameters)
-{
-    return bring(me, ls_ps_shard_gather, parameters);
 }
 
 /* Evaluates in worker 0's parameters, which it pulls again before its next step. */
@@ -146,7 +132,7 @@ ls_status ls_served_evaluate(ls_stepped *me, uint64_t most, ls_evaluation *out)
     ls_status status =
         ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
     if (!status)
-        status = bring(me, ls_ps_shard_averages, values);
+        status = ls_served_gather(me, true, values);
     *out = (ls_evaluation){.accuracy = -1};
     if (!status && chief->replica)
         status = evaluate_here(chief, values, most, out);

@@ -40,7 +40,8 @@ void ls_served_close(ls_served *served);
 ls_status ls_served_open_talk(ls_stepped *run, int member);
 void ls_served_close_talk(ls_stepped *run);
 
-/** Sets the servers, and workers' sides of requests. */
-ls_status ls_served_load(ls_stepped *run, const float *parameters);
-ls_status ls_served_gather(ls_stepped *run, float *parameters);
+/** Sets back what servers, and workers' sides of requests, know. */
+void ls_served_load(ls_stepped *run);
+/** The variables, or with `averages` what evaluation uses, in all processes, which all call it. */
+ls_status ls_served_gather(ls_stepped *run, bool averages, float *parameters);
 ls_status ls_served_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);

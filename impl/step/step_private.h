@@ -239,8 +239,10 @@ ls_status ls_members_open(ls_stepped *run);
 void ls_members_close(ls_stepped *run);
 /** Sets all members. */
 ls_status ls_members_load(const ls_stepped *run, const float *parameters);
-/** The whole parameters of the replica whose first member is `first`: what of it is here. */
-ls_status ls_members_gather(const ls_stepped *run, int first, float *parameters);
+/** Gathers into the whole parameters what members [first, first + count) own, those that are here.
+ */
+ls_status ls_members_gather(const ls_stepped *run, int first, int count, bool averages,
+                            float *parameters);
 /** Values [count] go from one process to the others of [first, last], which all call this. */
 ls_status ls_members_tell(const ls_stepped *run, int from, int first, int last, float *values,
                           size_t count);
@@ -253,8 +255,6 @@ int ls_members_training(const ls_stepped *run);
 bool ls_members_on(const ls_stepped *run, int member, size_t index);
 /** A member's rank in the communicator of messages. */
 int ls_members_rank(const ls_stepped *run, int member);
-/** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
-void ls_members_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out);
 
 /* held.c */
 /** Opens a communicator of these members' devices [count] and those of the other processes, which

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs of a member's own work, and of copies between members; see step.h. */
-#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>

@@ -6,12 +6,9 @@
 #include "impl/step/served.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { TAG = 0x706c };
 
@@ -192,25 +189,4 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
         status = ls_comm_agree(comm, write_record(me, comm, path, mine));
     free(mine);
     return status;
-}
-
-ls_status ls_ps_record_writable(const char *path)
-{
-    int error = 0;
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) {
-        close(file);
-        unlink(path);
-    } else {
-        error = errno;
-    }
-    if (error == EEXIST)
-        error = access(path, W_OK) ? errno : 0;
-    struct stat facts;
-    if (!error && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
-        error = EISDIR;
-    if (!error)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
-                   strerror(error));
 }

@@ -28,6 +28,3 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 /** Writes what each server served since the load, in order, a line per request: server, request,
  * worker. Process 0 writes; all return the same status. LS_CODE_MISSING where it cannot. */
 ls_status ls_ps_record(const ls_run *run, const char *path);
-
-/** LS_CODE_MISSING where no file of that name can be written. Leaves none behind. */
-ls_status ls_ps_record_writable(const char *path);

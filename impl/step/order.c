@@ -28,8 +28,9 @@ static int root(int *parent, int lane)
     return lane;
 }
 
-static void join(void *context, size_t earlier)
+static void join(void *context, size_t earlier, ls_access both)
 {
+    (void)both;
     const union_of_lanes *u = context;
     u->parent[root(u->parent, u->step->tasks[earlier].lane)] = root(u->parent, u->lane);
 }
@@ -44,7 +45,7 @@ static ls_status join_lanes(const ls_step *s, int *parent)
         u.lane = task->lane;
         status = ls_sweep_meet(&w, join, &u);
         if (t && task->call >= 0 && task[-1].call == task->call)
-            join(&u, t - 1);
+            join(&u, t - 1, (ls_access){0});
     }
     ls_sweep_close(&w);
     return status;
@@ -103,8 +104,9 @@ typedef struct ordering {
     size_t *wanted; /* [lanes] the latest task that the one at hand is to wait for, likewise */
 } ordering;
 
-static void want(void *context, size_t earlier)
+static void want(void *context, size_t earlier, ls_access both)
 {
+    (void)both;
     ordering *o = context;
     size_t *wanted = &o->wanted[o->step->tasks[earlier].lane];
     *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;

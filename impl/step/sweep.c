@@ -144,7 +144,7 @@ static ls_status note_reader(ls_sweep *w, size_t piece)
     return LS_OK;
 }
 
-ls_status ls_sweep_meet(ls_sweep *w, void (*visit)(void *context, size_t earlier), void *context)
+ls_status ls_sweep_meet(ls_sweep *w, ls_sweep_visit visit, void *context)
 {
     const ls_step *s;
     const ls_task *task = ls_sweep_task(w, w->task, &s);
@@ -153,14 +153,15 @@ ls_status ls_sweep_meet(ls_sweep *w, void (*visit)(void *context, size_t earlier
                         end = begin + s->accesses[a].bytes;
         size_t p = ls_count_up_to(begin, w->cuts, w->cut_count, sizeof *w->cuts) - 1;
         for (; w->cuts[p] < end; p++) {
+            const ls_access piece = {(const void *)w->cuts[p], w->cuts[p + 1] - w->cuts[p], true};
             if (w->writer[p])
-                visit(context, w->writer[p] - 1);
+                visit(context, w->writer[p] - 1, piece);
             if (!s->accesses[a].writes) {
                 LS_TRY(note_reader(w, p));
                 continue;
             }
             for (size_t r = w->readers[p]; r; r = w->pool[r - 1].next)
-                visit(context, w->pool[r - 1].task);
+                visit(context, w->pool[r - 1].task, piece);
             w->readers[p] = 0;
             w->writer[p] = w->task + 1;
         }

@@ -25,7 +25,7 @@ static int slots_of(const ls_job *job, int d, int place)
 static ls_device *device_of(const ls_stepped *run, int number)
 {
     const ls_job *job = run->base.job;
-    const int index = number - ls_job_process(job) * (int)job->device_count;
+    const int index = number - ls_job_member(job, 0);
     if (run->served)
         return ls_ps_device(job, &run->served->layout, number);
     return index < (int)job->device_count ? job->devices[index] : job->variable_device;
@@ -101,7 +101,7 @@ static ls_status prepare(ls_stepped *run)
 static ls_status open_statistics(ls_stepped *run)
 {
     const ls_job *job = run->base.job;
-    const int devices = (int)job->device_count, first = ls_job_process(job) * devices;
+    const int devices = (int)job->device_count, first = ls_job_member(job, 0);
     if (!ls_replicated_syncs(job) || run->count == 1)
         return LS_OK;
     LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &run->statistics_comms,

@@ -307,15 +307,15 @@ ls_status ls_places_gather(ls_stepped *run, float *parameters)
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* The first replica's, of the first piece of a full batch. */
-static ls_status build_test(ls_stepped *run)
+/* The forward pass of evaluation: of a replica's first piece of a full batch. */
+static ls_status build_test(ls_stepped *run, int replica)
 {
     ls_step *s = &run->divided.test;
     if (s->task_count)
         return LS_OK;
     ls_status status = ls_step_open(run, LS_FULL, s);
     for (int n = 0; n + 1 < ls_nodes(s) && !status; n++) {
-        ls_forward_node(s, ls_members_own(run) / run->places, 0, n);
+        ls_forward_node(s, replica, 0, n);
         status = s->status;
     }
     if (status) {
@@ -331,20 +331,20 @@ static ls_status predict_all(void *run)
     return ls_step_enqueue_serially(&((ls_stepped *)run)->divided.test);
 }
 
-/* The places of the first replica that are here. */
-ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
+ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluation *out)
 {
-    const int own = ls_members_own(run), next = own - own % run->places + run->places;
+    const int replica = own / run->places, next = (replica + 1) * run->places;
+    const bool divided = run->parts.count;
     ls_tested parts[LS_JOB_REPLICAS];
     int count = 0;
     for (const ls_member *m = &run->members[own]; own + count < next && m->replica; m++)
         parts[count++] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
-    ls_status status = build_test(run);
+    ls_status status = divided ? build_test(run, replica) : LS_OK;
     if (!status)
-        status = ls_replica_evaluate(parts, count, predict_all, run, most, out);
-    for (int i = 0; status && run->comms[i]; i++)
+        status = ls_replica_evaluate(parts, count, divided ? predict_all : NULL, run, most, out);
+    for (int i = 0; status && divided && run->comms[i]; i++)
         run->comms[i]->backend->abandon(run->comms[i]); /* for who waits at a border for this one */
-    return run->comms[0] ? ls_stepped_tell(run->base.job, status, out) : status;
+    return status;
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */

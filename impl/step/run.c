@@ -191,7 +191,7 @@ static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
     return LS_OK;
 }
 
-static ls_status enqueue_steps(ls_run *run, bool tail, uint64_t times)
+ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
     ls_lanes_note_put(me, &me->step[LS_BEFORE], 1);
@@ -202,7 +202,7 @@ static ls_status enqueue_steps(ls_run *run, bool tail, uint64_t times)
 }
 
 /* Members' queues first: all that other lanes wait for is enqueued by then. */
-static ls_status sync_run(ls_run *run)
+ls_status ls_stepped_sync(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     bool waits;
@@ -214,7 +214,7 @@ static ls_status sync_run(ls_run *run)
 }
 
 /* A component's other lanes come after its driver, so only drivers are marked. */
-static ls_status mark(ls_run *run)
+ls_status ls_stepped_mark(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     for (int c = 0; c < me->component_count; c++) {
@@ -226,7 +226,7 @@ static ls_status mark(ls_run *run)
     return LS_OK;
 }
 
-static ls_status profile(ls_run *run, uint64_t steps)
+ls_status ls_stepped_profile(ls_run *run, uint64_t steps)
 {
     ls_stepped *me = stepped(run);
     if (steps)
@@ -245,11 +245,11 @@ static ls_status profile(ls_run *run, uint64_t steps)
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
 
-static void close_run(ls_run *run)
+void ls_stepped_close(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     ls_served *served = me->served;
-    ls_status_free(sync_run(run));
+    ls_status_free(ls_stepped_sync(run));
     for (int c = 0; c < me->component_count; c++)
         for (int kind = LS_KINDS; kind-- > 0;)
             ls_program_close(me->components[c].program[kind]);
@@ -276,37 +276,14 @@ static void close_run(ls_run *run)
     ls_served_close(served);
 }
 
-static const ls_run_kind run_of_steps = {
-    .load = ls_stepped_load,
-    .step = enqueue_steps,
-    .sync = sync_run,
-    .mark = mark,
-    .records = ls_stepped_records,
-    .gather = ls_stepped_gather,
-    .gather_replica = ls_stepped_gather_replica,
-    .records_replica = ls_stepped_records_replica,
-    .describe_replica = ls_stepped_describe_replica,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .each_op = ls_stepped_each,
-    .profile = profile,
-    .times = ls_stepped_times,
-    .parts = ls_stepped_parts,
-    .memory = ls_stepped_memory,
-    .traffic = ls_stepped_traffic,
-    .gradient = ls_stepped_gradient,
-    .keep = ls_stepped_keep,
-    .close = close_run,
-};
-
 ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
 {
     ls_stepped *me;
     LS_TRY(ls_allocate("strategy", &me, 1, sizeof *me));
-    me->base = (ls_run){&run_of_steps, strategy, job};
+    me->base = (ls_run){&ls_run_of_steps, strategy, job};
     ls_status status = build(me);
     if (status)
-        close_run(&me->base);
+        ls_stepped_close(&me->base);
     else
         *out = &me->base;
     return status;

@@ -35,7 +35,7 @@ static int first_of(const ls_run *run, int index)
     return (ls_members_own(stepped(run)) / places + index) * places;
 }
 
-ls_status ls_stepped_load(ls_run *run, const float *parameters)
+static ls_status load(ls_run *run, const float *parameters)
 {
     stepped(run)->at = run->job->start;
     if (stepped(run)->served)
@@ -43,23 +43,28 @@ ls_status ls_stepped_load(ls_run *run, const float *parameters)
     return ls_members_load(stepped(run), parameters);
 }
 
-ls_status ls_stepped_gather(ls_run *run, float *parameters)
+static ls_status gather_values(ls_run *run, bool averages, float *out)
 {
     if (stepped(run)->served)
-        return ls_served_gather(stepped(run), false, parameters);
+        return ls_served_gather(stepped(run), averages, out);
     if (stepped(run)->comms[0])
-        return ls_places_gather(stepped(run), parameters);
-    return ls_members_gather(stepped(run), owner_of(run), stepped(run)->places, false, parameters);
+        return ls_places_gather(stepped(run), out);
+    return ls_members_gather(stepped(run), owner_of(run), stepped(run)->places, averages, out);
 }
 
-ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
+static ls_status gather(ls_run *run, float *parameters)
+{
+    return gather_values(run, false, parameters);
+}
+
+static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
     return ls_members_gather(stepped(run), first_of(run, index), stepped(run)->places, false,
                              parameters);
 }
 
-ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
-                                     ls_step_record *out)
+static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
+                                 ls_step_record *out)
 {
     ls_replica *replica = replica_of(run, first_of(run, index) + stepped(run)->loss_place);
     uint64_t mark_ns;
@@ -69,7 +74,7 @@ ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uin
     return ls_replica_records(replica, first, count, out, &mark_ns);
 }
 
-ls_program_info ls_stepped_describe_replica(const ls_run *run, int index)
+static ls_program_info describe_replica(const ls_run *run, int index)
 {
     const ls_stepped *me = stepped(run);
     const int lane = first_of(run, index); /* of that member */
@@ -77,19 +82,31 @@ ls_program_info ls_stepped_describe_replica(const ls_run *run, int index)
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
 
-ls_status ls_stepped_gradient(ls_run *run, float *out)
+static ls_status gradient(ls_run *run, float *out)
 {
     const ls_replica *r = replica_of(run, ls_members_own(stepped(run)));
     return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
 }
 
-static ls_status fetch_all(const ls_replica *to, const ls_replica *from)
+/* ---- Evaluation ------------------------------------------------------------------------------ */
+
+/* Brings the variables, or their averages, to a replica; NULL: it is in another process. */
+static ls_status fetch(ls_run *run, bool averages, const ls_replica *to)
 {
-    return ls_queue_copy(to->queue, to->parameters, to->device, from->parameters, from->device,
-                         from->elements * to->kernels->table->real_bytes);
+    const size_t elements = run->job->model->graph->variables.elements;
+    float *values;
+    ls_status status =
+        ls_comm_agree(run->job->comm, ls_allocate("step", &values, elements, sizeof *values));
+    if (!status)
+        status = gather_values(run, averages, values);
+    if (!status && to)
+        status = ls_queue_write(to->queue, to->parameters, values, elements * sizeof *values);
+    free(values);
+    return status;
 }
 
-ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
+/* Tells all processes what one of them found; the others come with accuracy -1. */
+static ls_status tell(const ls_job *job, ls_status mine, ls_evaluation *out)
 {
     const size_t n = (size_t)ls_job_processes(job);
     ls_evaluation *all;
@@ -102,36 +119,34 @@ ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
     return status;
 }
 
-/* Evaluates with the first replica's net, on the present variables or their averages. Where a
- * replica has fetched variables ahead these are restored. */
-ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+/* By the first replica that has members here; with servers, by worker 0. One that gets its
+ * variables from others has those first. A worker pulls them again before its next step; a tower,
+ * which may have fetched ahead, gets them back. */
+static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
-    if (stepped(run)->served)
-        return ls_served_evaluate(stepped(run), most, out);
-    if (stepped(run)->parts.count)
-        return ls_places_evaluate(stepped(run), most, out);
-    const ls_member *first = &stepped(run)->members[ls_members_own(stepped(run))];
-    ls_replica *owner = replica_of(run, owner_of(run));
-    const ls_tested whole = {first->replica, ls_slice_piece_net(first->slice[LS_FULL], 0)};
-    if (first->replica == owner)
-        return ls_replica_evaluate(&whole, 1, NULL, NULL, most, out);
-    LS_TRY(ls_replica_average_in(owner));
-    LS_TRY(fetch_all(first->replica, owner));
-    LS_TRY(ls_replica_evaluate(&whole, 1, NULL, NULL, most, out));
-    LS_TRY(ls_replica_average_out(owner));
-    return fetch_all(first->replica, owner);
+    ls_stepped *me = stepped(run);
+    const int own = me->served ? 0 : ls_members_own(me);
+    const ls_replica *r = replica_of(run, own);
+    const bool fetches = me->served || (me->holder >= 0 && me->holder != own);
+    ls_status status = fetches ? fetch(run, true, r) : LS_OK;
+    *out = (ls_evaluation){.accuracy = -1};
+    if (!status && r)
+        status = ls_places_evaluate(me, own, most, out);
+    if (!status && fetches && !me->served)
+        status = fetch(run, false, r);
+    return me->comms[0] ? tell(run->job, status, out) : status;
 }
 
 /* ---- Operations, programs, time -------------------------------------------------------------- */
 
-void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context)
+static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 {
     const ls_step *s = &stepped(run)->step[LS_FULL];
     for (size_t i = 0; i < s->op_count; i++)
         visit(context, s->ops[i]);
 }
 
-void ls_stepped_describe(const ls_run *run, ls_run_info *out)
+static void describe(const ls_run *run, ls_run_info *out)
 {
     const ls_stepped *me = stepped(run);
     const ls_kernels *kernels = replica_of(run, ls_members_own(me))->kernels;
@@ -149,7 +164,7 @@ void ls_stepped_describe(const ls_run *run, ls_run_info *out)
     }
 }
 
-ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
+static ls_time_profile times(const ls_run *run, size_t index)
 {
     ls_time_profile sum = {0};
     const ls_stepped *me = stepped(run);
@@ -171,7 +186,7 @@ static void add_member(const ls_member *member, ls_memory_formula *formula)
             ls_slice_memory(member->slice[b], formula);
 }
 
-ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
+static ls_memory_formula memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
     ls_memory_formula formula = {0};
@@ -266,7 +281,7 @@ static uint64_t per_step(uint64_t all, uint64_t steps)
 /* *formula is that of a full step, or, where steps differ, of their mean. *sent is the formula plus
  * the average by which the steps sent more, or less, than they must.
  */
-ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
     ls_traffic all, due;
@@ -332,7 +347,7 @@ static ls_status keep_served(ls_stepped *me, ls_carried *carried)
     return LS_OK;
 }
 
-ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
+static ls_status keep(ls_run *run, ls_carried *carried)
 {
     ls_stepped *me = stepped(run);
     ls_traffic counted = count_ends(me);
@@ -345,3 +360,26 @@ ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
         me->counted = counted;
     return me->served ? keep_served(me, carried) : LS_OK;
 }
+
+const ls_run_kind ls_run_of_steps = {
+    .load = load,
+    .step = ls_stepped_step,
+    .sync = ls_stepped_sync,
+    .mark = ls_stepped_mark,
+    .records = ls_stepped_records,
+    .gather = gather,
+    .gather_replica = gather_replica,
+    .records_replica = records_replica,
+    .describe_replica = describe_replica,
+    .evaluate = evaluate,
+    .describe = describe,
+    .each_op = each_op,
+    .profile = ls_stepped_profile,
+    .times = times,
+    .parts = ls_stepped_parts,
+    .memory = memory,
+    .traffic = traffic,
+    .gradient = gradient,
+    .keep = keep,
+    .close = ls_stepped_close,
+};

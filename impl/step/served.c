@@ -111,31 +111,3 @@ ls_status ls_served_gather(ls_stepped *me, bool averages, float *parameters)
     }
     return LS_OK;
 }
-
-/* Evaluates in worker 0's parameters, which it pulls again before its next step. */
-static ls_status evaluate_here(const ls_member *chief, const float *values, uint64_t most,
-                               ls_evaluation *out)
-{
-    ls_replica *r = chief->replica;
-    LS_TRY(ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values));
-    const ls_tested whole = {r, ls_slice_piece_net(chief->slice[LS_FULL], 0)};
-    return ls_replica_evaluate(&whole, 1, NULL, NULL, most, out);
-}
-
-/* Evaluates with the net of worker 0. */
-ls_status ls_served_evaluate(ls_stepped *me, uint64_t most, ls_evaluation *out)
-{
-    const ls_job *job = me->base.job;
-    const ls_member *chief = &me->members[0];
-    const size_t elements = job->model->graph->variables.elements;
-    float *values;
-    ls_status status =
-        ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
-    if (!status)
-        status = ls_served_gather(me, true, values);
-    *out = (ls_evaluation){.accuracy = -1};
-    if (!status && chief->replica)
-        status = evaluate_here(chief, values, most, out);
-    free(values);
-    return ls_stepped_tell(job, status, out);
-}

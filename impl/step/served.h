@@ -44,4 +44,3 @@ void ls_served_close_talk(ls_stepped *run);
 void ls_served_load(ls_stepped *run);
 /** The variables, or with `averages` what evaluation uses, in all processes, which all call it. */
 ls_status ls_served_gather(ls_stepped *run, bool averages, float *parameters);
-ls_status ls_served_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);

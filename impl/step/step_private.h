@@ -280,12 +280,8 @@ void ls_places_close(ls_stepped *run);
 /** The whole parameters of the replica that has a part here, also from other processes; all call
  * it. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters);
-ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
-
-/* run_facts.c */
-/** Tells all processes what one of them found by evaluation; the others come with accuracy -1.
- * `mine`: the status here. */
-ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out);
+/** By the members here of the replica that `own` is of: an undivided one, too. */
+ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluation *out);
 
 /* order.c: which task waits for which, and which lanes are a component. */
 ls_status ls_steps_order(ls_stepped *run);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Buckets of a flat gradient buffer; see buckets.h. */
+#include "common/base/grow.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
@@ -20,9 +21,8 @@ static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out)
 {
     size_t most = graph->variables.count;
-    *out = (ls_buckets){.items = calloc(most + 1, sizeof *out->items)};
-    if (!out->items)
-        return ls_fail_memory("buckets", most * sizeof *out->items);
+    *out = (ls_buckets){0};
+    LS_TRY(ls_allocate("buckets", &out->items, most, sizeof *out->items));
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
             take_variable(out, &graph->variables.items[i], bytes);

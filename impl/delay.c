@@ -3,6 +3,7 @@
 #include "impl/delay.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 
@@ -20,9 +21,8 @@ static ls_status run_delay(ls_op *op, ls_queue *queue)
 
 ls_status ls_delay_open(uint64_t ns, ls_op **out)
 {
-    delay_op *delay = calloc(1, sizeof *delay);
-    if (!delay)
-        return ls_fail_memory("delay", sizeof *delay);
+    delay_op *delay;
+    LS_TRY(ls_allocate("delay", &delay, 1, sizeof *delay));
     *delay = (delay_op){.op = {.name = "delay", .run = run_delay, .use = LS_TIME_DELAY}, .ns = ns};
     *out = &delay->op;
     return LS_OK;

@@ -86,10 +86,6 @@ typedef struct ls_job {
                                         be NULL */
 } ls_job;
 
-/** Agrees with all ranks on the outcome of opening, `mine` here: where it failed on any rank all
- * fail, the others with a consequence of that. So none waits for the others in what comes next. */
-ls_status ls_job_agree(const ls_job *job, ls_status mine);
-
 /** How many processes train the job. */
 int ls_job_processes(const ls_job *job);
 
@@ -112,11 +108,9 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step);
 /** M: devices of one replica. */
 int ls_job_places(const ls_job *job);
 
-/** Number of the replica that devices[index] belongs to: (process x device_count + index) / M. */
-int ls_job_replica_on(const ls_job *job, size_t index);
-
-/** Which of its replica's devices devices[index] is. */
-int ls_job_place_of(const ls_job *job, size_t index);
+/** Number of devices[index] among all processes' devices: without servers, number d M + m is device
+ * m of replica d. */
+int ls_job_member(const ls_job *job, size_t index);
 
 /** Parts of a batch whose gradients fast mode adds up: the replicas' slices, or all micro-batches.
  */

@@ -2,6 +2,8 @@
 /* The order of a pipeline's passes; see pipeline_schedule.h. */
 #include "impl/pipeline_schedule.h"
 
+#include "common/base/grow.h"
+
 #include <stdlib.h>
 
 int ls_schedule_in_flight(const ls_schedule *s, int stage)
@@ -69,9 +71,8 @@ static void take_time(const clocks *c, const ls_pass *pass)
 ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, double *out)
 {
     const size_t stages = (size_t)s->stages, passes = stages * (size_t)s->microbatches;
-    double *memory = calloc(stages + 2 * passes, sizeof *memory);
-    if (!memory)
-        return ls_fail_memory("pipeline", (stages + 2 * passes) * sizeof *memory);
+    double *memory;
+    LS_TRY(ls_allocate("pipeline", &memory, stages + 2 * passes, sizeof *memory));
     const clocks c = {.schedule = s,
                       .times = times,
                       .free_at = memory,

@@ -3,6 +3,7 @@
 #include "impl/replica.h"
 
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
@@ -18,10 +19,17 @@ static size_t real_bytes(const ls_replica *replica)
 /* Takes one, and notes it. `out` points to a pointer of some type. */
 static ls_status take(ls_replica *r, ls_replica_buffer buffer, void *out)
 {
+    LS_TRY(ls_grow("replica", &r->buffers, r->buffer_count, sizeof buffer));
     LS_TRY(ls_device_allocate(r->device, buffer.use, buffer.bytes, &buffer.memory));
     memcpy(out, &buffer.memory, sizeof buffer.memory);
     r->buffers[r->buffer_count++] = buffer;
     return LS_OK;
+}
+
+ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, size_t bytes,
+                          void *out)
+{
+    return take(r, (ls_replica_buffer){.what = what, .use = use, .bytes = bytes}, out);
 }
 
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, size_t elements,
@@ -37,8 +45,7 @@ static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, 
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
 {
-    return take(r, (ls_replica_buffer){.what = what, .use = LS_MEMORY_WORKSPACE, .bytes = bytes},
-                out);
+    return ls_replica_take(r, what, LS_MEMORY_WORKSPACE, bytes, out);
 }
 
 static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, void *out)
@@ -94,9 +101,8 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
 static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
-    ls_update_range *ranges = calloc(variables->count + 1, sizeof *ranges);
-    if (!ranges)
-        return ls_fail_memory("replica", (variables->count + 1) * sizeof *ranges);
+    ls_update_range *ranges;
+    LS_TRY(ls_allocate("replica", &ranges, variables->count, sizeof *ranges));
     ls_weight_decay_args args = {
         .count = (int64_t)r->owned, .weight = r->parameters, .ranges = ranges, .loss = r->decay};
     for (size_t i = 0; i < variables->count; i++) {
@@ -140,9 +146,8 @@ static bool decays(const ls_replica *r)
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
 {
     const ls_job *job = options->job;
-    ls_replica *replica = calloc(1, sizeof *replica);
-    if (!replica)
-        return ls_fail_memory("replica", sizeof *replica);
+    ls_replica *replica;
+    LS_TRY(ls_allocate("replica", &replica, 1, sizeof *replica));
     replica->job = job;
     replica->device = options->device;
     replica->number = options->number;
@@ -154,6 +159,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
         replica->parameters = options->variables_of->parameters;
         replica->state = options->variables_of->state;
     }
+    replica->part = options->part;
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
@@ -185,8 +191,9 @@ void ls_replica_close(ls_replica *r)
         ls_device_unshare(r->device, r->train[i]);
         ls_device_unshare(r->device, r->test[i]);
     }
-    for (int i = 0; i < r->buffer_count; i++)
+    for (size_t i = 0; i < r->buffer_count; i++)
         ls_device_release(r->device, r->buffers[i].memory);
+    free(r->buffers);
     if (r->kernels)
         r->kernels->table->close(r->kernels);
     free(r);
@@ -194,21 +201,11 @@ void ls_replica_close(ls_replica *r)
 
 /* ---- Operations of a step ------------------------------------------------------------------- */
 
-static ls_gather_type gather_type(ls_array_type type)
-{
-    switch (type) {
-    case LS_ARRAY_UINT8:
-    case LS_ARRAY_IMAGE: /* has an operation of its own */
-        return LS_GATHER_BYTES_TO_UNIT;
-    case LS_ARRAY_FLOAT32:
-        return LS_GATHER_FLOAT;
-    case LS_ARRAY_ONE_HOT:
-        return LS_GATHER_ONE_HOT;
-    case LS_ARRAY_INT32:
-        break;
-    }
-    return LS_GATHER_INT32;
-}
+/* LS_ARRAY_IMAGE has an operation of its own. */
+static const ls_gather_type gather_types[] = {[LS_ARRAY_UINT8] = LS_GATHER_BYTES_TO_UNIT,
+                                              [LS_ARRAY_FLOAT32] = LS_GATHER_FLOAT,
+                                              [LS_ARRAY_ONE_HOT] = LS_GATHER_ONE_HOT,
+                                              [LS_ARRAY_INT32] = LS_GATHER_INT32};
 
 /* What a feed reads: a split, its arrays on the device, the order of samples, and the argument
  * block. */
@@ -278,7 +275,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
             continue;
         batch.gather[batch.count++] = (ls_gather_args){.rows = ls_net_rows(net),
                                                        .width = array->width,
-                                                       .type = gather_type(array->type),
+                                                       .type = gather_types[array->type],
                                                        .source = source->shared[i],
                                                        .samples = source->split->samples,
                                                        .indices = r->indices,
@@ -331,11 +328,6 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 }
 
 /* ---- Values in and out ---------------------------------------------------------------------- */
-
-ls_status ls_replica_gather(ls_replica *r, float *parameters)
-{
-    return ls_queue_read(r->queue, parameters, r->parameters, r->elements * real_bytes(r));
-}
 
 ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
@@ -404,35 +396,40 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
     LS_TRY(ls_op_list_add(&r->test_count, op));
     const size_t row_bytes = (size_t)count.classes * real_bytes(r);
-    r->test_outputs = calloc(1, sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes);
-    if (!r->test_outputs)
-        return ls_fail_memory("replica", (size_t)ls_net_rows(net) * row_bytes);
+    LS_TRY(ls_allocate("replica", &r->test_outputs, 1,
+                       sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes));
     r->test_outputs->device = ls_net_output(net);
     r->test_outputs->rows = (uint64_t)ls_net_rows(net);
     r->test_outputs->row_bytes = row_bytes;
     return LS_OK;
 }
 
-ls_status ls_replica_test_begin(ls_replica *r, ls_net *net)
+static ls_status begin(const ls_tested *part)
 {
+    ls_replica *r = part->replica;
     const uint64_t none = 0;
+    LS_TRY(ls_replica_average_in(r));
     if (!r->test_feed.count)
-        LS_TRY(build_evaluation(r, net));
+        LS_TRY(build_evaluation(r, part->net));
     if (r->test_outputs)
         r->test_outputs->done = r->test_outputs->digest = 0;
     return ls_queue_write(r->queue, r->correct, &none, sizeof none);
 }
 
-ls_status ls_replica_test_feed(ls_replica *r, uint64_t position)
+/* Gathers a batch from sample `position` on. */
+static ls_status feed(ls_replica *r, uint64_t position)
 {
     const ls_step_state state = {.position = position};
     LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
     return ls_op_list_enqueue(&r->test_feed, r->queue);
 }
 
-ls_status ls_replica_test_count(ls_replica *r)
+/* Counts a batch's right answers, where the net has the model's output. */
+static ls_status count_right(ls_replica *r)
 {
     struct ls_test_outputs *o = r->test_outputs;
+    if (!o)
+        return LS_OK;
     const uint64_t left = r->job->data->test.samples - o->done;
     const uint64_t rows = left < o->rows ? left : o->rows;
     LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
@@ -443,31 +440,32 @@ ls_status ls_replica_test_count(ls_replica *r)
     return LS_OK;
 }
 
-ls_status ls_replica_test_end(ls_replica *r, ls_evaluation *out)
+static ls_status end(ls_replica *r, ls_evaluation *out)
 {
     const struct ls_test_outputs *o = r->test_outputs;
     uint64_t correct;
     LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
-    *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
-    return LS_OK;
-}
-
-uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most)
-{
-    return most < job->data->test.samples ? most : job->data->test.samples;
-}
-
-ls_status ls_replica_evaluate(ls_replica *r, ls_net *net, uint64_t most, ls_evaluation *out)
-{
-    const uint64_t samples = ls_replica_test_samples(r->job, most);
-    LS_TRY(ls_replica_average_in(r));
-    LS_TRY(ls_replica_test_begin(r, net));
-    for (uint64_t at = 0; at < samples; at += (uint64_t)ls_net_rows(net)) {
-        LS_TRY(ls_replica_test_feed(r, at));
-        LS_TRY(ls_net_predict(net, r->queue));
-        LS_TRY(ls_replica_test_count(r));
-        LS_TRY(ls_queue_sync(r->queue));
-    }
-    LS_TRY(ls_replica_test_end(r, out));
+    if (o)
+        *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
     return ls_replica_average_out(r);
+}
+
+ls_status ls_replica_evaluate(const ls_tested *parts, int count,
+                              ls_status (*predict)(void *context), void *context, uint64_t most,
+                              ls_evaluation *out)
+{
+    const uint64_t samples = parts->replica->job->data->test.samples;
+    *out = (ls_evaluation){.accuracy = -1};
+    for (int p = 0; p < count; p++)
+        LS_TRY(begin(&parts[p]));
+    for (uint64_t at = 0; at < samples && at < most; at += (uint64_t)ls_net_rows(parts->net)) {
+        for (int p = 0; p < count; p++)
+            LS_TRY(feed(parts[p].replica, at));
+        LS_TRY(predict ? predict(context) : ls_net_predict(parts->net, parts->replica->queue));
+        for (int p = 0; p < count; p++)
+            LS_TRY(count_right(parts[p].replica));
+    }
+    for (int p = 0; p < count; p++)
+        LS_TRY(end(parts[p].replica, out));
+    return LS_OK;
 }

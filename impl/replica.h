@@ -40,18 +40,17 @@ typedef struct ls_replica_buffer {
     void *memory;
 } ls_replica_buffer;
 
-enum { LS_REPLICA_BUFFERS = 14 };
-
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
     int number; /**< which of the job's devices it computes for */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph *graph; /**< the model's, or one place's part of it */
-    size_t elements;       /**< P: parameters of the graph */
-    size_t owned;          /**< how many of those it updates itself: the first ones */
-    void *parameters;      /**< real [P] */
+    const ls_graph_part *part; /**< that it has of the model; NULL: all */
+    const ls_graph *graph;     /**< the model's, or the part's */
+    size_t elements;           /**< P: parameters of the graph */
+    size_t owned;              /**< how many of those it updates itself: the first ones */
+    void *parameters;          /**< real [P] */
     ls_decay_loss decays;
     bool own_variables;      /**< parameters and argument block are its own, not those of
                                   `variables_of` */
@@ -80,8 +79,8 @@ typedef struct ls_replica {
     struct ls_test_outputs *test_outputs; /**< likewise; NULL: another place has the model's
                                                output */
     int slots;                            /**< buffers of optimizer state, as in `slot` */
-    ls_replica_buffer buffers[LS_REPLICA_BUFFERS]; /**< [buffer_count] all that are its own */
-    int buffer_count;
+    ls_replica_buffer *buffers;           /**< [buffer_count] all that are its own */
+    size_t buffer_count;
 } ls_replica;
 
 typedef struct ls_replica_options {
@@ -100,6 +99,11 @@ typedef struct ls_replica_options {
 /** Opens a queue and the kernels on the device and takes all buffers. */
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
 
+/** Takes memory of its device, which it has until it is closed; `what` as in ls_replica_buffer.
+ * `out`: address of a pointer. */
+ls_status ls_replica_take(ls_replica *replica, const char *what, ls_memory_use use, size_t bytes,
+                          void *out);
+
 /** Takes NULL. Nets and operations made on it are closed before. */
 void ls_replica_close(ls_replica *replica);
 
@@ -113,13 +117,16 @@ ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 
-/** Sets parameters from the host, optimizer state to zero, the argument block to job->start. */
+/** Sets its part of the model's parameters, float32 [elements of the model], optimizer state to
+ * zero, the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
+
+/** Copies what it owns to its place in the model's parameters; with `averages` the moving averages,
+ * where it has some. */
+ls_status ls_replica_gather(ls_replica *replica, bool averages, float *parameters);
 
 /** Saves or restores all that the next step depends on (carried.h). */
 ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
-
-ls_status ls_replica_gather(ls_replica *replica, float *parameters);
 
 /** See ls_strategy.records: this replica's ends of steps and first parts of the loss. */
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
@@ -132,24 +139,20 @@ ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *ou
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
 
-/**
- * Evaluation in pieces, for a caller that drives several nets. `begin` resets the count, and makes
- * the operations for `net` at its first call; `feed` enqueues the gathering of a batch from sample
- * `position` on; `count` enqueues the count of right answers, where the net has the model's output;
- * `end` reads it.
- */
-ls_status ls_replica_test_begin(ls_replica *replica, ls_net *net);
-ls_status ls_replica_test_feed(ls_replica *replica, uint64_t position);
-ls_status ls_replica_test_count(ls_replica *replica);
-ls_status ls_replica_test_end(ls_replica *replica, ls_evaluation *out);
-
-/** How many samples an evaluation of at most `most` samples takes. */
-uint64_t ls_replica_test_samples(const ls_job *job, uint64_t most);
-
 /** Around an evaluation, where there are moving averages: exchanges the parameters for them, and
  * back. Both wait. */
 ls_status ls_replica_average_in(ls_replica *replica);
 ls_status ls_replica_average_out(ls_replica *replica);
 
-/** See ls_run_kind.evaluate: by `net`, with this replica's parameters, or their averages. */
-ls_status ls_replica_evaluate(ls_replica *replica, ls_net *net, uint64_t most, ls_evaluation *out);
+/** A replica, or its part of one, that evaluates with a net. */
+typedef struct ls_tested {
+    ls_replica *replica;
+    ls_net *net;
+} ls_tested;
+
+/** See ls_run_kind.evaluate: with the present parameters of the parts [count] of one model, or
+ * their averages. `predict` takes a batch through all nets; NULL: there is one part. Where the
+ * model's output is on none of them out->accuracy is -1. */
+ls_status ls_replica_evaluate(const ls_tested *parts, int count,
+                              ls_status (*predict)(void *context), void *context, uint64_t most,
+                              ls_evaluation *out);

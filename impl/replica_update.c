@@ -3,6 +3,7 @@
  * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass and moving
  * statistics, in one operation; then moving averages of all parameters. And what it begins with.
  */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "common/kernel/step_inline.h"
 #include "impl/carried.h"
@@ -37,9 +38,8 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
                              range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
-    *out = (range_list){.items = calloc(variables->count + 1, sizeof *out->items)};
-    if (!out->items)
-        return ls_fail_memory("update", (variables->count + 1) * sizeof *out->items);
+    out->count = 0;
+    LS_TRY(ls_allocate("update", &out->items, variables->count, sizeof *out->items));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         const ls_range both =
@@ -145,15 +145,37 @@ static ls_step_state state_at_start(const ls_job *job)
                            .learning_rate = rate->initial * power};
 }
 
+/* Copies the first `elements` of its part from the model's parameters to a buffer of its own, or,
+ * `out`, back. */
+static ls_status move(const ls_replica *r, float *flat, size_t elements, float *model, bool out)
+{
+    const ls_variables *variables = &r->graph->variables;
+    if (!r->part) /* at once */
+        return out ? ls_queue_read(r->queue, model, flat, elements * sizeof *flat)
+                   : ls_queue_write(r->queue, flat, model, elements * sizeof *flat);
+    for (size_t i = 0; i < variables->count && variables->items[i].offset < elements; i++) {
+        float *here = flat + variables->items[i].offset, *there = model + r->part->whole[i];
+        const size_t bytes = variables->items[i].count * sizeof *here;
+        LS_TRY(out ? ls_queue_read(r->queue, there, here, bytes)
+                   : ls_queue_write(r->queue, here, there, bytes));
+    }
+    return LS_OK;
+}
+
+ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
+{
+    const bool raw = !averages || !r->average || LS_PLANTED(raw_evaluated);
+    return move(r, raw ? r->parameters : r->average, r->owned, parameters, true);
+}
+
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
     const ls_step_state start = state_at_start(r->job);
-    const size_t real = r->kernels->table->real_bytes, bytes = r->elements * real;
-    LS_TRY(ls_queue_write(r->queue, r->parameters, parameters, bytes));
-    void *zeros = calloc(r->elements + 1, real);
-    if (!zeros)
-        return ls_fail_memory("replica", bytes);
-    ls_status status = LS_OK;
+    const size_t real = r->kernels->table->real_bytes;
+    float *model = (float *)parameters;
+    LS_TRY(move(r, r->parameters, r->elements, model, false));
+    void *zeros;
+    ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
     for (int i = 0; i < r->slots && !status && !left; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real);
@@ -161,7 +183,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
     if (!status && r->average)
-        status = ls_queue_write(r->queue, r->average, parameters, r->owned * real);
+        status = move(r, r->average, r->owned, model, false);
     if (!status && r->decay)
         status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
     return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);
@@ -169,7 +191,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
 {
-    for (int i = 0; i < r->buffer_count; i++)
+    for (size_t i = 0; i < r->buffer_count; i++)
         if (r->buffers[i].carried)
             LS_TRY(ls_carry_memory(carried, r->queue, r->buffers[i].memory, r->buffers[i].bytes));
     return LS_OK;

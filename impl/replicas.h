@@ -11,9 +11,11 @@
 
 enum { LS_FULL, LS_TAIL, LS_BATCHES }; /* the two sizes of a batch */
 
-/** A device's replica, or its part of one, and its slices. */
+/** A device's replica, or its part of one, and its slices. Members of all processes are numbered
+ * alike in each; of one that is elsewhere, only `process` is set. */
 typedef struct ls_member {
-    ls_replica *replica;
+    int process;              /**< that it is in */
+    ls_replica *replica;      /**< NULL: it is in another process */
     ls_comm *statistics_comm; /**< adds up batch statistics of all replicas; NULL: not needed.
                                  Borrowed */
     int slots;                /**< pieces of a slice that are at work at once (slice.h); 0: one */

@@ -6,9 +6,9 @@
  * at l, sum(mid, hi) at l + 1, and adds the second to the first; so a tree over S shards needs
  * about log2 S more buffers. Finished subtree k starts at level k and stays there.
  */
-#include "common/base/grow.h"
 #include "impl/slice_private.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/delay.h"
 
@@ -59,11 +59,9 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards", "the tree is too high");
     ls_slice_level *l = &s->levels[index];
     *l = (ls_slice_level){.gradients = r->gradients, .loss = r->loss + index};
-    if (index > 0) {
-        LS_TRY(ls_device_allocate(r->device, LS_MEMORY_GRADIENTS,
-                                  r->elements * r->kernels->table->real_bytes, &l->gradients));
-        s->own_levels++;
-    }
+    if (index > 0)
+        LS_TRY(ls_replica_take(r, "further sums", LS_MEMORY_GRADIENTS,
+                               r->elements * r->kernels->table->real_bytes, &l->gradients));
     s->level_count++;
     return LS_OK;
 }
@@ -291,9 +289,8 @@ static void end_acts(ls_slice *s)
 
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
 {
-    ls_slice *slice = calloc(1, sizeof *slice);
-    if (!slice)
-        return ls_fail_memory("slice", sizeof *slice);
+    ls_slice *slice;
+    LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
     slice->pieces = find_pieces(options->replica->job, options, &slice->first, &slice->last);
     if (options->memory_of) { /* stack levels are shared, too */
@@ -322,10 +319,6 @@ void ls_slice_close(ls_slice *s)
         ls_op_list_clear(&s->acts[i].own);
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
-    for (size_t i = s->level_count - s->own_levels; i < s->level_count; i++)
-        ls_device_release(s->options.replica->device, s->levels[i].gradients);
-    if (s->gathered)
-        ls_device_release(s->options.replica->device, s->gathered);
     free(s->acts);
     free(s->work);
     free(s->nets);
@@ -372,7 +365,6 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
     const ls_replica *r = s->options.replica;
     const ls_graph *graph = r->graph;
     size_t real = r->kernels->table->real_bytes;
-    formula->bytes[LS_MEMORY_GRADIENTS] += s->own_levels * r->elements * real;
     for (size_t i = 0; i < s->act_count; i++)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->acts[i].own);
     for (size_t i = 0; i < s->net_count; i++) {
@@ -384,5 +376,4 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
             ls_net_activation_bytes(graph, real, ls_net_rows(at->net));
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
     }
-    formula->bytes[LS_MEMORY_COMMUNICATION] += s->gathered_bytes;
 }

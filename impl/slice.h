@@ -38,15 +38,16 @@ typedef struct ls_slice_options {
     ls_comm *comm; /**< synced: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;
 
-/** What an act does. */
+/** What an act does: delays (a straggler on purpose), gathers, passes; adds two gradients, and then
+ * their losses; flips a bit (a fault on purpose). */
 typedef enum ls_act_kind {
     LS_ACT_DELAY,
-    /**< a straggler on purpose */ LS_ACT_FEED,
+    LS_ACT_FEED,
     LS_ACT_FORWARD,
     LS_ACT_BACKWARD,
     LS_ACT_SUM,
-    /**< adds two gradients, ... */ LS_ACT_LOSS, /**< ... and their losses */
-    LS_ACT_FAULT                                 /**< a flipped bit on purpose */
+    LS_ACT_LOSS,
+    LS_ACT_FAULT
 } ls_act_kind;
 
 /** An act: one of the things that a slice does, in order. */
@@ -113,7 +114,8 @@ typedef struct ls_tree_sum {
 ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
                         size_t *out_count);
 
-/** Adds to the formula of the replica's device what this slice holds. */
+/** Adds to the formula of the replica's device what this slice holds besides the replica's buffers,
+ * as which sums of gradients are taken. */
 void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
 
 /** Part d of n: where it begins, floor(d * total / n), and how much it has. */

@@ -24,7 +24,6 @@ struct ls_slice {
     int64_t first, last; /* pieces [first, last) of them are this replica's */
     ls_slice_level levels[LS_SLICE_LEVELS];
     size_t level_count; /* levels that have buffers */
-    size_t own_levels;  /* of those, allocated here: the last ones */
     ls_slice_net_at *nets;
     size_t net_count;
     ls_net **work; /* [piece_count] the pieces' nets, in the order of work */
@@ -33,7 +32,6 @@ struct ls_slice {
     ls_act *acts;
     size_t act_count;
     double *gathered; /* synced: sums of statistics of all replicas */
-    size_t gathered_bytes;
 };
 
 /** lo + the largest power of two below hi - lo. */

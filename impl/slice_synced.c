@@ -9,6 +9,7 @@
  * replica its finished subtrees; these travel around a ring; each replica adds the rest), in fast
  * mode ((s0 + s1) + s2) + ... by number of the replica. So they have the same bits everywhere.
  */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/slice_private.h"
 
@@ -149,9 +150,8 @@ static ls_status append_gather(const meeting *m)
     const plan *p = m->plan;
     const ls_slice_options *o = &p->s->options;
     const size_t width = m->count * (sizeof(double) / sizeof(float));
-    size_t *offsets = calloc(2 * (size_t)p->replicas, sizeof *offsets), next = 0;
-    if (!offsets)
-        return ls_fail_memory("slice", 2 * (size_t)p->replicas * sizeof *offsets);
+    size_t *offsets, next = 0;
+    LS_TRY(ls_allocate("slice", &offsets, 2 * (size_t)p->replicas, sizeof *offsets));
     for (int d = 0; d < p->replicas; d++) {
         offsets[d] = next * width;
         offsets[p->replicas + d] =
@@ -227,15 +227,12 @@ ls_status ls_slice_build_synced(ls_slice *s, int64_t rows)
     const ls_graph *graph = s->options.replica->graph;
     plan p;
     size_t most = 0;
-    void *memory;
     LS_TRY(make_plan(s, &p));
     LS_TRY(build_pieces(&p, rows));
     for (int n = 0; n < graph->count; n++)
         most = sums_of_node(graph, n) > most ? sums_of_node(graph, n) : most;
-    s->gathered_bytes = p.all * most * sizeof(double);
-    LS_TRY(ls_device_allocate(s->options.replica->device, LS_MEMORY_COMMUNICATION,
-                              s->gathered_bytes, &memory));
-    s->gathered = memory;
+    LS_TRY(ls_replica_take(s->options.replica, NULL, LS_MEMORY_COMMUNICATION,
+                           p.all * most * sizeof *s->gathered, &s->gathered));
     for (int n = 0; n < graph->count; n++)
         LS_TRY(build_node(&p, n, false));
     for (int n = graph->count; n-- > 0;)

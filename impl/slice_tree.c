@@ -2,6 +2,7 @@
 /* How many sums slices have, and how those of all replicas are added; see slice.h. */
 #include "impl/slice_private.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
@@ -67,9 +68,7 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum
     for (int d = 0; d < count; d++)
         leaves += ls_slice_count_sums(job, batch, d, count);
     tree_builder b = {.shards = ls_job_shards(job, batch), .replicas = count};
-    b.sums = calloc(leaves + 1, sizeof *b.sums);
-    if (!b.sums)
-        return ls_fail_memory("slice", leaves * sizeof *b.sums);
+    LS_TRY(ls_allocate("slice", &b.sums, leaves, sizeof *b.sums));
     if (job->exact && !LS_PLANTED(tree_order)) {
         tree_below(&b, 0, b.shards);
     } else {

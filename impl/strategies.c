@@ -150,11 +150,6 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
     return LS_OK;
 }
 
-ls_status ls_job_agree(const ls_job *job, ls_status mine)
-{
-    return ls_comm_agree(job->comm, mine);
-}
-
 int ls_job_processes(const ls_job *job)
 {
     return job->comm ? job->comm->size : 1;
@@ -180,16 +175,9 @@ int ls_job_places(const ls_job *job)
     return (int)job->device_count * ls_job_processes(job) / ls_job_replicas(job);
 }
 
-int ls_job_replica_on(const ls_job *job, size_t index)
+int ls_job_member(const ls_job *job, size_t index)
 {
-    const size_t before = (size_t)ls_job_process(job) * job->device_count;
-    return (int)((before + index) / (size_t)ls_job_places(job));
-}
-
-int ls_job_place_of(const ls_job *job, size_t index)
-{
-    const size_t before = (size_t)ls_job_process(job) * job->device_count;
-    return (int)((before + index) % (size_t)ls_job_places(job));
+    return ls_job_process(job) * (int)job->device_count + (int)index;
 }
 
 int ls_job_parts(const ls_job *job)

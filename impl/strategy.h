@@ -85,11 +85,12 @@ struct ls_run_kind {
     /** What the time of device `index` went to while profiled, from its first operation to its
      * last; all 0 where nothing on it trains, as on a server's. */
     ls_time_profile (*times)(const ls_run *run, size_t index);
-    /** The same, with waits for other queues divided by what these did: communication, copies, or
-     * else waiting (impl/step/blame.c). From `mark_ns` to `end_ns`, when by the records the steps
-     * began and had ended: before, it had nothing to do; what is behind its last operation is
-     * waiting. */
-    ls_time_profile (*parts)(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns);
+    /** The same of devices [devices], from `mark_ns` to `end_ns`, when by the records the steps
+     * began and had ended; with waits for other queues divided by what these did: communication,
+     * copies, or else waiting (impl/step/blame.c). Before its first operation a device had nothing
+     * to do; what is behind its last one is waiting. */
+    ls_status (*parts)(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
+                       ls_time_profile *out);
     /** The memory formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must send by formula, over all devices of

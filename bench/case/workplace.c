@@ -325,7 +325,8 @@ void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
         const ls_device_name *holder =
             ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
-            if (plan->place && plan->place[n] != ls_job_place_of(&plan->job, d))
+            if (plan->place &&
+                plan->place[n] != ls_job_member(&plan->job, d) % ls_job_places(&plan->job))
                 continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];

@@ -13,6 +13,7 @@
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
+#include "bench/output/whole_file.h"
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
@@ -296,7 +297,7 @@ static ls_status resolve_all(command_run *run)
     if (request->save && first)
         LS_TRY(ls_tensors_writable(request->save));
     if (request->ps_record && first)
-        LS_TRY(ls_ps_record_writable(request->ps_record));
+        LS_TRY(ls_file_writable("ps-record", request->ps_record));
     if (request->trace)
         LS_TRY(ls_trace_check(request, first));
     if (request->results && first && !request->print_step && !request->trace) {

@@ -275,7 +275,7 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
 
 static ls_status gather(ls_run *run, float *parameters)
 {
-    return ls_replica_gather(((oracle *)run)->replica, parameters);
+    return ls_replica_gather(((oracle *)run)->replica, false, parameters);
 }
 
 /* Uses the net of the first replica's first piece. */
@@ -285,7 +285,7 @@ static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     ls_net *net = NULL;
     for (int d = 0; d < me->count && !net; d++)
         net = me->slices[LS_FULL][d] ? ls_slice_piece_net(me->slices[LS_FULL][d], 0) : NULL;
-    return ls_replica_evaluate(me->replica, net, most, out);
+    return ls_replica_evaluate(&(ls_tested){me->replica, net}, 1, NULL, NULL, most, out);
 }
 
 static void close_run(ls_run *run)

@@ -3,6 +3,7 @@
 #include "bench/output/whole_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,4 +35,25 @@ ls_status ls_whole_file(const char *path, ls_status (*write)(FILE *stream, void 
         unlink(part);
     free(part);
     return status;
+}
+
+ls_status ls_file_writable(const char *what, const char *path)
+{
+    int error = 0;
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        close(file);
+        unlink(path);
+    } else {
+        error = errno;
+    }
+    if (error == EEXIST) /* a link to nothing leads to a file that can be made, or not */
+        error = access(path, W_OK) && errno != ENOENT ? errno : 0;
+    struct stat facts;
+    if (!error && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        error = EISDIR;
+    if (!error)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, what, path, "%s; a file that can be written works",
+                   strerror(error));
 }

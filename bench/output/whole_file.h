@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole file: a file that appears only when all of it is written. */
+/* Whole file: a file that appears only when all of it is written; and whether one can be. */
 #pragma once
 
 #include "common/base/status.h"
@@ -13,3 +13,6 @@
  */
 ls_status ls_whole_file(const char *path, ls_status (*write)(FILE *stream, void *context),
                         void *context);
+
+/** LS_CODE_MISSING, about `what`, where no file of that name can be written. Leaves none behind. */
+ls_status ls_file_writable(const char *what, const char *path);

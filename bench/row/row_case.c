@@ -14,7 +14,7 @@
 static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 {
     const ls_job *job = &plan->job;
-    int64_t n = ls_job_replicas(job), d = ls_job_replica_on(job, (size_t)i);
+    int64_t n = ls_job_replicas(job), d = ls_job_member(job, (size_t)i) / ls_job_places(job);
     if (ls_strategy_serves(plan->strategy))
         d = ls_ps_worker_on(job, (int)i);
     if (d < 0) /* a server */

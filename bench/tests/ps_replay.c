@@ -108,7 +108,7 @@ static ls_status open_shards(replay *me)
         LS_TRY(ls_ps_log_open(2 * me->steps * workers, &me->logs[s]));
         LS_TRY(ls_ps_shard_open(&me->job, &me->layout, (int)s, me->device, shard));
         LS_TRY(ls_ps_shard_apply(shard, &me->apply[s]));
-        LS_TRY(ls_ps_shard_load(shard, me->plan.initial));
+        LS_TRY(ls_replica_load(shard->replica, me->plan.initial));
         me->active += me->layout.elements[s] > 0;
     }
     return LS_OK;
@@ -300,7 +300,7 @@ static ls_status take_event(replay *me, int server, const ls_ps_event *event, bo
     if (pulls) {
         c->pulled++;
         seen->version = me->versions[server];
-        return ls_ps_shard_gather(&me->shards[server], c->parameters);
+        return ls_replica_gather(me->shards[server].replica, false, c->parameters);
     }
     if (event->kind == LS_PS_PUSH)
         LS_TRY(push(me, server, (int)event->worker));
@@ -375,7 +375,7 @@ static ls_status begin_step(replay *me, uint64_t step)
         c->step = step;
         c->computed = false;
         for (int s = 0; s < me->layout.servers; s++)
-            LS_TRY(ls_ps_shard_gather(&me->shards[s], c->parameters));
+            LS_TRY(ls_replica_gather(me->shards[s].replica, false, c->parameters));
     }
     return LS_OK;
 }
@@ -405,7 +405,7 @@ static ls_status compare_bits(replay *me)
     float *values = me->copies[0].gradient, *again = me->copies[0].parameters;
     LS_TRY(ls_variables_load(variables, me->request->save, values));
     for (int s = 0; s < me->layout.servers; s++)
-        LS_TRY(ls_ps_shard_gather(&me->shards[s], again));
+        LS_TRY(ls_replica_gather(me->shards[s].replica, false, again));
     const ls_difference d = ls_variables_compare(variables, values, again);
     if (d.same_bits)
         return LS_OK;

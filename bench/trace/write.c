@@ -9,7 +9,6 @@
 #include "common/base/numbers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,19 +224,6 @@ static ls_status refuse(const char *path, int error)
 {
     return ls_fail(LS_CODE_MISSING, "option", "--out", "%s: %s; a file that can be written works",
                    path, strerror(error));
-}
-
-ls_status ls_trace_writable(const char *path)
-{
-    struct stat is;
-    const bool there = lstat(path, &is) == 0; /* a link to nothing, too, is not ours to remove */
-    const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0)
-        return refuse(path, errno);
-    close(file);
-    if (!there)
-        unlink(path);
-    return LS_OK;
 }
 
 ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other)

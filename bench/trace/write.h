@@ -6,9 +6,6 @@
 
 #include <jansson.h>
 
-/** LS_CODE_MISSING where the file cannot be made; what was there stays. */
-ls_status ls_trace_writable(const char *path);
-
 /**
  * Writes the trace. `other` gets the waterfall and other facts of the whole trace, and becomes
  * `otherData`. `devices` is the number of devices that the file shows as one process: with ranks

@@ -65,10 +65,11 @@ ls_status ls_account_add(ls_trial *trial, uint64_t steps, uint64_t mark_ns, uint
     const ls_session *session = &trial->session;
     ls_accounts *a = &trial->accounts;
     const size_t devices = session->device_count;
-    LS_TRY(ls_world_agree(session->job.comm, make_room(a, devices)));
-    for (size_t d = 0; d < devices; d++)
-        a->parts[a->count * devices + d] =
-            session->run->kind->parts(session->run, d, mark_ns, end_ns);
+    ls_status status = make_room(a, devices);
+    if (!status)
+        status = session->run->kind->parts(session->run, devices, mark_ns, end_ns,
+                                           a->parts + a->count * devices);
+    LS_TRY(ls_world_agree(session->job.comm, status));
     a->lots[a->count++] = (ls_account){steps, (double)(end_ns - mark_ns) * 1e-6};
     return LS_OK;
 }

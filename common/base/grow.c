@@ -6,6 +6,13 @@
 
 enum { LEAST = 4 };
 
+ls_status ls_allocate(const char *what, void *list, size_t count, size_t size)
+{
+    void *items = calloc(count ? count : 1, size);
+    memcpy(list, &items, sizeof items);
+    return items ? LS_OK : ls_fail_memory(what, count * size);
+}
+
 /* Full whenever the count is a power of two. */
 ls_status ls_grow(const char *what, void *list, size_t count, size_t size)
 {

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists that grow by one item at a time, without a field for their capacity. */
+/* Host memory: lists of a known length, and lists that grow by one item at a time, without a field
+ * for their capacity. */
 #pragma once
 
 #include "common/base/status.h"
 
 #include <stddef.h>
+
+/** Allocates `count` items of `size` bytes each, all zero, to be freed. `list` is the address of
+ * the pointer to the items, which is NULL where memory is short. */
+ls_status ls_allocate(const char *what, void *list, size_t count, size_t size);
 
 /**
  * Makes room for one more item behind `count` items of `size` bytes each. The capacity follows from

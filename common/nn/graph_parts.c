@@ -151,9 +151,9 @@ static ls_status append_variables(builder *b, int n, bool copies)
     for (int v = 0; v < node->variable_count; v++) {
         size_t count = b->part->graph->variables.count;
         node->variables[v] = (int)count;
-        b->part->variable[count] = whole->variables[v];
-        LS_TRY(ls_variables_add(&b->part->graph->variables,
-                                &b->whole->variables.items[whole->variables[v]]));
+        const ls_variable *variable = &b->whole->variables.items[whole->variables[v]];
+        b->part->whole[count] = variable->offset;
+        LS_TRY(ls_variables_add(&b->part->graph->variables, variable));
     }
     return LS_OK;
 }
@@ -169,7 +169,6 @@ static ls_status add_variables(builder *b)
         if (pass == 0)
             b->part->owned = graph->variables.elements;
     }
-    b->part->elements = graph->variables.elements;
     for (int n = 0; n < graph->count; n++)
         if (graph->nodes[n].shares >= 0)
             memcpy(graph->nodes[n].variables, graph->nodes[graph->nodes[n].shares].variables,
@@ -184,8 +183,8 @@ static ls_status build_part(builder *b)
     for (int i = 0; i < whole->count; i++)
         variables += (size_t)whole->nodes[i].variable_count;
     b->part->local = malloc(n * sizeof *b->part->local);
-    b->part->variable = calloc(variables + 1, sizeof *b->part->variable);
-    if (!b->part->local || !b->part->variable)
+    b->part->whole = calloc(variables + 1, sizeof *b->part->whole);
+    if (!b->part->local || !b->part->whole)
         return ls_fail_memory("parts", n * sizeof *b->part->local);
     memset(b->part->local, -1, n * sizeof *b->part->local);
     LS_TRY(ls_graph_open(&b->part->graph));
@@ -259,13 +258,17 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
     return status;
 }
 
+void ls_graph_part_close(ls_graph_part *part)
+{
+    ls_graph_close(part->graph);
+    free(part->local);
+    free(part->whole);
+}
+
 void ls_graph_parts_close(ls_graph_parts *parts)
 {
-    for (int p = 0; p < parts->count; p++) {
-        ls_graph_close(parts->parts[p].graph);
-        free(parts->parts[p].local);
-        free(parts->parts[p].variable);
-    }
+    for (int p = 0; p < parts->count; p++)
+        ls_graph_part_close(&parts->parts[p]);
     free(parts->parts);
     free(parts->borders);
     free(parts->copies);

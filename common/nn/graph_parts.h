@@ -18,9 +18,8 @@
 typedef struct ls_graph_part {
     ls_graph *graph;
     int *local; /**< [nodes of the whole] number here, of the node or of its border; -1: neither */
-    int *variable;   /**< [variables here] the whole's variable that it is or copies */
-    size_t owned;    /**< elements of the variables that it owns, which come first */
-    size_t elements; /**< of all its variables */
+    size_t *whole; /**< [variables here] where it, or what it copies, begins in the whole's */
+    size_t owned;  /**< elements of the variables that it owns, which come first */
 } ls_graph_part;
 
 /** The output of a node that another place takes, too. */
@@ -59,5 +58,6 @@ typedef struct ls_graph_parts {
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out);
 
-/** A zero-filled one holds nothing. */
+/** Zero-filled ones hold nothing. */
+void ls_graph_part_close(ls_graph_part *part);
 void ls_graph_parts_close(ls_graph_parts *parts);

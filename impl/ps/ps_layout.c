@@ -2,6 +2,7 @@
 /* Who serves, who works, and what a server holds; see ps_layout.h. */
 #include "impl/ps/ps_layout.h"
 
+#include "common/base/grow.h"
 #include "common/comm/comm.h"
 
 #include <stdlib.h>
@@ -92,10 +93,11 @@ static void shard_by_bytes(const ls_variables *variables, ls_ps_layout *l)
  * first. Ranges are then sorted in the order of the flat buffer. */
 static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *l)
 {
-    size_t *held = calloc((size_t)l->servers, sizeof *held);
-    int *server = malloc(variables->count * sizeof *server);
-    ls_status status =
-        held && server ? LS_OK : ls_fail_memory("ps", variables->count * sizeof *server);
+    size_t *held;
+    int *server = NULL;
+    ls_status status = ls_allocate("ps", &held, (size_t)l->servers, sizeof *held);
+    if (!status)
+        status = ls_allocate("ps", &server, variables->count, sizeof *server);
     for (size_t i = 0; i < variables->count && !status; i++)
         server[i] = -1;
     for (size_t placed = 0; placed < variables->count && !status; placed++) {
@@ -142,12 +144,10 @@ ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_
     const size_t ranges = variables->count + (size_t)servers;
     *l = (ls_ps_layout){.servers = servers,
                         .workers =
-                            ls_ps_workers(&job->ps, job->ps.ranks == 1 ? devices : job->ps.ranks),
-                        .elements = calloc((size_t)servers, sizeof *l->elements),
-                        .ranges = calloc(ranges, sizeof *l->ranges),
-                        .pushed = calloc(ranges * buckets->count, sizeof *l->pushed)};
-    if (!l->elements || !l->ranges || !l->pushed)
-        return ls_fail_memory("ps", ranges * buckets->count * sizeof *l->pushed);
+                            ls_ps_workers(&job->ps, job->ps.ranks == 1 ? devices : job->ps.ranks)};
+    LS_TRY(ls_allocate("ps", &l->elements, (size_t)servers, sizeof *l->elements));
+    LS_TRY(ls_allocate("ps", &l->ranges, ranges, sizeof *l->ranges));
+    LS_TRY(ls_allocate("ps", &l->pushed, ranges * buckets->count, sizeof *l->pushed));
     if (job->ps.by_variable)
         LS_TRY(shard_by_variable(variables, l));
     else

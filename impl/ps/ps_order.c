@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Order of arrival, and distances; see ps_order.h. */
+#include "common/base/grow.h"
 #include "impl/ps/ps_order.h"
 
 #include <stdlib.h>
@@ -23,8 +24,8 @@ void ls_ps_histogram_join(ls_ps_histogram *sum, const ls_ps_histogram *more)
 
 ls_status ls_ps_log_open(size_t capacity, ls_ps_log *out)
 {
-    *out = (ls_ps_log){.events = calloc(capacity + 1, sizeof *out->events), .capacity = capacity};
-    return out->events ? LS_OK : ls_fail_memory("ps", capacity * sizeof *out->events);
+    *out = (ls_ps_log){.capacity = capacity};
+    return ls_allocate("ps", &out->events, capacity, sizeof *out->events);
 }
 
 void ls_ps_log_close(ls_ps_log *log)

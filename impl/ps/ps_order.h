@@ -20,6 +20,13 @@ typedef struct ls_ps_histogram {
 void ls_ps_histogram_note(ls_ps_histogram *histogram, uint64_t value);
 void ls_ps_histogram_join(ls_ps_histogram *sum, const ls_ps_histogram *more);
 
+/** What a server saw. */
+typedef struct ls_ps_report {
+    ls_ps_histogram lead;      /**< steps that a worker was ahead when its gradient was applied */
+    ls_ps_histogram staleness; /**< updates by others since its pull */
+    uint64_t dropped;          /**< gradients that came too late, with backup workers */
+} ls_ps_report;
+
 /** A worker's request to a server. */
 typedef enum ls_ps_kind {
     LS_PS_PULL,  /**< wants the shard's variables */

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Gathers what servers saw from all processes; see ps_report.h. */
+#include "common/base/grow.h"
 #include "impl/ps/ps_report.h"
 
 #include "impl/step/served.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { TAG = 0x706c };
 
@@ -32,12 +30,11 @@ static void all_together(const ls_run *run, ls_ps_report *out)
     out->staleness = out->lead;
 }
 
-static void join(ls_ps_report *sum, const ls_ps_histogram *lead, const ls_ps_histogram *staleness,
-                 uint64_t dropped)
+static void join(ls_ps_report *sum, const ls_ps_report *more)
 {
-    ls_ps_histogram_join(&sum->lead, lead);
-    ls_ps_histogram_join(&sum->staleness, staleness);
-    sum->dropped += dropped;
+    ls_ps_histogram_join(&sum->lead, &more->lead);
+    ls_ps_histogram_join(&sum->staleness, &more->staleness);
+    sum->dropped += more->dropped;
 }
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
@@ -45,15 +42,14 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t processes = (size_t)ls_job_processes(run->job);
-    ls_ps_report mine = {0}, *all = calloc(processes, sizeof *all);
-    ls_status status = all ? LS_OK : ls_fail_memory("ps", processes * sizeof *all);
-    for (int k = 0; k < me->server_count; k++)
-        join(&mine, &me->servers[k].serving.lead, &me->servers[k].serving.staleness,
-             me->servers[k].serving.dropped);
+    ls_ps_report mine = {0}, *all;
+    ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
+    for (int k = 0; k < me->layout.servers; k++)
+        join(&mine, &me->servers[k].serving.now.seen);
     status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
     for (size_t p = 0; p < processes && !status; p++)
-        join(out, &all[p].lead, &all[p].staleness, all[p].dropped);
+        join(out, &all[p]);
     free(all);
     if (!ls_ps_by_arrival(
             &run->job->ps)) /* all gradients of a step count at once: nobody is ahead */
@@ -73,15 +69,17 @@ static double busy_share(const ls_time_profile *times)
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
 {
     const ls_served *me = ls_served_of(run);
-    if (index >= (size_t)me->server_count)
+    int k = 0;
+    while (k < me->layout.servers && (!me->servers[k].shard.replica || index-- > 0))
+        k++;
+    if (k == me->layout.servers)
         return false;
-    const ls_served_server *server = &me->servers[index];
-    const ls_replica *shard = server->shard.replica;
-    const int member = me->layout.workers + server->shard.server;
-    const ls_comm *comm = me->ends[member].comm;
+    const ls_replica *shard = me->servers[k].shard.replica;
+    const int member = me->layout.workers + k;
+    const ls_comm *comm = ((const ls_stepped *)run)->ends[member].comm;
     *out = (ls_ps_server){.device = ls_device_describe(shard->device)->text,
                           .bytes = shard->elements * sizeof(float),
-                          .received = server->received,
+                          .received = me->servers[k].received,
                           .busy = busy_share(&((const ls_stepped *)run)->lanes[member].times)};
     if (!ls_comm_is_joint(comm)) {
         const ls_received now = ls_comm_received(comm);
@@ -136,8 +134,8 @@ static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, cons
                             ls_ps_event *room)
 {
     for (int s = 0; s < me->layout.servers; s++) {
-        const bool here = me->server_count && (!comm || comm->rank == s);
-        const ls_ps_event *events = here ? me->servers[s - me->first].serving.log.events : room;
+        const bool here = me->servers[s].shard.replica;
+        const ls_ps_event *events = here ? me->servers[s].serving.log.events : room;
         const size_t bytes = sizes[s].count * sizeof *room;
         if (here && comm && s)
             LS_TRY(comm->backend->send(comm, 0, TAG, events, bytes));
@@ -161,8 +159,9 @@ static ls_status write_record(const ls_served *me, ls_comm *comm, const char *pa
         most = sizes[s].count > most ? sizes[s].count : most;
     ls_status status = LS_OK;
     if (!comm || comm->rank == 0) {
-        room = calloc(most + 1, sizeof *room);
-        status = room ? open_record(path, &file) : ls_fail_memory("ps", most * sizeof *room);
+        status = ls_allocate("ps", &room, most, sizeof *room);
+        if (!status)
+            status = open_record(path, &file);
     }
     status = ls_comm_agree(comm, status);
     if (!status)
@@ -178,11 +177,11 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
     const ls_served *me = ls_served_of(run);
     ls_comm *comm = run->job->comm;
     const size_t n = (size_t)me->layout.servers, processes = (size_t)ls_job_processes(run->job);
-    log_size *mine = calloc(n * (1 + processes), sizeof *mine), *all = mine ? mine + n : NULL;
-    ls_status status = mine ? LS_OK : ls_fail_memory("ps", n * processes * sizeof *mine);
-    for (int k = 0; k < me->server_count && !status; k++)
-        mine[me->first + k] =
-            (log_size){me->servers[k].serving.log.count, me->servers[k].serving.log.lost};
+    log_size *mine;
+    ls_status status = ls_allocate("ps", &mine, n * (1 + processes), sizeof *mine);
+    log_size *all = mine ? mine + n : NULL;
+    for (size_t s = 0; s < n && !status; s++)
+        mine[s] = (log_size){me->servers[s].serving.log.count, me->servers[s].serving.log.lost};
     status = ls_comm_bring(comm, status, mine, n * sizeof *mine, all);
     for (size_t s = 0; s < n && !status; s++)
         mine[s] = all[(comm ? s : 0) * n + s];
@@ -190,25 +189,4 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
         status = ls_comm_agree(comm, write_record(me, comm, path, mine));
     free(mine);
     return status;
-}
-
-ls_status ls_ps_record_writable(const char *path)
-{
-    int error = 0;
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) {
-        close(file);
-        unlink(path);
-    } else {
-        error = errno;
-    }
-    if (error == EEXIST)
-        error = access(path, W_OK) ? errno : 0;
-    struct stat facts;
-    if (!error && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
-        error = EISDIR;
-    if (!error)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
-                   strerror(error));
 }

@@ -10,12 +10,6 @@
 #include "impl/strategy.h"
 
 /** Over all servers. */
-typedef struct ls_ps_report {
-    ls_ps_histogram lead;      /**< steps that a worker was ahead when its gradient was applied */
-    ls_ps_histogram staleness; /**< updates by others since its pull */
-    uint64_t dropped;          /**< gradients that came too late, with backup workers */
-} ls_ps_report;
-
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out);
 
 /** A server of this process. */
@@ -34,6 +28,3 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 /** Writes what each server served since the load, in order, a line per request: server, request,
  * worker. Process 0 writes; all return the same status. LS_CODE_MISSING where it cannot. */
 ls_status ls_ps_record(const ls_run *run, const char *path);
-
-/** LS_CODE_MISSING where no file of that name can be written. Leaves none behind. */
-ls_status ls_ps_record_writable(const char *path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Workers' requests to servers that serve by arrival, and the answers; see ps_serve.h. */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/ps/ps_serve.h"
 
@@ -28,9 +29,8 @@ static ls_status add_say(say_op make, bool decides, ls_op_list *ops)
                                  {&w->late, sizeof w->late, true},
                                  {&w->newest, sizeof w->newest, true},
                                  {w->took, w->job->records * sizeof *w->took, true}};
-    say_op *say = calloc(1, sizeof *say);
-    if (!say)
-        return ls_fail_memory("ps", sizeof *say);
+    say_op *say;
+    LS_TRY(ls_allocate("ps", &say, 1, sizeof *say));
     *say = make;
     say->op.use = LS_TIME_COMMUNICATION;
     ls_status status = ls_op_touches(&say->op, touched, decides ? DECIDES : SAYS);

@@ -12,8 +12,7 @@
  * ssp: a pull is held back while its worker is more than K steps ahead of the slowest one; so no
  * gradient is ever applied that is more than K steps ahead. Each server checks this by itself.
  *
- * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
- * "Revisiting Distributed Synchronous SGD"):
+ * Backup workers (ps_arrival.c):
  *
  *     pull k    a worker wants the variables of step k. A server whose update k - 1 is not done
  *               answers when it is; one that has done update k says that it is too late
@@ -22,21 +21,18 @@
  *     update k  by n - B gradients, or as many as there are in an epoch's last batch: their sum,
  *               scaled to the mean over the samples that it is of
  *
- * A worker that is too late for one server passes over the whole step, and all steps up to the
- * newest: it works for step k from variables k of all shards, and their batch k, or not at all. So
- * no gradient is stale, and training ends after as many updates as there are steps. Each server
- * decides for its own shard who is first. None waits in vain: one that is past step k has had n - B
- * gradients of it, and those workers push theirs to every server, waiting for nothing between.
+ * Each server decides for its own shard who is first. None waits in vain: one that is past step k
+ * has had n - B gradients of it, and those workers push theirs to every server, waiting for nothing
+ * between.
  *
  * All of it is one operation of the server's queue, which ends when every worker has said that it
- * is done. A worker asks one server at a time, right before their exchange, so that a server never
- * waits for a worker that another server holds back. Leaves out: pushes in parts; a gradient is
- * applied whole, so that the optimizer's state counts applied gradients. With backup workers: one
- * decision for all shards; a worker asked before it pushes, which would save the bytes of what is
- * dropped and cost the others a message.
+ * is done. Leaves out: pushes in parts; a gradient is applied whole, so that the optimizer's state
+ * counts applied gradients. With backup workers: one decision for all shards; a worker asked before
+ * it pushes, which would save the bytes of what is dropped and cost the others a message.
  */
 #include "impl/ps/ps_serve.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/slice.h"
 
@@ -65,13 +61,13 @@ static ls_status run_list(const ls_op_list *ops, ls_queue *queue)
 static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
 {
     ls_ps_clock *clock = &s->clocks[worker];
-    ls_ps_histogram_note(&s->lead, clock->steps - slowest(s));
-    ls_ps_histogram_note(&s->staleness, s->version - clock->pulled);
+    ls_ps_histogram_note(&s->now.seen.lead, clock->steps - slowest(s));
+    ls_ps_histogram_note(&s->now.seen.staleness, s->now.version - clock->pulled);
     LS_TRY(run_list(&s->receive[worker], queue));
     LS_TRY(run_list(&s->apply, queue));
     if (LS_PLANTED(applied_twice))
         LS_TRY(run_list(&s->apply, queue));
-    s->version++;
+    s->now.version++;
     return LS_OK;
 }
 
@@ -93,7 +89,7 @@ static bool may_have(const ls_ps_serving *s, const ls_ps_clock *clock)
 {
     const ls_ps_options *ps = &s->job->ps;
     if (ps->backups)
-        return clock->asked <= s->version;
+        return clock->asked <= s->now.version;
     return ps->mode != LS_PS_SSP || LS_PLANTED(bound_left_out) ||
            clock->steps - slowest(s) <= (uint64_t)ps->staleness;
 }
@@ -108,11 +104,11 @@ static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
         if (!clock->waits || !may_have(s, clock))
             continue;
         clock->waits = false;
-        clock->pulled = s->version;
+        clock->pulled = s->now.version;
         if (s->job->ps.backups)
-            LS_TRY(s->control->backend->send(s->control, rank, LS_PS_ANSWER, &s->version,
-                                             sizeof s->version));
-        if (s->job->ps.backups && clock->asked < s->version)
+            LS_TRY(s->control->backend->send(s->control, rank, LS_PS_ANSWER, &s->now.version,
+                                             sizeof s->now.version));
+        if (s->job->ps.backups && clock->asked < s->now.version)
             continue;
         ls_ps_log_note(&s->log, w, LS_PS_PULL);
         note_served(s, w);
@@ -137,13 +133,13 @@ int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch)
 static ls_status update(ls_ps_serving *s, int64_t batch, ls_queue *queue)
 {
     float *gradient = s->shard->replica->gradients;
-    const float factor = (float)((double)batch / (double)s->samples);
+    const float factor = (float)((double)batch / (double)s->now.samples);
     for (size_t i = 0; i < s->shard->replica->elements && !LS_PLANTED(mean_over_all); i++)
         gradient[i] *= factor; /* slices are scaled by the whole batch (slice.h) */
     LS_TRY(run_list(&s->apply, queue));
-    s->version++;
-    s->accepted = 0;
-    s->samples = 0;
+    s->now.version++;
+    s->now.accepted = 0;
+    s->now.samples = 0;
     return let_go(s, queue);
 }
 
@@ -151,18 +147,18 @@ static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue
 {
     const ls_job *job = s->job;
     note_served(s, worker);
-    if (step < s->version && !LS_PLANTED(late_added)) {
-        s->dropped++;
+    if (step < s->now.version && !LS_PLANTED(late_added)) {
+        s->now.seen.dropped++;
         ls_ps_log_note(&s->log, worker, LS_PS_DROP);
         return run_list(&s->drop[worker], queue);
     }
-    const int64_t batch = batch_of(job, s->version), n = s->workers;
+    const int64_t batch = batch_of(job, s->now.version), n = s->workers;
     ls_ps_log_note(&s->log, worker, LS_PS_PUSH);
-    ls_ps_histogram_note(&s->lead, 0);
-    ls_ps_histogram_note(&s->staleness, s->version - step);
-    LS_TRY(run_list(s->accepted ? &s->add[worker] : &s->receive[worker], queue));
-    s->samples += ls_slice_share(batch, worker, n);
-    if (++s->accepted < ls_ps_backup_needed(job, s->workers, batch))
+    ls_ps_histogram_note(&s->now.seen.lead, 0);
+    ls_ps_histogram_note(&s->now.seen.staleness, s->now.version - step);
+    LS_TRY(run_list(s->now.accepted ? &s->add[worker] : &s->receive[worker], queue));
+    s->now.samples += ls_slice_share(batch, worker, n);
+    if (++s->now.accepted < ls_ps_backup_needed(job, s->workers, batch))
         return LS_OK;
     return update(s, batch, queue);
 }
@@ -232,9 +228,8 @@ static ls_status run_serve(ls_op *op, ls_queue *queue)
 
 ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
 {
-    serve_op *serve = calloc(1, sizeof *serve);
-    if (!serve)
-        return ls_fail_memory("ps", sizeof *serve);
+    serve_op *serve;
+    LS_TRY(ls_allocate("ps", &serve, 1, sizeof *serve));
     *serve = (serve_op){.op = {.name = "ps.serve",
                                .run = run_serve,
                                .abandon = abandon_serve,
@@ -291,10 +286,8 @@ static ls_status open_worker(ls_ps_serving *s, int w)
 ls_status ls_ps_serving_open(ls_ps_serving *s)
 {
     const size_t workers = (size_t)s->shard->layout->workers;
-    s->clocks = calloc(workers, sizeof *s->clocks);
-    s->send = calloc(4 * workers, sizeof *s->send);
-    if (!s->clocks || !s->send)
-        return ls_fail_memory("ps", 4 * workers * sizeof *s->send);
+    LS_TRY(ls_allocate("ps", &s->clocks, workers, sizeof *s->clocks));
+    LS_TRY(ls_allocate("ps", &s->send, 4 * workers, sizeof *s->send));
     s->receive = s->send + workers;
     s->add = s->receive + workers;
     s->drop = s->add + workers;
@@ -319,10 +312,6 @@ void ls_ps_serving_load(ls_ps_serving *s)
 {
     for (int w = 0; w < s->workers; w++)
         s->clocks[w] = (ls_ps_clock){0};
-    s->version = 0;
     s->log.count = s->log.lost = 0;
-    s->lead = s->staleness = (ls_ps_histogram){0};
-    s->accepted = 0;
-    s->samples = 0;
-    s->dropped = 0;
+    s->now = (ls_ps_progress){0};
 }

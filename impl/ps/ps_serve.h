@@ -38,6 +38,15 @@ typedef struct ls_ps_clock {
     bool waits;      /**< it waits for the variables */
 } ls_ps_clock;
 
+/** How far a server is, since the load. */
+typedef struct ls_ps_progress {
+    uint64_t version; /**< updates */
+    ls_ps_report seen;
+    /* Backup workers: */
+    int accepted;    /**< gradients of the present update */
+    int64_t samples; /**< samples of these gradients */
+} ls_ps_progress;
+
 /** A server at work. */
 typedef struct ls_ps_serving {
     const ls_job *job;
@@ -50,14 +59,9 @@ typedef struct ls_ps_serving {
     ls_op_list apply;
     ls_ps_clock *clocks; /**< [workers] */
     int workers, byes;
-    uint64_t version; /**< updates so far */
     ls_ps_log log;
-    ls_ps_histogram lead, staleness;
-    /* Backup workers: */
-    int accepted;      /**< gradients of the present update so far */
-    int64_t samples;   /**< samples of these gradients */
-    uint64_t dropped;  /**< gradients that came too late */
-    ls_traffic served; /**< traffic of what it served, by formula */
+    ls_ps_progress now;
+    ls_traffic served; /**< backup workers: traffic of what it served, by formula */
 } ls_ps_serving;
 
 enum { LS_PS_TAG = 0x7073, LS_PS_ANSWER }; /* of small messages: to a server, to a worker */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* A server's shard; see ps_shard.h. */
+#include "common/base/grow.h"
 #include "impl/ps/ps_shard.h"
-
-#include "common/base/hooks.h"
 
 #include <stdlib.h>
 
 /* Adds the parts of variables that lie in a range to a graph, which has nothing else. */
-static ls_status add_variables(const ls_variables *whole, const ls_ps_range *range, ls_graph *graph)
+static ls_status add_variables(const ls_variables *whole, const ls_ps_range *range,
+                               ls_graph_part *part)
 {
+    ls_variables *here = &part->graph->variables;
     for (size_t i = 0; i < whole->count; i++) {
         ls_variable v = whole->items[i];
         const ls_range both =
@@ -17,7 +18,9 @@ static ls_status add_variables(const ls_variables *whole, const ls_ps_range *ran
             continue;
         v.rank = 1;
         v.shape[0] = (int64_t)both.count;
-        LS_TRY(ls_variables_add(&graph->variables, &v));
+        LS_TRY(ls_grow("ps", &part->whole, here->count, sizeof *part->whole));
+        part->whole[here->count] = both.first;
+        LS_TRY(ls_variables_add(here, &v));
     }
     return LS_OK;
 }
@@ -30,8 +33,8 @@ ls_status ls_ps_shard_open(const ls_job *job, const ls_ps_layout *layout, int se
     LS_TRY(ls_graph_open(&s->part.graph));
     for (size_t i = 0; i < layout->range_count; i++)
         if (layout->ranges[i].server == server)
-            LS_TRY(add_variables(&job->model->graph->variables, &layout->ranges[i], s->part.graph));
-    s->part.owned = s->part.elements = s->part.graph->variables.elements;
+            LS_TRY(add_variables(&job->model->graph->variables, &layout->ranges[i], &s->part));
+    s->part.owned = s->part.graph->variables.elements;
     const ls_replica_options options = {.job = job,
                                         .device = device,
                                         .number = -1,
@@ -44,48 +47,7 @@ ls_status ls_ps_shard_open(const ls_job *job, const ls_ps_layout *layout, int se
 void ls_ps_shard_close(ls_ps_shard *s)
 {
     ls_replica_close(s->replica);
-    ls_graph_close(s->part.graph);
-}
-
-/* ---- Values --------------------------------------------------------------------------------- */
-
-ls_status ls_ps_shard_load(const ls_ps_shard *s, const float *parameters)
-{
-    float *shard = malloc((s->replica->elements + 1) * sizeof *shard);
-    if (!shard)
-        return ls_fail_memory("ps", s->replica->elements * sizeof *shard);
-    for (size_t i = 0; i < s->layout->range_count; i++) {
-        const ls_ps_range *range = &s->layout->ranges[i];
-        for (size_t k = 0; range->server == s->server && k < range->count; k++)
-            shard[range->at + k] = parameters[range->first + k];
-    }
-    ls_status status = ls_replica_load(s->replica, shard);
-    free(shard);
-    return status;
-}
-
-/* Its ranges of the whole flat buffer, from one like it of the shard. */
-static ls_status gather(const ls_ps_shard *s, const float *from, float *whole)
-{
-    for (size_t i = 0; i < s->layout->range_count; i++) {
-        const ls_ps_range *range = &s->layout->ranges[i];
-        if (range->server == s->server)
-            LS_TRY(ls_queue_read(s->replica->queue, whole + range->first, from + range->at,
-                                 range->count * sizeof *from));
-    }
-    return LS_OK;
-}
-
-ls_status ls_ps_shard_gather(const ls_ps_shard *s, float *parameters)
-{
-    return gather(s, s->replica->parameters, parameters);
-}
-
-ls_status ls_ps_shard_averages(const ls_ps_shard *s, float *averages)
-{
-    const ls_replica *r = s->replica;
-    const bool raw = !r->average || LS_PLANTED(raw_evaluated);
-    return gather(s, raw ? r->parameters : r->average, averages);
+    ls_graph_part_close(&s->part);
 }
 
 ls_status ls_ps_shard_apply(const ls_ps_shard *s, ls_op_list *ops)

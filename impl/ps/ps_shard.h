@@ -18,12 +18,6 @@ ls_status ls_ps_shard_open(const ls_job *job, const ls_ps_layout *layout, int se
 /** A zero-filled one holds nothing. */
 void ls_ps_shard_close(ls_ps_shard *shard);
 
-/** Copies the shard's variables from the whole parameters, float32 [elements]; and back to them. */
-ls_status ls_ps_shard_load(const ls_ps_shard *shard, const float *parameters);
-ls_status ls_ps_shard_gather(const ls_ps_shard *shard, float *parameters);
-/** Likewise what evaluation uses: the moving averages, where there are some, or the variables. */
-ls_status ls_ps_shard_averages(const ls_ps_shard *shard, float *averages);
-
 /** Appends an update of the whole shard by the gradient in its buffer, which is a step of its own.
  */
 ls_status ls_ps_shard_apply(const ls_ps_shard *shard, ls_op_list *ops);

@@ -5,11 +5,14 @@
  * what this did, and so on; else as waiting.
  */
 #include "common/base/numbers.h"
+#include "impl/step/run.h"
 #include "impl/step/trace_private.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 enum { DEEPEST = 16 };
+
+/* ---- Waits for other lanes ------------------------------------------------------------------- */
 
 /* A wait that is divided into parts. */
 typedef struct blocked {
@@ -84,17 +87,54 @@ void ls_tracing_blame(ls_tracing *w)
     }
 }
 
-ls_status ls_lanes_blame(ls_stepped *run)
+/* ---- A profile's parts ----------------------------------------------------------------------- */
+
+/* Adds a stretch to a profile, as far as it is within the window; returns its time there. */
+static uint64_t add_within(ls_time_profile *sum, const uint64_t window[2], uint64_t begin,
+                           uint64_t end, int32_t use)
 {
+    begin = begin > window[0] ? begin : window[0];
+    end = end < window[1] ? end : window[1];
+    const uint64_t ns = end > begin ? end - begin : 0;
+    sum->ns[use] += ns;
+    return ns;
+}
+
+/* Adds what a lane did within the window: its slices from number *at on, and their parts from *part
+ * on. What these do not cover it was idle, or behind its last slice waiting. */
+static void add_lane(const ls_trace *t, int lane, size_t *at, size_t *part,
+                     const uint64_t window[2], ls_time_profile *sum)
+{
+    uint64_t covered = 0, last_ns = 0;
+    for (; *at < t->slice_count && t->slices[*at].lane == lane; ++*at) {
+        const ls_trace_slice *s = &t->slices[*at];
+        last_ns = s->end_ns;
+        if (s->kind != LS_STRETCH_EVENT)
+            covered += add_within(sum, window, s->begin_ns, s->end_ns, s->use);
+        for (; *part < t->part_count && t->parts[*part].slice == (int64_t)*at; ++*part)
+            covered += add_within(sum, window, t->parts[*part].begin_ns, t->parts[*part].end_ns,
+                                  t->parts[*part].use);
+    }
+    if (!last_ns) /* nothing trains here */
+        return;
+    covered += add_within(sum, window, last_ns, window[1], LS_TIME_WAIT);
+    sum->ns[LS_TIME_IDLE] += window[1] - window[0] - covered;
+}
+
+ls_status ls_stepped_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
+                           ls_time_profile *out)
+{
+    const ls_stepped *me = (const ls_stepped *)run;
+    const uint64_t window[] = {mark_ns, end_ns > mark_ns ? end_ns : mark_ns};
     ls_trace trace;
-    ls_status status = ls_stepped_trace(&run->base, false, &trace);
-    for (int l = 0; l < run->lane_count; l++)
-        run->lanes[l].blamed = run->lanes[l].times;
-    for (size_t i = 0; i < trace.part_count && !status; i++) {
-        const ls_trace_part *part = &trace.parts[i];
-        uint64_t *ns = run->lanes[trace.slices[part->slice].lane].blamed.ns;
-        ns[LS_TIME_IDLE] -= part->end_ns - part->begin_ns;
-        ns[part->use] += part->end_ns - part->begin_ns;
+    ls_status status = ls_stepped_trace(run, false, &trace);
+    size_t at = 0, part = 0, d;
+    memset(out, 0, devices * sizeof *out);
+    for (int m = 0; m < ls_members_training(me) && !status; m++) {
+        for (d = 0; me->members[m].replica && !ls_members_on(me, m, d); d++)
+            ;
+        if (me->members[m].replica)
+            add_lane(&trace, m, &at, &part, window, &out[d]);
     }
     ls_trace_close(&trace);
     return status;

@@ -7,6 +7,7 @@
  * memory is shared. Where the communicator's queues are ordered by events (GPUs), one call puts
  * those of all members; else each waits for its peers on its own queue.
  */
+#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -69,9 +70,10 @@ static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
             most = need > most ? need : most;
         }
     }
-    return most ? ls_held_take(run, g->members[i], "scratch", most * sizeof(float),
-                               &g->ends[i].scratch)
-                : LS_OK;
+    return most
+               ? ls_replica_take(run->members[g->members[i]].replica, "scratch",
+                                 LS_MEMORY_COMMUNICATION, most * sizeof(float), &g->ends[i].scratch)
+               : LS_OK;
 }
 
 static ls_status open_members(ls_stepped *run, ls_group *g)
@@ -93,28 +95,26 @@ static ls_status prepare(const ls_stepped *run, int place, ls_group *g)
     const ls_job *job = run->base.job;
     const size_t most = job->device_count + 1;
     LS_TRY(ls_group_buckets(job, &run->parts, place, &g->buckets));
-    g->members = calloc(most, sizeof *g->members);
-    g->ends = calloc(most, sizeof *g->ends);
-    g->comms = calloc(most, sizeof *g->comms);
-    g->hosts = calloc(LS_JOB_REPLICAS, sizeof *g->hosts);
-    if (!g->members || !g->ends || !g->comms || !g->hosts)
-        return ls_fail_memory("step", LS_JOB_REPLICAS * sizeof *g->hosts);
-    for (size_t i = 0; i < job->device_count && g->buckets.count; i++)
-        if (ls_job_place_of(job, i) == place)
-            g->members[g->count++] = (int)i;
+    LS_TRY(ls_allocate("step", &g->members, most, sizeof *g->members));
+    LS_TRY(ls_allocate("step", &g->ends, most, sizeof *g->ends));
+    LS_TRY(ls_allocate("step", &g->comms, most, sizeof(ls_comm *)));
+    LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
+    for (int m = place; m < run->count * run->places && g->buckets.count; m += run->places)
+        if (run->members[m].replica)
+            g->members[g->count++] = m;
     g->layout = ls_group_layout(job, place, g->hosts, &g->spread);
     return LS_OK;
 }
 
 ls_status ls_group_open(ls_stepped *run, int place, ls_group *g)
 {
-    ls_status status = ls_job_agree(run->base.job, prepare(run, place, g));
+    ls_status status = ls_comm_agree(run->base.job->comm, prepare(run, place, g));
     if (!status && g->buckets.count)
         status = ls_held_connect(run, g->members, g->count, true, g->comms);
     if (status)
         g->count = 0; /* it has no ends */
     LS_TRY(status);
-    return g->buckets.count ? ls_job_agree(run->base.job, open_members(run, g)) : LS_OK;
+    return g->buckets.count ? ls_comm_agree(run->base.job->comm, open_members(run, g)) : LS_OK;
 }
 
 void ls_group_close(ls_group *g)
@@ -210,7 +210,7 @@ void ls_average(ls_step *s, int place, int b)
     const ls_range range = ls_bucket(s, place, b);
     say_parts(s, g, range, true);
     for (int i = 0; i < g->count && !s->status; i++)
-        say_quotient(s, g->members[i], range, ls_job_replicas(ls_step_job(s)));
+        say_quotient(s, g->members[i], range, ls_replicas(s));
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)
@@ -220,7 +220,7 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
     for (int k = 0; k < s->run->group_count; k++)
         for (int b = 0; b < ls_buckets_of(s, k); b++)
             ls_traffic_add(&sum,
-                           job->allreduce->formula(ls_job_replicas(job), ls_bucket(s, k, b).count,
+                           job->allreduce->formula(ls_replicas(s), ls_bucket(s, k, b).count,
                                                    ls_shards(s), group_at(s, k)->layout),
                            1);
     return sum;

@@ -44,7 +44,6 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
 /* A place's sums: those of its group, and one more for the parts of a replica. */
 typedef struct place_sum {
     const ls_graph_part *part;
-    const ls_variables *whole;
     const bool *has; /* [replicas, parts] */
     int parts;       /* of a replica */
     int above;       /* number of the sum of these */
@@ -58,7 +57,7 @@ static ls_status add_step(const place_sum *p, ls_order_step step)
     for (size_t v = 0; v < p->part->graph->variables.count; v++) {
         const ls_variable *mine = &p->part->graph->variables.items[v];
         const ls_range both = ls_range_common(range, (ls_range){mine->offset, mine->count});
-        step.first = p->whole->items[p->part->variable[v]].offset + both.first - mine->offset;
+        step.first = p->part->whole[v] + both.first - mine->offset;
         step.count = both.count;
         if (both.count)
             LS_TRY(ls_sum_order_add(p->out, &step));
@@ -96,8 +95,7 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
         all[d] = true; /* add_replica leaves those out that have no gradient */
     ls_sum_order group = {0};
     ls_status status = sum_group(job, parts, place, all, n, &group);
-    const place_sum p = {part, &parts->whole->variables, has, ls_job_parts(job) / n, group.sums,
-                         out};
+    const place_sum p = {part, has, ls_job_parts(job) / n, group.sums, out};
     for (size_t i = 0; i < group.count && !status; i++) {
         ls_order_step step = group.steps[i];
         if (step.input >= 0) {

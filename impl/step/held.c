@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* What members hold to exchange with others: memory of theirs, and ends of communicators; noted
- * where it is taken, for all who ask what there is, and given back with the run. */
+/* The ends of communicators that members have; noted where they are opened, for all who ask what
+ * there is, and closed with the run. */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
-
-ls_status ls_held_take(ls_stepped *run, int member, const char *what, size_t bytes, void **out)
-{
-    ls_held *h = &run->held;
-    ls_room room = {.member = member, .what = what, .bytes = bytes};
-    LS_TRY(ls_grow("step", &h->rooms, h->room_count, sizeof room));
-    LS_TRY(ls_device_allocate(run->members[member].replica->device, LS_MEMORY_COMMUNICATION, bytes,
-                              &room.memory));
-    h->rooms[h->room_count++] = room;
-    *out = room.memory;
-    return LS_OK;
-}
 
 ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool counts,
                           ls_comm **comms)
 {
     ls_held *h = &run->held;
     const ls_job *job = run->base.job;
-    ls_device **devices = calloc((size_t)count + 1, sizeof *devices);
-    ls_status status = devices ? LS_OK : ls_fail_memory("step", (size_t)count * sizeof *devices);
+    ls_device **devices;
+    ls_status status = ls_allocate("step", &devices, (size_t)count, sizeof(ls_device *));
     for (int i = 0; i < count && !status; i++) {
         devices[i] = run->members[members[i]].replica->device;
         status = ls_grow("step", &h->ends, h->end_count + (size_t)i, sizeof *h->ends);
     }
-    status = ls_job_agree(job, status);
+    status = ls_comm_agree(job->comm, status);
     if (!status)
         status = ls_comm_open(job->transport, job->comm, devices, count, comms);
     for (int i = 0; i < count && !status; i++)
@@ -50,8 +38,6 @@ int ls_held_channel(const ls_held *h, const ls_comm *comm)
 void ls_held_memory(const ls_held *h, int member, ls_memory_formula *formula)
 {
     size_t *bytes = &formula->bytes[LS_MEMORY_COMMUNICATION];
-    for (size_t i = 0; i < h->room_count; i++)
-        *bytes += h->rooms[i].member == member ? h->rooms[i].bytes : 0;
     for (size_t i = 0; i < h->end_count; i++)
         if (h->ends[i].member == member && h->ends[i].comm->backend->memory)
             *bytes += h->ends[i].comm->backend->memory(h->ends[i].comm);
@@ -62,9 +48,5 @@ void ls_held_close(ls_stepped *run)
     ls_held *h = &run->held;
     while (h->end_count)
         ls_comm_close(h->ends[--h->end_count].comm);
-    while (h->room_count--)
-        ls_device_release(run->members[h->rooms[h->room_count].member].replica->device,
-                          h->rooms[h->room_count].memory);
     free(h->ends);
-    free(h->rooms);
 }

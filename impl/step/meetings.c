@@ -74,7 +74,7 @@ static bool serve(play *p, const ls_task *task)
 static bool pass_message(play *p, const ls_task *task)
 {
     const ls_stepped *run = p->step->run;
-    const ls_served_end *end = &run->served->ends[task->peer];
+    const ls_message_end *end = &run->ends[task->peer];
     if (end->control)
         return serve(p, task);
     if (!end->comm) { /* in another process */

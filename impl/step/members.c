@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of this process: opening, values, closing; see step_private.h. */
-#include "impl/step/step_private.h"
+/* Members: opening, values, closing; see step_private.h. */
+#include "common/base/grow.h"
+#include "impl/step/served.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,85 +20,127 @@ static int slots_of(const ls_job *job, int d, int place)
     return most;
 }
 
-/* ---- Members --------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
-static ls_status open_member(const ls_stepped *run, int number, ls_member *m)
+static ls_device *device_of(const ls_stepped *run, int number)
 {
     const ls_job *job = run->base.job;
-    const bool replica = number < (int)job->device_count, divided = run->parts.count;
-    const int d = ls_job_replica_on(job, (size_t)number);
-    const int place = divided ? ls_job_place_of(job, (size_t)number) : 0;
+    const int index = number - ls_job_member(job, 0);
+    if (run->served)
+        return ls_ps_device(job, &run->served->layout, number);
+    return index < (int)job->device_count ? job->devices[index] : job->variable_device;
+}
+
+/* Workers get their variables in each step. With backup workers worker 0 may skip it, so every
+ * worker computes weight decay's part of the loss. */
+static ls_decay_loss decay_loss_of(const ls_stepped *run, int replica)
+{
+    if (!run->served)
+        return LS_DECAY_UPDATES;
+    return replica == 0 || run->base.job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
+}
+
+/* A part of a replica, a shadow of one, or a holder that is none. */
+static ls_status open_member(const ls_stepped *run, int index)
+{
+    const ls_job *job = run->base.job;
+    const bool shadow = index >= run->total;
+    const int number = shadow ? index - run->total : index;
+    const int d = number / run->places, place = number % run->places;
+    const bool replica = d < run->count;
+    ls_member *m = &run->members[index];
+    const ls_replica *holder = shadow ? run->members[run->holder].replica : NULL;
     const ls_replica_options options = {.job = job,
-                                        .device =
-                                            replica ? job->devices[number] : job->variable_device,
-                                        .number = divided ? d * run->parts.count + place : d,
+                                        .device = holder ? holder->device : device_of(run, number),
+                                        .number = number,
                                         .rows = replica ? job->batch : 0,
                                         .sums = replica ? ls_replicated_sums(job, d) : 1,
-                                        .part = divided ? &run->parts.parts[place] : NULL,
-                                        .no_optimizer = run->holder >= 0 && run->holder != number};
-    m->slots = divided && job->microbatches > 0 ? slots_of(job, d, place) : 0;
-    m->statistics_comm = replica && run->statistics_comms ? run->statistics_comms[number] : NULL;
+                                        .part = run->parts.count ? &run->parts.parts[place] : NULL,
+                                        .no_optimizer = run->served ||
+                                                        (run->holder >= 0 && run->holder != index),
+                                        .decay_loss = decay_loss_of(run, d),
+                                        .variables_of = holder};
+    m->slots = run->parts.count && job->microbatches > 0 ? slots_of(job, d, place) : 0;
     LS_TRY(ls_replica_open(&options, &m->replica));
     return replica ? ls_replicated_open_slices(job, d, m) : LS_OK;
 }
 
-static ls_status open_shadow(const ls_stepped *run, int number)
+static ls_status prepare(ls_stepped *run)
 {
     const ls_job *job = run->base.job;
-    const ls_replica *holder = run->members[run->holder].replica;
-    ls_member *shadow = &run->members[run->total + number];
-    const ls_replica_options options = {.job = job,
-                                        .device = holder->device,
-                                        .number = number,
-                                        .rows = job->batch,
-                                        .sums = run->members[number].replica->sums,
-                                        .no_optimizer = true,
-                                        .variables_of = holder};
-    LS_TRY(ls_replica_open(&options, &shadow->replica));
-    return ls_replicated_open_slices(job, number, shadow);
+    const size_t devices = job->device_count;
+    run->places = ls_job_places(job);
+    run->count = ls_job_replicas(job);
+    run->total = run->count * run->places + (run->holder == (int)devices);
+    if (ls_strategy_serves(run->base.strategy))
+        LS_TRY(ls_served_open(run));
+    if (ls_strategy_divides(run->base.strategy)) {
+        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, run->places, &run->parts));
+        run->loss_place = job->place[job->model->graph->count - 1];
+    }
+    const size_t total = (size_t)run->total, shadows = run->holder >= 0 && job->backward_held;
+    const size_t all = total + shadows * devices;
+    LS_TRY(ls_allocate("replicas", &run->ends, total, sizeof *run->ends));
+    LS_TRY(ls_allocate("replicas", &run->comms, total + 1, sizeof(ls_comm *)));
+    LS_TRY(ls_allocate("replicas", &run->members, all, sizeof *run->members));
+    run->all = (int)all;
+    LS_TRY(ls_allocate("replicas", &run->here, total, sizeof *run->here));
+    for (int m = 0; m < run->total; m++) {
+        run->here[ls_members_rank(run, m)] = m;
+        if (job->comm)
+            run->members[m].process =
+                run->served ? ls_ps_process(job, &run->served->layout, m) : m / (int)devices;
+    }
+    for (int rank = 0; rank < run->total; rank++)
+        if (run->members[run->here[rank]].process == ls_job_process(job))
+            run->here[run->here_count++] = run->here[rank];
+    return LS_OK;
 }
 
 /* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
-static bool syncs_statistics(const ls_job *job)
+static ls_status open_statistics(ls_stepped *run)
 {
-    return ls_replicated_syncs(job) && ls_job_replicas(job) > 1;
+    const ls_job *job = run->base.job;
+    const int devices = (int)job->device_count, first = ls_job_member(job, 0);
+    if (!ls_replicated_syncs(job) || run->count == 1)
+        return LS_OK;
+    LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &run->statistics_comms,
+                                                job->device_count, sizeof(ls_comm *))));
+    LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
+                        devices, run->statistics_comms));
+    for (int i = 0; i < devices; i++)
+        run->members[first + i].statistics_comm = run->statistics_comms[i];
+    return LS_OK;
 }
 
-static ls_status prepare(ls_stepped *run, const ls_job *job)
+int ls_members_training(const ls_stepped *run)
 {
-    const int devices = (int)job->device_count, places = ls_job_places(job);
-    const size_t total = job->device_count + (run->holder == devices);
-    const size_t all = total + (run->holder >= 0 && job->backward_held ? job->device_count : 0);
-    if (ls_strategy_divides(run->base.strategy))
-        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, places, &run->parts));
-    run->members = calloc(all, sizeof *run->members);
-    if (!run->members)
-        return ls_fail_memory("replicas", all * sizeof *run->members);
-    run->places = run->parts.count ? (places < devices ? places : devices) : 1;
-    run->first = run->parts.count ? ls_job_place_of(job, 0) : 0;
-    run->loss_place = run->parts.count ? job->place[job->model->graph->count - 1] : 0;
-    run->count = devices / run->places;
-    run->total = (int)total;
-    run->all = (int)all;
-    run->statistics_comms =
-        syncs_statistics(job) ? calloc((size_t)run->count, sizeof(ls_comm *)) : NULL;
-    return run->statistics_comms || !syncs_statistics(job)
-               ? LS_OK
-               : ls_fail_memory("replicas", (size_t)run->count * sizeof(ls_comm *));
+    return run->served ? run->count : run->total;
+}
+
+bool ls_members_on(const ls_stepped *run, int member, size_t index)
+{
+    const ls_job *job = run->base.job;
+    const ls_replica *r = run->members[member].replica;
+    return r &&
+           r->device == (index < job->device_count ? job->devices[index] : job->variable_device);
+}
+
+int ls_members_rank(const ls_stepped *run, int member)
+{
+    return run->served ? ls_ps_rank(run->base.job, &run->served->layout, member) : member;
 }
 
 ls_status ls_members_open(ls_stepped *run)
 {
-    const ls_job *job = run->base.job;
-    LS_TRY(ls_job_agree(job, prepare(run, job)));
-    if (run->statistics_comms)
-        LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
-                            run->count, run->statistics_comms));
-    for (int i = 0; i < run->total; i++)
-        LS_TRY(open_member(run, i, &run->members[i]));
-    for (int i = 0; i < run->all - run->total; i++)
-        if (i != run->holder)
-            LS_TRY(open_shadow(run, i));
+    LS_TRY(ls_comm_agree(run->base.job->comm, prepare(run)));
+    LS_TRY(open_statistics(run));
+    for (int i = 0; i < run->here_count; i++)
+        LS_TRY(run->served && run->here[i] >= run->count ? ls_served_open_server(run, run->here[i])
+                                                         : open_member(run, run->here[i]));
+    for (int i = run->total; i < run->all; i++)
+        if (i - run->total != run->holder)
+            LS_TRY(open_member(run, i));
     return LS_OK;
 }
 
@@ -112,10 +155,12 @@ void ls_members_close(ls_stepped *run)
 {
     for (int i = run->all; i-- > 0;) /* shadows use others' memory */
         close_member(&run->members[i]);
-    for (int i = 0; run->statistics_comms && i < run->count; i++)
+    for (size_t i = 0; run->statistics_comms && i < run->base.job->device_count; i++)
         ls_comm_close(run->statistics_comms[i]);
     free(run->statistics_comms);
-    free(run->process);
+    free(run->ends);
+    free(run->comms);
+    free(run->here);
     free(run->members);
     ls_graph_parts_close(&run->parts);
     free(run);
@@ -123,49 +168,40 @@ void ls_members_close(ls_stepped *run)
 
 /* ---- Values in and out ----------------------------------------------------------------------- */
 
-void ls_members_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out)
-{
-    const ls_graph_part *part = &parts->parts[place];
-    for (size_t v = 0; v < part->graph->variables.count; v++) {
-        const ls_variable *mine = &part->graph->variables.items[v];
-        const ls_variable *all = &parts->whole->variables.items[part->variable[v]];
-        if (!out)
-            memcpy(here + mine->offset, whole + all->offset, mine->count * sizeof *here);
-        else if (mine->offset < part->owned)
-            memcpy(whole + all->offset, here + mine->offset, mine->count * sizeof *here);
-    }
-}
-
-/* Of a part of the model its variables, from the whole flat buffer or, `out`, to it. */
-static ls_status move_part(const ls_stepped *run, int member, float *whole, bool out)
-{
-    ls_replica *replica = run->members[member].replica;
-    const int place = run->first + member % run->places;
-    float *here = calloc(replica->elements + 1, sizeof *here);
-    if (!here)
-        return ls_fail_memory("replicas", replica->elements * sizeof *here);
-    if (!out)
-        ls_members_move(&run->parts, place, whole, here, false);
-    ls_status status = (out ? ls_replica_gather(replica, here) : ls_replica_load(replica, here));
-    if (out && !status)
-        ls_members_move(&run->parts, place, whole, here, true);
-    free(here);
-    return status;
-}
-
 ls_status ls_members_load(const ls_stepped *run, const float *parameters)
 {
     for (int i = 0; i < run->total; i++)
-        LS_TRY(run->parts.count ? move_part(run, i, (float *)parameters, false)
-                                : ls_replica_load(run->members[i].replica, parameters));
+        if (run->members[i].replica)
+            LS_TRY(ls_replica_load(run->members[i].replica, parameters));
     return LS_OK;
 }
 
-ls_status ls_members_gather(const ls_stepped *run, int first, float *parameters)
+ls_status ls_members_tell(const ls_stepped *run, int from, int first, int last, float *values,
+                          size_t count)
 {
-    if (!run->parts.count)
-        return ls_replica_gather(run->members[first].replica, parameters);
-    for (int i = first; i < first + run->places; i++)
-        LS_TRY(move_part(run, i, parameters, true));
+    enum { TAG = 0x7073 };
+    ls_comm *comm = run->base.job->comm;
+    if (comm->rank != from)
+        return comm->backend->receive(comm, from, TAG, values, count * sizeof *values);
+    for (int to = first; to <= last; to++)
+        if (to != from)
+            LS_TRY(comm->backend->send(comm, to, TAG, values, count * sizeof *values));
+    return LS_OK;
+}
+
+int ls_members_own(const ls_stepped *run)
+{
+    int own = 0;
+    while (!run->members[own].replica)
+        own++;
+    return own;
+}
+
+ls_status ls_members_gather(const ls_stepped *run, int first, int count, bool averages,
+                            float *parameters)
+{
+    for (int i = first; i < first + count; i++)
+        if (run->members[i].replica)
+            LS_TRY(ls_replica_gather(run->members[i].replica, averages, parameters));
     return LS_OK;
 }

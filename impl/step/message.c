@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between workers and servers, and the verbs of servers; see step.h. */
+/* Messages between members, and the verbs of servers; see step.h. */
+#include "common/base/grow.h"
 #include "impl/step/served.h"
 
 #include <stdlib.h>
@@ -30,8 +31,7 @@ static int number_of(const ls_step *s, int server)
 
 static ls_served_server *server_at(const ls_step *s, int server)
 {
-    const ls_served *served = s->run->served;
-    return &served->servers[number_of(s, server) - served->first];
+    return &s->run->served->servers[number_of(s, server)];
 }
 
 bool ls_shard_range(const ls_step *s, int server, size_t i, ls_range *out)
@@ -70,25 +70,19 @@ size_t ls_step_place(const ls_step *s, int member, ls_range range)
     return range.first;
 }
 
-bool ls_apart(const ls_step *s, int a, int b)
-{
-    const int workers = layout_of(s)->workers, worker = a < b ? a : b, server = a < b ? b : a;
-    return !ls_ps_same_device(ls_step_job(s), layout_of(s), server - workers, worker);
-}
-
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
 /* A server's memory for sum number `sum` of all workers', shared by both sizes of a batch. */
 static void *arrival(ls_step *s, int server, size_t sum)
 {
     ls_served_server *at = server_at(s, server);
-    const ls_replica *r = ls_step_replica(s, server);
+    ls_replica *r = ls_step_replica(s, server);
     while (sum > at->arrival_count && !s->status) {
-        at->arrivals =
-            ls_step_grow(&s->status, at->arrivals, at->arrival_count, sizeof *at->arrivals);
+        s->status = ls_grow("step", &at->arrivals, at->arrival_count, sizeof *at->arrivals);
         if (!s->status)
-            ls_step_fail(s, ls_held_take(s->run, server, "arrivals", r->elements * sizeof(float),
-                                         &at->arrivals[at->arrival_count]));
+            s->status =
+                ls_replica_take(r, "arrivals", LS_MEMORY_COMMUNICATION, r->elements * sizeof(float),
+                                &at->arrivals[at->arrival_count]);
         at->arrival_count += !s->status;
     }
     return s->status ? NULL : sum ? at->arrivals[sum - 1] : r->gradients;
@@ -116,8 +110,8 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
         return;
     for (int w = 0; w < workers; w++)
         count += ls_sums(s, w);
-    ls_span *spans = calloc(count + 1, sizeof *spans);
-    ls_step_fail(s, spans ? LS_OK : ls_fail_memory("step", count * sizeof *spans));
+    ls_span *spans;
+    s->status = ls_allocate("step", &spans, count, sizeof *spans);
     for (size_t i = 0; i < count && spans; i++)
         spans[i] = ls_gradient(s, server, i, range);
     ls_step_sum(s, server, range, spans, workers, spans ? spans[0].memory : NULL);
@@ -126,21 +120,65 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
+enum { MOST = 2 * LS_JOB_REPLICAS }; /* members that send messages: workers, and servers */
+
+static ls_status open_ends(ls_stepped *run)
+{
+    const ls_job *job = run->base.job;
+    const int *here = run->here, count = run->here_count;
+    ls_comm *controls[MOST] = {0};
+    LS_TRY(ls_held_connect(run, here, count, run->served, run->comms));
+    if (run->served && ls_ps_by_arrival(&job->ps)) {
+        if (!run->comms[0]->backend->receive_any)
+            return ls_ps_refuse_arrival(run->comms[0]->backend->name);
+        LS_TRY(ls_held_connect(run, here, count, false, controls));
+    }
+    for (int i = 0; i < count; i++) {
+        ls_message_end *end = &run->ends[here[i]];
+        *end = (ls_message_end){.comm = run->comms[i], .control = controls[i]};
+        LS_TRY(ls_lane_open(run, here[i], run->served ? "communication" : "transfer",
+                            !run->served || (job->overlap && here[i] < run->count), &end->lane));
+        if (end->control)
+            LS_TRY(ls_served_open_talk(run, here[i]));
+    }
+    return LS_OK;
+}
+
+ls_status ls_ends_open(ls_stepped *run)
+{
+    const ls_job *job = run->base.job;
+    return run->served || run->places > (int)job->device_count
+               ? ls_comm_agree(job->comm, open_ends(run))
+               : LS_OK;
+}
+
+bool ls_apart(const ls_step *s, int a, int b)
+{
+    const ls_replica *x = ls_step_replica(s, a), *y = ls_step_replica(s, b);
+    return ls_step_member(s, a)->process != ls_step_member(s, b)->process ||
+           (x && y && x->device != y->device);
+}
+
 /* Appends one end; none of a member in another process, or of a server that serves by itself. */
 static void say_end(ls_step *s, const char *verb, int member, int peer, const ls_exchange *exchange,
                     int call)
 {
-    const ls_served *served = s->run->served;
-    const ls_served_end *end = &served->ends[member];
+    const ls_stepped *run = s->run;
+    const ls_message_end *end = &run->ends[member];
     ls_op *op = NULL;
-    if (s->status || !end->comm || (end->control && member >= layout_of(s)->workers))
+    if (s->status || !end->comm || (end->control && member >= run->count))
         return;
     const ls_status status = ls_comm_exchange(end->comm, exchange, &op);
+    if (!status && !run->served) {
+        op->use = LS_TIME_COMMUNICATION;
+        s->copied.bytes_sent += exchange->send_count * sizeof(float);
+        s->copied.messages_sent += exchange->to >= 0;
+    }
     ls_task *task = ls_task_of_op(s, verb, end->lane, nothing, op, status);
     if (!task)
         return;
     task->call = call;
-    task->ends = served->comms;
+    task->ends = run->comms;
     task->rank = end->comm->rank;
     task->peer = peer;
     task->sent = exchange->send_count;
@@ -149,21 +187,24 @@ static void say_end(ls_step *s, const char *verb, int member, int peer, const ls
 
 void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
 {
-    const ls_served *served = s->run->served;
-    const size_t count = to.bytes / sizeof(float);
-    const bool inside = !ls_apart(s, to.member, from.member);
-    const int call = served->comms[0] && ls_comm_is_joint(served->comms[0]) ? s->calls++ : -1;
-    const ls_exchange send = {.to = ls_ps_rank(ls_step_job(s), layout_of(s), to.member),
+    const ls_stepped *run = s->run;
+    const bool inside = run->served && !ls_apart(s, to.member, from.member);
+    const int call = run->comms[0] && ls_comm_is_joint(run->comms[0]) ? s->calls++ : -1;
+    const ls_exchange send = {.to = ls_members_rank(run, to.member),
                               .send = from.memory,
-                              .send_count = count,
+                              .send_count = from.bytes / sizeof(float),
                               .from = -1,
                               .inside = inside};
     const ls_exchange receive = {.to = -1,
-                                 .from = ls_ps_rank(ls_step_job(s), layout_of(s), from.member),
+                                 .from = ls_members_rank(run, from.member),
                                  .receive = to.memory,
-                                 .receive_count = count,
+                                 .receive_count = to.bytes / sizeof(float),
                                  .add = add,
                                  .inside = inside};
+    if (!run->served && to.memory && from.memory) {
+        ls_send(s, to, from);
+        return;
+    }
     say_end(s, "send", from.member, to.member, &send, call);
     say_end(s, add ? "add" : "receive", to.member, from.member, &receive, call);
 }
@@ -219,8 +260,7 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     ls_step *in = kind == LS_PS_BYE ? &s->run->step[LS_AFTER] : s;
     ls_step_fail(in, status);
     const bool asks = kind == LS_PS_PULL && ls_step_job(s)->ps.backups;
-    ls_task *task =
-        ls_task_begin(in, asks ? "ask" : "say", s->run->served->ends[worker].lane, nothing);
+    ls_task *task = ls_task_begin(in, asks ? "ask" : "say", s->run->ends[worker].lane, nothing);
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
@@ -235,7 +275,7 @@ void ls_begin_if_in_time(ls_step *s, int worker)
     if (!speaks(s, worker))
         return;
     const ls_status status = ls_ps_begin(&s->run->served->speakers[worker], &ops);
-    ls_task_of(s, "begin", s->run->served->ends[worker].lane, nothing, &ops, status);
+    ls_task_of(s, "begin", s->run->ends[worker].lane, nothing, &ops, status);
     s->pass[worker] = &s->run->served->speakers[worker].late;
 }
 

@@ -47,7 +47,7 @@ static void add_data(ls_names *n, const ls_replica *r)
 
 static void add_replica(ls_names *n, int member, const ls_replica *r)
 {
-    for (int i = 0; i < r->buffer_count; i++)
+    for (size_t i = 0; i < r->buffer_count; i++)
         if (r->buffers[i].what)
             add(n, member, r->buffers[i].what, r->buffers[i].memory, r->buffers[i].bytes,
                 r->buffers[i].element);
@@ -69,26 +69,13 @@ static void add_slices(ls_names *n, int member, const ls_member *m)
 {
     for (int b = 0; b < LS_BATCHES; b++) {
         const ls_step *s = &n->run->step[b];
-        const ls_replica *r = m->replica;
+        size_t count;
         if (!m->slice[b] || !s->task_count)
             continue;
-        for (size_t k = 1; k < ls_slice_sums(m->slice[b]); k++)
-            add(n, member, "further sums", ls_slice_gradients(m->slice[b], k),
-                r->elements * r->kernels->table->real_bytes, 0);
-        size_t count;
         const ls_act *acts = ls_slice_acts(m->slice[b], &count);
         for (int p = 0; count && p <= acts[count - 1].piece; p++)
-            add_net(n, member, r, ls_slice_piece_net(m->slice[b], p));
+            add_net(n, member, m->replica, ls_slice_piece_net(m->slice[b], p));
     }
-}
-
-static void add_held(ls_names *n, const ls_held *h)
-{
-    for (size_t i = 0; i < h->end_count; i++)
-        add(n, h->ends[i].member, "communicator", h->ends[i].comm, sizeof(ls_comm), 0);
-    for (size_t i = 0; i < h->room_count; i++)
-        if (h->rooms[i].what)
-            add(n, h->rooms[i].member, h->rooms[i].what, h->rooms[i].memory, h->rooms[i].bytes, 0);
 }
 
 static void add_speaker(ls_names *n, int m, const ls_ps_speaker *speaker)
@@ -116,9 +103,8 @@ static void put_in_order(ls_names *n)
 
 ls_status ls_names_open(const ls_stepped *run, ls_names **out)
 {
-    ls_names *n = calloc(1, sizeof *n);
-    if (!n)
-        return ls_fail_memory("names", sizeof *n);
+    ls_names *n;
+    LS_TRY(ls_allocate("names", &n, 1, sizeof *n));
     n->run = run;
     for (int m = 0; m < run->all; m++) {
         const ls_member *member = ls_step_member(&run->step[LS_FULL], m);
@@ -127,7 +113,9 @@ ls_status ls_names_open(const ls_stepped *run, ls_names **out)
         add_replica(n, m, member->replica);
         add_slices(n, m, member);
     }
-    add_held(n, &run->held);
+    for (size_t i = 0; i < run->held.end_count; i++)
+        add(n, run->held.ends[i].member, "communicator", run->held.ends[i].comm, sizeof(ls_comm),
+            0);
     for (int m = 0; run->served && m < run->served->layout.workers; m++)
         add_speaker(n, m, &run->served->speakers[m]);
     put_in_order(n);

@@ -28,8 +28,9 @@ static int root(int *parent, int lane)
     return lane;
 }
 
-static void join(void *context, size_t earlier)
+static void join(void *context, size_t earlier, ls_access both)
 {
+    (void)both;
     const union_of_lanes *u = context;
     u->parent[root(u->parent, u->step->tasks[earlier].lane)] = root(u->parent, u->lane);
 }
@@ -44,7 +45,7 @@ static ls_status join_lanes(const ls_step *s, int *parent)
         u.lane = task->lane;
         status = ls_sweep_meet(&w, join, &u);
         if (t && task->call >= 0 && task[-1].call == task->call)
-            join(&u, t - 1);
+            join(&u, t - 1, (ls_access){0});
     }
     ls_sweep_close(&w);
     return status;
@@ -74,11 +75,9 @@ static ls_status find_components(ls_stepped *run, int *parent)
         parent[l] = l;
     for (int kind = 0; kind < LS_STEPS; kind++)
         LS_TRY(join_lanes(&run->step[kind], parent));
-    run->component = calloc((size_t)lanes + 1, sizeof *run->component);
-    run->rank_in_component = calloc((size_t)lanes + 1, sizeof *run->rank_in_component);
-    run->components = calloc((size_t)lanes + 1, sizeof *run->components);
-    if (!run->component || !run->rank_in_component || !run->components)
-        return ls_fail_memory("step", (size_t)lanes * sizeof *run->components);
+    LS_TRY(ls_allocate("step", &run->component, (size_t)lanes, sizeof *run->component));
+    LS_TRY(ls_allocate("step", &run->rank_in_component, (size_t)lanes, sizeof(int)));
+    LS_TRY(ls_allocate("step", &run->components, (size_t)lanes, sizeof *run->components));
     for (int l = 0; l < lanes; l++)
         run->component[l] = -1;
     for (int kind = 0; kind < LS_STEPS; kind++)
@@ -105,8 +104,9 @@ typedef struct ordering {
     size_t *wanted; /* [lanes] the latest task that the one at hand is to wait for, likewise */
 } ordering;
 
-static void want(void *context, size_t earlier)
+static void want(void *context, size_t earlier, ls_access both)
 {
+    (void)both;
     ordering *o = context;
     size_t *wanted = &o->wanted[o->step->tasks[earlier].lane];
     *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;
@@ -175,9 +175,9 @@ static ls_status order_step(ordering *o)
 ls_status ls_steps_order(ls_stepped *run)
 {
     const size_t lanes = (size_t)run->lane_count + 1;
-    int *parent = calloc(lanes, sizeof *parent);
-    ls_status status =
-        parent ? find_components(run, parent) : ls_fail_memory("step", lanes * sizeof *parent);
+    int *parent;
+    LS_TRY(ls_allocate("step", &parent, lanes, sizeof *parent));
+    ls_status status = find_components(run, parent);
     free(parent);
     for (int kind = 0; kind < LS_KINDS && !status; kind++) {
         const ls_step *s = &run->step[kind];

@@ -3,11 +3,12 @@
  * A model over several places (graph_parts.h): a node's work is a task of its place, and its
  * outputs for other places are carried there.
  *
- * In one process that is a copy by the place that has it. Between processes it is a transfer: one
- * exchange of a communicator of all devices, on a lane that each place has for this alone, so that
- * a place computes on while it travels. Every process appends the transfers that concern it in the
- * same order of the whole step, so that transfers which wait for their peers cannot lock up.
+ * In one process that is a copy by the place that has it. Between processes it is a message
+ * (message.c), on a lane that each place has for this alone, so that a place computes on while it
+ * travels. Every process appends the messages that concern it in the same order of the whole step,
+ * so that those which wait for their peers cannot lock up.
  */
+#include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -19,73 +20,44 @@ static const ls_graph_parts *parts_of(const ls_step *s)
     return &s->run->parts;
 }
 
-/* The replica's member at a place; -1: it is of another process. */
+/* The replica's member at a place. */
 static int member_at(const ls_stepped *r, int replica, int place)
 {
-    const int here = place - r->first;
-    return here >= 0 && here < r->places ? replica * r->places + here : -1;
+    return replica * r->places + place;
 }
-
-/* ---- Opening --------------------------------------------------------------------------------- */
 
 static size_t real_bytes(const ls_stepped *r)
 {
-    return r->members[0].replica->kernels->table->real_bytes;
+    return r->members[ls_members_own(r)].replica->kernels->table->real_bytes;
 }
+
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 /* The owners' memory for gradients of copies, of as many pieces as are at work at once. */
 static ls_status take_memory(ls_stepped *run)
 {
     const size_t copies = run->parts.copy_count, all = (size_t)run->count * copies;
-    const size_t devices = run->base.job->device_count;
-    run->divided.arrived = calloc(all + 1, sizeof *run->divided.arrived);
-    if (run->places < run->parts.count)
-        run->divided.ends = calloc(devices, sizeof *run->divided.ends);
-    if (!run->divided.arrived || (run->places < run->parts.count && !run->divided.ends))
-        return ls_fail_memory("placement", (all + devices) * sizeof *run->divided.arrived);
+    LS_TRY(ls_allocate("placement", &run->divided.arrived, all, sizeof(void *)));
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &run->parts.copies[i % copies];
         const int owner = member_at(run, (int)(i / copies), c->owner);
-        const int slots = owner >= 0 ? run->members[owner].slots : 0;
-        if (owner >= 0)
-            LS_TRY(ls_held_take(run, owner, NULL,
-                                (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(run),
-                                &run->divided.arrived[i]));
-    }
-    return LS_OK;
-}
-
-static ls_status open_transfers(ls_stepped *run)
-{
-    const ls_job *job = run->base.job;
-    run->divided.transfers = run->lane_count;
-    for (int m = 0; m < (int)job->device_count; m++) {
-        int lane;
-        LS_TRY(ls_lane_open(run, m, "transfer", true, &lane));
+        const size_t slots = run->members[owner].slots > 1 ? (size_t)run->members[owner].slots : 1;
+        if (run->members[owner].replica)
+            LS_TRY(ls_replica_take(run->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
+                                   slots * c->count * real_bytes(run), &run->divided.arrived[i]));
     }
     return LS_OK;
 }
 
 ls_status ls_places_open(ls_stepped *run)
 {
-    if (!run->parts.count)
-        return LS_OK;
-    const ls_job *job = run->base.job;
-    LS_TRY(ls_job_agree(job, take_memory(run)));
-    if (!run->divided.ends)
-        return LS_OK;
-    int members[LS_JOB_REPLICAS];
-    for (int m = 0; m < (int)job->device_count; m++)
-        members[m] = m;
-    LS_TRY(ls_held_connect(run, members, (int)job->device_count, false, run->divided.ends));
-    return ls_job_agree(job, open_transfers(run));
+    return run->parts.count ? ls_comm_agree(run->base.job->comm, take_memory(run)) : LS_OK;
 }
 
 void ls_places_close(ls_stepped *run)
 {
     ls_step_close(&run->divided.test);
     free(run->divided.arrived);
-    free(run->divided.ends);
 }
 
 /* ---- Questions ------------------------------------------------------------------------------- */
@@ -102,9 +74,7 @@ int ls_nodes(const ls_step *s)
 
 ls_schedule ls_schedule_of(const ls_step *s, int replica)
 {
-    const ls_job *job = ls_step_job(s);
-    const size_t device = (size_t)(replica * s->run->places);
-    return ls_replicated_schedule(job, ls_job_replica_on(job, device), s->batch_kind);
+    return ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
 }
 
 static bool is_input(const ls_step *s, int n)
@@ -124,46 +94,11 @@ static ls_net *net_of(const ls_step *s, int member, int piece)
 
 /* ---- From place to place --------------------------------------------------------------------- */
 
-/* Appends one end of a transfer, in the process that has it. */
-static void say_transfer(ls_step *s, int member, int peer, ls_span memory, bool sends)
-{
-    ls_comm *end = s->run->divided.ends[member];
-    const int device = end->rank - ls_place_of(s, member) + peer; /* ranks are devices, in order */
-    const size_t count = memory.bytes / sizeof(float);
-    const ls_exchange exchange = {.to = sends ? device : -1,
-                                  .send = sends ? memory.memory : NULL,
-                                  .send_count = sends ? count : 0,
-                                  .from = sends ? -1 : device,
-                                  .receive = sends ? NULL : memory.memory,
-                                  .receive_count = sends ? 0 : count};
-    ls_op *op = NULL;
-    ls_status status = ls_comm_exchange(end, &exchange, &op);
-    if (!status)
-        op->use = LS_TIME_COMMUNICATION;
-    ls_task_of_op(s, sends ? "send" : "receive", s->run->divided.transfers + member, nothing, op,
-                  status);
-    s->copied.bytes_sent += sends ? memory.bytes : 0;
-    s->copied.messages_sent += sends;
-}
-
-/* Carries from places[0] to places[1]; ends[i] is the memory of each that is in this process. */
-static void carry(ls_step *s, const int places[2], const ls_span ends[2])
-{
-    if (s->status)
-        return;
-    if (ends[0].member >= 0 && ends[1].member >= 0)
-        ls_send(s, ends[1], ends[0]);
-    else if (ends[0].member >= 0)
-        say_transfer(s, ends[0].member, places[1], ends[0], true);
-    else if (ends[1].member >= 0)
-        say_transfer(s, ends[1].member, places[0], ends[1], false);
-}
-
 /* A border's output or its gradient, as a place has it. */
 static ls_span border_at(const ls_step *s, const ls_border *b, int member, int piece, bool gradient)
 {
     ls_span span = {.member = member};
-    if (member < 0)
+    if (!ls_step_replica(s, member))
         return span;
     const ls_net *net = net_of(s, member, piece);
     const int node = local(s, ls_place_of(s, member), b->node);
@@ -174,18 +109,27 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int member, int p
 
 static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool gradient)
 {
-    const int places[] = {gradient ? b->to : b->from, gradient ? b->from : b->to};
-    ls_span ends[2];
-    for (int i = 0; i < 2; i++)
-        ends[i] = border_at(s, b, member_at(s->run, replica, places[i]), piece, gradient);
-    carry(s, places, ends);
+    const int from = member_at(s->run, replica, gradient ? b->to : b->from);
+    const int to = member_at(s->run, replica, gradient ? b->from : b->to);
+    ls_message(s, border_at(s, b, to, piece, gradient), border_at(s, b, from, piece, gradient),
+               false);
 }
 
-/* A part of a flat buffer. */
+/* A part of a flat buffer; `flat` NULL: of a member that is elsewhere. */
 static ls_span elements(const ls_step *s, int member, void *flat, size_t first, size_t count)
 {
     const size_t real = real_bytes(s->run);
-    return (ls_span){member, (char *)flat + first * real, count * real};
+    return (ls_span){member, flat ? (char *)flat + first * real : NULL, count * real};
+}
+
+static void *gradients_of(const ls_step *s, int member, int piece)
+{
+    return ls_step_replica(s, member) ? ls_net_gradients(net_of(s, member, piece)) : NULL;
+}
+
+static void *parameters_of(const ls_step *s, int member)
+{
+    return ls_step_replica(s, member) ? ls_step_replica(s, member)->parameters : NULL;
 }
 
 /* ---- Shared variables ------------------------------------------------------------------------ */
@@ -194,10 +138,7 @@ static ls_span elements(const ls_step *s, int member, void *flat, size_t first, 
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int owner = member_at(s->run, replica, c->owner);
-    if (owner < 0)
-        return (ls_span){.member = -1};
-    const int slots = ls_step_member(s, owner)->slots;
+    const int owner = member_at(s->run, replica, c->owner), slots = ls_step_member(s, owner)->slots;
     void *memory = s->run->divided.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
     return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
 }
@@ -206,12 +147,9 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int places[] = {c->user, c->owner};
     const int user = member_at(s->run, replica, c->user);
-    ls_span ends[] = {{.member = -1}, arrived(s, replica, piece, copy)};
-    if (user >= 0)
-        ends[0] = elements(s, user, ls_net_gradients(net_of(s, user, piece)), c->at_user, c->count);
-    carry(s, places, ends);
+    ls_message(s, arrived(s, replica, piece, copy),
+               elements(s, user, gradients_of(s, user, piece), c->at_user, c->count), false);
 }
 
 /* The owner's addition of it, into the buffer of the piece. */
@@ -219,11 +157,11 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
     const ls_span from = arrived(s, replica, piece, copy);
-    if (from.member < 0 || s->status)
+    if (!from.memory || s->status)
         return;
     ls_kernels *kernels = ls_step_replica(s, from.member)->kernels;
-    const ls_span sum = elements(s, from.member, ls_net_gradients(net_of(s, from.member, piece)),
-                                 c->at_owner, c->count);
+    const ls_span sum =
+        elements(s, from.member, gradients_of(s, from.member, piece), c->at_owner, c->count);
     const ls_add_args args = {
         .count = (int64_t)c->count, .a = sum.memory, .b = from.memory, .y = sum.memory};
     ls_op *op = NULL;
@@ -235,16 +173,10 @@ void ls_share_values(ls_step *s, int replica)
 {
     for (size_t i = 0; i < parts_of(s)->copy_count; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i];
-        const int places[] = {c->owner, c->user};
-        const size_t at[] = {c->at_owner, c->at_user};
-        ls_span ends[2];
-        for (int k = 0; k < 2; k++) {
-            ends[k].member = member_at(s->run, replica, places[k]);
-            if (ends[k].member >= 0)
-                ends[k] = elements(s, ends[k].member,
-                                   ls_step_replica(s, ends[k].member)->parameters, at[k], c->count);
-        }
-        carry(s, places, ends);
+        const int owner = member_at(s->run, replica, c->owner);
+        const int user = member_at(s->run, replica, c->user);
+        ls_message(s, elements(s, user, parameters_of(s, user), c->at_user, c->count),
+                   elements(s, owner, parameters_of(s, owner), c->at_owner, c->count), false);
     }
 }
 
@@ -273,11 +205,12 @@ static void predict(ls_step *s, int member, int piece, int node)
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
     const int place = parts_of(s)->place[n], member = member_at(s->run, replica, place);
+    const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
         return;
-    if (member >= 0 && s == &s->run->divided.test) {
+    if (here && s == &s->run->divided.test) {
         predict(s, member, piece, local(s, place, n));
-    } else if (member >= 0) {
+    } else if (here) {
         gather(s, member, piece);
         ls_step_say_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
     }
@@ -300,9 +233,10 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
 {
     const ls_graph_parts *parts = parts_of(s);
     const int place = parts->place[n], member = member_at(s->run, replica, place);
+    const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
         return;
-    if (member >= 0)
+    if (here)
         ls_step_say_acts(s, "backward", member, piece, 1U << LS_ACT_BACKWARD, local(s, place, n));
     for (size_t i = 0; i < parts->border_count; i++)
         if (parts->borders[i].first_use == n && parts->borders[i].gradient)
@@ -313,7 +247,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use comes last: it adds all up */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
-    if (member >= 0 && is_first(s, n))
+    if (here && is_first(s, n))
         ls_step_say_acts(s, "add up", member, piece,
                          1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
 }
@@ -350,44 +284,38 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* Every process tells all what its place number i owns, one i after the other. */
+/* Of the replica that has a part here, each place's variables go to the replica's other processes.
+ */
 ls_status ls_places_gather(ls_stepped *run, float *parameters)
 {
     const ls_job *job = run->base.job;
-    const int places = run->parts.count, mine = ls_job_replica_on(job, 0);
-    size_t most = 1;
-    for (int p = 0; p < places; p++)
-        most = run->parts.parts[p].elements > most ? run->parts.parts[p].elements : most;
-    float *here = calloc(most, sizeof *here);
-    float *all = calloc(most * (size_t)job->comm->size, sizeof *all);
-    ls_status status = here && all ? LS_OK : ls_fail_memory("parameters", most * sizeof *all);
-    status = ls_comm_agree(job->comm, status);
-    for (int i = 0; i < run->places && !status; i++) {
-        status = ls_comm_bring(job->comm, ls_replica_gather(run->members[i].replica, here), here,
-                               most * sizeof *here, all);
-        for (int k = 0; k < job->comm->size && !status; k++) {
-            const int device = k * run->places + i;
-            if (device / places == mine)
-                ls_members_move(&run->parts, device % places, parameters, all + (size_t)k * most,
-                                true);
+    const int own = ls_members_own(run), first = own - own % run->places;
+    const ls_member *members = &run->members[first];
+    LS_TRY(ls_comm_agree(job->comm, ls_members_gather(run, first, run->places, false, parameters)));
+    for (int p = 0; p < run->places; p++) {
+        const ls_graph_part *part = &run->parts.parts[p];
+        for (size_t v = 0; v < part->graph->variables.count; v++) {
+            const ls_variable *its = &part->graph->variables.items[v];
+            if (its->offset < part->owned)
+                LS_TRY(ls_members_tell(run, members[p].process, members[0].process,
+                                       members[run->places - 1].process,
+                                       parameters + part->whole[v], its->count));
         }
     }
-    free(here);
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* The first replica's, of the first piece of a full batch. */
-static ls_status build_test(ls_stepped *run)
+/* The forward pass of evaluation: of a replica's first piece of a full batch. */
+static ls_status build_test(ls_stepped *run, int replica)
 {
     ls_step *s = &run->divided.test;
     if (s->task_count)
         return LS_OK;
     ls_status status = ls_step_open(run, LS_FULL, s);
     for (int n = 0; n + 1 < ls_nodes(s) && !status; n++) {
-        ls_forward_node(s, 0, 0, n);
+        ls_forward_node(s, replica, 0, n);
         status = s->status;
     }
     if (status) {
@@ -397,42 +325,26 @@ static ls_status build_test(ls_stepped *run)
     return status;
 }
 
-/* One batch after the other; the host waits at every border, for nothing is timed here. */
-static ls_status evaluate_here(ls_stepped *run, uint64_t most, ls_evaluation *out)
+/* The host waits at every border, for nothing is timed here. */
+static ls_status predict_all(void *run)
 {
-    ls_member *members = run->members;
-    const int judge = run->loss_place - run->first;
-    const bool judges = judge >= 0 && judge < run->places;
-    const uint64_t samples = ls_replica_test_samples(run->base.job, most);
-    const uint64_t rows = (uint64_t)ls_net_rows(ls_slice_piece_net(members[0].slice[LS_FULL], 0));
-    LS_TRY(build_test(run));
-    for (int m = 0; m < run->places; m++) {
-        LS_TRY(ls_replica_average_in(members[m].replica));
-        LS_TRY(ls_replica_test_begin(members[m].replica,
-                                     ls_slice_piece_net(members[m].slice[LS_FULL], 0)));
-    }
-    for (uint64_t at = 0; at < samples; at += rows) {
-        for (int m = 0; m < run->places; m++)
-            LS_TRY(ls_replica_test_feed(members[m].replica, at));
-        LS_TRY(ls_step_enqueue_serially(&run->divided.test));
-        if (judges)
-            LS_TRY(ls_replica_test_count(members[judge].replica));
-    }
-    *out = (ls_evaluation){.accuracy = -1};
-    if (judges)
-        LS_TRY(ls_replica_test_end(members[judge].replica, out));
-    for (int m = 0; m < run->places; m++)
-        LS_TRY(ls_replica_average_out(members[m].replica));
-    return LS_OK;
+    return ls_step_enqueue_serially(&((ls_stepped *)run)->divided.test);
 }
 
-ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out)
+ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluation *out)
 {
-    ls_comm **ends = run->divided.ends;
-    ls_status status = evaluate_here(run, most, out);
-    for (int m = 0; status && ends && m < run->places; m++)
-        ends[m]->backend->abandon(ends[m]); /* for who waits at a border for this one */
-    return ends ? ls_stepped_tell(run->base.job, status, out) : status;
+    const int replica = own / run->places, next = (replica + 1) * run->places;
+    const bool divided = run->parts.count;
+    ls_tested parts[LS_JOB_REPLICAS];
+    int count = 0;
+    for (const ls_member *m = &run->members[own]; own + count < next && m->replica; m++)
+        parts[count++] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+    ls_status status = divided ? build_test(run, replica) : LS_OK;
+    if (!status)
+        status = ls_replica_evaluate(parts, count, divided ? predict_all : NULL, run, most, out);
+    for (int i = 0; status && divided && run->comms[i]; i++)
+        run->comms[i]->backend->abandon(run->comms[i]); /* for who waits at a border for this one */
+    return status;
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */

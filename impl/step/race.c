@@ -9,6 +9,7 @@
  * Besides, no step may have an operation more often than it is to be done, and all ends that wait
  * for each other must meet (meetings.c).
  */
+#include "common/base/grow.h"
 #include "impl/step/names.h"
 #include "impl/step/run.h"
 #include "impl/step/sweep.h"
@@ -26,53 +27,38 @@ static void say_task(const ls_step *s, const ls_task *task, FILE *out)
     fputc(')', out);
 }
 
-/* What both touch, one of them writing. */
-static ls_access common_to(const ls_step *a, const ls_task *x, const ls_step *b, const ls_task *y)
-{
-    for (size_t i = 0; i < x->access_count; i++) {
-        const ls_access *one = &a->accesses[x->access + i];
-        for (size_t k = 0; k < y->access_count; k++) {
-            const ls_access *other = &b->accesses[y->access + k];
-            const char *begin = one->memory, *end = begin + one->bytes, *its = other->memory;
-            const char *its_end = its + other->bytes;
-            begin = its > begin ? its : begin;
-            end = its_end < end ? its_end : end;
-            if (begin < end && (one->writes || other->writes))
-                return (ls_access){begin, (size_t)(end - begin), true};
-        }
-    }
-    return (ls_access){0};
-}
+typedef struct race_check {
+    ls_sweep sweep; /* of two steps */
+    size_t *begun;  /* [components] the driver's latest when the present step begins, from 1 */
+    size_t met;     /* what the task at hand races with, from 1; 0: nothing */
+    ls_access both; /* touched by both */
+} race_check;
 
-/* Two tasks: x of `a`, then y of `b`, the same step or the next one. */
-typedef struct pair {
-    const ls_step *a, *b;
-    const ls_task *x, *y;
-    bool next;
-} pair;
-
-static ls_status say_race(const pair *p, FILE *out)
+/* `first`: number of the step's first task. */
+static ls_status say_race(const race_check *r, size_t first, FILE *out)
 {
-    const ls_access both = common_to(p->a, p->x, p->b, p->y);
+    const ls_step *earlier, *s;
+    const ls_task *other = ls_sweep_task(&r->sweep, r->met - 1, &earlier);
+    const ls_task *task = ls_sweep_task(&r->sweep, r->sweep.task, &s);
     ls_names *names = NULL;
-    LS_TRY(ls_names_open(p->b->run, &names));
-    say_task(p->b, p->y, out);
+    LS_TRY(ls_names_open(s->run, &names));
+    say_task(s, task, out);
     fputs(" and ", out);
-    say_task(p->a, p->x, out);
-    fprintf(out, "%s touch ", p->next ? " of the step before" : "");
-    ls_status status = ls_names_accesses(names, p->b, p->y, &both, 1, true, out);
+    say_task(earlier, other, out);
+    fprintf(out, "%s touch ", r->met <= first ? " of the step before" : "");
+    ls_status status = ls_names_accesses(names, s, task, &r->both, 1, true, out);
     ls_names_close(names);
     return status;
 }
 
-static ls_status fail_race(const pair *p)
+static ls_status fail_race(const race_check *r, size_t first)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return ls_fail_memory("step", BUFSIZ);
-    ls_status status = say_race(p, out);
+    ls_status status = say_race(r, first, out);
     const bool whole = !fclose(out);
     if (!status)
         status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
@@ -84,44 +70,38 @@ static ls_status fail_race(const pair *p)
 
 /* ---- Races ----------------------------------------------------------------------------------- */
 
-typedef struct race_check {
-    ls_sweep sweep; /* of two steps */
-    size_t *begun;  /* [components] the driver's latest when the present step begins, from 1 */
-    size_t met;     /* what the task at hand races with, from 1; 0: nothing */
-} race_check;
-
-static void meet(void *context, size_t earlier)
+static void meet(void *context, size_t earlier, ls_access both)
 {
     race_check *r = context;
-    if (!r->met && !ls_sweep_knows(&r->sweep, earlier))
-        r->met = earlier + 1;
+    if (r->met || ls_sweep_knows(&r->sweep, earlier))
+        return;
+    r->met = earlier + 1;
+    r->both = both;
 }
 
 /* The next task, of the step whose tasks count from `first`. */
 static ls_status take(race_check *r, size_t first)
 {
     ls_sweep *w = &r->sweep;
-    pair p = {.y = ls_sweep_next(w)};
-    const size_t begun = r->begun[w->run->component[p.y->lane]];
-    ls_sweep_task(w, w->task, &p.b);
-    if (p.y->begins && begun)
+    const ls_step *s;
+    const ls_task *task = ls_sweep_next(w);
+    const size_t begun = r->begun[w->run->component[task->lane]];
+    ls_sweep_task(w, w->task, &s);
+    if (task->begins && begun)
         ls_sweep_hear(w, begun - 1);
-    for (size_t i = 0; i < p.y->wait_count; i++)
-        ls_sweep_hear(w, first + p.b->waits[p.y->wait + i]);
+    for (size_t i = 0; i < task->wait_count; i++)
+        ls_sweep_hear(w, first + s->waits[task->wait + i]);
     LS_TRY(ls_sweep_meet(w, meet, r));
-    if (!r->met)
-        return LS_OK;
-    p.x = ls_sweep_task(w, r->met - 1, &p.a);
-    p.next = r->met <= first;
-    return fail_race(&p);
+    return r->met ? fail_race(r, first) : LS_OK;
 }
 
 static ls_status check_pair(const ls_stepped *run, const ls_step *a, const ls_step *b)
 {
     const ls_step *const steps[] = {a, b};
-    race_check r = {.begun = calloc((size_t)run->lane_count + 1, sizeof *r.begun)};
-    ls_status status =
-        r.begun ? ls_sweep_open(run, steps, 2, &r.sweep) : ls_fail_memory("step", sizeof *r.begun);
+    race_check r = {.met = 0};
+    ls_status status = ls_allocate("step", &r.begun, (size_t)run->lane_count, sizeof *r.begun);
+    if (!status)
+        status = ls_sweep_open(run, steps, 2, &r.sweep);
     for (size_t s = 0, first = 0; s < 2 && !status; first += steps[s++]->task_count) {
         for (int c = 0; c < run->component_count; c++)
             r.begun[c] = r.sweep.latest[run->components[c].driver];
@@ -155,8 +135,8 @@ static int compare_uses(const void *a, const void *b)
 
 static void add_uses(uses *all, ls_op *const *ops, size_t count, bool said)
 {
-    for (size_t i = 0; i < count; i++) {
-        all->items = ls_step_grow(&all->status, all->items, all->count, sizeof *all->items);
+    for (size_t i = 0; i < count && !all->status; i++) {
+        all->status = ls_grow("step", &all->items, all->count, sizeof *all->items);
         if (!all->status)
             all->items[all->count++] = (use){ops[i], said};
     }

@@ -9,6 +9,7 @@
  * workers that took part; where workers run independently a step is as many gradients as there are
  * workers.
  */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
@@ -32,6 +33,7 @@ typedef struct reading {
     const ls_job *job;
     uint64_t first, count;   /* records */
     size_t width;            /* most numbers that a process tells of a record */
+    size_t *at;              /* [replicas] where its process tells of it */
     uint64_t mark_ns;        /* the latest of this process */
     ls_step_record *records; /* [count] of one member */
     double *mine, *all;      /* [count, width], [processes, count, width] */
@@ -44,28 +46,22 @@ typedef struct gradient {
     int64_t rows;        /* samples that it is of */
 } gradient;
 
-/* The replica whose loss member `index` of process p has: it is where the last node is. -1: none.
- */
-static int loss_of(const ls_stepped *run, int p, int index)
+/* The member that has a replica's loss. */
+static int loss_of(const ls_stepped *run, int replica)
 {
-    const int here = run->count * run->places, places = ls_job_places(run->base.job);
-    const int device = p * here + index;
-    if (run->process)
-        return index < run->count && run->process[index] == p ? index : -1;
-    return index < here && device % places == run->loss_place ? device / places : -1;
+    return replica * run->places + run->loss_place;
 }
 
-static size_t width_of(const ls_stepped *run)
+/* Sets `at` and `width`; used [processes] is zero. */
+static void lay_out(reading *r, size_t *used)
 {
-    size_t most = 0;
-    for (int p = 0; p < ls_job_processes(run->base.job); p++) {
-        size_t numbers = REPLICAS;
-        for (int i = 0; i < run->total; i++)
-            if (loss_of(run, p, i) >= 0)
-                numbers += LOSSES + ls_replicated_sums(run->base.job, loss_of(run, p, i));
-        most = numbers > most ? numbers : most;
+    r->width = REPLICAS;
+    for (int d = 0; d < r->run->count; d++) {
+        size_t *its = &used[r->run->members[loss_of(r->run, d)].process];
+        r->at[d] = REPLICAS + *its;
+        *its += LOSSES + ls_replicated_sums(r->job, d);
+        r->width = REPLICAS + *its > r->width ? REPLICAS + *its : r->width;
     }
-    return most;
 }
 
 /* ---- Here ------------------------------------------------------------------------------------ */
@@ -75,7 +71,7 @@ static size_t width_of(const ls_stepped *run)
 static bool ends_steps(const reading *r, int index)
 {
     const ls_replica *replica = r->run->members[index].replica;
-    const bool serves = r->run->process && index >= r->run->count;
+    const bool serves = r->run->served && index >= r->run->count;
     if (!replica || !ls_ps_by_arrival(&r->job->ps))
         return replica != NULL;
     return r->job->ps.backups ? serves && replica->elements : !serves;
@@ -89,11 +85,13 @@ static ls_status read_mark(reading *r, int index)
     return LS_OK;
 }
 
-/* Reads a member's records; with `tells`, its numbers begin at `at`. Weight decay's part comes from
- * members that update: those of a replica's places are added up. */
-static ls_status read_member(reading *r, int index, size_t at, bool tells)
+/* Reads a member's records, and tells of the replica whose loss it has. Weight decay's part comes
+ * from members that update: those of the first replica's places are added up. */
+static ls_status read_member(reading *r, int index)
 {
     ls_replica *replica = r->run->members[index].replica;
+    const int d = index / r->run->places;
+    const bool tells = d < r->run->count && index == loss_of(r->run, d);
     const bool *took = tells && r->run->served ? r->run->served->speakers[index].took : NULL;
     const int from = r->run->holder >= 0 ? r->run->holder : 0;
     const bool first = index >= from && index < from + r->run->places;
@@ -102,7 +100,7 @@ static ls_status read_member(reading *r, int index, size_t at, bool tells)
     uint64_t mark_ns;
     LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
     for (uint64_t k = 0; k < r->count; k++) {
-        double *numbers = r->mine + k * r->width, *its = numbers + at;
+        double *numbers = r->mine + k * r->width;
         const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
         if (more)
             LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
@@ -112,6 +110,7 @@ static ls_status read_member(reading *r, int index, size_t at, bool tells)
             numbers[DECAY] += further[replica->sums - 1];
         if (!tells)
             continue;
+        double *its = numbers + r->at[d];
         its[OWN_END] = end_ns;
         its[OWN_DECAY] = replica->decay ? further[replica->sums - 1] : 0;
         its[TOOK] = !took || took[(r->first + k) % r->job->records];
@@ -123,8 +122,6 @@ static ls_status read_member(reading *r, int index, size_t at, bool tells)
 
 static ls_status read_here(reading *r)
 {
-    const int process = ls_job_process(r->job);
-    size_t at = REPLICAS;
     for (int i = 0; i < r->run->total; i++)
         if (ends_steps(r, i))
             LS_TRY(read_mark(r, i));
@@ -132,38 +129,34 @@ static ls_status read_here(reading *r)
     for (int i = 0; i < r->run->total && !marked; i++)
         if (r->run->members[i].replica)
             LS_TRY(read_mark(r, i));
-    for (int i = 0; i < r->run->total; i++) {
-        const bool tells = loss_of(r->run, process, i) >= 0;
-        if (!r->run->members[i].replica)
-            continue;
-        LS_TRY(read_member(r, i, at, tells));
-        at += tells ? LOSSES + r->run->members[i].replica->sums : 0;
-    }
+    for (int i = 0; i < r->run->total; i++)
+        if (r->run->members[i].replica)
+            LS_TRY(read_member(r, i));
     return LS_OK;
 }
 
 /* ---- Of all ---------------------------------------------------------------------------------- */
 
+/* What a process tells of record k. */
+static const double *told_in(const reading *r, int process, uint64_t k)
+{
+    return r->all + ((uint64_t)process * r->count + k) * r->width;
+}
+
 /* Finds what each replica tells of record k. Returns the latest end of any process; *decay: weight
  * decay's part of the loss. */
 static double find_told(const reading *r, uint64_t k, double *decay)
 {
-    const ls_stepped *run = r->run;
     double end_ns = 0;
     *decay = 0;
     for (int p = 0; p < ls_job_processes(r->job); p++) {
-        const double *numbers = r->all + ((uint64_t)p * r->count + k) * r->width;
+        const double *numbers = told_in(r, p, k);
         end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
-        if (run->process || p * run->places < ls_job_places(r->job)) /* the first replica's */
-            *decay += numbers[DECAY];
-        numbers += REPLICAS;
-        for (int i = 0; i < run->total; i++) {
-            const int d = loss_of(run, p, i);
-            if (d < 0)
-                continue;
-            r->each[d] = numbers + LOSSES;
-            numbers += LOSSES + ls_replicated_sums(r->job, d);
-        }
+        *decay += numbers[DECAY];
+    }
+    for (int d = 0; d < r->run->count; d++) {
+        const int process = r->run->members[loss_of(r->run, d)].process;
+        r->each[d] = told_in(r, process, k) + r->at[d] + LOSSES;
     }
     return end_ns;
 }
@@ -238,9 +231,8 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
     const int workers = r->run->count;
-    gradient *all = calloc(r->count * (size_t)workers + 1, sizeof *all);
-    if (!all)
-        return ls_fail_memory("records", r->count * (size_t)workers * sizeof *all);
+    gradient *all;
+    LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
     qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
     const gradient *next = all;
     for (uint64_t k = 0; k < r->count; k++) {
@@ -263,22 +255,24 @@ static ls_status add_up_alone(const reading *r, ls_step_record *out)
 ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
 {
-    const ls_stepped *me = (const ls_stepped *)run;
     const ls_job *job = run->job;
-    const size_t width = width_of(me), numbers = count * width + 1;
-    reading r = {.run = me,
+    const size_t replicas = (size_t)ls_job_replicas(job), processes = (size_t)ls_job_processes(job);
+    reading r = {.run = (const ls_stepped *)run,
                  .job = job,
                  .first = first,
                  .count = count,
-                 .width = width,
                  .records = calloc(count + 1, sizeof *r.records),
-                 .mine = calloc(numbers, sizeof *r.mine),
-                 .all = calloc(numbers * (size_t)ls_job_processes(job), sizeof *r.all),
-                 .each = calloc((size_t)ls_job_replicas(job), sizeof *r.each)};
-    ls_status status = r.records && r.mine && r.all && r.each
+                 .at = calloc(replicas + processes, sizeof *r.at),
+                 .each = calloc(replicas, sizeof *r.each)};
+    if (r.at)
+        lay_out(&r, r.at + replicas);
+    const size_t numbers = count * r.width;
+    r.mine = calloc(numbers + 1, sizeof *r.mine);
+    r.all = calloc(numbers * processes + 1, sizeof *r.all);
+    ls_status status = r.records && r.at && r.each && r.mine && r.all
                            ? read_here(&r)
-                           : ls_fail_memory("records", numbers * sizeof *r.mine);
-    status = ls_comm_bring(job->comm, status, r.mine, count * width * sizeof *r.mine, r.all);
+                           : ls_fail_memory("records", numbers * processes * sizeof *r.mine);
+    status = ls_comm_bring(job->comm, status, r.mine, numbers * sizeof *r.mine, r.all);
     *mark_ns = r.mark_ns;
     if (!status && ls_ps_by_arrival(&job->ps) && !job->ps.backups)
         status = add_up_alone(&r, out);
@@ -286,6 +280,7 @@ ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
         for (uint64_t k = 0; k < count && !status; k++)
             add_up(&r, k, &out[k]);
     free(r.records);
+    free(r.at);
     free(r.mine);
     free(r.all);
     free(r.each);

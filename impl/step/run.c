@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of steps: opening, enqueuing, waiting, closing; see run.h. */
+#include "common/base/grow.h"
 #include "impl/step/run.h"
 
 #include "impl/step/served.h"
@@ -31,9 +32,7 @@ static int find_holder(const ls_strategy *strategy, const ls_job *job)
 static ls_status open_lanes(ls_stepped *me)
 {
     const size_t most = 3 * (size_t)me->all; /* communication, transfers */
-    me->lanes = calloc(most, sizeof *me->lanes);
-    if (!me->lanes)
-        return ls_fail_memory("step", most * sizeof *me->lanes);
+    LS_TRY(ls_allocate("step", &me->lanes, most, sizeof *me->lanes));
     for (int m = 0; m < me->all; m++) {
         me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
         if (me->members[m].replica)
@@ -60,11 +59,9 @@ static ls_status open_members(ls_stepped *me)
     const ls_strategy *strategy = me->base.strategy;
     const ls_job *job = me->base.job;
     me->holder = find_holder(strategy, job);
-    LS_TRY(ls_strategy_serves(strategy) ? ls_served_open(me, job) : ls_members_open(me));
-    const size_t places = me->parts.count ? (size_t)me->parts.count : 1;
-    me->groups = calloc(places, sizeof *me->groups); /* empty where nothing is reduced */
-    if (!me->groups)
-        return ls_fail_memory("step", places * sizeof *me->groups);
+    LS_TRY(ls_members_open(me));
+    /* They are empty where nothing is reduced. */
+    LS_TRY(ls_allocate("step", &me->groups, (size_t)me->places, sizeof *me->groups));
     return open_lanes(me);
 }
 
@@ -85,7 +82,7 @@ static ls_status build_steps(ls_stepped *me)
 
 static ls_status open_groups(ls_stepped *me)
 {
-    for (int places = me->parts.count ? me->parts.count : 1; me->group_count < places;) {
+    while (me->group_count < me->places) {
         const int p = me->group_count++;
         LS_TRY(ls_group_open(me, p, &me->groups[p]));
     }
@@ -95,13 +92,12 @@ static ls_status open_groups(ls_stepped *me)
 static ls_status build(ls_stepped *me)
 {
     const ls_job *job = me->base.job;
-    LS_TRY(ls_job_agree(job, open_members(me)));
+    LS_TRY(ls_comm_agree(job->comm, open_members(me)));
     LS_TRY(ls_places_open(me));
+    LS_TRY(ls_ends_open(me));
     if (me->base.strategy->reduces)
         LS_TRY(open_groups(me));
-    if (me->served)
-        LS_TRY(ls_job_agree(job, ls_served_open_ends(me)));
-    LS_TRY(ls_job_agree(job, build_steps(me)));
+    LS_TRY(ls_comm_agree(job->comm, build_steps(me)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_steps_order(me));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
@@ -195,7 +191,7 @@ static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
     return LS_OK;
 }
 
-static ls_status enqueue_steps(ls_run *run, bool tail, uint64_t times)
+ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
 {
     ls_stepped *me = stepped(run);
     ls_lanes_note_put(me, &me->step[LS_BEFORE], 1);
@@ -206,7 +202,7 @@ static ls_status enqueue_steps(ls_run *run, bool tail, uint64_t times)
 }
 
 /* Members' queues first: all that other lanes wait for is enqueued by then. */
-static ls_status sync_run(ls_run *run)
+ls_status ls_stepped_sync(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     bool waits;
@@ -218,7 +214,7 @@ static ls_status sync_run(ls_run *run)
 }
 
 /* A component's other lanes come after its driver, so only drivers are marked. */
-static ls_status mark(ls_run *run)
+ls_status ls_stepped_mark(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     for (int c = 0; c < me->component_count; c++) {
@@ -230,7 +226,7 @@ static ls_status mark(ls_run *run)
     return LS_OK;
 }
 
-static ls_status profile(ls_run *run, uint64_t steps)
+ls_status ls_stepped_profile(ls_run *run, uint64_t steps)
 {
     ls_stepped *me = stepped(run);
     if (steps)
@@ -244,16 +240,16 @@ static ls_status profile(ls_run *run, uint64_t steps)
                                     steps && lane->log.items ? &lane->log : NULL));
     }
     me->profiled = steps;
-    return steps ? LS_OK : ls_lanes_blame(me);
+    return LS_OK;
 }
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
 
-static void close_run(ls_run *run)
+void ls_stepped_close(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     ls_served *served = me->served;
-    ls_status_free(sync_run(run));
+    ls_status_free(ls_stepped_sync(run));
     for (int c = 0; c < me->component_count; c++)
         for (int kind = LS_KINDS; kind-- > 0;)
             ls_program_close(me->components[c].program[kind]);
@@ -270,7 +266,7 @@ static void close_run(ls_run *run)
     for (int g = 0; g < me->group_count; g++)
         ls_group_close(&me->groups[g]);
     free(me->groups);
-    ls_served_close_ends(me);
+    ls_served_close_talk(me);
     ls_held_close(me);
     free(me->lanes);
     free(me->component);
@@ -280,38 +276,14 @@ static void close_run(ls_run *run)
     ls_served_close(served);
 }
 
-static const ls_run_kind run_of_steps = {
-    .load = ls_stepped_load,
-    .step = enqueue_steps,
-    .sync = sync_run,
-    .mark = mark,
-    .records = ls_stepped_records,
-    .gather = ls_stepped_gather,
-    .gather_replica = ls_stepped_gather_replica,
-    .records_replica = ls_stepped_records_replica,
-    .describe_replica = ls_stepped_describe_replica,
-    .evaluate = ls_stepped_evaluate,
-    .describe = ls_stepped_describe,
-    .each_op = ls_stepped_each,
-    .profile = profile,
-    .times = ls_stepped_times,
-    .parts = ls_stepped_parts,
-    .memory = ls_stepped_memory,
-    .traffic = ls_stepped_traffic,
-    .gradient = ls_stepped_gradient,
-    .keep = ls_stepped_keep,
-    .close = close_run,
-};
-
 ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
 {
-    ls_stepped *me = calloc(1, sizeof *me);
-    if (!me)
-        return ls_fail_memory("strategy", sizeof *me);
-    me->base = (ls_run){&run_of_steps, strategy, job};
+    ls_stepped *me;
+    LS_TRY(ls_allocate("strategy", &me, 1, sizeof *me));
+    me->base = (ls_run){&ls_run_of_steps, strategy, job};
     ls_status status = build(me);
     if (status)
-        close_run(&me->base);
+        ls_stepped_close(&me->base);
     else
         *out = &me->base;
     return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of strategies that say their steps: what they hold, move, found and hand on; see run.h. */
+#include "common/base/grow.h"
 #include "impl/carried.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
@@ -19,37 +20,53 @@ static ls_replica *replica_of(const ls_run *run, int member)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
+/* The member whose variables are the run's, or the first that has a part of them. */
 static int owner_of(const ls_run *run)
 {
-    const int holder = stepped(run)->holder;
-    return holder >= 0 ? holder : 0;
+    const ls_stepped *me = stepped(run);
+    const int own = ls_members_own(me);
+    return me->holder >= 0 ? me->holder : own - own % me->places;
 }
 
-ls_status ls_stepped_load(ls_run *run, const float *parameters)
+/* The first member of this process's replica number `index`. */
+static int first_of(const ls_run *run, int index)
+{
+    const int places = stepped(run)->places;
+    return (ls_members_own(stepped(run)) / places + index) * places;
+}
+
+static ls_status load(ls_run *run, const float *parameters)
 {
     stepped(run)->at = run->job->start;
-    return stepped(run)->served ? ls_served_load(stepped(run), parameters)
-                                : ls_members_load(stepped(run), parameters);
+    if (stepped(run)->served)
+        ls_served_load(stepped(run));
+    return ls_members_load(stepped(run), parameters);
 }
 
-ls_status ls_stepped_gather(ls_run *run, float *parameters)
+static ls_status gather_values(ls_run *run, bool averages, float *out)
 {
     if (stepped(run)->served)
-        return ls_served_gather(stepped(run), parameters);
-    return stepped(run)->divided.ends ? ls_places_gather(stepped(run), parameters)
-                                      : ls_members_gather(stepped(run), owner_of(run), parameters);
+        return ls_served_gather(stepped(run), averages, out);
+    if (stepped(run)->comms[0])
+        return ls_places_gather(stepped(run), out);
+    return ls_members_gather(stepped(run), owner_of(run), stepped(run)->places, averages, out);
 }
 
-ls_status ls_stepped_gather_replica(ls_run *run, int index, float *parameters)
+static ls_status gather(ls_run *run, float *parameters)
 {
-    return ls_members_gather(stepped(run), index * stepped(run)->places, parameters);
+    return gather_values(run, false, parameters);
 }
 
-ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
-                                     ls_step_record *out)
+static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
-    ls_replica *replica = replica_of(run, index * stepped(run)->places + stepped(run)->loss_place -
-                                              stepped(run)->first);
+    return ls_members_gather(stepped(run), first_of(run, index), stepped(run)->places, false,
+                             parameters);
+}
+
+static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
+                                 ls_step_record *out)
+{
+    ls_replica *replica = replica_of(run, first_of(run, index) + stepped(run)->loss_place);
     uint64_t mark_ns;
     if (replica->sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
@@ -57,32 +74,43 @@ ls_status ls_stepped_records_replica(ls_run *run, int index, uint64_t first, uin
     return ls_replica_records(replica, first, count, out, &mark_ns);
 }
 
-ls_program_info ls_stepped_describe_replica(const ls_run *run, int index)
+static ls_program_info describe_replica(const ls_run *run, int index)
 {
     const ls_stepped *me = stepped(run);
-    const int lane = index * me->places; /* of its first member */
+    const int lane = first_of(run, index); /* of that member */
     const ls_program *program = me->components[me->component[lane]].program[LS_FULL];
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
 
-ls_status ls_stepped_gradient(ls_run *run, float *out)
+static ls_status gradient(ls_run *run, float *out)
 {
-    const ls_replica *r = replica_of(run, 0);
+    const ls_replica *r = replica_of(run, ls_members_own(stepped(run)));
     return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
 }
 
-static ls_status fetch_all(const ls_replica *to, const ls_replica *from)
+/* ---- Evaluation ------------------------------------------------------------------------------ */
+
+/* Brings the variables, or their averages, to a replica; NULL: it is in another process. */
+static ls_status fetch(ls_run *run, bool averages, const ls_replica *to)
 {
-    return ls_queue_copy(to->queue, to->parameters, to->device, from->parameters, from->device,
-                         from->elements * to->kernels->table->real_bytes);
+    const size_t elements = run->job->model->graph->variables.elements;
+    float *values;
+    ls_status status =
+        ls_comm_agree(run->job->comm, ls_allocate("step", &values, elements, sizeof *values));
+    if (!status)
+        status = gather_values(run, averages, values);
+    if (!status && to)
+        status = ls_queue_write(to->queue, to->parameters, values, elements * sizeof *values);
+    free(values);
+    return status;
 }
 
-ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
+/* Tells all processes what one of them found; the others come with accuracy -1. */
+static ls_status tell(const ls_job *job, ls_status mine, ls_evaluation *out)
 {
     const size_t n = (size_t)ls_job_processes(job);
-    ls_evaluation *all = calloc(n, sizeof *all);
-    if (!all && !mine)
-        mine = ls_fail_memory("accuracy", n * sizeof *all);
+    ls_evaluation *all;
+    mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
     ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
     for (size_t p = n; p-- > 0 && !status;)
         if (all[p].accuracy >= 0)
@@ -91,42 +119,37 @@ ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out)
     return status;
 }
 
-/* Evaluates with the first replica's net, on the present variables or their averages. Where a
- * replica has fetched variables ahead these are restored. */
-ls_status ls_stepped_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+/* By the first replica that has members here; with servers, by worker 0. One that gets its
+ * variables from others has those first. A worker pulls them again before its next step; a tower,
+ * which may have fetched ahead, gets them back. */
+static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
-    if (stepped(run)->served)
-        return ls_served_evaluate(stepped(run), most, out);
-    if (stepped(run)->parts.count)
-        return ls_places_evaluate(stepped(run), most, out);
-    const ls_member *first = &stepped(run)->members[0];
-    ls_replica *owner = replica_of(run, owner_of(run));
-    ls_net *net = ls_slice_piece_net(first->slice[LS_FULL], 0);
-    if (first->replica == owner)
-        return ls_replica_evaluate(owner, net, most, out);
-    LS_TRY(ls_replica_average_in(owner));
-    LS_TRY(fetch_all(first->replica, owner));
-    LS_TRY(ls_replica_evaluate(first->replica, net, most, out));
-    LS_TRY(ls_replica_average_out(owner));
-    return fetch_all(first->replica, owner);
+    ls_stepped *me = stepped(run);
+    const int own = me->served ? 0 : ls_members_own(me);
+    const ls_replica *r = replica_of(run, own);
+    const bool fetches = me->served || (me->holder >= 0 && me->holder != own);
+    ls_status status = fetches ? fetch(run, true, r) : LS_OK;
+    *out = (ls_evaluation){.accuracy = -1};
+    if (!status && r)
+        status = ls_places_evaluate(me, own, most, out);
+    if (!status && fetches && !me->served)
+        status = fetch(run, false, r);
+    return me->comms[0] ? tell(run->job, status, out) : status;
 }
 
 /* ---- Operations, programs, time -------------------------------------------------------------- */
 
-void ls_stepped_each(const ls_run *run, ls_op_visit visit, void *context)
+static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 {
     const ls_step *s = &stepped(run)->step[LS_FULL];
     for (size_t i = 0; i < s->op_count; i++)
         visit(context, s->ops[i]);
 }
 
-void ls_stepped_describe(const ls_run *run, ls_run_info *out)
+static void describe(const ls_run *run, ls_run_info *out)
 {
     const ls_stepped *me = stepped(run);
-    int first = 0;
-    while (!replica_of(run, first))
-        first++;
-    const ls_kernels *kernels = replica_of(run, first)->kernels;
+    const ls_kernels *kernels = replica_of(run, ls_members_own(me))->kernels;
     *out = (ls_run_info){.kernels = kernels->table->name,
                          .kernel_library = kernels->table->library(kernels)};
     for (int c = 0; c < me->component_count; c++) {
@@ -141,91 +164,13 @@ void ls_stepped_describe(const ls_run *run, ls_run_info *out)
     }
 }
 
-/* Whether the member is on device number `index` of the job. */
-static bool is_on(const ls_run *run, const ls_member *member, size_t index)
+static ls_time_profile times(const ls_run *run, size_t index)
 {
-    const ls_job *job = run->job;
-    const ls_device *device =
-        index < job->device_count ? job->devices[index] : job->variable_device;
-    return member->replica && member->replica->device == device;
-}
-
-/* But of servers: how busy these are, their report says. */
-static bool trains_on(const ls_run *run, int member, size_t index)
-{
+    ls_time_profile sum = {0};
     const ls_stepped *me = stepped(run);
-    return member < (me->served ? me->count : me->total) && is_on(run, &me->members[member], index);
-}
-
-static void add_times(const ls_time_profile *more, ls_time_profile *sum)
-{
-    for (int use = 0; use < LS_TIME_USES; use++)
-        sum->ns[use] += more->ns[use];
-}
-
-ls_time_profile ls_stepped_times(const ls_run *run, size_t index)
-{
-    ls_time_profile sum = {0};
-    for (int m = 0; m < stepped(run)->total; m++)
-        if (trains_on(run, m, index))
-            add_times(&stepped(run)->lanes[m].times, &sum);
-    return sum;
-}
-
-static uint64_t take(uint64_t *ns, uint64_t most)
-{
-    const uint64_t taken = most < *ns ? most : *ns;
-    *ns -= taken;
-    return taken;
-}
-
-/* Takes away what the lane did from then until then; what it waited for peers is in `parts` as
- * such. */
-static void leave_out(const ls_time_log *log, uint64_t from_ns, uint64_t to_ns,
-                      ls_time_profile *parts)
-{
-    uint64_t idle_ns = to_ns > from_ns ? to_ns - from_ns : 0;
-    for (size_t i = 0; i < log->count && idle_ns; i++) {
-        const ls_stretch *s = &log->items[i];
-        const uint64_t begin_ns = s->begin_ns > from_ns ? s->begin_ns : from_ns;
-        const uint64_t end_ns = s->end_ns < to_ns ? s->end_ns : to_ns;
-        const ls_time_use use = s->kind == LS_STRETCH_COPY ? LS_TIME_COPY
-                                : s->kind == LS_STRETCH_OP ? s->op->use
-                                                           : LS_TIME_WAIT;
-        if (s->kind == LS_STRETCH_PEER || end_ns <= begin_ns)
-            continue;
-        const uint64_t ns = end_ns - begin_ns;
-        idle_ns -= ns;
-        take(&parts->ns[LS_TIME_WAIT], ns - take(&parts->ns[use], ns));
-    }
-    take(&parts->ns[LS_TIME_IDLE], idle_ns);
-}
-
-/* What a lane noted from `mark_ns` to `end_ns`; that it was idle from then to its first operation;
- * and that it waited from its last one until then. */
-static ls_time_profile between(const ls_lane *lane, uint64_t mark_ns, uint64_t end_ns)
-{
-    ls_time_profile parts = lane->blamed;
-    const ls_time_log *log = &lane->log;
-    if (!log->count || log->lost)
-        return parts;
-    const uint64_t first_ns = log->items[0].begin_ns, last_ns = log->items[log->count - 1].end_ns;
-    leave_out(log, first_ns, mark_ns < last_ns ? mark_ns : last_ns, &parts);
-    leave_out(log, end_ns > first_ns ? end_ns : first_ns, last_ns, &parts);
-    parts.ns[LS_TIME_IDLE] += first_ns > mark_ns ? first_ns - mark_ns : 0;
-    const uint64_t since_ns = last_ns > mark_ns ? last_ns : mark_ns;
-    parts.ns[LS_TIME_WAIT] += end_ns > since_ns ? end_ns - since_ns : 0;
-    return parts;
-}
-
-ls_time_profile ls_stepped_parts(const ls_run *run, size_t index, uint64_t mark_ns, uint64_t end_ns)
-{
-    ls_time_profile sum = {0};
-    for (int m = 0; m < stepped(run)->total; m++) {
-        const ls_time_profile its = between(&stepped(run)->lanes[m], mark_ns, end_ns);
-        if (trains_on(run, m, index))
-            add_times(&its, &sum);
-    }
+    for (int m = 0; m < ls_members_training(me); m++)
+        for (int use = 0; use < LS_TIME_USES && ls_members_on(me, m, index); use++)
+            sum.ns[use] += me->lanes[m].times.ns[use];
     return sum;
 }
 
@@ -234,19 +179,19 @@ ls_time_profile ls_stepped_parts(const ls_run *run, size_t index, uint64_t mark_
 static void add_member(const ls_member *member, ls_memory_formula *formula)
 {
     const ls_replica *r = member->replica;
-    for (int i = 0; i < r->buffer_count; i++)
+    for (size_t i = 0; i < r->buffer_count; i++)
         formula->bytes[r->buffers[i].use] += r->buffers[i].bytes;
     for (int b = 0; b < LS_BATCHES; b++)
         if (member->slice[b])
             ls_slice_memory(member->slice[b], formula);
 }
 
-ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
+static ls_memory_formula memory(const ls_run *run, size_t index)
 {
     const ls_stepped *me = stepped(run);
     ls_memory_formula formula = {0};
     for (int m = 0; m < me->all; m++) {
-        if (!is_on(run, &me->members[m], index))
+        if (!ls_members_on(me, m, index))
             continue;
         add_member(&me->members[m], &formula);
         ls_held_memory(&me->held, m, &formula);
@@ -258,8 +203,8 @@ ls_memory_formula ls_stepped_memory(const ls_run *run, size_t index)
 static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
 {
     const size_t n = (size_t)ls_job_processes(job);
-    ls_traffic *all = calloc(n, sizeof *all);
-    ls_status status = all ? LS_OK : ls_fail_memory("traffic", n * sizeof *all);
+    ls_traffic *all;
+    ls_status status = ls_allocate("traffic", &all, n, sizeof *all);
     status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
     *sum = (ls_traffic){0};
     for (size_t p = 0; p < n && !status; p++)
@@ -282,7 +227,7 @@ static ls_traffic count_ends(const ls_stepped *me)
     for (size_t i = 0; i < me->held.end_count; i++)
         if (me->held.ends[i].counts)
             add_counted(me->held.ends[i].comm, &sum);
-    for (int i = 0; me->statistics_comms && i < me->count; i++)
+    for (size_t i = 0; me->statistics_comms && i < me->base.job->device_count; i++)
         add_counted(me->statistics_comms[i], &sum);
     return sum;
 }
@@ -305,7 +250,7 @@ static ls_traffic formula_of(const ls_stepped *me, int kind)
     if (me->statistics_comms)
         ls_traffic_add(&sum,
                        ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),
-                                                   ls_job_replicas(job)),
+                                                   me->count),
                        1);
     return sum;
 }
@@ -321,7 +266,7 @@ static ls_status find_due(const ls_stepped *me, ls_traffic *due)
             ls_traffic_add(due, formula_of(me, kind), me->enqueued[kind]);
     if (!me->base.job->ps.backups)
         return LS_OK;
-    for (int k = 0; k < me->served->server_count; k++)
+    for (int k = 0; k < me->served->layout.servers; k++)
         ls_traffic_add(&mine, me->served->servers[k].serving.served, 1);
     return collect(me->base.job, mine, due);
 }
@@ -336,7 +281,7 @@ static uint64_t per_step(uint64_t all, uint64_t steps)
 /* *formula is that of a full step, or, where steps differ, of their mean. *sent is the formula plus
  * the average by which the steps sent more, or less, than they must.
  */
-ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
     ls_traffic all, due;
@@ -365,23 +310,16 @@ ls_status ls_stepped_traffic(const ls_run *run, ls_traffic *sent, ls_traffic *fo
 static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
 {
     LS_TRY(ls_carry_value(carried, s->clocks, (size_t)s->workers * sizeof *s->clocks));
-    LS_TRY(ls_carry_value(carried, &s->version, sizeof s->version));
+    LS_TRY(ls_carry_value(carried, &s->now, sizeof s->now));
     LS_TRY(ls_carry_value(carried, &s->log.count, sizeof s->log.count));
     LS_TRY(ls_carry_value(carried, &s->log.lost, sizeof s->log.lost));
     LS_TRY(ls_carry_value(carried, s->log.events, s->log.count * sizeof *s->log.events));
-    LS_TRY(ls_carry_value(carried, &s->lead, sizeof s->lead));
-    LS_TRY(ls_carry_value(carried, &s->staleness, sizeof s->staleness));
-    LS_TRY(ls_carry_value(carried, &s->accepted, sizeof s->accepted));
-    LS_TRY(ls_carry_value(carried, &s->samples, sizeof s->samples));
-    LS_TRY(ls_carry_value(carried, &s->dropped, sizeof s->dropped));
     return ls_carry_value(carried, &s->served, sizeof s->served);
 }
 
 /* What the server's end has received so far goes on with it. */
-static ls_status keep_received(const ls_served *served, ls_served_server *server,
-                               ls_carried *carried)
+static ls_status keep_received(ls_served_server *server, const ls_comm *end, ls_carried *carried)
 {
-    const ls_comm *end = served->ends[served->layout.workers + server->shard.server].comm;
     ls_received *before = &server->received, all = *before;
     if (!carried->gives && !ls_comm_is_joint(end)) {
         const ls_received now = ls_comm_received(end);
@@ -394,11 +332,14 @@ static ls_status keep_received(const ls_served *served, ls_served_server *server
     return LS_OK;
 }
 
-static ls_status keep_served(ls_served *served, ls_carried *carried)
+static ls_status keep_served(ls_stepped *me, ls_carried *carried)
 {
-    for (int k = 0; k < served->server_count; k++) {
+    ls_served *served = me->served;
+    for (int k = 0; k < served->layout.servers; k++) {
+        if (!served->servers[k].shard.replica)
+            continue;
         LS_TRY(keep_serving(&served->servers[k].serving, carried));
-        LS_TRY(keep_received(served, &served->servers[k], carried));
+        LS_TRY(keep_received(&served->servers[k], me->ends[me->count + k].comm, carried));
     }
     for (int w = 0; w < served->layout.workers; w++)
         LS_TRY(ls_carry_value(carried, &served->speakers[w].newest,
@@ -406,7 +347,7 @@ static ls_status keep_served(ls_served *served, ls_carried *carried)
     return LS_OK;
 }
 
-ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
+static ls_status keep(ls_run *run, ls_carried *carried)
 {
     ls_stepped *me = stepped(run);
     ls_traffic counted = count_ends(me);
@@ -417,5 +358,28 @@ ls_status ls_stepped_keep(ls_run *run, ls_carried *carried)
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
     if (carried->gives)
         me->counted = counted;
-    return me->served ? keep_served(me->served, carried) : LS_OK;
+    return me->served ? keep_served(me, carried) : LS_OK;
 }
+
+const ls_run_kind ls_run_of_steps = {
+    .load = load,
+    .step = ls_stepped_step,
+    .sync = ls_stepped_sync,
+    .mark = ls_stepped_mark,
+    .records = ls_stepped_records,
+    .gather = gather,
+    .gather_replica = gather_replica,
+    .records_replica = records_replica,
+    .describe_replica = describe_replica,
+    .evaluate = evaluate,
+    .describe = describe,
+    .each_op = each_op,
+    .profile = ls_stepped_profile,
+    .times = times,
+    .parts = ls_stepped_parts,
+    .memory = memory,
+    .traffic = traffic,
+    .gradient = gradient,
+    .keep = keep,
+    .close = ls_stepped_close,
+};

@@ -13,13 +13,6 @@ void ls_step_fail(ls_step *s, ls_status status)
     s->status = ls_status_first(s->status, status);
 }
 
-void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size)
-{
-    if (!*status)
-        *status = ls_grow("step", &items, count, size);
-    return items;
-}
-
 /* ---- Tasks ----------------------------------------------------------------------------------- */
 
 static ls_task *current(ls_step *s)
@@ -31,7 +24,7 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 {
     if (s->status || !memory || !bytes)
         return;
-    s->accesses = ls_step_grow(&s->status, s->accesses, s->access_count, sizeof *s->accesses);
+    s->status = ls_grow("step", &s->accesses, s->access_count, sizeof *s->accesses);
     if (s->status)
         return;
     s->accesses[s->access_count++] = (ls_access){memory, bytes, writes};
@@ -40,7 +33,8 @@ void ls_task_touch(ls_step *s, const void *memory, size_t bytes, bool writes)
 
 ls_task *ls_task_begin(ls_step *s, const char *verb, int lane, ls_range range)
 {
-    s->tasks = ls_step_grow(&s->status, s->tasks, s->task_count, sizeof *s->tasks);
+    if (!s->status)
+        s->status = ls_grow("step", &s->tasks, s->task_count, sizeof *s->tasks);
     if (s->status)
         return NULL;
     ls_task *task = &s->tasks[s->task_count++];
@@ -62,7 +56,7 @@ void ls_task_add_ops(ls_step *s, const ls_op_list *ops)
 {
     for (size_t i = 0; ops && i < ops->count && !s->status; i++) {
         const ls_op *op = ops->items[i];
-        s->ops = ls_step_grow(&s->status, s->ops, s->op_count, sizeof *s->ops);
+        s->status = ls_grow("step", &s->ops, s->op_count, sizeof *s->ops);
         if (s->status)
             return;
         s->ops[s->op_count++] = ops->items[i];
@@ -137,9 +131,8 @@ ls_status ls_step_open(ls_stepped *run, int kind, ls_step *s)
     s->run = run;
     s->kind = kind;
     s->batch_kind = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL;
-    s->said = calloc(members, sizeof *s->said);
-    s->pass = calloc(members, sizeof(bool *));
-    return s->said && s->pass ? LS_OK : ls_fail_memory("step", members * sizeof *s->said);
+    LS_TRY(ls_allocate("step", &s->said, members, sizeof *s->said));
+    return ls_allocate("step", &s->pass, members, sizeof(bool *));
 }
 
 void ls_step_close(ls_step *s)
@@ -187,7 +180,7 @@ int ls_members(const ls_step *s)
 
 int ls_place_of(const ls_step *s, int member)
 {
-    return s->run->first + member % s->run->places;
+    return member % s->run->places;
 }
 
 int ls_holder(const ls_step *s)
@@ -209,19 +202,19 @@ int64_t ls_shards(const ls_step *s)
 size_t ls_sums(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
-    const int number = s->run->served ? replica : ls_job_replica_on(job, (size_t)replica);
-    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), number,
-                               ls_job_replicas(job));
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), replica,
+                               s->run->count);
 }
 
 ls_range ls_all(const ls_step *s)
 {
-    return (ls_range){0, ls_step_replica(s, 0)->elements};
+    return (ls_range){0, ls_step_job(s)->model->graph->variables.elements};
 }
 
 ls_range ls_owned(const ls_step *s, int member)
 {
-    return (ls_range){0, ls_step_replica(s, member)->owned};
+    const ls_replica *r = ls_step_replica(s, member);
+    return (ls_range){0, r ? r->owned : 0};
 }
 
 ls_range ls_part(const ls_step *s, int i, int n)

@@ -11,8 +11,9 @@
  * tasks.
  *
  *     member    a device's share: buffers, a compute queue, and mostly a replica (or, where a model
- *               is divided, a part of one) with its slice of the batch. Numbered from 0 in this
- *               process, in the order of devices; a process describes its own members' part
+ *               is divided, a part of one) with its slice of the batch. Numbered from 0 over all
+ *               processes, in the order of devices; verbs about one in another process append
+ *               nothing
  *     place     which of its replica's devices a member is: 0, unless the model is divided
  *     holder    the member that has the variables, where not every replica has its own
  *     range     elements of the flat buffers (parameters, gradients, optimizer state)
@@ -52,12 +53,11 @@ const ls_job *ls_step_job(const ls_step *step);
 /** Whether the step is the last of a period of steps (ls_job.period). */
 bool ls_ends_period(const ls_step *step);
 
-/** Replicas that have members in this process: replica r is member r, unless the model is divided.
- * With parameter servers, the workers of all processes: verbs about a member in another process
- * append nothing. */
+/** Replicas of all processes; with parameter servers, workers. Replica r is member r, unless the
+ * model is divided: then its places are members r x places and those behind it. */
 int ls_replicas(const ls_step *step);
 
-/** Members that compute, without shadows and a holder that is no replica. */
+/** Members that compute, without shadows, servers and a holder that is no replica. */
 int ls_members(const ls_step *step);
 int ls_place_of(const ls_step *step, int member);
 
@@ -170,9 +170,9 @@ void ls_share_values(ls_step *step, int replica);
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
 
-/** A message between members, also of other processes: an operation at both ends. The receiver adds
- * it to what is there, or overwrites that. Where messages overlap passes, a replica's have a lane
- * of their own. */
+/** A message between members, also of other processes: an operation at both ends, or, between
+ * places in one process, a copy by the sender. The receiver adds it to what is there, or overwrites
+ * that. Where messages overlap passes, a replica's have a lane of their own. */
 void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
 
 /** The holder's gradient = the sum of the gradients of `members` [count], which are on its device

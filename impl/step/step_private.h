@@ -20,11 +20,9 @@ typedef struct ls_lane {
     ls_queue *queue;
     int member;
     const char *name;
-    bool own;               /**< opened here; else the member's compute queue */
-    ls_time_profile times;  /**< while profiled */
-    ls_time_profile blamed; /**< the same, with waits for other lanes divided by what these did
-                                 (blame.c) */
-    ls_time_log log;        /**< its stretches, while profiled */
+    bool own;              /**< opened here; else the member's compute queue */
+    ls_time_profile times; /**< while profiled */
+    ls_time_log log;       /**< its stretches, while profiled */
     const bool *pass; /**< while tasks are enqueued: the flag that skips the present ones; NULL:
                            none */
 } ls_lane;
@@ -101,14 +99,6 @@ typedef struct ls_group {
     int *hosts;
 } ls_group;
 
-/** Memory of a member's device, for what it exchanges. */
-typedef struct ls_room {
-    void *memory;
-    size_t bytes;
-    int member;
-    const char *what; /**< for people; NULL: as activations */
-} ls_room;
-
 /** A member's end of a communicator. */
 typedef struct ls_held_end {
     ls_comm *comm;
@@ -117,22 +107,25 @@ typedef struct ls_held_end {
     bool counts; /**< what goes through it is traffic, which it counts */
 } ls_held_end;
 
-/** What members hold to exchange with others, until the run is closed. */
+/** The communicators of members, until the run is closed. */
 typedef struct ls_held {
-    ls_room *rooms; /**< [room_count] */
-    size_t room_count;
     ls_held_end *ends; /**< [end_count] */
     size_t end_count;
     int channels; /**< communicators */
 } ls_held;
 
+/** Where a member sends and receives messages; all zero: it is in another process, or nobody does.
+ */
+typedef struct ls_message_end {
+    ls_comm *comm;
+    ls_comm *control; /**< for small messages, where servers serve by arrival; else NULL */
+    int lane;
+} ls_message_end;
+
 /** What a divided model needs besides its members. */
 typedef struct ls_divided {
     void **arrived; /**< [replicas, copies] gradients of copies, with their owners here */
-    ls_comm **
-        ends; /**< [members] ends of a communicator of all devices; NULL: all are in this process */
-    int transfers; /**< lane of the first member's transfers; the other members' lanes follow */
-    ls_step test;  /**< the forward pass of evaluation, built by the first evaluation */
+    ls_step test;   /**< the forward pass of evaluation, built by the first evaluation */
 } ls_divided;
 
 /** A step that was put so often. */
@@ -147,17 +140,20 @@ struct ls_stepped {
     int holder;           /**< in-graph: the member that alone keeps optimizer state; n: one more
                                member, on the job's variable device, without slices; -1: each its own.
                                Set before opening */
-    int *process;         /**< [total] of each member, where those of all processes are numbered and
-                               the ones elsewhere have no replica; NULL: all are here */
-    int count;            /**< replicas of this process */
-    int places;           /**< members of each that are here, one after the other */
-    int first;            /**< place of the first of these */
+    int count;            /**< replicas of all processes; with servers, workers */
+    int places;           /**< members of each, one after the other */
     int loss_place;       /**< place that has the loss */
-    int total;            /**< members: count x places, or count + 1 */
+    int total;            /**< members: count x places, then servers, or one more holder */
     int all;              /**< these, and behind them where backward is held there, a shadow of each
                                replica: with its slice, on the holder's device, by its variables */
     ls_member *members;   /**< [all] */
-    ls_comm **statistics_comms; /**< [count] ends of a communicator for batch statistics; or NULL */
+    ls_comm **statistics_comms; /**< [devices] ends of a communicator for batch statistics; or NULL
+                                 */
+    int *here;                  /**< [here_count] members of this process but shadows, by rank */
+    int here_count;
+    ls_message_end *ends; /**< [total] */
+    ls_comm **comms;      /**< [total + 1] those that are here, by rank; all NULL: no member sends
+                               messages */
     ls_divided divided;
     ls_served *served; /**< NULL: members have variables of their own */
     ls_held held;
@@ -187,9 +183,6 @@ static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t tim
 
 /* step.c: appending tasks. These do nothing after a failure. */
 
-/** Makes room for one more behind `count` items of `size` bytes; returns the items. *status keeps
- * the first failure. */
-void *ls_step_grow(ls_status *status, void *items, size_t count, size_t size);
 /** Notes a failure. */
 void ls_step_fail(ls_step *step, ls_status status);
 /** Begins a task on a lane; the calls below add to it until the next one begins. NULL after a
@@ -246,13 +239,24 @@ ls_status ls_members_open(ls_stepped *run);
 void ls_members_close(ls_stepped *run);
 /** Sets all members. */
 ls_status ls_members_load(const ls_stepped *run, const float *parameters);
-/** The whole parameters of the replica whose first member is `first`: what of it is here. */
-ls_status ls_members_gather(const ls_stepped *run, int first, float *parameters);
-/** Copies a place's variables from (or, `out`, the ones that it owns to) the whole flat buffer. */
-void ls_members_move(const ls_graph_parts *parts, int place, float *whole, float *here, bool out);
+/** Gathers into the whole parameters what members [first, first + count) own, those that are here.
+ */
+ls_status ls_members_gather(const ls_stepped *run, int first, int count, bool averages,
+                            float *parameters);
+/** Values [count] go from one process to the others of [first, last], which all call this. */
+ls_status ls_members_tell(const ls_stepped *run, int from, int first, int last, float *values,
+                          size_t count);
+/** The first member that is here. */
+int ls_members_own(const ls_stepped *run);
+/** How many members are no shadows, and no servers: how busy these are, their report says. */
+int ls_members_training(const ls_stepped *run);
+/** Whether a member is on device number `index` of the job; the one behind is its variable device.
+ */
+bool ls_members_on(const ls_stepped *run, int member, size_t index);
+/** A member's rank in the communicator of messages. */
+int ls_members_rank(const ls_stepped *run, int member);
 
 /* held.c */
-ls_status ls_held_take(ls_stepped *run, int member, const char *what, size_t bytes, void **out);
 /** Opens a communicator of these members' devices [count] and those of the other processes, which
  *  all call it; comms[i] is the end of members[i]. */
 ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool counts,
@@ -264,22 +268,20 @@ void ls_held_memory(const ls_held *held, int member, ls_memory_formula *formula)
 /** While the members are open, and none of their operations is left. */
 void ls_held_close(ls_stepped *run);
 
+/* message.c */
+/** Opens the ends of members that send messages; all processes call it. */
+ls_status ls_ends_open(ls_stepped *run);
+/** The first element of a range of the model's flat buffers in the member's own. */
+size_t ls_step_place(const ls_step *step, int member, ls_range range);
+
 /* places.c: models over several places. They do nothing where there is one. */
 ls_status ls_places_open(ls_stepped *run);
 void ls_places_close(ls_stepped *run);
 /** The whole parameters of the replica that has a part here, also from other processes; all call
  * it. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters);
-ls_status ls_places_evaluate(ls_stepped *run, uint64_t most, ls_evaluation *out);
-/* served.c: */
-
-/** The first element of a range of the model's flat buffers in the member's own. */
-size_t ls_step_place(const ls_step *step, int member, ls_range range);
-
-/* run_facts.c */
-/** Tells all processes what one of them found by evaluation; the others come with accuracy -1.
- * `mine`: the status here. */
-ls_status ls_stepped_tell(const ls_job *job, ls_status mine, ls_evaluation *out);
+/** By the members here of the replica that `own` is of: an undivided one, too. */
+ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluation *out);
 
 /* order.c: which task waits for which, and which lanes are a component. */
 ls_status ls_steps_order(ls_stepped *run);

@@ -52,21 +52,17 @@ ls_status ls_sweep_open(const ls_stepped *run, const ls_step *const *steps, size
         accesses += steps[s]->access_count;
         tasks += steps[s]->task_count;
     }
-    w->latest = calloc((size_t)run->lane_count + 1, sizeof *w->latest);
-    w->first = calloc(tasks + 1, sizeof *w->first);
-    w->cuts = calloc(2 * accesses, sizeof *w->cuts);
-    w->writer = calloc(2 * accesses, sizeof *w->writer);
-    w->readers = calloc(2 * accesses, sizeof *w->readers);
-    if (!w->latest || !w->first || !w->cuts || !w->writer || !w->readers)
-        return ls_fail_memory("step", 2 * accesses * sizeof *w->cuts);
+    LS_TRY(ls_allocate("step", &w->latest, (size_t)run->lane_count, sizeof *w->latest));
+    LS_TRY(ls_allocate("step", &w->first, tasks, sizeof *w->first));
+    LS_TRY(ls_allocate("step", &w->cuts, 2 * accesses, sizeof *w->cuts));
+    LS_TRY(ls_allocate("step", &w->writer, 2 * accesses, sizeof *w->writer));
+    LS_TRY(ls_allocate("step", &w->readers, 2 * accesses, sizeof *w->readers));
     for (size_t t = 0; t < tasks; t++) {
         const ls_step *step;
         w->first[t] = words;
         words += clock_size(run, ls_sweep_task(w, t, &step));
     }
-    w->clocks = calloc(words, sizeof *w->clocks);
-    if (!w->clocks)
-        return ls_fail_memory("step", words * sizeof *w->clocks);
+    LS_TRY(ls_allocate("step", &w->clocks, words, sizeof *w->clocks));
     cut(w);
     return LS_OK;
 }
@@ -148,7 +144,7 @@ static ls_status note_reader(ls_sweep *w, size_t piece)
     return LS_OK;
 }
 
-ls_status ls_sweep_meet(ls_sweep *w, void (*visit)(void *context, size_t earlier), void *context)
+ls_status ls_sweep_meet(ls_sweep *w, ls_sweep_visit visit, void *context)
 {
     const ls_step *s;
     const ls_task *task = ls_sweep_task(w, w->task, &s);
@@ -157,14 +153,15 @@ ls_status ls_sweep_meet(ls_sweep *w, void (*visit)(void *context, size_t earlier
                         end = begin + s->accesses[a].bytes;
         size_t p = ls_count_up_to(begin, w->cuts, w->cut_count, sizeof *w->cuts) - 1;
         for (; w->cuts[p] < end; p++) {
+            const ls_access piece = {(const void *)w->cuts[p], w->cuts[p + 1] - w->cuts[p], true};
             if (w->writer[p])
-                visit(context, w->writer[p] - 1);
+                visit(context, w->writer[p] - 1, piece);
             if (!s->accesses[a].writes) {
                 LS_TRY(note_reader(w, p));
                 continue;
             }
             for (size_t r = w->readers[p]; r; r = w->pool[r - 1].next)
-                visit(context, w->pool[r - 1].task);
+                visit(context, w->pool[r - 1].task, piece);
             w->readers[p] = 0;
             w->writer[p] = w->task + 1;
         }

@@ -47,7 +47,9 @@ void ls_sweep_hear(ls_sweep *sweep, size_t earlier);
 /** Whether that is known to have ended. */
 bool ls_sweep_knows(const ls_sweep *sweep, size_t earlier);
 
+/** Told of an earlier task, and of bytes that both touch. */
+typedef void (*ls_sweep_visit)(void *context, size_t earlier, ls_access both);
+
 /** Visits the earlier tasks that the one at hand meets; once. Those that another one implies by the
  *  order of its lane may be left out; some are visited twice. */
-ls_status ls_sweep_meet(ls_sweep *sweep, void (*visit)(void *context, size_t earlier),
-                        void *context);
+ls_status ls_sweep_meet(ls_sweep *sweep, ls_sweep_visit visit, void *context);

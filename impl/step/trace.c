@@ -79,13 +79,6 @@ static void add_message(ls_tracing *w, const ls_trace_message *message)
         out->messages[out->message_count++] = *message;
 }
 
-/* Whether a copy is between different devices. */
-static bool crosses(const ls_step *s, const ls_task *task)
-{
-    return ls_step_replica(s, task->to.member)->device !=
-           ls_step_replica(s, task->from.member)->device;
-}
-
 /* A stretch of work, cut where it waited for peers. Returns its first slice. */
 static int64_t emit_work(lane_walk *l, const ls_stretch *s, ls_trace_slice *work, double bytes,
                          double flops)
@@ -123,7 +116,7 @@ static void emit_copy(lane_walk *l, const ls_stretch *s)
     if (l->w->named)
         snprintf(work.name, sizeof work.name, "copy.%.30s", task ? task->verb : "communicator");
     const int64_t first = emit_work(l, s, &work, task ? (double)task->to.bytes : 0, 0);
-    if (!task || !crosses(l->now->step, task))
+    if (!task || !ls_apart(l->now->step, task->to.member, task->from.member))
         return;
     const ls_trace_message copy = {.slice = first,
                                    .bytes = task->to.bytes,

@@ -68,5 +68,3 @@ void ls_tracing_blame(ls_tracing *w);
 ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps);
 /** What is put now: a trace finds its tasks by it. */
 void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times);
-/** Computes ls_lane.blamed of the steps that were profiled. */
-ls_status ls_lanes_blame(ls_stepped *run);

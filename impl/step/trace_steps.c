@@ -134,7 +134,7 @@ static void note_nodes(ls_tracing *w, int m)
 /* Its name in the whole model. */
 static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_TEXT])
 {
-    const int place = run->first + m % run->places;
+    const int place = m % run->places;
     char text[LS_NODE_NAME];
     snprintf(out, LS_TRACE_TEXT, "%.38s",
              run->parts.count ? ls_names_node(run, place, node, text)
@@ -188,7 +188,7 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
 {
     const ls_lane *lane = &run->lanes[l];
     const ls_replica *replica = run->members[lane->member].replica;
-    const int trains = run->served ? run->count : run->total;
+    const int trains = ls_members_training(run);
     out->member = lane->member;
     out->served = out->rank = -1;
     if (!replica)
@@ -197,9 +197,9 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
     for (size_t d = 0; d < job->device_count; d++)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
-    if (run->served && run->served->ends[lane->member].lane == l) {
-        out->served = ls_held_channel(&run->held, run->served->ends[lane->member].comm);
-        out->rank = run->served->ends[lane->member].comm->rank;
+    if (run->served && run->ends[lane->member].lane == l) {
+        out->served = ls_held_channel(&run->held, run->ends[lane->member].comm);
+        out->rank = run->ends[lane->member].comm->rank;
     }
     const char *device = ls_device_describe(replica->device)->text;
     const char *what = l < run->total && l >= trains ? "server" : lane->name;

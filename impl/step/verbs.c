@@ -2,6 +2,7 @@
 /* The verbs of a member's own work, and of copies between members; see step.h. */
 #include "impl/step/step_private.h"
 
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
@@ -77,9 +78,7 @@ void ls_backward(ls_step *s, int member, ls_range range)
 
 int ls_pieces(const ls_step *s, int replica)
 {
-    size_t count;
-    const ls_act *acts = acts_of(s, replica * s->run->places, &count);
-    return count ? acts[count - 1].piece + 1 : 0;
+    return ls_replicated_pieces(ls_step_job(s), replica, s->batch_kind);
 }
 
 /* The first of the acts of a piece; *end: behind the last. */
@@ -172,7 +171,7 @@ void ls_end(ls_step *s, int member)
 
 void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
 {
-    if (ls_step_replica(s, to.member)->device != ls_step_replica(s, from.member)->device) {
+    if (ls_apart(s, to.member, from.member)) {
         s->copied.bytes_sent += to.bytes;
         s->copied.messages_sent++; /* also of nothing: buffers are counted */
     }
@@ -211,7 +210,8 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     if (from->device == holder->device && !only)
         return sum;
     if (!only)
-        ls_step_fail(s, ls_held_take(s->run, to, "staging", sum.bytes, &here.memory));
+        ls_step_fail(s, ls_replica_take(holder, "staging", LS_MEMORY_COMMUNICATION, sum.bytes,
+                                        &here.memory));
     if (!s->status && here.memory != sum.memory)
         ls_step_copy(s, "send", member, here, sum);
     return here;
@@ -262,8 +262,8 @@ void ls_add_up(ls_step *s, const int *members, int count)
     size_t parts = 0, at = 0;
     for (int i = 0; i < count; i++)
         parts += sums_of(s, members[i]);
-    ls_span *spans = calloc(parts + 1, sizeof *spans);
-    ls_step_fail(s, spans ? LS_OK : ls_fail_memory("step", parts * sizeof *spans));
+    ls_span *spans;
+    ls_step_fail(s, ls_allocate("step", &spans, parts, sizeof *spans));
     for (int i = 0; i < count && !s->status; i++)
         for (size_t k = 0; k < sums_of(s, members[i]) && !s->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);

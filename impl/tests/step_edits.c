@@ -10,6 +10,7 @@
  * Numbers count from 0 through the full batch's step, then through the smaller one's. Tasks are
  * edited as described, before the waits are derived.
  */
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/step/run.h"
 #include "impl/step/step_private.h"
@@ -39,7 +40,8 @@ static void drop(ls_step *s, size_t t)
 
 static void insert(ls_step *s, size_t t, ls_task task)
 {
-    s->tasks = ls_step_grow(&s->status, s->tasks, s->task_count, sizeof *s->tasks);
+    if (!s->status)
+        s->status = ls_grow("step", &s->tasks, s->task_count, sizeof *s->tasks);
     if (s->status)
         return;
     memmove(&s->tasks[t + 1], &s->tasks[t], (s->task_count - t) * sizeof *s->tasks);

@@ -86,7 +86,7 @@ static ls_replica *updates(ls_run *run)
 static void averages_of(ls_run *run, float *out)
 {
     if (ls_strategy_serves(run->strategy)) {
-        must(ls_ps_shard_averages(&ls_served_of(run)->servers[0].shard, out));
+        must(ls_replica_gather(ls_served_of(run)->servers[0].shard.replica, true, out));
         return;
     }
     const ls_replica *r = updates(run);

@@ -28,11 +28,11 @@ void ls_ps_arrival_build(ls_step *step);
 
 /** A divided replica's passes, node by node (model_parallel.c), or stage by stage in the order of
  *  its schedule (pipeline.c). */
-void ls_take_nodes(ls_step *step, int replica);
-void ls_take_stages(ls_step *step, int replica);
-/** Refuses a batch of which one of `parts` equal parts has fewer samples (exact: shards) than
- * micro-batches; `of` names a part in the refusal. */
-ls_status ls_check_microbatches(const ls_outline *outline, int parts, const char *of);
+void ls_node_passes(ls_step *step, int replica);
+void ls_stage_passes(ls_step *step, int replica);
+/** Refuses more micro-batches than samples (exact: shards) of a replica; `whole` says in the
+ * refusal what is split into them. */
+ls_status ls_check_microbatches(const ls_outline *outline, int replicas, const char *whole);
 
 /** The options of `ps`, and entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];

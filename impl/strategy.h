@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategy: one way of spreading the training loop over devices. One file each, one line in
- * strategies.c; `build` reads top to bottom like the textbook.
+ * Strategy: one way of spreading the training loop over devices. A file each, and a line each in
+ * strategies.h and strategies.c; `build` reads top to bottom like the textbook.
  */
 #pragma once
 
@@ -20,14 +20,15 @@ typedef struct ls_sum_order ls_sum_order; /* common/comm/sum_order.h */
 typedef struct ls_run_kind ls_run_kind;
 struct ls_carried;
 
-/** A run: a strategy at work, or a judge of one (bench/gate). Embedded first in a struct. */
+/** A run: a strategy opened on a job, or a judge in the gate (bench/gate). First field of a larger
+ * struct. */
 typedef struct ls_run {
     const ls_run_kind *kind;     /**< what can be done with it */
-    const ls_strategy *strategy; /**< that is at work */
+    const ls_strategy *strategy; /**< which one */
     const ls_job *job;           /**< borrowed */
 } ls_run;
 
-/** Bytes that one device holds by formula; the allocator's ledger is checked against it. */
+/** Bytes that one device holds by formula; the allocator's counts are checked against it. */
 typedef struct ls_memory_formula {
     size_t bytes[LS_MEMORY_USES]; /**< by use */
 } ls_memory_formula;
@@ -39,92 +40,93 @@ typedef struct ls_run_info {
     const char *kernel_library; /**< with its version */
 } ls_run_info;
 
-/** The outcome of an evaluation. Runs with the same batch, mode, number of parts and parameters
- * have the same, to the bit. */
+/** The outcome of an evaluation: bitwise equal for runs with the same batch, mode, number of
+ * replicas and parameters. */
 typedef struct ls_evaluation {
-    double accuracy;  /**< share of the samples that are classified right */
+    double accuracy;  /**< share of correctly classified samples */
     uint64_t outputs; /**< XXH3 of the model's outputs, batch after batch */
 } ls_evaluation;
 
-/** What can be done with a run. Runs of strategies have every entry; a judge's may lack those that
- * the gate does not call. */
+/** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does
+ * not call. "After sync": only when no step is enqueued. */
 struct ls_run_kind {
     /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
      * is number job->start. */
     ls_status (*load)(ls_run *run, const float *parameters);
-    /** Enqueues `times` steps of the full batch, or of an epoch's last one. Returns at once. */
+    /** Enqueues `times` steps of the full batch, or of an epoch's remainder batch. Does not wait.
+     */
     ls_status (*step)(ls_run *run, bool tail, uint64_t times);
-    /** Waits for all steps that were enqueued. */
+    /** Waits for all enqueued steps. */
     ls_status (*sync)(ls_run *run);
-    /** Enqueues a reading of the device's clock, before the steps that come next. */
+    /** Enqueues a reading of the device's clock (a mark) before the next steps. */
     ls_status (*mark)(ls_run *run);
-    /** Reads records [first, first + count), from 0, of which the last job->records are kept: each
-     * step's end and its loss over the global batch. *mark_ns is the latest mark. After sync. */
+    /** Reads the records of steps [first, first + count): each step's end and its loss over the
+     * global batch. The last job->records are kept. *mark_ns is the latest mark. After sync. */
     ls_status (*records)(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                          uint64_t *mark_ns);
-    /** Copies the whole parameters to the host, float32 [elements]. After sync. */
+    /** Copies all parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
-    /** The same of replica `index` of this process, where each has its own. */
+    /** The same for replica `index` of this process, if replicas have their own. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
-    /** The records of that replica: its own ends of steps, and its part of the loss, without weight
-     * decay's. LS_CODE_USAGE where that comes in several parts, as in exact mode. After sync. */
+    /** The records of that replica: its own step ends, and its part of the loss without weight
+     * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,
                                  ls_step_record *out);
-    /** The program of that replica's step of a full batch; all zero where none is captured. */
+    /** The program of that replica's step of a full batch; all zero if none is captured. */
     ls_program_info (*describe_replica)(const ls_run *run, int index);
-    /** Evaluates `most` samples of the test set, or all where it has fewer; rounded up to whole
-     * batches. After sync; waits. */
+    /** Evaluates the first `most` samples of the test set, or all if it has fewer, rounded up to
+     * whole batches. After sync; waits. */
     ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
-    /** Tells the facts of a run. Text is static. */
+    /** The facts of a run. Text is static. */
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
     void (*each_op)(const ls_run *run, ls_op_visit visit, void *context);
-    /** Begins to note what the time of each device's queues goes to in the steps put next, at most
-     *  so many; 0 ends it. After sync. LS_CODE_MISSING where a device cannot. */
+    /** Starts to record what each device's queues spend time on, for at most `steps` steps; 0 stops
+     *  it. After sync. LS_CODE_MISSING if a device cannot. */
     ls_status (*profile)(ls_run *run, uint64_t steps);
-    /** What the time of device `index` went to while profiled, from its first operation to its
-     * last; all 0 where nothing on it trains, as on a server's. */
+    /** What device `index` spent its time on while profiled, from its first operation to its last;
+     * all 0 if nothing on it trains, as on a server. */
     ls_time_profile (*times)(const ls_run *run, size_t index);
-    /** The same of devices [devices], from `mark_ns` to `end_ns`, when by the records the steps
-     * began and had ended; with waits for other queues divided by what these did: communication,
-     * copies, or else waiting (impl/step/blame.c). Before its first operation a device had nothing
-     * to do; what is behind its last one is waiting. */
+    /** The same for devices [devices], from `mark_ns` to `end_ns`: the begin and end of the steps
+     * by their records. A wait for another queue counts as what that queue did meanwhile:
+     * communication, copies, or else waiting (impl/step/blame.c). Time before a device's first
+     * operation is idle; time after its last one is waiting. */
     ls_status (*parts)(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                        ls_time_profile *out);
     /** The memory formula of device `index` of the job. */
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must send by formula, over all devices of
-     * all processes, which all call this; 0 where only a library knows. After sync, and after a
-     * full step. NULL: nothing crosses a border. */
+     * all processes; 0 if only a library knows. All processes call it. After sync, and after a full
+     * step. NULL: nothing is sent. */
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
-    /** The latest step's gradient, whole, to the host, float32 [elements]. After sync. */
+    /** Copies the latest step's gradient to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
-    /** Saves all that the next step depends on, and what was counted; or restores it into a run of
+    /** Saves all that the next step depends on, and the counters; or restores them into a run of
      * the same job that was loaded to start there (carried.h). After sync; waits. */
     ls_status (*keep)(ls_run *run, struct ls_carried *carried);
-    /** Waits for what was enqueued, and frees the run. */
+    /** Waits for all enqueued steps, and frees the run. */
     void (*close)(ls_run *run);
 };
 
 /** A job in outline: what a strategy's check sees before anything is opened. */
 typedef struct ls_outline {
-    const ls_job *job;     /**< as far as options decide it: batch, arithmetic, and what
-                                `resolve` sets; no model, data or devices */
+    const ls_job *job;     /**< the fields that follow from options (batch, arithmetic, and those
+                                of `resolve`); no model, data or devices */
     size_t devices;        /**< of each rank */
     int ranks;             /**< processes, or threads that stand for them */
     const char *allreduce; /**< "auto", or a name */
     const char *comm;      /**< the ranks' communicator: "thread", "mpi" */
-    bool linked;           /**< devices are joined by links (link.h), and share no memory */
-    int hosts;             /**< how many the ranks are on */
+    bool linked;           /**< devices are connected by links (link.h), and share no memory */
+    int hosts;             /**< number of hosts of the ranks */
 } ls_outline;
 
 /** Where a strategy's variables are. */
 typedef enum ls_variables_at {
-    LS_VARIABLES_EACH,   /**< with each replica */
-    LS_VARIABLES_HELD,   /**< on one device: needs job->variable_device */
-    LS_VARIABLES_PLACED, /**< divided over several devices, as a model's nodes are: needs
-                              job->place */
-    LS_VARIABLES_SERVED  /**< on parameter servers: needs job->ps; in one process,
+    LS_VARIABLES_EACH,   /**< a copy with each replica */
+    LS_VARIABLES_HELD,   /**< on one device: job->variable_device is set */
+    LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are: job->place is
+                              set */
+    LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
                               job->variable_device, too */
 } ls_variables_at;
 
@@ -132,30 +134,28 @@ typedef enum ls_variables_at {
 struct ls_strategy {
     const char *name; /**< as users write it */
     const char *help; /**< one line for people */
-    /** Its own options, NULL-terminated; NULL: none. An option that decides whether a case has
-     * others comes before these. */
+    /** Its own options, NULL-terminated; NULL: none. If an option decides whether a case has
+     * another one (`has`), it comes first. */
     const ls_declared_option *const *options;
     bool equivalent;           /**< computes what `single` computes; if not, its row says so */
-    bool reduces;              /**< uses job->allreduce and job->bucket_bytes */
+    bool reduces;              /**< reduces gradients by all-reduces, in buckets */
     ls_variables_at variables; /**< where they are */
-    bool syncs_statistics;     /**< its replicas can add up batch statistics in a step */
-    bool replicated;           /**< has several replicas: each needs a sample of every full batch */
-    /** Whether a case with these values, on so many ranks, has this one of its options. NULL: it
-     * has all. */
+    bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
+    bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
+    /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
-    /** Sets the fields of the job that follow from job->options on so many ranks. NULL: none do. */
+    /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);
     /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs
      * any. */
     ls_status (*check)(const ls_outline *outline);
     /** Describes what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
-    /** What one step sends, over all processes, by a closed form that does not look at tasks. NULL:
+    /** What one step sends, over all processes, by a closed form that does not count tasks. NULL:
      * nothing is sent. */
     ls_traffic (*formula)(const ls_step *step);
-    /** Fast mode's order of summation: appends the steps of a sum of the parts' gradients, each
-     *  [elements], of which there are `count`; has[d]: part d is not empty. NULL: not equivalent.
-     */
+    /** Fast mode's reduction order, for the oracle: appends the additions of `count` gradients,
+     * each [elements], of ls_job_parts; has[d]: gradient d is not empty. NULL: not equivalent. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 
@@ -168,12 +168,6 @@ static inline bool ls_strategy_divides(const ls_strategy *strategy)
 static inline bool ls_strategy_serves(const ls_strategy *strategy)
 {
     return strategy->variables == LS_VARIABLES_SERVED;
-}
-
-/** Whether it is the reference, which others are compared with: `single`. */
-static inline bool ls_strategy_is_reference(const ls_strategy *strategy)
-{
-    return strategy->equivalent && !strategy->reduces && strategy->variables == LS_VARIABLES_EACH;
 }
 
 /** Opens a run of the strategy on the job, which it borrows: divides the batch, allocates all

@@ -2,6 +2,8 @@
 /* What is said below a table; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "impl/strategies.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,7 +168,7 @@ static void print_compared(FILE *stream, const json_t *row)
         return;
     }
     fprintf(stream, "%s: after each of %lld steps ", grade, (long long)steps);
-    if (strategy && ls_strategy_is_reference(strategy))
+    if (strategy == &ls_strategy_single)
         fputs("the bits of a second, fresh run", stream);
     else if (strcmp(grade, "exact") == 0)
         fputs("the bits of single --reduce exact", stream);

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step, described in textbook order: what all replicas do, as if one thing were done after the
- * other.
+ * A step, described in textbook order: what all replicas do, as a sequential program.
  *
  * A strategy's `build` describes it by the verbs below, once for the full batch and once for an
- * epoch's last, smaller one. Each verb appends *tasks*: operations on one queue (a *lane*), with
- * the memory that they read and write. No strategy says what waits for what: of two tasks on
- * different lanes, of which one writes what the other touches, the later one waits for the earlier
- * one. Events, captured programs, counted traffic, the listing and the race check follow from the
- * tasks.
+ * epoch's remainder batch. Each verb appends *tasks*: operations on one queue (a *lane*), with the
+ * memory that they read and write. No strategy says what waits for what: of two tasks on different
+ * lanes with conflicting accesses, the later one waits for the earlier one. Events, captured
+ * programs, counted traffic, the listing and the race check follow from the tasks.
  *
- *     member    a device's share: buffers, a compute queue, and mostly a replica (or, where a model
- *               is divided, a part of one) with its slice of the batch. Numbered from 0 over all
+ *     member    a device's share: buffers, a compute queue, and usually a replica (in a divided
+ *               model, a part of one) with its slice of the batch. Numbered from 0 over all
  *               processes, in the order of devices; verbs about one in another process append
  *               nothing
- *     place     which of its replica's devices a member is: 0, unless the model is divided
- *     holder    the member that has the variables, where not every replica has its own
+ *     place     a member's rank in its replica: 0, unless the model is divided
+ *     holder    the member that owns the variables, if replicas have none of their own
  *     range     elements of the flat buffers (parameters, gradients, optimizer state)
  *     span      memory of one member
- *     group     members, also of other processes, that reduce gradients with each other
+ *     group     members of all processes that reduce gradients with each other
  *
  * Verbs return nothing: after the first failure later ones do nothing, and the caller of `build`
  * reports it.
@@ -39,7 +37,7 @@ typedef struct ls_span {
     size_t bytes;
 } ls_span;
 
-/** A range on one server whose gradients are pushed as one message. */
+/** A range of one server whose gradients a worker sends as one message. */
 typedef struct ls_pushed {
     ls_range range;
     int server;
@@ -57,7 +55,8 @@ bool ls_ends_period(const ls_step *step);
  * model is divided: then its places are members r x places and those behind it. */
 int ls_replicas(const ls_step *step);
 
-/** Members that compute, without shadows, servers and a holder that is no replica. */
+/** Members that compute: replicas, or their places; not shadows (ls_shadow), servers, nor a holder
+ * that is no replica. */
 int ls_members(const ls_step *step);
 int ls_place_of(const ls_step *step, int member);
 
@@ -69,16 +68,17 @@ int ls_nodes(const ls_step *step);
  * each replica has its own. */
 int ls_holder(const ls_step *step);
 
-/** Where backward passes run on the holder's device (ls_job.backward_held): the member there with
- * the same slice as the replica, memory of its own, and the holder's variables. */
+/** Of a replica whose backward pass runs on the holder's device (ls_job.backward_held): the member
+ * on that device that runs it. It has the replica's slice, its own memory, and the holder's
+ * variables. */
 int ls_shadow(const ls_step *step, int replica);
 
-/** All elements; part i of n equal ones, which may be empty. */
+/** All elements; and the i-th of n equal ranges, which may be empty. */
 ls_range ls_all(const ls_step *step);
 ls_range ls_part(const ls_step *step, int i, int n);
 
-/** The elements that the member has and no other member of its replica: all, or in a divided model
- * its place's variables. */
+/** The elements that the member updates: all, or in a divided model its place's variables. Of
+ * variables that several places use, one place is the owner. */
 ls_range ls_owned(const ls_step *step, int member);
 
 /** Bucket number `b` of a place's gradients, in the order in which backward makes them final; and
@@ -89,14 +89,14 @@ int ls_buckets_of(const ls_step *step, int place);
 /** Shards that exact mode cuts the step's batch into, the leaves of its tree; fast mode: 0. */
 int64_t ls_shards(const ls_step *step);
 
-/** Partial sums that the replica's gradient consists of: one, or none of an empty slice; in exact
- * mode one for each of its finished subtrees (slice.h). */
+/** Number of partial sums of the replica's gradient: 1, or 0 for an empty slice; in exact mode, one
+ * for each of its finished subtrees (slice.h). */
 size_t ls_sums(const ls_step *step, int replica);
 
 ls_span ls_parameters(const ls_step *step, int member, ls_range range);
 
-/** A replica's partial sum number `sum`. On a server, the buffer where sum number `sum` of all
- * workers' arrives: the first one is the gradient that it updates by. */
+/** A replica's partial sum number `sum`. On a server, the buffer that receives sum number `sum`,
+ * counted over all workers; the first is the gradient that the server updates by. */
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
 
 /** How many parameter servers all processes have; the member that server k is. */
@@ -107,7 +107,7 @@ int ls_server(const ls_step *step, int k);
  */
 bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
 
-/** Range number i of all servers' ranges cut at the bounds of buckets, in the order in which
+/** Range number i of the servers' ranges, split at bucket boundaries, in the order in which
  * backward makes them final; false: there are no more. */
 bool ls_pushed_range(const ls_step *step, size_t i, ls_pushed *out);
 
@@ -116,18 +116,19 @@ bool ls_apart(const ls_step *step, int a, int b);
 
 /* ---- A replica's own work -------------------------------------------------------------------- */
 
-/** Gathers the member's slice of the batch, and runs its forward pass (of several pieces, the first
- * one's). */
+/** Gathers the member's slice of the batch and runs its forward pass; if the slice has several
+ * pieces (ls_pieces), that of the first. */
 void ls_forward(ls_step *step, int member);
 
-/** The backward pass (and the passes of further pieces) as far as is needed to make the gradients
- * of `range` final; nothing where they are final already. */
+/** Runs the backward pass (and both passes of further pieces) until the gradients of `range` are
+ * final; nothing if they already are. */
 void ls_backward(ls_step *step, int member, ls_range range);
 
-/** How many pieces the replica's slice is cut into; a piece's forward pass; its backward pass, with
- * the sums that it completes. */
+/** How many pieces the replica's slice is split into: parts that go forward and backward alone. */
 int ls_pieces(const ls_step *step, int replica);
 void ls_forward_piece(ls_step *step, int member, int piece);
+
+/** A piece's backward pass, and those additions to the gradient that it makes possible. */
 void ls_backward_piece(ls_step *step, int member, int piece);
 
 /** Buffer number `index` of those that a piece's backward pass reads of its forward pass
@@ -137,23 +138,24 @@ bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *
 /** The optimizer's update of a range of the member's variables. */
 void ls_update(ls_step *step, int member, ls_range range);
 
-/** The end of the member's step: its time and loss are recorded, its position in the data moves on.
- * Of members that wait for each other, the last end is that of their common step. */
+/** The end of the member's step: records time and loss, and advances its position in the data. For
+ * members that wait for each other, the last end is that of their common step. */
 void ls_end(ls_step *step, int member);
 
 /* ---- A divided replica ----------------------------------------------------------------------- */
 
 /**
- * A node's pass over a piece, on its place. Forward: gathers the place's inputs first, where it has
- * any; then the output goes to the places that take it. Backward: the output's gradient comes back
- * from these; gradients of variables that several places use go to the owner, which adds them in
- * the order of the nodes; after its place's first node come the sums that the piece completes.
+ * A node's pass over a piece, on its place. Forward: gathers the place's inputs first, if it has
+ * any; then sends the output to the places that use it. Backward: the output's gradient comes back
+ * from these. Gradients of variables that several places use go to the owner, which adds them in
+ * the order of the nodes. Behind its place's first node follow the additions that the piece makes
+ * possible.
  */
 void ls_forward_node(ls_step *step, int replica, int piece, int node);
 void ls_backward_node(ls_step *step, int replica, int piece, int node);
 
 /** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
- * part of the backward pass, which ends with the sums that it completes. */
+ * part of the backward pass, which ends with the additions that it makes possible. */
 void ls_forward_stage(ls_step *step, int replica, int stage, int microbatch);
 void ls_backward_stage(ls_step *step, int replica, int stage, int microbatch);
 
@@ -165,52 +167,50 @@ void ls_share_values(ls_step *step, int replica);
 
 /* ---- Between members ------------------------------------------------------------------------- */
 
-/** A copy, made by the member that gets it (fetch) or that has it (send); counted where devices
- * differ. */
+/** A copy, run by the receiving member (fetch) or by the sending one (send); counted as traffic if
+ * devices differ. */
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
 
 /** A message between members, also of other processes: an operation at both ends, or, between
- * places in one process, a copy by the sender. The receiver adds it to what is there, or overwrites
- * that. Where messages overlap passes, a replica's have a lane of their own. */
+ * places in one process, a copy by the sender. The receiver adds it to `to`, or overwrites that. If
+ * messages overlap passes, they are on a lane of their own in each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
 
-/** The holder's gradient = the sum of the gradients of `members` [count], which are on its device
- * or are sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree over their
- * sums. */
+/** Sets the holder's gradient to the sum of the gradients of `members` [count], which are on its
+ * device or were sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
-/** Adds up a range of all sums that arrived at a server, up the tree of exact mode; in fast mode
- * they were added on arrival. */
+/** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they
+ * were added on arrival. */
 void ls_add_arrived(ls_step *step, int server, ls_range range);
 
 /** All-reduce of a bucket of a place, over the replicas of all processes, by the job's algorithm.
  */
 void ls_all_reduce(ls_step *step, int place, int b);
 
-/** Sets the parameters of a bucket to the mean of all replicas'; they are added up as ls_all_reduce
- * adds gradients. */
+/** Sets the parameters of a bucket to their mean over all replicas, summed as ls_all_reduce sums
+ * gradients. */
 void ls_average(ls_step *step, int place, int b);
 
-/* ---- Servers that serve whoever comes first ---------------------------------------------------
- */
+/* ---- Servers that serve requests as they arrive ---------------------------------------------- */
 
-/** The server serves by itself (ps_serve.h) until all steps that are enqueued at once are done.
- * Verbs append nothing for its ends of messages from here on. */
+/** One operation that serves requests (ps_serve.h) until all steps enqueued by one call are done.
+ * From here on, verbs append nothing for the server's side of messages. */
 void ls_serve(ls_step *step, int server);
 
-/** A worker's request, before it receives or sends the shard's ranges. LS_PS_BYE comes once, after
- * the last of the steps that are enqueued at once. With backup workers it hears, before it takes
- * them, whether it is late. */
+/** A worker's request to a server, before it receives or sends the shard's ranges. LS_PS_BYE is
+ * sent once, after the last of the steps enqueued by one call. With backup workers, the server's
+ * answer tells the worker, before it receives, whether it is late. */
 void ls_say(ls_step *step, int worker, int server, ls_ps_kind kind);
 
-/** Between these two, the worker's tasks are skipped in steps for which it is late. */
+/** Tasks of the worker between these two are skipped in steps for which it is late. */
 void ls_begin_if_in_time(ls_step *step, int worker);
 void ls_end_if_in_time(ls_step *step, int worker);
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/** Fast mode's order of summation of an all-reduce: an entry of ls_strategy. */
+/** Fast mode's reduction order of an all-reduce: ls_strategy.sum. */
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */
@@ -218,5 +218,5 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 /** Of the all-reduces of all buckets of all places. */
 ls_traffic ls_reduced_traffic(const ls_step *step);
 
-/** Of borders between places, and of variables that several places use, in all replicas. */
+/** Of boundaries between places, and of variables that several places use, in all replicas. */
 ls_traffic ls_border_traffic(const ls_step *step);

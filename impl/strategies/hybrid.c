@@ -21,7 +21,7 @@ static void build(ls_step *s)
 {
     const bool pipeline = ls_step_job(s)->microbatches > 0;
     for (int r = 0; r < ls_replicas(s); r++)
-        (pipeline ? ls_take_stages : ls_take_nodes)(s, r);
+        (pipeline ? ls_stage_passes : ls_node_passes)(s, r);
     for (int place = 0; place < ls_places(s); place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             ls_all_reduce(s, place, b);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mirrored: a replica on each device with variables of its own, kept equal by an all-reduce of the
- * gradients, as in synchronous data parallelism with mirrored variables. Each bucket of gradients
- * is reduced as soon as backward has made it final.
+ * mirrored: synchronous data parallelism. Each device has a replica with its own copy of the
+ * variables; an all-reduce of the gradients keeps the copies equal. A bucket of gradients is
+ * reduced as soon as backward has made it final, while backward goes on with earlier layers.
  *
- * Order of summation: fast mode the all-reduce algorithm's own (its file's head), bucket by bucket;
- * exact mode `canonical`, the rest of the tree over the replicas' finished subtrees, in one bucket.
+ * Reduction order: in fast mode the all-reduce algorithm's own (see the head of its file), bucket
+ * by bucket; in exact mode a fixed binary tree (slice.h, allreduce_canonical.c), in one bucket.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: a replica is whole */
     for (int r = 0; r < n; r++)
         ls_forward(s, r);
     for (int b = 0; b < buckets; b++) {

@@ -9,7 +9,7 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-void ls_take_nodes(ls_step *s, int replica)
+void ls_node_passes(ls_step *s, int replica)
 {
     for (int p = 0; p < ls_pieces(s, replica); p++) {
         for (int n = 0; n < ls_nodes(s); n++)
@@ -21,7 +21,7 @@ void ls_take_nodes(ls_step *s, int replica)
 
 static void build(ls_step *s)
 {
-    ls_take_nodes(s, 0);
+    ls_node_passes(s, 0);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
     ls_share_values(s, 0);

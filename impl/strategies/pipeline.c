@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pipeline: one model divided over the devices by ranges of layers (stages), with the batch cut
- * into micro-batches, so that stages work at once, each on another micro-batch. Every stage takes
- * its passes in the order of the schedule (pipeline_schedule.h), adds the micro-batches' gradients
- * up, and updates its own variables.
+ * pipeline: one model split over the devices by ranges of layers (stages). The batch is split into
+ * micro-batches, so that the stages work at the same time, each on a different micro-batch. Every
+ * stage runs its passes in the order of the schedule (pipeline_schedule.h), sums the gradients of
+ * the micro-batches, and updates its own variables.
  *
- * Order of summation: fast mode ((g0 + g1) + g2) + ... over the micro-batches; exact mode the tree
- * over the shards, of which a micro-batch is one or more.
+ * Reduction order: in fast mode ((g0 + g1) + g2) + ... over the micro-batches; in exact mode the
+ * tree over the shards. A micro-batch is one shard or more.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-void ls_take_stages(ls_step *s, int replica)
+/* The last stage first: see ls_schedule_at. */
+void ls_stage_passes(ls_step *s, int replica)
 {
     const ls_schedule schedule = ls_schedule_of(s, replica);
     ls_pass pass;
@@ -29,7 +30,7 @@ void ls_take_stages(ls_step *s, int replica)
 
 static void build(ls_step *s)
 {
-    ls_take_stages(s, 0);
+    ls_stage_passes(s, 0);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
     ls_share_values(s, 0);
@@ -55,16 +56,16 @@ static void resolve(ls_job *job, int ranks)
     job->microbatches = (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
 }
 
-ls_status ls_check_microbatches(const ls_outline *o, int parts, const char *of)
+ls_status ls_check_microbatches(const ls_outline *o, int replicas, const char *whole)
 {
     const ls_job *job = o->job;
-    const int64_t least = (job->exact ? ls_job_shards(job, job->batch) : job->batch) / parts;
-    if (job->microbatches <= least || least < 1) /* too few for all parts: refused later */
+    const int64_t most = (job->exact ? ls_job_shards(job, job->batch) : job->batch) / replicas;
+    if (job->microbatches <= most || most < 1) /* ls_strategy_check refuses empty replicas */
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                    "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
-                   job->microbatches, (long long)least, job->exact ? "shards" : "samples", of,
-                   (long long)least);
+                   job->microbatches, (long long)most, job->exact ? "shards" : "samples", whole,
+                   (long long)most);
 }
 
 static ls_status check(const ls_outline *outline)

@@ -38,7 +38,7 @@ void ls_clock_sleep_until(uint64_t ns)
         return;
     const struct timespec until = ls_clock_timespec(ns);
     prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul,
-          0ul); /* costs 160 ns, where the sleep takes microseconds */
+          0ul); /* costs 160 ns, compared with microseconds for the sleep */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;
 }

@@ -18,7 +18,7 @@ static void *open_file(const char *file, char why[WHY])
     return handle;
 }
 
-/* Where in `folder` it would be; false: nowhere. */
+/* The library's path in `folder`; false: it is not there. */
 static bool path_in_folder(const ls_dynamic *library, char path[PATH_MAX])
 {
     return *library->folder &&
@@ -26,16 +26,14 @@ static bool path_in_folder(const ls_dynamic *library, char path[PATH_MAX])
            access(path, F_OK) == 0;
 }
 
-/* The system's message has a file's path where it found one, else only the name that it was asked
- * for.
- */
+/* The system's message contains a path if it found a file, otherwise only the name requested. */
 static bool not_found(const ls_dynamic *library, const char *why)
 {
     const size_t length = strlen(library->file);
     return strncmp(why, library->file, length) == 0 && why[length] == ':';
 }
 
-/* A library that the system finds but that is broken is an error: no other one is tried. */
+/* A library that is found but broken is an error: no other one is tried. */
 static void *open_library(const ls_dynamic *library, char why[WHY])
 {
     char path[PATH_MAX];

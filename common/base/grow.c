@@ -13,7 +13,7 @@ ls_status ls_allocate(const char *what, void *list, size_t count, size_t size)
     return items ? LS_OK : ls_fail_memory(what, count * size);
 }
 
-/* Full whenever the count is a power of two. */
+/* The list is full whenever the count is a power of two. */
 ls_status ls_grow(const char *what, void *list, size_t count, size_t size)
 {
     if (count && (count < LEAST || count & (count - 1)))

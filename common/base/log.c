@@ -14,7 +14,7 @@ void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    /* A line of progress may stand there, whose cursor is at its start. */
+    /* Clears a line of progress, whose cursor is at its start. */
     const char *clear = isatty(fileno(log->stream)) ? "\033[K" : "";
     fprintf(log->stream, "%slockstep: %s\n", clear, line);
 }

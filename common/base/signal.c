@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signal on a futex; see signal.h.
- *
- * The value and the number of sleepers are each written by one side and read by the other, all
- * sequentially consistent: either the poster sees a sleeper, or the sleeper sees the new value.
+ * Signal on a futex; see signal.h. Value and number of sleepers are each written by one side and
+ * read by the other, all sequentially consistent: either the poster sees a sleeper, or the sleeper
+ * sees the new value.
  */
 #include "common/base/signal.h"
 

@@ -9,12 +9,12 @@
 
 struct ls_failure {
     ls_code code;
-    bool follows;     /* from a failure elsewhere */
-    bool final;       /* nothing more can be done there */
-    const char *text; /* behind the struct, in the same allocation */
+    bool follows;     /* from another failure */
+    bool final;       /* the resource is lost for good */
+    const char *text; /* after the struct, in the same allocation */
 };
 
-/* What is left to say when there is no memory to say more. */
+/* The failure that is reported if there is no memory for another. */
 static const struct ls_failure out_of_memory = {LS_CODE_MISSING, false, false,
                                                 "memory: out of memory while reporting a failure"};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CIFAR-10's binary files: records of a label and 32x32 pixels, red, green, blue, 3073 bytes;
- * data_batch_1.bin to data_batch_5.bin to train on, test_batch.bin to test on, of any number of
- * records. Images stay bytes; they are cropped when a batch is gathered (kernel_layers.h).
- * datasets/fetch.sh brings the authors' files to DIRECTORY, under the working directory.
+ * CIFAR-10's binary files: records of 3073 bytes, a label and 32x32 pixels in red, green, blue;
+ * data_batch_1.bin to data_batch_5.bin for training, test_batch.bin for testing, with any number of
+ * records. Images stay bytes; gathering a batch crops them (kernel_layers.h). datasets/fetch.sh
+ * downloads the authors' files to DIRECTORY in the working directory.
  */
 #include "common/data/data_sources.h"
 #include "common/data/raw.h"
@@ -20,7 +20,7 @@ enum { SIDE = 32, COLOURS = 3, PIXELS = COLOURS * SIDE * SIDE, RECORD = 1 + PIXE
 
 static const char what[] = "cifar10";
 
-/* One file's records, appended to the split, which has room for them. */
+/* Appends one file's records to the split, which has room for them. */
 static ls_status take_records(const ls_raw_file *file, size_t records, ls_split *split)
 {
     uint8_t *pixels = (uint8_t *)split->input[0].data + split->samples * PIXELS;

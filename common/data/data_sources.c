@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Data sets: the registry, opening and closing; see data.h.
- *
- * A source fills the arrays; what holds for every source (a digest, a bound on the samples, the
- * time it took) is done here. The digest is the XXH3 of the three arrays' own XXH3 hashes, in the
- * order x0, x1, target, 0 for an array that is not there.
+ * Data sets: the registry, opening and closing; see data.h. A source fills the arrays; what all
+ * sources have in common (a digest, a limit on the samples, the time) is done here. The digest is
+ * the XXH3 of the three arrays' own XXH3 hashes, in the order x0, x1, target, 0 for a missing
+ * array.
  */
 #include "common/data/data.h"
 
@@ -30,10 +29,10 @@ static const void *const sources[] = {
 };
 const ls_registry ls_data_sources = {"--data", sources};
 
-/* What ls_data_open allocates: the public part comes first, so that one pointer serves as both. */
+/* What ls_data_open allocates. The public part is first, so one pointer serves as both. */
 typedef struct opened {
     ls_data data;
-    ls_tensor_file *tensors; /* NULL, or where the float32 arrays lie */
+    ls_tensor_file *tensors; /* NULL, or owner of the float32 arrays */
 } opened;
 
 ls_status ls_need_width(const ls_data_need *need, int input, size_t *out)
@@ -115,7 +114,7 @@ static uint64_t split_digest(const ls_split *split)
     return ls_hash64(hashes, sizeof hashes);
 }
 
-/* The source that `spec` names, and what follows the colon, or NULL. */
+/* The source that `spec` names, and the text after the colon, or NULL. */
 static ls_status find_source(const char *spec, const ls_data_source **out, const char **argument)
 {
     const size_t length = strcspn(spec, ":");
@@ -134,7 +133,7 @@ static ls_status find_source(const char *spec, const ls_data_source **out, const
     return LS_OK;
 }
 
-/* What holds for every source: the sample order counts to INT32_MAX. */
+/* A check for every source: the sample order counts up to INT32_MAX. */
 static ls_status check_samples(const char *spec, const ls_data *data)
 {
     if (data->train.samples < 1 || data->train.samples > INT32_MAX ||

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file:PATH: any user's data, from a safetensors file of float32 tensors.
- *
- * x0 [N, shape of the model's input], x1 likewise where the model has a second input, y [N]; no
- * others. All values must be finite; where the model has classes, y must hold whole numbers of
- * them, which become int32. The inputs stay where the file was read to.
- *
- * Left out: samples to test on.
+ * file:PATH: a user's data, from a safetensors file of float32 tensors: x0 [N, shape of the model's
+ * input], x1 likewise if the model has a second input, y [N]; no others. All values must be finite;
+ * for models with classes, y must contain whole numbers in their range, which become int32. Inputs
+ * are used in the buffer into which the file was read. Left out: test samples.
  */
 #include "common/data/data_sources.h"
 
@@ -19,7 +16,7 @@
 
 static const char what[] = "data file";
 
-/* "[N,1,28,28]" into `text`. */
+/* Writes "[N,1,28,28]" to `text`. */
 static void describe(int rank, const int64_t *shape, bool per_sample, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "[%s", per_sample ? "N" : "");
@@ -104,7 +101,7 @@ const char *ls_data_foreign(const char *path)
     return NULL;
 }
 
-/* Where the file is none that can be read at all. */
+/* Refuses what is not a readable file. */
 static ls_status check_file(const char *path)
 {
     const char *foreign = ls_data_foreign(path);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IDX files, plain or gz; see idx.h.
- *
- * Compressed bytes come in pieces, so that such a file is never held beside its contents. The
- * header comes first: its sizes are multiplied with checks, and the product is held against the
- * bytes that are there (plain: equal; gz: at most 1032 to 1, the most that deflate can expand)
- * before memory is asked for. Then the elements are read or inflated straight to where they stay,
- * and nothing may follow them.
- *
- * Left out: element types other than bytes, gz files of several members.
+ * IDX files, plain or gz; see idx.h. Compressed bytes are read in pieces, so that such a file and
+ * its contents are never in memory together. The header comes first: its sizes are multiplied with
+ * checks for overflow, and compared with the bytes in the file (plain: equal; gz: at most 1032 to
+ * 1, deflate's limit) before memory is allocated. Then the elements are read or inflated directly
+ * to their final memory, and nothing may follow them. Left out: element types other than bytes, gz
+ * files with several members.
  */
 #include "common/data/idx.h"
 
@@ -27,9 +24,9 @@ enum { TYPE_UINT8 = 0x08, MAX_RANK = 4, PIECE_BYTES = 256 << 10, DEFLATE_RATIO =
 
 typedef struct stream {
     ls_raw_file file;
-    size_t left;    /* bytes of it not yet taken */
+    size_t left;    /* unread bytes of the file */
     bool gz, ended; /* ended: the gz member is complete */
-    uint8_t *piece; /* [PIECE_BYTES], of gz */
+    uint8_t *piece; /* [PIECE_BYTES], for gz */
     z_stream z;
 } stream;
 
@@ -38,7 +35,7 @@ static ls_status broken(const stream *in, const char *why)
     return ls_fail(LS_CODE_MISSING, what, in->file.path, "%s; %s", why, hint);
 }
 
-/* The next piece of the compressed bytes, of which some are left. */
+/* Reads the next piece of the compressed bytes, of which some must be left. */
 static ls_status refill(stream *in)
 {
     size_t size = in->left < PIECE_BYTES ? in->left : PIECE_BYTES;
@@ -76,7 +73,7 @@ static ls_status inflate_bytes(stream *in, uint8_t *out, size_t size, size_t *go
     return LS_OK;
 }
 
-/* `size` bytes of contents, whether plain or gz. */
+/* Reads `size` bytes of contents, plain or gz. */
 static ls_status take(stream *in, uint8_t *out, size_t size)
 {
     size_t got;
@@ -90,7 +87,7 @@ static ls_status take(stream *in, uint8_t *out, size_t size)
     return ls_raw_read(&in->file, out, size);
 }
 
-/* Nothing may follow the elements: no element more, no other gz member, no other bytes. */
+/* Nothing may follow the elements: no further element, gz member or byte. */
 static ls_status check_end(stream *in)
 {
     if (in->gz) {
@@ -105,7 +102,7 @@ static ls_status check_end(stream *in)
     return LS_OK;
 }
 
-/* Type, rank and sizes; idx->bytes is their product, which the bytes there can hold. */
+/* Reads type, rank and sizes; idx->bytes is their product, which the file can hold. */
 static ls_status read_header(stream *in, ls_idx *idx)
 {
     uint8_t head[4 + 4 * MAX_RANK];

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MNIST's layout of files: Fashion-MNIST, which Debian packages, and MNIST itself from a directory.
- *
- * Four IDX files, plain or gz (the plain one where both are there): images [N,28,28] and labels [N]
- * to train and to test on. Images stay bytes; labels become int32, each checked.
- *
- * Left out: images of other sizes.
+ * Four IDX files, plain or gz (the plain one if both exist): images [N,28,28] and labels [N] for
+ * training and for testing. Images stay bytes; labels become int32, each checked. Left out: images
+ * of other sizes.
  */
 #include "common/data/data_sources.h"
 #include "common/data/idx.h"
@@ -18,10 +16,10 @@
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, NAME_BYTES = 600 };
 
-/* A data set in this layout, and where it is to be had. */
+/* A data set with this layout, and where to get it. */
 typedef struct layout {
     const char *directory; /* default; overridden by the argument */
-    const char *hint;      /* what brings the files */
+    const char *hint;      /* how to get the files */
     int classes;           /* of the model */
 } layout;
 
@@ -33,7 +31,7 @@ static ls_status read_idx(const layout *from, const char *name, char path[NAME_B
 {
     snprintf(path, NAME_BYTES, "%s/%s", from->directory, name);
     if (access(path, F_OK) != 0) {
-        strcat(path, ".gz"); /* directories have at most 511 bytes: there is room */
+        strcat(path, ".gz"); /* fits: directories have at most 511 bytes */
         if (access(path, F_OK) != 0)
             return ls_fail(LS_CODE_MISSING, "data set", path, "there is no such file; %s",
                            from->hint);

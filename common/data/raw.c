@@ -14,7 +14,7 @@ enum { LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20, READ_BYTES = 1 << 30 };
 
 ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
 {
-    /* Without O_NONBLOCK, opening a pipe would wait for someone to write into it. */
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ls_fail(LS_CODE_MISSING, what, path,
@@ -61,7 +61,7 @@ ls_status ls_raw_allocate(const char *where, size_t bytes, void **out)
     void *memory = NULL;
     if (posix_memalign(&memory, unit, bytes ? bytes : 1) != 0)
         return ls_fail_memory(where, bytes);
-    if (unit == HUGE_PAGE_BYTES) /* a hint: without huge pages it is only slower */
+    if (unit == HUGE_PAGE_BYTES) /* only a hint: without huge pages it is slower */
         (void)madvise(memory, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
     *out = memory;
     return LS_OK;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * safetensors files, read; see safetensors.h. (safetensors_write.c writes them.)
- *
- * The length of the header is held against the file and a cap before the header is read; each
- * tensor's shape, multiplied with checks, against its range of bytes; and the ranges, in order of
- * their beginnings, must cover the data from the first byte to the last, each once. Only then is
- * memory for the data asked for: as much as the file has. They are read straight into it, so they
- * are aligned whatever the header's length.
- *
- * Left out: types other than float32, and what __metadata__ says.
+ * Reads safetensors files; see safetensors.h. (safetensors_write.c writes them.) The header's
+ * length is compared with the file's size and a limit before the header is read; each tensor's
+ * shape, multiplied with checks for overflow, with its range of bytes; and the ranges, sorted by
+ * their beginnings, must cover the data exactly once from the first byte to the last. Only then is
+ * memory for the data allocated, as much as the file has. Data are read directly into it, so they
+ * are aligned for any length of the header. Left out: types other than float32, and the contents of
+ * __metadata__.
  */
 #include "common/data/safetensors.h"
 
@@ -47,7 +45,7 @@ static ls_status broken_tensor(const char *path, const char *name, const char *w
                    name, why);
 }
 
-/* A JSON integer from 0. */
+/* A JSON integer that is not negative. */
 static bool get_size(const json_t *value, size_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
@@ -103,7 +101,7 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(x->tensor.name, y->tensor.name);
 }
 
-/* In order, the ranges must cover the `size` bytes of data, each byte once. */
+/* The ranges, in order, must cover the `size` bytes of data, each byte once. */
 static ls_status check_ranges(const char *path, ls_tensor_file *file, size_t size)
 {
     if (file->count)
@@ -138,7 +136,7 @@ static ls_status check_metadata(const char *path, json_t *metadata)
     return LS_OK;
 }
 
-/* The header's text into entries; `size` is that of the data after it. */
+/* Parses the header's text into entries; `size` is the size of the data after it. */
 static ls_status parse_header(const char *path, const char *text, size_t length, size_t size,
                               ls_tensor_file *file)
 {

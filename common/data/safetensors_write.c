@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * safetensors files, written; see safetensors.h.
- *
- * Length, header (padded with spaces, so that the data begin at a multiple of 8), and the tensors
- * in the order given go to a new file beside the wanted one; it is flushed to the disk, renamed,
- * and the directory flushed, so that at any moment either the old file or the whole new one is
- * there. A symbolic link keeps pointing to the file; what is not a regular file is refused.
- *
- * Left out: machines that are not little-endian.
+ * Writes safetensors files; see safetensors.h. Length, header (padded with spaces, so that the data
+ * begin at a multiple of 8) and the tensors in the given order are written to a new file in the
+ * same directory. It is flushed to disk and renamed, and the directory is flushed, so at any moment
+ * there is either the old file or the complete new one. A symbolic link keeps pointing to the file;
+ * what is not a regular file is refused. Left out: machines that are not little-endian.
  */
 #include "common/data/safetensors.h"
 
@@ -28,7 +25,7 @@ static const char what[] = "safetensors file";
 
 enum { WRITE_BYTES = 1 << 30, TRIES = 100 };
 
-/* {"dtype": .., "shape": .., "data_offsets": ..}; moves *offset on. NULL without memory. */
+/* {"dtype": .., "shape": .., "data_offsets": ..}; advances *offset. NULL: out of memory. */
 static json_t *entry_json(const ls_tensor *tensor, size_t *offset)
 {
     size_t begin = *offset;
@@ -41,7 +38,7 @@ static json_t *entry_json(const ls_tensor *tensor, size_t *offset)
                      (json_int_t)begin, (json_int_t)*offset);
 }
 
-/* Refuses what a reader would refuse: a shape that does not fit, a name twice, no name. */
+/* Refuses what a reader would refuse: a shape that does not fit, a duplicate or empty name. */
 static ls_status check_tensor(const char *path, const json_t *header, const ls_tensor *tensor,
                               size_t offset)
 {
@@ -82,7 +79,7 @@ static ls_status make_header(const char *path, const ls_tensor *tensors, size_t 
     return status || *out ? status : ls_fail_memory(path, count * sizeof *tensors);
 }
 
-/* Sets errno, and says so, where not all could be written. */
+/* Returns false and sets errno if not all could be written. */
 static bool write_all(int fd, const void *bytes, size_t size)
 {
     const char *next = bytes;
@@ -109,7 +106,7 @@ static bool write_contents(int fd, const char *header, const ls_tensor *tensors,
     return well && fsync(fd) == 0;
 }
 
-/* A new file beside `path`; its name in `name` [size]. -1 and errno where there can be none. */
+/* Creates a file in `path`'s directory; its name goes to `name` [size]. -1 and errno: failure. */
 static int open_beside(const char *path, char *name, size_t size)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -134,7 +131,7 @@ static void flush_directory(char *path)
     }
 }
 
-/* `target` is where the file really lies. Without a header it is only seen whether it could be. */
+/* `target` is no link. Without a header, only checks whether it could be written. */
 static ls_status replace(char *target, const char *header, const ls_tensor *tensors, size_t count)
 {
     const size_t size = strlen(target) + 40;
@@ -168,7 +165,7 @@ static ls_status check_regular(const char *path)
     return LS_OK;
 }
 
-/* Where the file of this name lies, or will: of a link, what it points to. */
+/* The location of the file with this name; for a link, what it points to. */
 static ls_status replace_at(const char *path, const char *header, const ls_tensor *tensors,
                             size_t count)
 {

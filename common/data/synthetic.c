@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Synthetic data: a function of the sample's number alone, the same on every machine and for every
+ * Synthetic data: a function of the sample's number only, the same on every machine and for every
  * --seed, in float32.
- *
  *   polynomial  x uniform in [-10, 10], y = 5 x^2 + 3
- *   classes     the label is uniform; x = 0.25 prototype(label) + 0.75 noise, where prototypes and
- *               noise are uniform in [0, 1]: so x lies in [0, 1], and the classes overlap where an
- *               input has few values and separate where it has many
- *
- *   windows     bytes, one-hot, in two windows: two inputs, or the halves of one. Each window has
- *               one of 16 sources; half of its bytes, at random, are of its source's 16 values, the
- *               others any. The label says whether both have one source, then the least of four
- *               drawn; else they are any two
- *
- * Samples to train on are numbers 0 to N-1, those to test on (one sixth as many, rounded up) begin
- * at 100 million, the largest N: no number is in both, and sample i does not depend on N.
+ *   classes     the label is uniform; x = 0.25 prototype(label) + 0.75 noise, both uniform in [0,
+ * 1]: so x is in [0, 1], and classes overlap for inputs with few values and separate for inputs
+ * with many windows     bytes, one-hot, in two windows: two inputs, or the halves of one. Each
+ * window has one of 16 sources; half of its bytes, at random, are among its source's 16 values, the
+ *               others arbitrary. The label says whether both have the same source; then it is the
+ *               least of four drawn, otherwise they are any two
+ * Training samples have the numbers 0 to N-1; test samples (one sixth as many, rounded up) begin at
+ * 100 million, the largest N: no number is in both, and sample i does not depend on N.
  */
 #include "common/base/numbers.h"
 #include "common/base/philox.h"
@@ -28,7 +24,7 @@ enum { DEFAULT_SAMPLES = 60000, MAX_SAMPLES = 100000000, TEST_PART = 6 };
 
 static const float prototype_weight = 0.25f, noise_weight = 0.75f;
 
-/* How a split is filled: samples first to first + split->samples - 1. */
+/* How a split is filled: with samples first to first + split->samples - 1. */
 typedef struct generator {
     const char *name;
     ls_status (*fill)(const ls_data_need *need, uint64_t first, ls_split *split);
@@ -57,13 +53,13 @@ static ls_status fill_polynomial(const ls_data_need *need, uint64_t first, ls_sp
     return LS_OK;
 }
 
-/* Input `input` of every sample, given the labels. */
+/* Fills input `input` of every sample, given the labels. */
 static ls_status fill_input(const ls_data_need *need, int input, uint64_t first, ls_split *split)
 {
     size_t width, last;
     LS_TRY(ls_need_width(need, input, &width));
     ls_array prototypes = {.data = NULL};
-    if (!ls_size_multiply(width, 2 * (size_t)MAX_SAMPLES, &last)) /* a noise index overflows */
+    if (!ls_size_multiply(width, 2 * (size_t)MAX_SAMPLES, &last)) /* the noise's index overflows */
         return ls_fail_memory("synthetic", SIZE_MAX);
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, width,
                              &split->input[input]));
@@ -105,8 +101,9 @@ static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split
 
 enum { WINDOW_SOURCES = 16, WINDOW_VALUES = 256 };
 
-/* The label, and the sources of both windows. The models add up what each window says, which can
- * tell nothing of two sources' being equal alone; so those of pairs are more often low ones. */
+/* Draws the label, and the sources of both windows. The models add up scores of single windows,
+ * which cannot detect that two sources are equal; so sources of equal pairs are more often low
+ * ones. */
 static int32_t window_sources(uint64_t sample, uint32_t source[2])
 {
     uint32_t bits = ls_random_bits(ls_random_stream(0, "synthetic/label"), sample);
@@ -124,7 +121,7 @@ static int32_t window_sources(uint64_t sample, uint32_t source[2])
     return 0;
 }
 
-/* One input of every sample: it is window `input`, or both where there is one. */
+/* Fills an input of every sample: window `input`, or both windows if there is only one input. */
 static ls_status fill_window(const ls_data_need *need, int input, uint64_t first, ls_split *split)
 {
     const size_t steps = (size_t)need->shape[0][0], half = need->inputs == 1 ? steps / 2 : steps;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text: windows of bytes from the files of a directory; the question is whether two windows are
- * from one file. Bytes stay bytes, each of which stands for 256 values (one-hot).
- *
- * The first five sixths of each file are for training, the rest is for tests. Sample i has label,
- * files and places by Philox4x32-10 of i alone: half of the samples have both windows from one
- * file, drawn by its bytes, the others from two, drawn by name. So long files are more often in
- * pairs, and that is what the models learn: they add up what each window says, and no sum tells
- * that two files are equal. A model with one input gets the two as the halves of one window. Files
- * count in the order of their names; one that has several names counts once.
+ * Text: windows of bytes from the files of a directory; the label says whether two windows are from
+ * the same file. Bytes stay bytes, each of which stands for 256 values (one-hot). The first five
+ * sixths of each file are for training, the rest for testing. Label, files and offsets of sample i
+ * come from Philox4x32-10 of i only: in half of the samples both windows are from one file, drawn
+ * in proportion to its bytes; in the others from two files, drawn by number. So long files are more
+ * often in equal pairs, and that is what the models learn: they add up scores of single windows,
+ * and no such sum detects that two files are equal. A model with one input gets both as the halves
+ * of one window. Files are ordered by name; one with several names counts once.
  */
 #include "common/base/philox.h"
 #include "common/data/data_sources.h"
@@ -73,7 +72,7 @@ static ls_status read_bytes(const char *path, size_t least, text_file *file)
     return status;
 }
 
-/* Takes the file in, unless it is none (a directory) or has been taken by another name. */
+/* Adds the file, unless it is a directory or was added under another name. */
 static ls_status take_file(text_set *set, const char *name)
 {
     char path[1024];
@@ -119,7 +118,7 @@ static ls_status take_files(text_set *set)
 
 /* ---- Samples -------------------------------------------------------------------------------- */
 
-/* Copies a window from the split's part of a file; `bits` says where. */
+/* Copies a window from the split's part of a file; `bits` selects the offset. */
 static void copy_window(const text_set *set, uint32_t file, bool test, uint32_t bits, uint8_t *out)
 {
     const text_file *f = &set->files[file];
@@ -128,7 +127,7 @@ static void copy_window(const text_set *set, uint32_t file, bool test, uint32_t 
     memcpy(out, f->bytes + first + bits % (size - set->window + 1), set->window);
 }
 
-/* The file that holds byte `number` of all files' bytes, which begin again at their end. */
+/* The file that contains byte `number` of the concatenated files, modulo their size. */
 static uint32_t file_of_byte(const text_set *set, uint64_t number)
 {
     uint64_t total = 0;

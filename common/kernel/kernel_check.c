@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of operations: checked, and their work counted; see kernel_check.h. */
+/* Checks the arguments of operations, and counts their work; see kernel_check.h. */
 #include "common/base/grow.h"
 #include "common/kernel/kernel_check_parts.h"
 
@@ -253,7 +253,7 @@ ls_status ls_check_gather_batch(const ls_gather_batch_args *a, ls_work *work)
     return LS_OK;
 }
 
-/* Whether a range adds to the gradient. */
+/* Whether a range adds weight decay to the gradient. */
 static bool decays(const ls_optimizer_args *o)
 {
     bool any = false;
@@ -311,7 +311,7 @@ ls_status ls_check_fill(const ls_fill_args *a, ls_work *work)
 ls_status ls_check_scale(const ls_scale_args *a, ls_work *work)
 {
     LS_TRY(CHECK_TENSORS(WRITE(y, a->count, 1)));
-    work->bytes *= 2; /* read, and written */
+    work->bytes *= 2; /* read and written */
     work->flops += (double)a->count;
     return ls_check_value(work, "factor", a->factor);
 }
@@ -329,7 +329,7 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
     LS_TRY(CHECK_TENSORS(OF_TYPE(state, 1, 1, WRITTEN), OF_TYPE(records, capacity, 1, WRITTEN),
                          OF_TYPE(loss, 1 + more, 1, OPTIONAL),
                          OF_TYPE(more_losses, capacity, more, OPTIONAL | WRITTEN)));
-    /* A run writes one record of the ring. */
+    /* A run writes one record of the ring buffer. */
     work->bytes = (double)(sizeof *a->state + sizeof *a->records + (a->loss ? sizeof *a->loss : 0));
     LS_TRY(ls_check_value(work, "schedule.initial", a->schedule.initial));
     return ls_check_value(work, "schedule.factor", a->schedule.factor);

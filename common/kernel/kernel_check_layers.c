@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of kernel_layers.h's operations: checked, and their work counted. */
+/* Checks the arguments of kernel_layers.h's operations, and counts their work. */
 #include "common/kernel/kernel_check_parts.h"
 
 #include "common/base/numbers.h"
 
 #include <inttypes.h>
 
-static const int64_t longest_side = 1 << 20; /* keeps products of two sides and strides in range */
+static const int64_t longest_side = 1 << 20; /* limits products of two sides and strides */
 
-/* height * width * channels, refused where it cannot be counted. */
+/* height * width * channels; refused if it overflows. */
 static ls_status count_elements(const ls_work *work, const char *name, int64_t height,
                                 int64_t width, int64_t channels, int64_t *out)
 {
@@ -25,7 +25,7 @@ static ls_status count_elements(const ls_work *work, const char *name, int64_t h
     return LS_OK;
 }
 
-/* One axis of a window: every position must touch the image. */
+/* One axis of a window: every position must overlap the image. */
 static ls_status check_axis(const ls_work *work, const char *name, int64_t in, int64_t out,
                             int64_t size, int64_t stride, int64_t before)
 {
@@ -182,7 +182,7 @@ ls_status ls_check_weight_decay(const ls_weight_decay_args *a, ls_work *work)
     return ls_check_ranges(work, a->ranges, a->range_count, a->count, true);
 }
 
-/* Positions are 32-bit numbers, and what kernels count of a sample, too. */
+/* Positions are 32-bit numbers, and so is what kernels count in a sample. */
 static ls_status check_conv_max(const ls_work *work, const ls_conv_shape *s, const conv_sizes *size)
 {
     if (s->rows && !(s->window.out_height && s->window.out_width))

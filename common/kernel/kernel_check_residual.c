@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of kernel_residual.h's operations: checked, and their work counted. */
+/* Checks the arguments of kernel_residual.h's operations, and counts their work. */
 #include "common/kernel/kernel_check_parts.h"
 
 #include "common/base/numbers.h"
 
 #include <inttypes.h>
 
-/* Pixels that a mean or a gradient is divided by. */
+/* Number of pixels by which a mean or a gradient is divided. */
 static ls_status check_count(const ls_work *work, int64_t count, int64_t least)
 {
     if (count >= least)

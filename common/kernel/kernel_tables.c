@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry of kernel tables; a back end is one line of `tables`. */
+/* The registry of kernel tables; each back end is one line of `tables`. */
 #include "common/kernel/kernel_tables.h"
 
 #include <string.h>

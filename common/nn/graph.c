@@ -35,7 +35,7 @@ void ls_graph_close(ls_graph *graph)
     free(graph);
 }
 
-/* How many nodes of this layer come before `node` and own their variables. */
+/* The number of earlier nodes of this layer that own their variables. */
 static int index_of_kind(const ls_graph *graph, const ls_node *node)
 {
     int index = 0;
@@ -54,7 +54,7 @@ ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
     return ls_variables_add(&graph->variables, &variable);
 }
 
-/* Uses the variables of the shared node instead of the new ones, which must be alike. */
+/* Uses the shared node's variables instead of the new ones; both must have the same shapes. */
 static ls_status share_variables(ls_graph *graph, ls_node *node)
 {
     const ls_node *owner = &graph->nodes[node->shares];
@@ -72,7 +72,7 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
                        "shares the variables of node %d, which is not the like; share a node of "
                        "the same layer and options that owns its variables",
                        node->shares);
-    /* Infer on a copy of the variables' count, so that a mismatch of shapes shows. */
+    /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
     LS_TRY(node->layer->infer(graph, node));
     bool same = node->variable_count == owner->variable_count;

@@ -21,8 +21,7 @@ static int owner_of(const ls_graph *whole, int n)
     return whole->nodes[n].shares >= 0 ? whole->nodes[n].shares : n;
 }
 
-/* Whether node n shares variables whose uses are on several places: then it has a copy of its own.
- */
+/* Whether node n needs its own copy of shared variables, since several places use them. */
 static bool has_copy(const ls_graph_parts *out, int n)
 {
     const ls_node *nodes = out->whole->nodes;
@@ -41,8 +40,8 @@ static bool takes(const ls_node *user, int n)
     return false;
 }
 
-/* Gradients of one output are added last use first. So uses on other places, which are added there,
- * must be the last ones, and all on one place. */
+/* Gradients of one output are added in reverse order of its uses. So uses on other places, which
+ * add there, must be the last ones, and all on one place. */
 static ls_status check_order(const ls_graph_parts *out, int n)
 {
     const ls_graph *whole = out->whole;
@@ -81,7 +80,7 @@ static ls_status append_node(builder *b, int n, const ls_node *node)
     return LS_OK;
 }
 
-/* Adds a border for an input of node `user` that is on another place. */
+/* Adds a border for an input of node `user` from another place. */
 static ls_status append_border(builder *b, int n, int user)
 {
     const ls_node *from = &b->whole->nodes[n];
@@ -141,7 +140,7 @@ static ls_status append_own(builder *b, int n)
     return LS_OK;
 }
 
-/* Adds the variables of node n here: those that this place owns or, in the second pass, copies. */
+/* Adds the variables of node n: those that this place owns or, in the second pass, copies. */
 static ls_status append_variables(builder *b, int n, bool copies)
 {
     const ls_node *whole = &b->whole->nodes[n];
@@ -158,7 +157,7 @@ static ls_status append_variables(builder *b, int n, bool copies)
     return LS_OK;
 }
 
-/* Owned variables first, then copies; sharing nodes follow their owners. */
+/* Owned variables first, then copies; nodes that share variables follow their owners. */
 static ls_status add_variables(builder *b)
 {
     ls_graph *graph = b->part->graph;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations of layers, and passes of one that has two halves; see layer.h. */
+/* Operations of layers, and passes of layers with two halves; see layer.h. */
 #include "common/nn/layer.h"
 
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Net: memory and operations of a graph for a number of rows; see net.h.
- *
- * Every node has an output buffer and, where a gradient must reach it, a gradient buffer. A ReLU
- * that is the only user of a layer's output is applied by that layer, in its buffer, where the
- * layer can; its mask is applied by the layer after it where that one can. A second use of an
- * output computes its gradient into scratch, and adds it; so does a second use of variables (in
- * forward order, once the first use, which backward does last, is done).
+ * Net: memory and operations of a graph for a number of rows; see net.h. Every node has an output
+ * buffer and, if a gradient must reach it, a gradient buffer. If a ReLU is the only user of a
+ * layer's output, that layer applies it in its buffer if it can; the layer after it applies the
+ * mask if it can. A second use of an output computes its gradient into scratch and adds it. So does
+ * a second use of variables, in forward order, once backward is done with the first use.
  */
 #include "common/base/grow.h"
 #include "common/nn/net_private.h"
@@ -46,7 +44,7 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
     }
 }
 
-/* Elements of all variables of a node, which lie one after the other. */
+/* Elements of all variables of a node, which are contiguous. */
 static size_t count_variables(const ls_graph *graph, const ls_node *node)
 {
     const ls_variable *first = &graph->variables.items[node->variables[0]];
@@ -109,7 +107,7 @@ ls_status ls_net_allocate(void *context, ls_memory_use use, size_t bytes, void *
     return LS_OK;
 }
 
-/* Takes the other net's buffers: the same graph, at least as many rows. */
+/* Borrows the other net's buffers: the same graph, at least as many rows. */
 static void borrow(ls_net *net, const ls_net *other)
 {
     for (int n = 0; n < net->options.graph->count; n++) {
@@ -148,8 +146,8 @@ static void *at_variable(const ls_net *net, void *flat, int variable)
     return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
 }
 
-/* The gradient of node n's variable number v: in the flat buffer, or laid out alike in memory of a
- * sharing node. */
+/* The gradient of node n's variable v: in the flat buffer, or with the same layout in memory of a
+ * node that shares it. */
 static void *at_gradient(const ls_net *net, int n, int v)
 {
     const ls_node *node = graph_node(net, n);
@@ -162,7 +160,7 @@ static void *at_gradient(const ls_net *net, int n, int v)
                   : NULL;
 }
 
-/* Where the gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
+/* Where gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
 static void aim_gradients(ls_net *net, int n, ls_layer_site *site)
 {
     const ls_node *node = graph_node(net, n);
@@ -271,7 +269,7 @@ static ls_status build_backward(ls_net *net, int n)
     return node->shares < 0 ? add_shared(net, n, last) : LS_OK;
 }
 
-/* A profile tells backward passes from the rest. */
+/* Marks backward passes, for profiles. */
 static void mark_backward(net_node *my)
 {
     const ls_op_list *lists[] = {&my->backward, &my->backward_rest};

@@ -156,7 +156,7 @@ static bool is_shared_on(const ls_net *net, int n)
         return node->shares >= 0;
     for (int later = n + 1; later < net->options.graph->count; later++)
         if (graph_node(net, later)->shares == n)
-            return true; /* was reported then */
+            return true; /* it was reported then */
     return false;
 }
 

@@ -37,7 +37,7 @@ static const ls_optimizer_rule rmsprop = {
 static const void *const rules[] = {&sgd, &momentum, &adam, &rmsprop, NULL};
 const ls_registry ls_optimizer_rules = {"optimizer", rules};
 
-/* The values of a rule: name, where it is kept, and its range [low, high). */
+/* The values of a rule: name, offset, and range [low, high). */
 typedef struct value_field {
     ls_optimizer_kind kind;
     const char *name;
@@ -60,7 +60,7 @@ static double *field_at(ls_optimizer *optimizer, const value_field *field)
     return (double *)(void *)((char *)optimizer + field->offset);
 }
 
-/* One "name=value", or a bare value of the rule's first field where it is the `first`. */
+/* Parses "name=value", or a bare value for the rule's first field if it is the `first` item. */
 static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_optimizer *out)
 {
     const char *equals = strchr(item, '=');

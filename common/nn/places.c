@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inputs come with the nodes that take them. */
+/* Inputs are placed with the nodes that use them. */
 static bool is_input(const ls_graph *graph, int n)
 {
     return graph->nodes[n].layer->role == LS_LAYER_INPUT;
 }
 
-/* An input is where it is taken first. */
+/* An input is on the place of its first use. */
 static void place_inputs(const ls_graph *graph, int *out)
 {
     for (int n = graph->count - 1; n >= 0; n--)
@@ -28,7 +28,7 @@ static void place_inputs(const ls_graph *graph, int *out)
 
 /* ---- Balance -------------------------------------------------------------------------------- */
 
-/* What a partition costs: first its largest range, then how uneven it is. */
+/* Cost of a partition: first its largest range, then how uneven it is. */
 typedef struct cost {
     double largest, squares;
 } cost;
@@ -39,12 +39,12 @@ static bool is_worse(cost a, cost b)
 }
 
 /* Linear partition by dynamic programming: best[k][j] is the least cost of the first j layers in k
- * + 1 ranges, cut[k][j] where the last of these begins (as late as possible, so that a layer
- * without cost stays with the one before it). */
+ * + 1 ranges, cut[k][j] the start of the last range (as late as possible, so that a layer without
+ * cost stays with the one before it). */
 typedef struct partition {
     int layers;
     const int *node; /* [layers] */
-    double *sum;     /* [layers + 1] of the layers before */
+    double *sum;     /* of the layers before */
     cost *best;      /* [places, layers + 1] */
     int *cut;        /* [places, layers + 1] */
 } partition;
@@ -85,7 +85,7 @@ static void divide(const partition *p, int places, int *out)
     }
 }
 
-/* Nodes that are no inputs. */
+/* Number of nodes that are not inputs. */
 static int count_layers(const ls_graph *graph)
 {
     int count = 0;
@@ -184,7 +184,7 @@ static ls_status place_one(const ls_graph *graph, char *item, const ls_device_na
     return LS_OK;
 }
 
-/* Every device has a node. */
+/* Checks that every device has a node. */
 static ls_status check_places(const ls_graph *graph, const ls_device_name *devices, int places,
                               const int *out)
 {
@@ -200,7 +200,7 @@ static ls_status check_places(const ls_graph *graph, const ls_device_name *devic
     return LS_OK;
 }
 
-/* A file's items, joined by commas: without comments and space. */
+/* Joins a file's items by commas, without comments and spaces. */
 static ls_status read_plan(const char *path, char **out)
 {
     enum { MOST = 1 << 16 };
@@ -218,7 +218,7 @@ static ls_status read_plan(const char *path, char **out)
         else if (!comment && !isspace(c))
             text[used++] = (char)c;
     }
-    const int error = ferror(file) ? errno : 0; /* of a directory, say */
+    const int error = ferror(file) ? errno : 0; /* for example, if it is a directory */
     fclose(file);
     if (!text)
         return ls_fail_memory("placement", MOST);

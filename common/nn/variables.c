@@ -149,7 +149,7 @@ ls_status ls_variables_digest(const ls_variables *variables, const float *values
 {
     ls_digest *digest;
     LS_TRY(ls_digest_open(&digest));
-    const char *last = NULL; /* names are unique: each pass takes the next one up */
+    const char *last = NULL; /* names are unique: each pass finds the next one in order */
     for (size_t n = 0; n < variables->count; n++) {
         const ls_variable *next = NULL;
         for (size_t i = 0; i < variables->count; i++) {
@@ -165,7 +165,7 @@ ls_status ls_variables_digest(const ls_variables *variables, const float *values
     return LS_OK;
 }
 
-/* Floats ordered as integers, so that neighbours differ by one. */
+/* Maps floats to integers in order, so that neighbours differ by one. */
 static int64_t ordered(float value)
 {
     int32_t bits;

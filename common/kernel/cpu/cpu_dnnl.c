@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oneDNN's shapes, memory and attributes; see cpu_dnnl.h. Memory objects wrap the caller's memory;
- * scratch memory is given by us (user mode), so nothing large is allocated in a step.
+ * oneDNN's shapes, memory and attributes; see cpu_dnnl.h. Memory objects wrap the caller's memory,
+ * and we provide scratch memory (user mode), so a step allocates nothing large.
  */
 #include "common/kernel/cpu/cpu_dnnl.h"
 

@@ -18,7 +18,7 @@ int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements)
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
-/* The part of [0, count) that thread `part` of `parts` takes: sizes differ by at most one. */
+/* Thread `part`'s range of [0, count): sizes differ by at most one. */
 static void share(int64_t count, int part, int parts, int64_t *first, int64_t *last)
 {
     const int64_t size = count / parts, more = count % parts;

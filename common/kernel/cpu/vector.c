@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Picks the vector loops by what the processor can do; see vector.h. */
+/* Selects the vector loops that the processor supports; see vector.h. */
 #include "common/kernel/cpu/vector.h"
 
 extern const ls_vector_loops ls_vector_loops_portable;

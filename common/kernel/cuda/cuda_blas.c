@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuBLASLt by name; see cuda_blas.h. */
+/* cuBLASLt's functions, loaded at run time; see cuda_blas.h. */
 #include "common/kernel/cuda/cuda_blas.h"
 
 #include "common/base/dynamic.h"

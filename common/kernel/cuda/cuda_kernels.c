@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cuda table: opens the library, names it, and lists the operations of the other files. Not
- * yet run on a GPU. */
+/* The cuda table: opens the library, names it, and lists the operations of the other files. Not yet
+ * run on a GPU. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
 #include "common/device/cuda/cuda.h"
@@ -75,7 +75,7 @@ ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t part
     return LS_OK;
 }
 
-/* The table of several ranges, where kernels of this operation find it. */
+/* Copies a table of several ranges to device memory for this operation's kernels. */
 static ls_status share_ranges(cuda_op *op, const ls_update_range *ranges,
                               unsigned (*blocks)(int64_t count))
 {
@@ -134,7 +134,7 @@ static void close_table(ls_kernels *kernels)
     ls_blas *blas = &((cuda_kernels *)kernels)->blas;
     ls_dnn_leave((cuda_kernels *)kernels);
     if (!ls_cuda_reaches(kernels->device))
-        blas->handle = NULL; /* to destroy it could wait for the device */
+        blas->handle = NULL; /* destroying it could wait for the device */
     ls_blas_close(blas);
     free(kernels);
 }
@@ -150,8 +150,8 @@ ls_status ls_cuda_load_own(const char *where)
     return LS_OK;
 }
 
-/* On the device: the library's handle, and what a step launches, which is not to be loaded in a
- * capture. */
+/* Runs on the device's thread: opens the library's handle, and loads the kernels of a step, which
+ * must not be loaded in a capture. */
 static ls_status load(void *context)
 {
     cuda_kernels *kernels = context;

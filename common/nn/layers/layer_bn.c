@@ -2,15 +2,12 @@
 /*
  * Batch normalisation of an image's channels (Ioffe and Szegedy 2015), with a residual network's
  * shortcut and ReLU: y = relu(weight * (x - mean) / sqrt(variance + epsilon) + bias + z). The
- * second input, z, may be absent.
- *
- * Mean and variance are those of this part of the batch, or, where the site is `synced`, of the
- * whole batch: the caller then adds up all parts' sums between the two halves. Variables: weight,
- * bias; mean and variance, moving statistics for evaluation, each step 0.9 of themselves and 0.1 of
- * the batch's (its variance over n - 1), as PyTorch's. A part of the batch gives its share of that
- * where a gradient would be, so that these shares add up as gradients do.
- *
- * Kept: the sums of forward and of backward, double [2,2,C], then the moments, real [2,C].
+ * second input, z, may be absent. Mean and variance are those of this part of the batch, or of the
+ * whole batch if the site is `synced`: between the two halves the caller then adds all parts' sums.
+ * Variables: weight, bias; mean and variance: moving statistics for evaluation, in each step 0.9 of
+ * themselves plus 0.1 of the batch's (its variance over n - 1), as in PyTorch. A part of the batch
+ * writes its share of these in place of a gradient, so that shares are summed like gradients. Kept:
+ * the sums of forward and of backward, double [2,2,C], then the moments, real [2,C].
  */
 #include "common/nn/layers.h"
 
@@ -62,7 +59,7 @@ static int64_t pixels_in(const ls_layer_site *site, int64_t rows)
     return rows * site->node->shape.size[0] * site->node->shape.size[1];
 }
 
-/* Pixels that the statistics are taken over; any number where there is no row. */
+/* Number of pixels for the statistics; any number if there is no row. */
 static int64_t count_of(const ls_layer_site *site)
 {
     const int64_t rows = site->synced ? site->batch : site->rows;
@@ -92,7 +89,7 @@ static ls_activation activation_of(const ls_layer_site *site)
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
-/* The sums, and the moments unless other parts' sums are still to be added. */
+/* The sums, and the moments unless other parts' sums must be added first. */
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_bn_sums_args args = {.pixels = pixels_in(site, site->rows),
@@ -149,9 +146,9 @@ static ls_status predict(const ls_layer_site *site, ls_op_list *ops)
 /* ---- Backward ------------------------------------------------------------------------------- */
 
 /* With a shortcut, the ReLU's mask needs the output, and the masked dy is the shortcut's gradient,
- * which the second half reads; where nobody wants that gradient it overwrites dy. This part's share
- * of the moving statistics is written only now, since in forward other pieces still need the
- * gradient buffer. */
+ * which the second half reads; if that gradient is not needed, the masked dy overwrites dy. This
+ * part's share of the moving statistics is written only now: during forward, other pieces still
+ * need the gradient buffer. */
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     const bool shortcut = site->input[1] != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Order of an image's axes. Files have [C,H,W], and so run the inputs of a dense layer after an
- * image; layers of images take [H,W,C].
+ * Order of an image's axes. Files store [C,H,W], and a dense layer after an image has its inputs in
+ * that order; layers of images use [H,W,C].
  */
 #include "common/nn/layers.h"
 
@@ -17,7 +17,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     return LS_OK;
 }
 
-/* Pixels and channels as rows and columns, or the other way round. */
+/* Transposes pixels and channels, or back. */
 static ls_status append(const ls_layer_site *site, bool to_last, const void *x, void *y,
                         ls_op_list *ops)
 {

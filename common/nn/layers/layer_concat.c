@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Concatenation of two inputs, each taken flat: y = (a, b); da and db are the parts of dy. */
+/* Concatenation of two flattened inputs: y = (a, b); da and db are the parts of dy. */
 #include "common/nn/layers.h"
 
 static ls_status infer(ls_graph *graph, ls_node *node)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolution: image [H,W,C] to [H',W',O], weight [O,C,KH,KW], bias [O].
- *
- * With the option global_max only the largest of all positions comes out, [O], and the image is
- * never made; the gradient is that of one position for each output (kept: which). Only on an input:
- * the gradient of what comes before is not computed.
+ * Convolution: image [H,W,C] to [H',W',O], weight [O,C,KH,KW], bias [O]. With the option global_max
+ * the output is the maximum over all positions, [O], and the image is never stored; each output's
+ * gradient covers only the position of its maximum (kept). Only allowed on an input: the gradient
+ * of x is not computed.
  */
 #include "common/nn/layers.h"
 #include "common/nn/layers/layer_window.h"
@@ -145,7 +144,7 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
 }
 
 /* Products over the image's windows as rows ("im2col"); the input's gradient is a convolution of
- * the output's. With global_max the gradients touch too little to count as products. */
+ * the output's. With global_max the gradients cover too little to count as products. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense: y = x w^T + bias, x [B,I] (a longer shape is taken flat), w [O,I], bias [O], y [B,O].
+ * Dense: y = x w^T + bias, x [B,I] (other shapes are flattened), w [O,I], bias [O], y [B,O].
  * Backward: dw = dy^T x, dbias = column sums of dy, dx = dy w.
  */
 #include "common/nn/layers.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Input: a batch of one of the data set's inputs, or what comes over a border between places. It is
- * filled by others and has no operations. */
+/* Input: a batch of one of the data set's inputs, or the data that a border between places
+ * receives. Others fill it; it has no operations. */
 #include "common/nn/layers.h"
 
 static ls_status infer(ls_graph *graph, ls_node *node)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Losses: softmax cross-entropy with class labels, mean squared error, and logistic loss. The loss
- * is the mean over the global batch: rows are added up times 1 / global batch size, gradients
- * likewise.
+ * is the mean over the global batch: rows are summed and scaled by 1 / global batch size, as are
+ * gradients.
  */
 #include "common/nn/layers.h"
 

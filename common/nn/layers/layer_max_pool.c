@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Max pools on images [H,W,C]: of a window that moves, to [H',W',C], or of the whole image, to [C].
- * Kept: where each largest was; so the gradient touches those places alone. A ReLU before is masked
- * by the pool's own output: what is positive there was positive before.
+ * Max pools on images [H,W,C]: with a moving window, to [H',W',C], or of the whole image, to [C].
+ * Kept: the position of each maximum, so the gradient only covers those. The pool's output masks a
+ * ReLU before it: where it is positive, its input was.
  */
 #include "common/nn/layers.h"
 #include "common/nn/layers/layer_window.h"

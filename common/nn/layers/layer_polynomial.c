@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Polynomial features: x [B,1] becomes (x^2, x, 1) [B,3]. No gradient: it stands first. */
+/* Polynomial features: x [B,1] becomes (x^2, x, 1) [B,3]. No gradient: it is the first layer. */
 #include "common/nn/layers.h"
 
 static ls_status infer(ls_graph *graph, ls_node *node)

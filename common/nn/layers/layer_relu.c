@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ReLU: y = max(x, 0); dx = dy where y > 0. A net leaves it to the layer before or after where
- * that one can do it in its own pass (layer.h, fuses_relu and fuses_relu_mask).
+ * ReLU: y = max(x, 0); dx = dy where y > 0. A net lets the layer before or after compute it in its
+ * own pass if that can (layer.h, fuses_relu and fuses_relu_mask).
  */
 #include "common/nn/layers.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shortcut of a residual network to a smaller image of more channels: every stride-th pixel, and
- * zeros for the channels that there are more (He et al. 2015, option A). No variables. */
+/* Shortcut of a residual network to a smaller image with more channels: every stride-th pixel, and
+ * zeros in the additional channels (He et al. 2015, option A). No variables. */
 #include "common/nn/layers.h"
 
 static ls_shortcut_shape shape_of(const ls_layer_site *site)

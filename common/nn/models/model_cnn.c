@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cnn: 28x28x1, convolution 3x3 to 32 without padding, ReLU, global max pool, dense 10. The pool is
- * part of the convolution, and the ReLU after it: max and ReLU may change places.
+ * part of the convolution, with the ReLU after it: max and ReLU commute.
  */
 #include "common/nn/models.h"
 

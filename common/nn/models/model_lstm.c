@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * twin-lstm:H: two sequences [T,I], [140,256] if not a file's (or twin-lstm:H-T-I), through one
- * LSTM of H, used twice with the same variables, the last states one after the other, dense 1,
- * logistic loss.
- * lstm-stack:L: one sequence [140,256] through L LSTMs of 64, the last state, dense 1, logistic
- * loss.
+ * twin-lstm:H: two sequences [T,I], [140,256] if no file sets them (or twin-lstm:H-T-I), through
+ * one LSTM of H, used twice with the same variables, the last states concatenated, dense 1,
+ * logistic loss. lstm-stack:L: one sequence [140,256] through L LSTMs of 64, the last state, dense
+ * 1, logistic loss.
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mlp: a multi-layer perceptron, 784-128-10 unless sizes are given: dense and ReLU layers, a last
- * dense layer, softmax cross-entropy over its outputs.
+ * mlp: a multi-layer perceptron, by default 784-128-10: dense and ReLU layers, a last dense layer,
+ * softmax cross-entropy over its outputs.
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * poly: y = w2 x^2 + w1 x + w0 fitted to 5 x^2 + 3 by squared error. Three parameters, so a step
- * shows what the machinery itself costs.
+ * poly: y = w2 x^2 + w1 x + w0 fitted to 5 x^2 + 3 by squared error. With only three parameters, a
+ * step shows the cost of the harness.
  */
 #include "common/nn/models.h"
 

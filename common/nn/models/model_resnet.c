@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * resnet:6n+2: the residual networks for CIFAR-10 (He et al. 2015, section 4.2) on 32x32x3 images.
- *
  *     convolution 3x3x16, bn, ReLU; three stages of n blocks with 16, 32 and 64 channels; the mean
  *     of each channel; dense 10
  *     block: convolution 3x3, bn, ReLU, convolution 3x3, bn, plus the block's input, ReLU
- *
- * The first block of stages 2 and 3 goes by a stride of 2, and its input comes by a shortcut padded
- * with zero channels. Convolutions have no bias, which bn would take away, and are padded by one
- * pixel on each side. Weight decay on convolution and dense weights.
+ * The first block of stages 2 and 3 has stride 2, and its input passes through a shortcut that pads
+ * with zero channels. Convolutions have no bias, which bn would cancel, and are padded by one pixel
+ * on each side. Weight decay on convolution and dense weights.
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"

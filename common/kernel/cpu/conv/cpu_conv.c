@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cpu table by oneDNN: those that cpu_winograd.c and cpu_conv_few.c do not
- * take. Images are channels last: in 2.6 its kernels read and write these as fast as its blocked
- * layouts (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights and to
- * data, against 294, 278 and 299), so no image is reordered for it.
- *
- * Weights are reordered, since files and the flat buffer have them as [O,C,height,width]: into
- * oneDNN's layout before a forward or data pass, and their gradient back from it.
+ * Convolutions of the cpu table by oneDNN, except those in cpu_winograd.c and cpu_conv_few.c.
+ * Images are channels-last: oneDNN 2.6 reads and writes these as fast as its blocked layouts (64 to
+ * 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights and to data, against 294,
+ * 278 and 299), so no image is reordered. Weights are, since files and the flat buffer store them
+ * as [O,C,height,width]: into oneDNN's layout before a forward or data pass, and their gradient
+ * back from it.
  */
 #include "common/kernel/cpu/cpu_dnnl.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -26,7 +25,7 @@ typedef struct conv_op {
     ls_conv_shape shape;
     bool relu;
     void *tensors[TENSORS];     /* x or dx; weight or dweight; bias, dbias or NULL; y or dy */
-    ls_dnnl_call conv, reorder; /* reorder without a primitive: the layouts are the same */
+    ls_dnnl_call conv, reorder; /* reorder without a primitive: equal layouts */
     size_t packed_bytes;
     void *packed; /* weights in oneDNN's layout */
     dnnl_primitive_desc_t desc, reorder_desc;
@@ -34,7 +33,7 @@ typedef struct conv_op {
 
 /* ---- Describing ----------------------------------------------------------------------------- */
 
-/* Strides and padding of both axes as oneDNN takes them. */
+/* Strides and padding of both axes, as oneDNN expects them. */
 typedef struct geometry {
     dnnl_dims_t strides, dilates, before, after;
 } geometry;
@@ -102,8 +101,7 @@ static dnnl_status_t describe(const conv_op *c, direction to, const ls_dnnl_shap
 }
 #endif
 
-/* Shapes: images channels last; weights in a layout that the library chooses, or as files have
- * them. */
+/* Shapes: images channels-last; weights in a layout that the library chooses, or as in files. */
 static dnnl_status_t shapes_open(const ls_conv_shape *s, bool plain_weights,
                                  ls_dnnl_shape shapes[TENSORS])
 {
@@ -145,7 +143,7 @@ static ls_dnnl_shape_view liked_weights(const conv_op *c)
         0);
 }
 
-/* The convolution's primitive; the backward ones want the forward one's description as a hint. */
+/* The convolution's primitive; backward ones need the forward one's descriptor as a hint. */
 static dnnl_status_t make_conv(conv_op *c, dnnl_primitive_attr_t attr,
                                const ls_dnnl_shape shapes[TENSORS])
 {
@@ -173,7 +171,7 @@ static dnnl_status_t make_reorder(conv_op *c, dnnl_primitive_attr_t attr, ls_dnn
     return status == dnnl_success ? ls_dnnl_call_make(&c->reorder, c->reorder_desc) : status;
 }
 
-/* On the device's thread. */
+/* Runs on the device's thread. */
 static ls_status create(void *context)
 {
     conv_op *c = context;
@@ -200,7 +198,7 @@ static ls_status create(void *context)
 
 /* ---- Memory and running --------------------------------------------------------------------- */
 
-/* Which of the primitive's arguments each tensor is. */
+/* Argument indices of the primitive for each tensor. */
 static const int *argument_names(direction to)
 {
     static const int names[][TENSORS] = {
@@ -249,7 +247,7 @@ static ls_status run_conv(ls_op *op, ls_queue *queue)
     return c->reorder.primitive && back ? ls_dnnl_call_run(&c->reorder, "reorder") : LS_OK;
 }
 
-/* Without rows or positions: no gradient. */
+/* Without rows or positions there is no gradient. */
 static bool is_empty(const ls_conv_shape *s)
 {
     return !s->rows || !s->window.out_height || !s->window.out_width;
@@ -296,7 +294,7 @@ static ls_status open_parts(conv_op *c)
     return status;
 }
 
-/* `like` has what differs between the directions. */
+/* `like` has the fields that differ between the directions. */
 static ls_status make(ls_kernels *kernels, const conv_op *like, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
@@ -323,7 +321,7 @@ static ls_status make(ls_kernels *kernels, const conv_op *like, ls_op **out)
 
 static void *writable(const void *data)
 {
-    return (void *)(uintptr_t)data; /* oneDNN's memory objects know no const */
+    return (void *)(uintptr_t)data; /* oneDNN's memory objects cannot be const */
 }
 
 ls_status ls_cpu_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolution with global max pool of the cpu table, by vector loops: the image of all positions,
- * for 26x26x32 a hundred times what comes out, is never written. Rows are split over the device's
- * threads, for the weights' gradient outputs: no split changes a bit.
+ * Convolution with global max pool of the cpu table, by vector loops. The image of all positions,
+ * for 26x26x32 a hundred times the result's size, is never stored. The device's threads share the
+ * rows, or the outputs for the weights' gradient; this changes no bit.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 
@@ -15,7 +15,7 @@ static void forward_part(const cpu_part *p)
     p->loops->conv_max(&loop, p->first, p->last);
 }
 
-/* The memory of all: bias, then filters. */
+/* The operation's memory: bias, then filters. */
 static ls_status pack(cpu_op *op)
 {
     ls_vector_conv_max *loop = (void *)op->arguments;

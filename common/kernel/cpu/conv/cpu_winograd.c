@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of stride 1 and their gradients by Winograd's method (vector_winograd.h), which
- * takes a quarter of the products of a direct one (5x5 windows: a bit more than a third).
- *
- * A few tiles at a time go through all points, so that they stay in the second-level cache. Tiles
- * are split over the device's threads, for the weights' gradient blocks of 16 channels, each with
- * all tiles of dy: no split changes a bit. Where a device has more cores than blocks that gradient
- * is left to oneDNN, and so are convolutions of a few rows, for which packing weights does not pay,
- * and of more than 128 channels, whose tiles leave the cache.
+ * Convolutions of stride 1 and their gradients by Winograd's method (vector_winograd.h), with a
+ * quarter of the products of a direct one (5x5 windows: a bit more than a third). A few tiles at a
+ * time pass through all points, so that they stay in the second-level cache. The device's threads
+ * share the tiles, or for the weights' gradient blocks of 16 channels, each with all tiles of dy;
+ * this changes no bit. oneDNN computes that gradient if a device has more cores than blocks. It
+ * also computes convolutions of a few rows, for which packing weights does not pay, and of more
+ * than 128 channels, whose tiles do not fit the cache.
  */
 #include "common/base/hooks.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -34,7 +33,7 @@ bool ls_cpu_winograd_shared(const cpu_kernels *cpu, const ls_conv_shape *s)
     return ls_cpu_winograd(cpu, s) && s->channels / 16 >= cpu->threads;
 }
 
-/* With the thread's tiles: in, then out. */
+/* With the thread's own memory: input tiles, then output tiles. */
 static ls_vector_winograd of_thread(const cpu_part *p)
 {
     ls_vector_winograd loop = *(const ls_vector_winograd *)p->arguments;

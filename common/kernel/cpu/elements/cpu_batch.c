@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on a batch of the cpu table: which samples, their data, and their losses. The gather
- * is split over the device's threads by rows; sums are taken by one thread, in one order.
+ * Operations on a batch of the cpu table: its samples, their data, and their losses. The device's
+ * threads share the rows of a gather; one thread computes a sum, in a fixed order.
  */
 #include "common/base/order_inline.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -54,7 +54,7 @@ static ls_status run_softmax(cpu_op *op)
     return LS_OK;
 }
 
-/* Without dlogits to work in, in a tile. */
+/* Memory for a tile, if there is no dlogits to work in. */
 static size_t tile_bytes(const ls_softmax_cross_entropy_args *a)
 {
     if (a->dlogits || !a->rows)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on independent elements of the cpu table: each a vector loop over a range, split over
- * the device's threads where there is enough of it. No split changes a bit.
+ * Elementwise operations of the cpu table: each a vector loop over a range, shared by the device's
+ * threads if it is long enough. This changes no bit.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 
 #include <string.h>
 
-/* Elements of an array from the part's first on. */
+/* The part's first element in an array. */
 static const float *from(const cpu_part *p, const void *array)
 {
     return (const float *)array + p->first;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The optimizer of the cpu table: the scalars of the step once, in double, then one pass; ranges
- * one after the other, each thread those that its elements meet. */
+/* The optimizer of the cpu table: computes the step's scalars once, in double, then makes one pass.
+ * Ranges follow one after another; each thread updates those that overlap its elements. */
 #include "common/kernel/cpu/cpu_kernels.h"
 
 typedef struct optimizer_args {
     const ls_step_state *state;
-    float *gradient; /* the update's gradient, written where weights decay */
+    float *gradient; /* the update's gradient; written if weights decay */
     ls_vector_update update;
-    int64_t range_count; /* behind this; 0: all is trained */
+    int64_t range_count; /* they follow this struct; 0: all elements */
 } optimizer_args;
 
 /* Elements [first, last) of a range. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools, normalisation, crops, transposition and weight decay of the cpu table: vector loops, split
- * over the device's threads by rows or pixels, which changes no bit. (oneDNN 2.6's backward
+ * Pools, normalisation, crops, transposition and weight decay of the cpu table: vector loops; the
+ * device's threads share the rows or pixels, which changes no bit. (oneDNN 2.6's backward
  * normalisation takes ten times as long as the convolutions around it.)
  */
 #include "common/kernel/cpu/cpu_kernels.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Residual networks' operations of the cpu table, and copies of columns: vector loops, split over
- * the device's threads by pixels, rows or elements. A sum over pixels is that of the threads'
- * shares, in their order.
+ * Residual networks' operations of the cpu table, and copies of columns: vector loops; the device's
+ * threads share the pixels, rows or elements. A sum over pixels adds the threads' partial sums in
+ * order.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 
@@ -21,7 +21,7 @@ static ls_status begin_sums(cpu_op *op)
     return LS_OK;
 }
 
-/* The threads' shares, added up. */
+/* Adds the threads' partial sums. */
 static void add_shares(const cpu_op *op, double *sums)
 {
     const double *shares = op->memory;
@@ -108,7 +108,7 @@ LS_CPU_LOOP(bn_backward, ls_bn_backward_args, bn_backward, .shared = a->pixels, 
 
 /* ---- Shortcuts ------------------------------------------------------------------------------ */
 
-/* Sizes of a row's smaller and larger image. */
+/* Sizes of a row in the larger and the smaller image. */
 typedef struct shortcut_sizes {
     int64_t height, width, small, large;
 } shortcut_sizes;
@@ -121,7 +121,7 @@ static shortcut_sizes sizes_of(const ls_shortcut_shape *s)
                             s->in_height * s->in_width * s->channels};
 }
 
-/* Rows of either direction: the pixels that both images have. */
+/* Rows in either direction: the pixels that both images have. */
 static void shortcut_rows(const cpu_part *p, const ls_shortcut_shape *s, bool forward,
                           const float *from, float *to)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dense layers and gemm of the cpu table: a product, then a pass for bias, ReLU, mask or sums.
- *
- * The product is oneDNN's (cpu_product.h), or for a layer of a few weights, and where a size is 0,
- * a vector loop: a library call costs more than it computes. Which one depends on the weights'
- * shape only, not on the rows, so a slice of a batch is computed as the batch is.
+ * oneDNN computes the product (cpu_product.h). A vector loop does so for a layer of a few weights,
+ * where a library call costs more than the computation, and if a size is 0. The choice depends on
+ * the weights' shape only, not on the rows, so a slice is computed like the whole batch.
  */
 #include "common/base/hooks.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
-/* Weights up to which a layer is done by a loop. */
+/* Up to this many weights, a loop computes a layer. */
 enum { LOOP_WEIGHTS = 64 };
 
 static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs)
@@ -19,13 +18,13 @@ static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs)
            (inputs <= LOOP_WEIGHTS && outputs <= LOOP_WEIGHTS && inputs * outputs <= LOOP_WEIGHTS);
 }
 
-/* An operation in both of its ways. */
+/* Both implementations of an operation. */
 typedef struct dense_way {
     const char *matmul, *sgemm, *loop; /* names */
     ls_status (*run_loop)(cpu_op *op);
     bool by_loop;
     ls_product_spec product;
-    bool fused_in; /* a fused product does the pass, too */
+    bool fused_in; /* a fused product includes the pass */
     /* The pass, as in cpu_op; NULL: none. */
     void (*pass)(const cpu_part *part);
     int64_t shared, elements;

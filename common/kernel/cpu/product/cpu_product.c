@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products by oneDNN; see cpu_product.h. Which primitive is chosen on the device's own thread. */
+/* Products by oneDNN; see cpu_product.h. The device's own thread chooses the primitive. */
 #include "common/kernel/cpu/product/cpu_product.h"
 
 #include "common/kernel/cpu/cpu_dnnl.h"
@@ -54,7 +54,7 @@ static dnnl_status_t shapes_open(const ls_gemm_args *g, ls_dnnl_shape shapes[4])
     return dnnl_success;
 }
 
-/* The first choice of oneDNN for this product. */
+/* Describes oneDNN's first choice for this product. */
 static dnnl_status_t describe(dnnl_engine_t engine, const ls_product_spec *spec,
                               dnnl_primitive_desc_t *out)
 {
@@ -73,13 +73,13 @@ static dnnl_status_t describe(dnnl_engine_t engine, const ls_product_spec *spec,
     return status;
 }
 
-/* On the device's thread. */
+/* Runs on the device's thread. */
 static ls_status create(void *context)
 {
     ls_product *product = context;
     dnnl_primitive_desc_t desc = NULL;
     if (describe(product->call.engine, &product->spec, &desc) != dnnl_success)
-        return LS_OK; /* sgemm can do them all */
+        return LS_OK; /* sgemm computes any product */
     dnnl_status_t status = dnnl_success;
     if (!strncmp(ls_dnnl_implementation(desc), "brg", 3))
         status = ls_dnnl_call_make(&product->call, desc);
@@ -163,7 +163,7 @@ typedef struct engine_call {
     char implementation[32];
 } engine_call;
 
-/* Opens the engine, and asks which implementation a usual product gets. */
+/* Opens the engine, and finds which implementation it selects for a typical product. */
 static ls_status open_engine(void *context)
 {
     engine_call *call = context;

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * LSTM of the cpu table, a few samples at a time, so that their gates stay in the second-level
- * cache. Forward: one product of the inputs of all their steps, then the recurrence by a vector
- * loop. Backward: the recurrence, then one product each for both weights' gradients, added to those
- * of the samples before, and the inputs'. (One direction of 64 samples, 140 steps, 256 inputs and
- * 64 states, AVX-512, one core of a busy machine, in ms forward and backward: so 9.1 and 10.1; with
- * all samples in one product 14.3 and 15.0. oneDNN 2.6's LSTM, its plain reference on some
- * processors, took 8.2 and 17.1 on a quiet one, where all samples in one product took 6.6 and 9.4.)
- *
- * Rows of the recurrence are split over the device's threads; how many samples are computed at a
- * time depends on the sizes and the number of threads only.
- *
- * Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
+ * cache. Forward: one product for the inputs of all their steps, then the recurrence by a vector
+ * loop. Backward: the recurrence, then one product each for both weights' gradients (added to those
+ * of earlier samples) and for the inputs'. (One direction with 64 samples, 140 steps, 256 inputs
+ * and 64 states, AVX-512, one core of a busy machine, ms forward and backward: 9.1 and 10.1; with
+ * all samples in one product 14.3 and 15.0. oneDNN 2.6's LSTM, on some processors its plain
+ * reference, took 8.2 and 17.1 on a quiet one, where all samples in one product took 6.6 and 9.4.)
+ * The device's threads share the rows of the recurrence; the number of samples at a time depends
+ * only on the sizes and the number of threads. Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the
+ * state before each step.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
-enum { PRODUCT_ROWS = 512 }; /* least rows of a product: with fewer, its set-up shows */
+enum { PRODUCT_ROWS = 512 }; /* fewest rows of a product; below, its set-up dominates */
 
-/* In the memory of all: packed recurrent weights; backward: a bias gradient, and the gradient of z
- * of the samples at work (so it stays in the cache). */
+/* In the operation's memory: packed recurrent weights; backward: a bias gradient, and the gradient
+ * of z of the current samples, which stays in the cache. */
 typedef struct lstm_args {
     ls_vector_lstm loop;
     void (*part)(const cpu_part *p);
     int64_t at_once;    /* samples at a time */
-    int64_t row, count; /* the present ones */
+    int64_t row, count; /* the current ones */
     const float *x, *weight_ih, *weight_hh;
     float *dx, *dweight_ih, *dweight_hh, *dbias, *bias_sums;
 } lstm_args;
@@ -34,7 +32,7 @@ static lstm_args *args_of(cpu_op *op)
     return (void *)op->arguments;
 }
 
-/* Samples from the part's blocks of them. */
+/* The part's samples, in blocks of LS_VECTOR_LSTM_ROWS. */
 static void share_rows(const cpu_part *p, int64_t *first, int64_t *last)
 {
     const lstm_args *l = p->arguments;
@@ -95,7 +93,7 @@ static ls_status run_forward(cpu_op *op)
     return LS_OK;
 }
 
-/* Columns in blocks of 64: what a thread's vectors of sums are of. */
+/* Columns in blocks of 64, as many as a thread's vectors of sums hold. */
 static void bias_part(const cpu_part *p)
 {
     const lstm_args *l = p->arguments;
@@ -152,7 +150,7 @@ static ls_status run_backward(cpu_op *op)
         op->loops->fill(l->dweight_hh, 0, 4 * s->hidden * s->hidden);
     }
     op->loops->pack_recurrent(l->weight_hh, s->hidden, true, op->memory);
-    for (int64_t rest = s->rows; rest > 0; rest = l->row) { /* in the reverse of forward's order */
+    for (int64_t rest = s->rows; rest > 0; rest = l->row) { /* reverse of forward's order */
         l->row = (rest - 1) / l->at_once * l->at_once;
         l->count = rest - l->row;
         LS_TRY(backward_rows(op));
@@ -160,7 +158,7 @@ static ls_status run_backward(cpu_op *op)
     return LS_OK;
 }
 
-/* Sizes memory, chooses how many samples go at a time, and divides `kept`. */
+/* Computes memory sizes and the number of samples at a time, and divides `kept`. */
 static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kept,
                       const ls_work *work, ls_op **out)
 {

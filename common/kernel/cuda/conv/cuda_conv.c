@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table: the windows of the images as the rows of a matrix, and cuBLASLt's
- * products with the weights. Not yet run on a GPU.
- *
- * Forward y = windows weight^T, with bias and ReLU in the product; backward dweight = dy^T windows
- * and dwindows = dy weight, added back into the images. Windows have their channels last, as images
- * do; the weights, [O,C,height,width] as files have them, are put into that order once a run. The
- * images of a batch are taken in parts whose windows fit `window_bytes`; the parts of a gradient
- * are added in order. A 1 x 1 convolution of stride 1 multiplies the image itself.
- *
- * What it costs: the windows are written and read once: 118 MB each way beside 3.8 GFLOP, for the
- * second layer of cifar10 at batch 128. cuDNN (cuda_conv_dnn.c) needs no windows, but is not always
- * installed and does not take every shape; this does.
+ * Convolutions of the cuda table as products by cuBLASLt: the images' windows are the rows of a
+ * matrix, multiplied with the weights. Not yet run on a GPU. Forward: y = windows weight^T, with
+ * bias and ReLU in the product. Backward: dweight = dy^T windows; dwindows = dy weight, added back
+ * into the images. Windows are channels-last like images; the weights, stored as
+ * [O,C,height,width], are reordered once per run. A batch is split into parts whose windows fit
+ * `window_bytes`; the parts of a gradient are added in order. A 1 x 1 convolution of stride 1
+ * multiplies the image itself. Cost: windows are written and read once, 118 MB each for 3.8 GFLOP
+ * in the second layer of cifar10 at batch 128. cuDNN (cuda_conv_dnn.c) needs no windows, but is not
+ * always installed and does not support every shape.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -25,13 +22,13 @@ typedef struct conv_op {
     ls_op op;
     ls_device *device;
     ls_conv_task t;
-    int64_t part_rows;               /* of all parts but the last */
-    ls_cuda_product *product[PARTS]; /* of a part; of the last, where it is smaller */
+    int64_t part_rows;               /* of all parts except the last */
+    ls_cuda_product *product[PARTS]; /* of a part; of the last one, if smaller */
     bool direct;                     /* the windows are the images */
     void *memory;
     float *windows; /* [part_rows, out_height, out_width, height, width, C] */
-    float *packed;  /* [O, height, width, C]; NULL: the weights lie so */
-    float *sums;    /* of columns in pieces */
+    float *packed;  /* NULL: the weights are in this order */
+    float *sums;    /* of columns, in pieces */
 } conv_op;
 
 static bool is_direct(const ls_conv_shape *s)
@@ -43,7 +40,7 @@ static bool is_direct(const ls_conv_shape *s)
 
 /* ---- A run ----------------------------------------------------------------------------------- */
 
-/* The images from `first` on that are one part. */
+/* The part that begins with image `first`. */
 static ls_conv_shape part_at(const conv_op *c, int64_t first)
 {
     ls_conv_shape part = c->t.shape;
@@ -51,7 +48,7 @@ static ls_conv_shape part_at(const conv_op *c, int64_t first)
     return part;
 }
 
-/* The weights in their order. */
+/* The weights, channels-last. */
 static const float *weight_of(const conv_op *c)
 {
     return c->packed ? c->packed : c->t.weight;
@@ -72,7 +69,7 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *s, bool back, const flo
     return ls_gpu_transpose(stream, &args);
 }
 
-/* Brings the weights into that order, or back; nothing where they are in it. */
+/* Reorders the weights to channels-last or back; nothing if the orders are the same. */
 static ls_status swap_taps(const conv_op *c, ls_queue *queue, bool back)
 {
     if (!c->packed)
@@ -83,7 +80,7 @@ static ls_status swap_taps(const conv_op *c, ls_queue *queue, bool back)
                                               back ? c->t.dweight : c->packed));
 }
 
-/* The windows of a part, made where they are not the images. */
+/* Fills the windows of a part, unless they are the images. */
 static ls_status make_windows(const conv_op *c, ls_queue *queue, const ls_conv_shape *part,
                               int64_t first, const float **out)
 {
@@ -114,7 +111,7 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-/* Where there is nothing to add up. */
+/* Clears the result if there is nothing to sum. */
 static ls_status run_zero(const conv_op *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->t.shape;
@@ -183,7 +180,7 @@ static void destroy(ls_op *op)
     free(c);
 }
 
-/* The product of a part of `rows` images. */
+/* The product for a part of `rows` images. */
 static ls_gemm_args gemm_of(const conv_op *c, int64_t rows)
 {
     const ls_conv_shape *s = &c->t.shape;
@@ -213,13 +210,13 @@ static ls_gemm_args gemm_of(const conv_op *c, int64_t rows)
                           .c = c->direct ? c->t.dx : c->windows};
 }
 
-/* Elements, rounded up to where the next memory may begin. */
+/* Number of elements, rounded up so that the next array is aligned. */
 static size_t padded(int64_t elements)
 {
     return ((size_t)elements + 63) / 64 * 64;
 }
 
-/* Memory for a part's windows, the weights in their order, and sums in pieces. */
+/* Allocates a part's windows, the reordered weights, and sums in pieces. */
 static ls_status take_memory(conv_op *c, size_t window_bytes)
 {
     const ls_conv_shape *s = &c->t.shape;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of cuda_conv_dnn.c, in a build without cuDNN. */
+/* Replaces cuda_conv_dnn.c in a build without cuDNN. */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 
 ls_status ls_dnn_find(cuda_kernels *cuda)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table: which way an operation is computed. Not yet run on a GPU.
- *
- * Decided when the operation is made, and named in a row's kernels: cuDNN where it is installed and
- * takes the shape, else products of windows. With LS_CONVOLUTION_CUDNN it is an error where cuDNN
- * cannot; LS_CONVOLUTION_OWN never uses it. The library is loaded with the first convolution, so
- * that models which have none never see it; one that is here and broken is an error.
+ * Convolutions of the cuda table: selects the implementation. Not yet run on a GPU. It is selected
+ * when the operation is made, and named in a row's kernels: cuDNN if it is installed and supports
+ * the shape, otherwise products of windows. With LS_CONVOLUTION_CUDNN it is an error if cuDNN
+ * cannot; LS_CONVOLUTION_OWN never uses it. The first convolution loads the library, so models
+ * without any never do; an installed library that is broken is an error.
  */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 
@@ -13,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Looked for once. */
+/* Searches once. */
 static ls_status find_library(cuda_kernels *cuda)
 {
     if (cuda->dnn || cuda->dnn_absent)
@@ -40,7 +39,7 @@ static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *
     return LS_OK;
 }
 
-/* Refuses where cuDNN was asked for and cannot do it, as `why` says; NULL: it can. */
+/* Refuses if cuDNN is required and `why` says that it cannot; NULL: it can. */
 static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const char *why)
 {
     const ls_window *w = &s->window;

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions by cuDNN. Not yet run on a GPU.
- *
- * Its functions of fixed algorithms, which version 9 still has, rather than its graphs, whose
- * engines a heuristic picks: of those that cudnn_ops.h and its documentation (Reproducibility)
- * count as deterministic, the implicit products, which take channels last, as images lie here. So
- * bits depend on neither the day nor the batch. A shape that the library does not take is known
- * when the operation is made, which runs it once: what the library loads is not loaded in a
- * capture. Float32 is CUDNN_FMA_MATH, which leaves tensor cores out; TF32 is what the library may
- * use else.
- *
- * Weights and bias are brought into memory of the operation, and the weights' gradient from there,
- * so what the library does depends on nothing outside, such as where a variable begins. Bias and
- * ReLU are in the library's forward pass where it takes them, else a pass of our own; the bias's
- * gradient is our column sums. Left out: padding that differs between the sides, which it does not
- * know; Winograd's and Fourier's methods, for which images would be transposed.
+ * Convolutions by cuDNN. Not yet run on a GPU. Uses its functions with fixed algorithms, which
+ * version 9 still has, not its graphs, whose engines a heuristic selects. Of the algorithms that
+ * cudnn_ops.h and its documentation (Reproducibility) list as deterministic, these are the implicit
+ * products, which support channels-last images. So results are reproducible and do not depend on
+ * the batch. Making an operation runs it once, which shows whether the library supports the shape,
+ * and loads the library's kernels before any capture. Float32 is CUDNN_FMA_MATH, without tensor
+ * cores; with TF32 the library may use them. Weights and bias are copied to the operation's memory,
+ * and the weights' gradient from there, so the library's results do not depend on where a variable
+ * begins. Bias and ReLU are part of the library's forward pass if it supports them, otherwise a
+ * pass of ours; the bias's gradient is our column sums. Left out: unequal padding, which the
+ * library lacks; Winograd's and Fourier's methods, for which images would have to be transposed.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -29,7 +25,7 @@ static const cudnnConvolutionFwdAlgo_t forward = CUDNN_CONVOLUTION_FWD_ALGO_IMPL
 static const cudnnConvolutionBwdFilterAlgo_t weights = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
 static const cudnnConvolutionBwdDataAlgo_t data = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 
-/* Memory of ours begins as cudaMalloc's does; tensors at least as four channels are read. */
+/* Alignment: of our memory as by cudaMalloc; of tensors, for reads of four channels. */
 enum { ROOM_ALIGNMENT = 256, TENSOR_ALIGNMENT = 16 };
 
 typedef struct dnn_conv {
@@ -42,15 +38,15 @@ typedef struct dnn_conv {
     cudnnFilterDescriptor_t weights;
     cudnnConvolutionDescriptor_t window;
     cudnnActivationDescriptor_t activation;
-    /* The library's call, on a stream that has been set. */
+    /* The library's call, on the stream set before. */
     cudnnStatus_t (*call)(const struct dnn_conv *c);
     bool fused; /* bias and ReLU are in the call */
     size_t workspace_bytes;
-    void *memory;    /* of what follows */
+    void *memory;    /* holds the following arrays */
     void *workspace; /* [workspace_bytes] */
     float *packed;   /* weights or their gradient, [O, height, width, C] */
     float *bias_at;  /* [O] */
-    float *sums;     /* of columns in pieces */
+    float *sums;     /* of columns, in pieces */
 } dnn_conv;
 
 /* ---- The library of a table ------------------------------------------------------------------ */
@@ -85,7 +81,7 @@ ls_status ls_dnn_find(cuda_kernels *cuda)
 void ls_dnn_leave(cuda_kernels *cuda)
 {
     if (cuda->dnn && !ls_cuda_reaches(cuda->base.device))
-        cuda->dnn->handle = NULL; /* to destroy it could wait for the device */
+        cuda->dnn->handle = NULL; /* destroying it could wait for the device */
     if (cuda->dnn)
         ls_dnn_close(cuda->dnn);
     free(cuda->dnn);
@@ -106,7 +102,7 @@ static cudnnStatus_t call_forward(const dnn_conv *c)
         return d->call.cudnnConvolutionForward(d->handle, &one, c->image, c->t.x, c->weights,
                                                c->packed, c->window, forward, c->workspace,
                                                c->workspace_bytes, &zero, c->result, c->t.y);
-    /* What would be added, times 0, is to be a tensor all the same. */
+    /* The term multiplied by 0 must be a valid tensor, too. */
     return d->call.cudnnConvolutionBiasActivationForward(
         d->handle, &one, c->image, c->t.x, c->weights, c->packed, c->window, forward, c->workspace,
         c->workspace_bytes, &zero, c->result, c->t.y, c->bias_tensor, c->bias_at, c->activation,
@@ -129,7 +125,7 @@ static cudnnStatus_t call_data(const dnn_conv *c)
                                                 c->workspace_bytes, &zero, c->image, c->t.dx);
 }
 
-/* The handle is the table's, and one table may have several queues. */
+/* The handle belongs to the table, which may have several queues. */
 static cudnnStatus_t call_on(const dnn_conv *c, void *stream)
 {
     const cudnnStatus_t status = c->dnn->call.cudnnSetStream(c->dnn->handle, stream);
@@ -151,7 +147,7 @@ static cudnnStatus_t find_workspace(const dnn_conv *c, size_t *out)
 
 /* ---- A run ----------------------------------------------------------------------------------- */
 
-/* What the library reads. */
+/* Copies the library's inputs. */
 static ls_status bring(const dnn_conv *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->t.shape;
@@ -163,7 +159,7 @@ static ls_status bring(const dnn_conv *c, ls_queue *queue)
     return ls_cuda_launched(&c->op, queue, ls_gpu_add(stream, &bias));
 }
 
-/* Copies out what the library wrote, and does what it left. */
+/* Copies the library's output, and computes what the call left out. */
 static ls_status finish(const dnn_conv *c, ls_queue *queue)
 {
     const ls_conv_shape *s = &c->t.shape;
@@ -279,7 +275,7 @@ static ls_status describe(dnn_conv *c)
     return c->fused ? describe_fusion(c) : LS_OK;
 }
 
-/* Bytes, rounded up to where the next memory may begin. */
+/* Bytes, rounded up so that the next array is aligned. */
 static size_t padded(size_t bytes)
 {
     return (bytes + ROOM_ALIGNMENT - 1) / ROOM_ALIGNMENT * ROOM_ALIGNMENT;
@@ -324,7 +320,7 @@ static ls_status ask_workspace(void *context)
     return LS_OK;
 }
 
-/* With bias and ReLU, and where the library does not take these, without. */
+/* Tries the call with bias and ReLU; if the library does not support that, without. */
 static ls_status try_out(void *context)
 {
     attempt *a = context;
@@ -334,7 +330,7 @@ static ls_status try_out(void *context)
         a->status = call_on(a->conv, cudaStreamPerThread);
     }
     if (a->status)
-        cudaGetLastError(); /* the status tells it; the next launch must not find it */
+        cudaGetLastError(); /* the status has it; the next launch must not report it */
     return ls_cuda_check(ls_device_describe(a->conv->device)->text, "try a convolution",
                          cudaStreamSynchronize(cudaStreamPerThread));
 }

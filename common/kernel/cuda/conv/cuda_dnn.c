@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuDNN by name; see cuda_dnn.h. */
+/* cuDNN's functions, loaded at run time; see cuda_dnn.h. */
 #include "common/kernel/cuda/conv/cuda_dnn.h"
 
 #include "common/base/dynamic.h"
@@ -10,7 +10,7 @@
 #define TEXT_OF(x)  #x
 #define VALUE_OF(x) TEXT_OF(x)
 
-/* Versions before 9 were written with fewer digits. */
+/* Versions before 9 were encoded with fewer digits. */
 static int version_major(const void *functions)
 {
     const size_t version = ((const ls_dnn_functions *)functions)->cudnnGetVersion();

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of convolutions beside the library's products: windows of an image as rows of a matrix,
- * and their gradients back into the image. Not yet run on a GPU.
- *
- * A window is its pixels line by line, the channels of a pixel together, as in the image: runs that
- * neighbouring threads move, four channels each where they lie on 16 bytes. Padding is zero. Back,
- * the thread of a pixel's channel adds what the windows over it have, in the order of the taps.
+ * Kernels of convolutions besides the library's products: windows of an image as rows of a matrix,
+ * and their gradients added back into the image. Not yet run on a GPU. A window contains its pixels
+ * line by line, with a pixel's channels together, as in the image: neighbouring threads copy
+ * contiguous runs, four channels each if aligned to 16 bytes. Padding is zero. Backward, the thread
+ * of a pixel's channel adds the windows that cover it, in the order of the taps.
  */
 #include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

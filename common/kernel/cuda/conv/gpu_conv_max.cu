@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of a convolution of which only the largest of all positions is kept. Not yet run on a
- * GPU.
- *
- * Forward, a block has 32 outputs of one sample, a lane for each, and its warps share the
- * positions, eight neighbours of a line at a time. A sample's image lies in shared memory, a plane
- * for each channel with the padding around it, so that no pixel is checked and all lanes read the
- * same; one that is too large is read where it is. Taps lie in shared memory, 64 at a time.
- * Backward, a block has one output and eight taps, its threads share the rows: only the
- * window that was the largest is read, and rows whose gradient is 0 are left out. Sums have the
- * order of the taps, and of rows folded by halves.
- *
- * Instructions for a tap at eight positions, of which 8 are the products, in the code for sm_90: 30
- * with the image held so, 103 without. A convolution and a pool would write and read the image
- * between, 22 MB a step of `cnn` each way, where x has 0.8 MB.
+ * Kernels of a convolution followed by a global max. Not yet run on a GPU. Forward, a block
+ * computes 32 outputs of one sample, one per lane; its warps share the positions, eight neighbours
+ * of a line at a time. The sample's image is in shared memory, one plane per channel including its
+ * padding, so no pixel needs a check and all lanes read the same address; an image that is too
+ * large is read from global memory. Taps are in shared memory, 64 at a time. Backward, a block
+ * computes one output and eight taps, and its threads share the rows: only the window with the
+ * maximum is read, and rows with gradient 0 are skipped. Sums are in the order of the taps; those
+ * over rows are folded by halves. Instructions for a tap at eight positions, 8 of them products, in
+ * the code for sm_90: 30 with the image in shared memory, 103 without. A separate pool would write
+ * and read the image in between, 22 MB per step of `cnn` each, while x has 0.8 MB.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -22,14 +18,14 @@
 enum { GROUP = 32, GROUP_WARPS = LS_GPU_THREADS / GROUP, AT_ONCE = 8 };
 enum { TAPS_HELD = 64, PIXELS_HELD = 4096 };
 
-/* A sample's positions in chunks of AT_ONCE of a line, and its image with the padding that their
- * windows meet, beyond a line's end too: [channels, lines, pitch]. */
+/* A sample's positions in chunks of AT_ONCE along a line, and its image with the padding that their
+ * windows cover, even beyond a line's end: [channels, lines, pitch]. */
 struct image_plan {
     int chunks, chunks_of_line;
     int lines, pitch;
 };
 
-/* Where a tap lies in its window, and from a window's first pixel in the image of the plan. */
+/* A tap's position in its window, and its offset from the window's first pixel in the plan. */
 struct tap_place {
     int y, x, channel, offset;
 };
@@ -45,19 +41,19 @@ __device__ static inline tap_place tap_of(const ls_conv_shape &s, const image_pl
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
-/* A position and the convolution there. */
+/* A position, and the convolution's value there. */
 struct largest_place {
     float value;
     int32_t at;
 };
 
-/* The larger; of equals the first. */
+/* The larger value; the first one if equal. */
 __device__ static inline largest_place larger_place(largest_place a, largest_place b)
 {
     return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
 }
 
-/* Brings a sample's image, a warp for each line. */
+/* Loads a sample's image, one warp per line. */
 __device__ static inline void hold_image(const ls_conv_shape &s, const image_plan &plan,
                                          const float *image, float *pixels)
 {
@@ -75,7 +71,7 @@ __device__ static inline void hold_image(const ls_conv_shape &s, const image_pla
     __syncthreads();
 }
 
-/* Of a chunk: its line, and its first position there. */
+/* A chunk's line, and its first position in that. */
 struct chunk_place {
     int line, first;
 };
@@ -92,7 +88,7 @@ __device__ static inline int hold_taps(const ls_conv_max_forward_args &args, con
     const ls_conv_shape &s = args.shape;
     const int all = (int)(s.channels * s.window.height * s.window.width);
     const int count = all - start < TAPS_HELD ? all - start : TAPS_HELD;
-    __syncthreads(); /* what is there has been used */
+    __syncthreads(); /* the previous contents have been used */
     for (int i = (int)threadIdx.x; i < count * GROUP; i += LS_GPU_THREADS) {
         const int64_t output = group * GROUP + i % GROUP;
         taps->weight[i / GROUP][i % GROUP] =
@@ -104,7 +100,7 @@ __device__ static inline int hold_taps(const ls_conv_max_forward_args &args, con
     return count;
 }
 
-/* sum[q] += some taps at position q of the chunk, in the image as the plan has it. */
+/* sum[q] += some taps at position q of the chunk, from the image in shared memory. */
 __device__ static inline void add_held(const ls_conv_shape &s, const image_plan &plan,
                                        const float *pixels, chunk_place chunk,
                                        const held_taps *taps, int count, float sum[AT_ONCE])
@@ -120,7 +116,7 @@ __device__ static inline void add_held(const ls_conv_shape &s, const image_plan 
     }
 }
 
-/* The same in the image where it is; 0 in the padding. */
+/* The same from global memory; padding is 0. */
 __device__ static inline void add_far(const ls_conv_shape &s, const float *image, chunk_place chunk,
                                       const held_taps *taps, int count, float sum[AT_ONCE])
 {
@@ -143,8 +139,8 @@ __device__ static inline void add_far(const ls_conv_shape &s, const float *image
     }
 }
 
-/* sum[q] = the convolution of one output (a lane's) at the positions of the chunk, without bias.
- * All threads of the block call it. */
+/* sum[q] = the convolution of one output (one per lane) at the chunk's positions, without bias. All
+ * threads of the block must call it. */
 template <bool HELD>
 __device__ static inline void convolve(const ls_conv_max_forward_args &args, const image_plan &plan,
                                        const float *image, int64_t group, chunk_place chunk,
@@ -164,7 +160,7 @@ __device__ static inline void convolve(const ls_conv_max_forward_args &args, con
     }
 }
 
-/* HELD: whether the image is in shared memory. */
+/* HELD: the image is in shared memory. */
 template <bool HELD>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     conv_max_kernel(ls_conv_max_forward_args args, image_plan plan, int64_t groups)
@@ -194,7 +190,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
             const int last = line < height ? width - chunk.first : 0;
             const int at = line * width + chunk.first;
 #pragma unroll
-            for (int q = 0; q < AT_ONCE; q++) { /* in their order: of equals the first stays */
+            for (int q = 0; q < AT_ONCE; q++) { /* in order: of equal values the first is kept */
                 const float value = sum[q] + bias;
                 const bool larger = q < last && value > most.value;
                 most.value = larger ? value : most.value;
@@ -214,7 +210,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     }
 }
 
-/* A plan of which no line is held where the image is too large. */
+/* If the image is too large, the plan has no lines in shared memory. */
 static image_plan plan_image(const ls_conv_shape *s)
 {
     const ls_window *w = &s->window;
@@ -243,12 +239,12 @@ int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args)
 
 enum { FOLDED = AT_ONCE + 1 };
 
-/* The block's sum of each of a thread's values, value q in thread q, by halves. */
+/* Sums each of a thread's values over the block, by halves; thread q gets value q. */
 __device__ static inline float fold_sums(const float values[FOLDED])
 {
     __shared__ float space[FOLDED][LS_GPU_THREADS];
     const unsigned thread = threadIdx.x;
-    __syncthreads(); /* what is there has been used */
+    __syncthreads(); /* the previous contents have been used */
     for (int q = 0; q < FOLDED; q++)
         space[q][thread] = values[q];
     __syncthreads();
@@ -271,7 +267,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
         const int64_t output = ls_gpu_divide(turn, parts);
         const int first = (int)(turn - output * parts) * AT_ONCE;
         tap_place taps[AT_ONCE];
-        float sum[FOLDED] = {}; /* of the taps, and of dy */
+        float sum[FOLDED] = {}; /* of the taps; of dy */
 #pragma unroll
         for (int q = 0; q < AT_ONCE; q++) {
             taps[q] = tap_of(s, image_plan{}, first + q < all ? first + q : 0);
@@ -279,7 +275,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
         }
         for (int64_t row = threadIdx.x; row < s.rows; row += blockDim.x) {
             const float dy = ((const float *)args.dy)[row * s.outputs + output];
-            if (dy == 0) /* as after a ReLU: half of them, and more */
+            if (dy == 0) /* like after a ReLU: half of them or more */
                 continue;
             const int place = args.argmax[row * s.outputs + output], line = place / across;
             const int y = line * (int)w.stride_y - (int)w.top;

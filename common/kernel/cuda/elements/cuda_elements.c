@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations of the cuda table on independent elements and on a batch, and those of a step's ends:
- * each a launch. Not yet run on a GPU.
- *
- * A label that is no class cannot stop a launched step: the queue's fault is set, which the next
- * ls_queue_sync reports, and the loss of that step is NaN.
+ * Elementwise operations of the cuda table, operations on a batch, and those at a step's ends: each
+ * is a launch. Not yet run on a GPU. An invalid label cannot stop a launched step: it sets the
+ * queue's fault, which the next ls_queue_sync reports, and the loss of that step is NaN.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_kernels.h"

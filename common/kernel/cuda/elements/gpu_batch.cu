@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of a batch and of a step's ends: how many were classified rightly, the argument block,
- * the time. Not yet run on a GPU.
+ * Kernels of a batch and of a step's ends: the number of correct classifications, the argument
+ * block, the time. Not yet run on a GPU.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -23,7 +23,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) count_kernel(ls_count_c
             best = z[c] > z[best] ? c : best;
         right += args.classes == 1 ? (z[0] > 0) == (args.labels[r] == 1) : best == args.labels[r];
     }
-    if (right) /* whole numbers: their sum has no order */
+    if (right) /* integers: the order of their sum does not matter */
         atomicAdd((unsigned long long *)args.correct, right);
 }
 
@@ -47,7 +47,7 @@ int ls_gpu_add_loss(void *stream, const ls_add_loss_args *args)
     return ls_gpu_launch(stream, 1, 1, add_loss_kernel, *args);
 }
 
-enum { FINISH_THREADS = 128 }; /* where there are more losses than one */
+enum { FINISH_THREADS = 128 }; /* for several losses */
 
 __global__ static void __launch_bounds__(FINISH_THREADS)
     finish_kernel(ls_finish_step_args args, unsigned *steps)
@@ -82,26 +82,26 @@ int ls_gpu_stamp(void *stream, const ls_stamp_args *args)
 
 /* ---- flip_bit -------------------------------------------------------------------------------- */
 
-/* A place and how large the element there is. */
+/* An index, and the magnitude of the element there. */
 struct candidate {
     float size;
     int64_t index;
 };
 
-/* NaN is larger than nothing; at place 0, where a search begins, nothing is larger than NaN. */
+/* NaN is larger than no other; at index 0, where a search begins, no other is larger than NaN. */
 __device__ static inline candidate candidate_at(const float *data, int64_t i)
 {
     const float size = fabsf(data[i]);
     return candidate{size == size ? size : i ? -1.0f : (float)INFINITY, i};
 }
 
-/* The larger; of equals the first. */
+/* The larger one; the first if equal. */
 __device__ static inline candidate larger(candidate a, candidate b)
 {
     return b.size > a.size || (b.size == a.size && b.index < a.index) ? b : a;
 }
 
-/* One block: it runs in tests of the checks only. */
+/* One block: only tests of the checks run it. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS) flip_kernel(ls_flip_bit_args args)
 {
     __shared__ candidate best[LS_GPU_THREADS];

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels over independent elements: activations, sums of two, the optimizers. Not yet run on a
- * GPU.
- *
- * Each element is a thread's, computed by functions that processors compile, too (element_inline.h,
- * step_inline.h; compiled without contraction, denormals flushed), so its bits do not depend on
- * where the range starts, and are those of the cpu table.
+ * Elementwise kernels: activations, sums of two arrays, the optimizers. Not yet run on a GPU. One
+ * thread computes an element, by functions shared with processors (element_inline.h, step_inline.h;
+ * compiled without contraction, denormals flushed), so its bits do not depend on where the range
+ * starts, and equal the cpu table's.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
-/* An operation on elements: OUT arrays from IN arrays. apply() computes one element. */
+/* An elementwise operation: OUT arrays from IN arrays. apply() computes one element. */
 template <int IN, int OUT> struct arrays {
     enum { INPUTS = IN, OUTPUTS = OUT };
-    const float *in[IN + 1]; /* one more: no array is empty in C++ */
+    const float *in[IN + 1]; /* one more: arrays in C++ cannot be empty */
     float *out[OUT];
 };
 
@@ -32,7 +30,7 @@ template <typename F> __device__ static inline void do_element(const F &f, int64
 template <typename F>
 __device__ static inline void walk(const F &f, int64_t count, int64_t first, int64_t stride)
 {
-#pragma unroll 1 /* few turns: counting them first, by a division, would cost more */
+#pragma unroll 1 /* few iterations: computing their number by a division would cost more */
     for (int64_t i = first; i < count; i += stride)
         do_element(f, i);
 }
@@ -43,7 +41,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, int64_t co
     walk(f, count, ls_gpu_first(), ls_gpu_stride());
 }
 
-/* `f` has one array out, `y`, and as many in as are given here. */
+/* `f` has one output array, `y`, and the given input arrays. */
 template <typename F>
 static int launch_elements(void *stream, F f, int64_t count, void *y, const void *x = nullptr,
                            const void *x1 = nullptr)
@@ -182,7 +180,7 @@ struct rmsprop : arrays<3, 2> {
     }
 };
 
-/* A rule with the scalars of the step at hand. */
+/* An update rule with the current step's scalars. */
 template <typename Rule> struct update : Rule {
     ls_update_scalars scalars;
     __device__ void apply(const float *x, float *y) const
@@ -191,7 +189,7 @@ template <typename Rule> struct update : Rule {
     }
 };
 
-/* The same of a gradient that has weight decay first, and keeps it. */
+/* The same for a gradient to which weight decay is added first; writes that gradient. */
 template <typename Rule> struct update_decayed : arrays<Rule::INPUTS, Rule::OUTPUTS + 1> {
     ls_update_scalars scalars;
     float decay;
@@ -206,7 +204,7 @@ template <typename Rule> struct update_decayed : arrays<Rule::INPUTS, Rule::OUTP
     }
 };
 
-/* Moving statistics, towards the batch's. */
+/* Moves the moving statistics towards the batch's. */
 struct update_statistics : arrays<2, 1> {
     float rate;
     __device__ void apply(const float *x, float *y) const
@@ -215,7 +213,7 @@ struct update_statistics : arrays<2, 1> {
     }
 };
 
-/* Elements `first` on of the arrays of `from`. */
+/* The arrays of `from`, beginning with element `first`. */
 template <typename F, typename From>
 __device__ static inline void take_arrays(F &f, const From &from, int64_t first)
 {
@@ -251,7 +249,7 @@ __device__ static inline void update_share(const update<Rule> &all, const ls_upd
     }
 }
 
-/* The step's scalars are computed once a block: powers and divisions in double. */
+/* Each block computes the step's scalars once: powers and divisions in double. */
 template <typename Rule>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel that feeds a batch: which samples, and their rows of up to LS_GATHERS arrays, one
- * launch; each by itself, too. Not yet run on a GPU.
- *
- * A block takes a piece of one row: a thread finds the sample, and all copy that piece of each
- * array's row. A row has as many pieces as give each thread a few accesses.
+ * The kernel that feeds a batch: sample numbers, and their rows of up to LS_GATHERS arrays in one
+ * launch, or each separately. Not yet run on a GPU. A block handles a piece of a row: one thread
+ * computes the sample number, and all threads copy that piece for each array. A row is divided so
+ * that each thread has a few accesses.
  */
 #include "common/base/order_inline.h"
 #include "common/device/cuda/gpu_launch.cuh"
@@ -14,14 +13,14 @@
 static const int64_t ROW_PIECES_MOST = 64, ROW_PIECE_ELEMENTS = 4 * LS_GPU_THREADS;
 
 struct feed {
-    bool ordered; /* the samples are found here; else they are `given` */
+    bool ordered; /* computes the samples; otherwise they are `given` */
     ls_batch_indices_args indices;
     ls_gpu_order order;
     const uint32_t *given;
     int64_t rows, pieces;
     int count;
     ls_gather_args array[LS_GATHERS];
-    int64_t width[LS_GATHERS]; /* elements of a row as it is written */
+    int64_t width[LS_GATHERS]; /* elements of a row of the output */
 };
 
 __device__ static inline uint32_t sample_of(const feed &f, int64_t row)
@@ -38,7 +37,7 @@ __device__ static inline uint32_t sample_of(const feed &f, int64_t row)
     return ls_order_sample(&order, index, f.order.reciprocal);
 }
 
-/* Element `i` of row `row`, which is sample `sample`'s. */
+/* Element `i` of row `row`, whose sample is `sample`. */
 __device__ static inline void feed_element(const ls_gather_args &g, int64_t width, int64_t row,
                                            int64_t sample, int64_t i)
 {
@@ -48,7 +47,7 @@ __device__ static inline void feed_element(const ls_gather_args &g, int64_t widt
         ((float *)g.out)[to] = bytes[i / 256] == i % 256 ? 1 : 0;
     else if (g.type == LS_GATHER_BYTES_TO_UNIT)
         ((float *)g.out)[to] = ls_unit_of_byte(bytes[i]);
-    else /* float to float, or int32 to int32: four bytes */
+    else /* float to float, or int32 to int32: 4-byte copies */
         ((uint32_t *)g.out)[to] = ((const uint32_t *)g.source)[sample * g.width + i];
 }
 

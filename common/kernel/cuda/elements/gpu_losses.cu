@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of the losses. Not yet run on a GPU.
- *
- * A row of softmax is computed as the cpu table does it, so gradients have its bits: up to 32
- * classes by one thread, in the order of the classes; more by 16 lanes, class c in lane c % 16,
- * folded by halves. The parts of a loss (one of each row, or of each block) are left in memory; the
- * block that comes last adds them up, in double, always in the same order.
+ * Kernels of the losses. Not yet run on a GPU. A row of softmax is computed as in the cpu table, so
+ * gradients have its bits: up to 32 classes by one thread, in the order of the classes; more
+ * classes by 16 lanes, class c in lane c % 16, folded by halves. Parts of a loss (one per row, or
+ * per block) are written to memory; the last block to finish adds them, in double and in a fixed
+ * order.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
@@ -13,8 +12,8 @@
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
 
-/* To be called by all threads once their parts are written: *loss = scale * sum of `count` parts,
- * by the block that comes last. */
+/* All threads call it once their parts are written: the last block to finish computes *loss = scale
+ * * sum of `count` parts. */
 __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
 {
     __shared__ double space[LS_GPU_THREADS];
@@ -33,8 +32,8 @@ __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double sca
 
 enum { NARROW_CLASSES = 32, LANES = 16 };
 
-/* One row by ROW_LANES neighbouring threads, 1 or 16 of them; returns its loss. All lanes of a warp
- * call it, also those without a row (`here` is false), which read and write nothing. */
+/* Computes one row by ROW_LANES (1 or 16) neighbouring threads; returns its loss. All lanes of a
+ * warp call it; those without a row (`here` is false) read and write nothing. */
 template <int ROW_LANES>
 __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args &args, int64_t row,
                                             bool here)
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
 {
     const int64_t rows_of_block = blockDim.x / ROW_LANES, offset = threadIdx.x / ROW_LANES;
     for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
-         first += gridDim.x * rows_of_block) { /* the same turns for all threads of a block */
+         first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
         const int64_t row = first + offset;
         const bool here = row < args.rows;
         const double loss = softmax_row<ROW_LANES>(args, here ? row : 0, here);
@@ -98,8 +97,8 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
                                  const ls_gpu_parts *parts, ls_gpu_fault fault)
 {
     if (args->classes <= NARROW_CLASSES) {
-        /* Few rows: small blocks, on many multiprocessors. Many: the last block has more to add up.
-         */
+        /* With few rows, small blocks use many multiprocessors. With many, the last block has more
+         * to add. */
         const bool few = args->rows <= 1024;
         return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, few ? 64 : LS_GPU_THREADS),
                              few ? 64 : LS_GPU_THREADS, softmax_kernel<1>, *args, *parts, fault);
@@ -194,8 +193,8 @@ int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const 
 
 enum { DECAY_WARP = 32 };
 
-/* The sum of a range's parts, by a warp, in all its lanes: part i in lane i % 32, then by halves.
- */
+/* The sum of a range's parts, by a warp, returned in all lanes: part i is in lane i % 32, then
+ * folded by halves. */
 __device__ static inline double sum_parts(const double *parts, int64_t first, int64_t last)
 {
     double sum = 0;
@@ -208,8 +207,8 @@ __device__ static inline double sum_parts(const double *parts, int64_t first, in
     return sum;
 }
 
-/* The parts of a range have the same places in it wherever it lies, and their sums an order that is
- * its own; what the ranges come to adds up to the same in any order (ls_decay_part). */
+/* Parts of a range are at the same positions in it wherever it lies, and are summed in a fixed
+ * order; the ranges' sums are such that their order does not matter (ls_decay_part). */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     squares_kernel(const float *weight, ls_gpu_ranges ranges, ls_gpu_parts parts, double *loss)
 {
@@ -218,7 +217,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     double sum = 0;
     ls_gpu_find_range(ranges, &item);
     __syncthreads();
-    if (blockIdx.x < ranges.blocks) { /* even for no elements there is one block */
+    if (blockIdx.x < ranges.blocks) { /* at least one block, even without elements */
         const ls_gpu_share s = ls_gpu_range_share(ranges, item);
         const ls_update_range range = ls_gpu_range_at(ranges, item);
         const float *w = weight + range.first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools, normalisation, residual networks and moves of the cuda table: each a launch. Not yet run
- * on a GPU. */
+/* Pools, normalisation, residual networks and data movement of the cuda table: each is a launch.
+ * Not yet run on a GPU. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ ls_status ls_cuda_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *
     return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(gather_crops, .random = random), out);
 }
 
-/* The radius that channels leave of it. */
+/* The radius, limited by the number of channels. */
 static ls_status lrn_radius(const char *op, int64_t radius, int64_t channels, int *out)
 {
     const int64_t whole = channels ? channels - 1 : 0, used = radius < whole ? radius : whole;

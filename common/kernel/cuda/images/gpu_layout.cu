@@ -10,11 +10,11 @@
 
 enum { TILE = 32, TILE_LINES = LS_GPU_THREADS / TILE };
 
-/* [rows, columns] of which tile number `at` begins at (row, column). */
+/* Transposes [rows, columns]; tile number `at` begins at (row, column). */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     transpose_kernel(ls_transpose_args args, int64_t tiles_down, int64_t tiles_across)
 {
-    __shared__ float tile[TILE][TILE + 1]; /* one more: a column is in as many banks as it has */
+    __shared__ float tile[TILE][TILE + 1]; /* one more column, to avoid bank conflicts */
     const int64_t size = args.rows * args.columns, all = args.batch * tiles_down * tiles_across;
     const int lane = (int)threadIdx.x % TILE, line = (int)threadIdx.x / TILE;
     for (int64_t at = blockIdx.x; at < all; at += gridDim.x) {
@@ -64,7 +64,7 @@ int ls_gpu_copy_columns(void *stream, const ls_copy_columns_args *args)
 
 /* ---- gather_crops: a block for each image ---------------------------------------------------- */
 
-/* Element i of the crop, by the place in it that is read: flipped or not. */
+/* Element i of the crop, by the position read: flipped or not. */
 __device__ static inline float crop_element(const ls_gather_crops_args &args, const uint8_t *image,
                                             const ls_crop &crop, int64_t i)
 {
@@ -76,7 +76,7 @@ __device__ static inline float crop_element(const ls_gather_crops_args &args, co
     return (float)image[(channel * args.in_side + row) * args.in_side + column];
 }
 
-/* Sums of bytes and of their squares are whole numbers: exact in any order. */
+/* Sums of bytes and of their squares are integers: exact in any order. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     crops_kernel(ls_gather_crops_args args, ls_random random)
 {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of max pools and of local response normalisation, with the bits of the cpu table. Not yet
- * run on a GPU.
- *
- * Images have their channels last, so neighbouring threads read neighbouring channels. A pool
- * backward gathers: the thread of an
- * input element looks at the windows that cover it, in their order, so nothing is added at once
- * by two threads, and every element is written.
+ * run on a GPU. Images are channels-last, so neighbouring threads read neighbouring channels. The
+ * backward pool gathers: the thread of an input element visits the windows that cover it, in order,
+ * so threads never add to the same element, and every element is written.
  */
 #include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -88,8 +85,8 @@ int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args
 /* ---- Local response normalisation ------------------------------------------------------------ */
 
 /*
- * A block has a run of elements, one to a thread, and what lies `radius` before and behind them
- * (forward), or twice that (backward, whose terms need the sums of their neighbours).
+ * A block computes a run of elements, one per thread, and reads `radius` elements before and after
+ * them (forward), or twice as many (backward, whose terms need their neighbours' sums).
  */
 enum { LRN_HALO = LS_GPU_LRN_RADIUS_MOST, LRN_RUN = LS_GPU_THREADS };
 
@@ -110,7 +107,7 @@ __global__ static void __launch_bounds__(LRN_RUN)
     __shared__ float square[LRN_RUN + 2 * LRN_HALO];
     const float *x = (const float *)args.x, alpha = (float)args.alpha;
     for (int64_t first = (int64_t)blockIdx.x * LRN_RUN; first < count;
-         first += (int64_t)gridDim.x * LRN_RUN) { /* the same turns for all threads of a block */
+         first += (int64_t)gridDim.x * LRN_RUN) { /* equally many iterations in all threads */
         for (int t = (int)threadIdx.x; t < LRN_RUN + 2 * radius; t += LRN_RUN) {
             const int64_t i = first - radius + t;
             square[t] = i >= 0 && i < count ? x[i] * x[i] : 0;

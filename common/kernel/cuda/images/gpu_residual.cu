@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of residual networks: batch normalisation, shortcuts, the mean of an image, moving
- * averages. Not yet run on a GPU.
- *
- * A block has up to 32 neighbouring channels and a run of pixels; a thread keeps its channel, and
- * what belongs to it, and goes down the pixels. So a warp reads whole sectors and each image is
- * read once. Sums are double: of a thread's pixels, folded by halves over the block, then of the
- * runs, in a fixed order, by the last block of the same channels. Elements are computed as the cpu
- * table computes them.
+ * averages. Not yet run on a GPU. A block handles up to 32 neighbouring channels and a run of
+ * pixels; a thread keeps its channel and that channel's values, and loops over pixels. So a warp
+ * reads whole sectors, and each image is read once. Sums are in double and in a fixed order: over a
+ * thread's pixels, folded by halves over the block, then over the runs by the last block of the
+ * same channels. Elements are computed as in the cpu table.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
 /* ---- Channels down the pixels ---------------------------------------------------------------- */
 
-/* How images [pixels, channels] are shared out: blocks of `width` channels, `runs` of pixels. */
+/* Partition of images [pixels, channels]: blocks of `width` channels, `runs` of pixels. */
 struct channel_grid {
-    int64_t pixels, channels, runs, run, groups; /* run: pixels of one; groups: of channels */
+    int64_t pixels, channels, runs, run, groups; /* run: pixels per run; groups: of channels */
     unsigned width, blocks;
 };
 
@@ -30,7 +28,7 @@ static channel_grid grid_of(int64_t pixels, int64_t channels, int64_t runs)
     return g;
 }
 
-/* A thread's channel, and its pixels: from first on, `step` apart, below last. */
+/* A thread's channel and pixels: from `first` in steps of `step`, below `last`. */
 struct channel_share {
     int64_t channel, run, first, last, step;
 };
@@ -44,7 +42,7 @@ __device__ static inline channel_share share_of(const channel_grid &g)
                          channel < g.channels ? last : 0, blockDim.x / g.width};
 }
 
-/* Elements: element(i) of f for each, once begin(channel) has been called. */
+/* Calls element(i) of f for each element, after begin(channel). */
 template <typename F>
 __global__ void __launch_bounds__(LS_GPU_THREADS) channels_kernel(F f, channel_grid g)
 {
@@ -68,9 +66,9 @@ static int walk_channels(void *stream, const F &f, int64_t pixels, int64_t chann
     return ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channels_kernel<F>, f, g);
 }
 
-/* The sums of the runs, by the block that comes last of those that have these channels: each by
- * several threads, of every so-many-th run, folded by halves. Threads of the first `width` return
- * with both of their channel. */
+/* The sums over the runs, by the last block with these channels: several threads per sum, each with
+ * a stride over the runs, folded by halves. The first `width` threads return both sums of their
+ * channel. */
 __device__ static inline void fold_runs(const channel_grid &g, const double *parts, int64_t group,
                                         double *space, double sum[2])
 {
@@ -94,7 +92,7 @@ __device__ static inline void fold_runs(const channel_grid &g, const double *par
         sum[k] = space[thread % g.width + (unsigned)k * g.width];
 }
 
-/* Sums: add(i, sum) of f adds an element's two terms, finish(channel, sum) takes the totals; parts
+/* Sums: add(i, sum) of f adds an element's two terms, finish(channel, sum) gets the totals; parts
  * [runs, 2, channels]. */
 template <typename F>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
@@ -133,7 +131,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         f.finish(s.channel, sum);
 }
 
-/* Runs that many pixels are summed in. */
+/* Number of runs in which the pixels are summed. */
 static int64_t runs_of(int64_t pixels)
 {
     const int64_t runs = pixels / 512;
@@ -232,7 +230,7 @@ int ls_gpu_bn_moving_moments(void *stream, const ls_bn_moving_moments_args *args
                          moving_moments_kernel, *args);
 }
 
-/* What belongs to a thread's channel. */
+/* The values of a thread's channel. */
 struct bn_channel {
     float mean, rate, scale, bias;
 };

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense layers and gemm of the cuda table. Not yet run on a GPU.
- *
- * A product is cuBLASLt's (cuda_product.h), its sum cut where that fills the GPU; a kernel after it
- * does the rest: pieces, bias, ReLU, mask. A backward pass is its products, and one kernel for
- * their rests and the bias's gradient. A layer of a few outputs, as most models end in, or of a few
- * weights, or with a size of 0, is a kernel of our own for each direction: products would be a
- * launch each for next to nothing. Which one depends on the weights' shape only, so a slice of a
- * batch is computed as the batch is; and the two halves of a backward pass are the same kernels
- * together and apart.
- *
- * No epilogue of cuBLASLt is used: that of a bias wants an alignment that a part of a model has not
- * (cuda_product.c), that of its gradient (BGRADB) has been seen to take a training step 1.6 times
- * as long (NVIDIA/CUDALibrarySamples, issue 90), that of a mask (DRELU) wants bits that no
- * operation here leaves.
+ * Dense layers and gemm of the cuda table. Not yet run on a GPU. A product is cuBLASLt's
+ * (cuda_product.h), with its sum split if that fills the GPU; one kernel then handles pieces, bias,
+ * ReLU and mask. A backward pass is its products, and one kernel for that and for the bias's
+ * gradient. A layer with few outputs (as most models end), few weights, or a size of 0 is our own
+ * kernel in each direction: a product would cost a launch for next to nothing. The choice depends
+ * on the weights' shape only, so a slice is computed like the whole batch; and the halves of a
+ * backward pass use the same kernels, joint or separate. cuBLASLt's epilogues are not used: the
+ * bias's needs an alignment that a part of a model lacks (cuda_product.c); that of its gradient
+ * (BGRADB) was reported to make a training step 1.6 times as long (NVIDIA/CUDALibrarySamples, issue
+ * 90); a mask's (DRELU) needs bits that no operation here writes.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/cuda/product/cuda_product.h"
 
 #include <stdlib.h>
 
-/* Weights up to which a product is an own kernel; outputs, and inputs, up to which a layer is. */
+/* Up to this many weights a product, and outputs and inputs a layer, uses our own kernel. */
 enum { PLAIN_WEIGHTS = 64, NARROW_OUTPUTS = 16, NARROW_INPUTS = 1024 };
 
 static bool is_plain(int64_t rows, int64_t inputs, int64_t outputs)
@@ -40,11 +36,11 @@ static bool is_narrow(int64_t rows, int64_t inputs, int64_t outputs)
 
 typedef struct product_op {
     ls_op op;
-    ls_cuda_product *product; /* NULL: plain */
+    ls_cuda_product *product; /* NULL: our own kernel */
     ls_gpu_product plain;
 } product_op;
 
-/* The names of one operation, by how its product is computed. */
+/* Names of an operation, by how its product is computed. */
 typedef struct dense_names {
     const char *library, *plain;
 } dense_names;
@@ -63,7 +59,7 @@ static ls_status run_product(ls_op *op, ls_queue *queue)
     return ls_cuda_launched(op, queue, ls_gpu_plain_product(ls_queue_native(queue), &p->plain));
 }
 
-/* `spec` but for the arithmetic, which is the table's. */
+/* Like `spec`, with the table's arithmetic. */
 static ls_status make_product(ls_kernels *kernels, const dense_names *names,
                               const ls_cuda_product_spec *spec, bool plain, ls_op **out)
 {
@@ -121,8 +117,8 @@ enum { WEIGHTS, DATA, HALVES };
 
 typedef struct backward_op {
     ls_op op;
-    ls_cuda_product *product[HALVES]; /* both NULL: narrow */
-    ls_dense_backward_args args;      /* zeros for a half that is not wanted */
+    ls_cuda_product *product[HALVES]; /* both NULL: our own kernel */
+    ls_dense_backward_args args;      /* zeros for a half that is not requested */
 } backward_op;
 
 static void destroy_backward(ls_op *op)

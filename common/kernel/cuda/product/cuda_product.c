@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products by cuBLASLt; see cuda_product.h. Not yet run on a GPU.
- *
- * The library's matrices are column-major, ours row-major: our [m,n] is its [n,m]. So it is given
- * c^T = op(b)^T op(a)^T: its A is our b, its B our a, each transposed where ours is.
- *
- * What the library is told must not depend on where matrices lie, since a part of a model has its
- * variables at other addresses than the whole, and must get the same algorithm. So all lie on 4
- * bytes, the least that any part can have, and no epilogue adds the bias: the heuristic takes the
- * alignment that it expects from the bias's address (cublasLt.h,
- * CUBLASLT_MATMUL_DESC_BIAS_POINTER), no preference states it, and kernels that read 16 bytes at a
- * time fault on others (pytorch, pull request 194497). Bias, ReLU and mask are one kernel behind
- * the product, with the pieces of a sum.
+ * Products by cuBLASLt; see cuda_product.h. Not yet run on a GPU. The library's matrices are
+ * column-major, ours row-major: our [m,n] is its [n,m]. So it computes c^T = op(b)^T op(a)^T: its A
+ * is our b, its B our a, each transposed if ours is. The library's arguments must not depend on
+ * where matrices lie: the variables of a part of a model have other addresses than in the whole,
+ * and must get the same algorithm. So all are declared with an alignment of 4 bytes, the least that
+ * any part has, and no epilogue adds the bias: the heuristic derives its alignment from the bias's
+ * address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no preference sets it, and kernels that
+ * read 16 bytes at a time fault on others (pytorch, pull request 194497). One kernel after the
+ * product applies bias, ReLU and mask, and adds the pieces of a sum.
  */
 #include "common/kernel/cuda/product/cuda_product.h"
 
@@ -23,17 +20,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a product may ask for: the size that NVIDIA's documentation names for Hopper. */
+/* Largest workspace of a product: the size that NVIDIA's documentation recommends for Hopper. */
 static const uint64_t workspace_most = (uint64_t)32 << 20;
 
 enum { MATRICES = 3, CANDIDATES = 32 };
 
-/* What every matrix is said to lie on, in bytes. */
+/* The declared alignment of every matrix, in bytes. */
 static const uint32_t alignment = sizeof(float);
 
-/* When a sum is cut: the least terms of one that is worth a kernel behind it, and of a piece; a
- * tile's side, as large ones are; and the most pieces of tiles, about two for each multiprocessor
- * of a large GPU. */
+/* When to split a sum: the fewest terms of a sum for which another kernel pays, and of a piece; the
+ * side of a large tile; and the most pieces of tiles, about two per multiprocessor of a large
+ * GPU. */
 enum { CUT_TERMS = 256, PIECE_TERMS = 48, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
 
 struct ls_cuda_product {
@@ -45,9 +42,9 @@ struct ls_cuda_product {
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
     void *room;      /* [workspace_room]; NULL: none */
-    void *workspace; /* in it, aligned */
+    void *workspace; /* aligned, inside `room` */
     int32_t pieces;  /* of the sum */
-    float *parts;    /* [pieces,m,n]; NULL: the sum is whole */
+    float *parts;    /* NULL: the sum is not split */
 };
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
@@ -87,7 +84,7 @@ static int32_t pieces_of(const ls_cuda_product_spec *spec)
     return pieces;
 }
 
-/* A row-major matrix as it lies in memory; and of that many for each piece, how far apart. */
+/* A row-major matrix in memory; for one per piece, their distance. */
 typedef struct matrix_shape {
     int64_t rows, columns, leading, apart;
 } matrix_shape;
@@ -114,7 +111,7 @@ static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
         "describe a matrix");
 }
 
-/* A piece of a factor is some of its rows, or of its columns, by which way its terms lie. */
+/* A piece of a factor is some of its rows or columns, depending on the direction of its terms. */
 static ls_status lay_out_all(ls_cuda_product *p)
 {
     const ls_gemm_args *g = &p->spec.gemm;
@@ -154,7 +151,7 @@ static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreferen
     return LS_OK;
 }
 
-/* Whether a candidate is usable: in workspace, and its sums are of one piece. */
+/* Whether a candidate is usable: it fits the workspace, and does not split its sums. */
 static bool suits(const ls_cuda_product *p, const cublasLtMatmulHeuristicResult_t *candidate)
 {
     int32_t pieces = 0;
@@ -168,8 +165,8 @@ static bool suits(const ls_cuda_product *p, const cublasLtMatmulHeuristicResult_
     return pieces <= 1 || p->spec.any_order;
 }
 
-/* The first that suits, of those that the heuristic names for these reduction schemes. That it
- * names none is no failure. */
+/* The first suitable candidate of those that the heuristic returns for these reduction schemes. If
+ * it returns none, that is not a failure. */
 static ls_status ask(ls_cuda_product *p, cublasLtMatmulPreference_t preference, uint32_t schemes,
                      bool *found)
 {
@@ -192,7 +189,7 @@ static ls_status ask(ls_cuda_product *p, cublasLtMatmulPreference_t preference, 
     return LS_OK;
 }
 
-/* Without split sums by preference, and where that finds nothing by looking through all. */
+/* Prefers candidates without split sums; if there are none, checks all. */
 static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preference)
 {
     static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,
@@ -223,7 +220,7 @@ static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, 
                          "multiply");
 }
 
-/* The rest that multiply leaves; without rows where there is none. */
+/* What remains to do after the product; without rows if nothing remains. */
 static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
 {
     const ls_cuda_product_spec *spec = &p->spec;
@@ -246,8 +243,8 @@ static ls_cuda_operands own_operands(const ls_cuda_product *p)
     return (ls_cuda_operands){.a = g->a, .b = g->b, .c = g->c, .accumulate = g->accumulate};
 }
 
-/* Runs it once, so that what the library has to load is not loaded in a capture. A c that is added
- * to stays as it is; another is overwritten, as every run does. */
+/* Runs it once, so that the library loads its kernels before any capture. If c is added to, it
+ * stays unchanged; otherwise it is overwritten, as by every run. */
 static ls_status try_out(void *context)
 {
     const ls_cuda_product *p = context;
@@ -257,7 +254,7 @@ static ls_status try_out(void *context)
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-/* On the device. */
+/* Runs on the device's thread. */
 static ls_status create(void *context)
 {
     ls_cuda_product *p = context;
@@ -276,7 +273,7 @@ static size_t parts_bytes(const ls_cuda_product *p)
     return (size_t)p->pieces * (size_t)(p->spec.gemm.m * p->spec.gemm.n) * sizeof(float);
 }
 
-/* Kernels for Hopper want a workspace aligned as cudaMalloc's; a pool's pieces need not be. */
+/* Kernels for Hopper need a workspace aligned as by cudaMalloc; a pool's pieces may not be. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
 static size_t workspace_room(const ls_cuda_product *p)

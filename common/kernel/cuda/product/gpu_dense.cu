@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of dense layers besides the library's products: products of a few weights or of no terms,
- * the rest of a product (pieces, bias, ReLU, mask), column sums (a bias's gradient), the backward
- * pass of a layer of a few outputs. Not yet run on a GPU.
+ * Kernels of dense layers besides the library's products: products of a few weights or without
+ * terms, the steps after a product (pieces, bias, ReLU, mask), column sums (a bias's gradient), the
+ * backward pass of a layer with few outputs. Not yet run on a GPU.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -30,7 +30,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) product_kernel(ls_gpu_p
     const float *a = (const float *)g.a, *b = (const float *)g.b;
     const int64_t elements = g.m * g.n, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
     for (int64_t at = blockIdx.x * warps + threadIdx.x / WARP; at < elements;
-         at += gridDim.x * warps) { /* the same turns for all lanes of a warp */
+         at += gridDim.x * warps) { /* equally many iterations in all lanes of a warp */
         const int64_t row = at / g.n, column = at % g.n;
         double sum = 0;
         for (int64_t k = lane; k < g.k; k += WARP)
@@ -55,18 +55,18 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
 
 /* ---- column_sums ----------------------------------------------------------------------------- */
 
-/* A block sums up to 32 neighbouring columns: so many that a warp reads whole sectors, and no more
- * than there are, so that narrow matrices have many threads to a column. Row r is in the thread
- * r % threads of its column; these are folded by halves. Where rows are many they are cut into
- * pieces of equal length, whose sums are then added up in the same way. */
+/* A block sums up to 32 neighbouring columns: enough for a warp to read whole sectors, but not more
+ * than there are, so that narrow matrices have many threads per column. Row r is added by thread r
+ * % threads of its column; these sums are folded by halves. Many rows are split into pieces of
+ * equal length, whose sums are then added in the same way. */
 enum { SUM_THREADS = 1024 };
 static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
 
 struct column_sums {
     const float *x; /* [rows,columns] */
     int64_t rows, columns, piece_rows;
-    unsigned width; /* columns of a block */
-    float *sums;    /* [piece,columns]: of the rows of each piece */
+    unsigned width; /* columns per block */
+    float *sums;    /* [piece,columns]: over the rows of each piece */
 };
 
 __device__ static inline void sum_columns_of_block(const column_sums &s)
@@ -152,7 +152,7 @@ __device__ static inline void finish_rest(const ls_gpu_rest &r, int64_t count, i
     r.c[at] = r.mask ? ls_relu_mask(r.mask[at], sum) : sum;
 }
 
-/* By `blocks` blocks of this launch, of which this one is number `block`. */
+/* By `blocks` blocks of this launch; this one has number `block`. */
 __device__ static inline void finish(const ls_gpu_rest &r, unsigned block, unsigned blocks)
 {
     const int64_t count = r.rows * r.columns, stride = (int64_t)blocks * blockDim.x;
@@ -215,9 +215,9 @@ int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest)
 
 /* ---- narrow_backward ------------------------------------------------------------------------- */
 
-/* The first blocks sum over the rows, each for 32 inputs and up to 16 outputs; the bias is one more
- * input, which is 1. Row r is in the warp r % 16, whose sums are then added in the warps' order.
- * The other blocks make dx, an element a thread, its terms in their order. */
+/* The first blocks sum over the rows, each for 32 inputs and up to 16 outputs; the bias counts as
+ * an input that is always 1. Row r is added by warp r % 16, and the warps' sums are then added in
+ * order. The other blocks compute dx, one element per thread, its terms in order. */
 enum { NARROW_THREADS = 512, NARROW_OUTPUTS = 16, NARROW_WARPS = NARROW_THREADS / WARP };
 
 struct narrow_backward {

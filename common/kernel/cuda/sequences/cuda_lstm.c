@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LSTM of the cuda table. Forward: one product of the inputs of all steps, then the recurrence, one
- * launch (gpu_lstm.cu), before which the weights are transposed. Backward: the recurrence, then the
- * backward pass of a dense layer over all steps for each of the two weights (cuda_dense.c). Not yet
- * run on a GPU.
- *
- * cuDNN's LSTM is left out: its weights, two biases and states lie in an order of its own, so a
- * step would copy the weights in and their gradients out, and its recurrence costs a launch a step
- * where states are too many for its persistent kernel.
- *
- * Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
+ * LSTM of the cuda table. Forward: one product for the inputs of all steps, a transposition of the
+ * weights, then the recurrence in one launch (gpu_lstm.cu). Backward: the recurrence, then for each
+ * of the two weights the backward pass of a dense layer over all steps (cuda_dense.c). Not yet run
+ * on a GPU. cuDNN's LSTM is not used: its weights, two biases and states have their own order, so a
+ * step would copy the weights in and their gradients out; and its recurrence costs a launch per
+ * step if there are too many states for its persistent kernel. Kept: [B,T,4H] gates, [B,T,H] cells,
+ * [B,T,H] the state before each step.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
 
@@ -21,7 +18,7 @@ typedef struct lstm_op {
     ls_op op;
     ls_device *device;
     ls_gpu_lstm loop;
-    ls_op *parts[PARTS]; /* forward: before the recurrence; backward: behind it; NULL: none */
+    ls_op *parts[PARTS]; /* forward: before the recurrence; backward: after it; NULL: none */
 } lstm_op;
 
 static ls_status run_parts(const lstm_op *l, ls_queue *queue)
@@ -61,8 +58,8 @@ static void destroy(ls_op *op)
     free(l);
 }
 
-/* `like` has what differs, but for its parts; kept is divided here. Memory of so many lines of 4H
- * floats comes with it. */
+/* `like` has the fields that differ, except its parts; divides `kept`, and declares workspace for
+ * `lines` lines of 4H floats. */
 static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int64_t lines,
                       lstm_op **out)
 {
@@ -88,7 +85,7 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int
     return LS_OK;
 }
 
-/* The operation, once its parts are made, or not. */
+/* Returns the operation if its parts could be made. */
 static ls_status finish(lstm_op *l, ls_status parts, ls_op **out)
 {
     if (parts) {

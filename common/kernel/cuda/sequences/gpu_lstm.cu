@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of an LSTM's recurrence; the products over all steps are the library's. Not yet run on a
- * GPU.
- *
- * A block takes one sample, or four where there are many, through all steps by itself: a step is a
- * product with the recurrent weights and the cell's functions, with barriers of the block between,
- * and no launch. The weights are read again in each step, in whole lines, from the caches: made for
- * the states that stay there, up to a few hundred (128 are 256 KiB); it is right for more, and
- * slow. Each sum is in the order of its terms, so a sample does not depend on the others.
+ * GPU. A block computes one sample, or four if there are many, through all steps independently: a
+ * step is a product with the recurrent weights and the cell's functions, with block barriers in
+ * between, and no launch. Each step reads the weights again, in whole lines, from the caches. This
+ * suits numbers of states whose weights stay there, up to a few hundred (128 states: 256 KiB); more
+ * are correct, but slow. Each sum is in the order of its terms, so a sample does not depend on the
+ * others.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -15,11 +14,11 @@
 
 enum { FEW_ROWS = 512, GATES = 4 };
 
-/* Terms of a product that lie in shared memory at a time, for each row. */
+/* Terms of a product that shared memory holds at a time, per row. */
 static const int STATES = 1024;
 
 /* sum[r] += states of row r times the weights of gate element k, all H of them. All threads of the
- * block come along; those whose k is none add nothing. */
+ * block must call it; those with an invalid k add nothing. */
 template <int ROWS>
 __device__ static inline void add_recurrent(const ls_gpu_lstm &l, int64_t row, int64_t t, int64_t k,
                                             float sum[ROWS])
@@ -28,7 +27,7 @@ __device__ static inline void add_recurrent(const ls_gpu_lstm &l, int64_t row, i
     const int64_t H = l.shape.hidden, T = l.shape.steps, size = GATES * H;
     for (int64_t first = 0; first < H; first += STATES) {
         const int count = (int)(H - first < STATES ? H - first : STATES);
-        __syncthreads(); /* the old values have been read, the new ones written */
+        __syncthreads(); /* old values have been read, new ones written */
         for (int r = 0; r < ROWS; r++)
             for (int j = (int)threadIdx.x; j < count; j += (int)blockDim.x)
                 state[r][j] =
@@ -47,12 +46,13 @@ __device__ static inline void add_recurrent(const ls_gpu_lstm &l, int64_t row, i
     }
 }
 
-/* Gates of a step after their functions, in place of the inputs' share of them. */
+/* A step's gates after their functions, overwriting the inputs' contribution. */
 template <int ROWS>
 __device__ static inline void step_gates(const ls_gpu_lstm &l, int64_t row, int64_t t)
 {
     const int64_t H = l.shape.hidden, T = l.shape.steps, size = GATES * H;
-    for (int64_t first = 0; first < size; first += blockDim.x) { /* the same turns for all */
+    for (int64_t first = 0; first < size; first += blockDim.x) { /* equal iterations in all
+                                                                  * threads */
         const int64_t k = first + threadIdx.x;
         float sum[ROWS] = {};
         if (t)
@@ -65,7 +65,7 @@ __device__ static inline void step_gates(const ls_gpu_lstm &l, int64_t row, int6
     }
 }
 
-/* Where a step's state goes: into the next one, and out. */
+/* Writes a step's state as input of the next step, and to the output. */
 __device__ static inline void leave(const ls_gpu_lstm &l, int64_t row, int64_t t, int64_t j,
                                     float h)
 {
@@ -108,8 +108,8 @@ template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kerne
 
 /* ---- Backward -------------------------------------------------------------------------------- */
 
-/* Replaces a step's gates by their gradients, and its cell by the gradient that reaches the cell
- * before: f times that of c. The later step has been done. */
+/* Overwrites a step's gates with their gradients, and its cell with the gradient of the cell
+ * before: f times that of c. The later step must be done. */
 __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, int64_t t,
                                              int64_t j)
 {
@@ -137,14 +137,14 @@ __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, 
 }
 
 /* partial[row, gate, j] = the sum over that gate's elements of their gradients times the weights of
- * state j. Terms lie in shared memory a quarter of STATES of each gate at a time. */
+ * state j. Shared memory holds terms of STATES / 4 elements of each gate at a time. */
 template <int ROWS>
 __device__ static inline void step_states_back(const ls_gpu_lstm &l, int64_t row, int64_t t)
 {
     const int TERMS = STATES / GATES;
     __shared__ float term[ROWS][GATES][TERMS];
     const int64_t H = l.shape.hidden, T = l.shape.steps, size = GATES * H;
-    for (int64_t base = 0; base < size; base += blockDim.x) { /* the same turns for all */
+    for (int64_t base = 0; base < size; base += blockDim.x) { /* equal iterations in all */
         const int64_t k = base + threadIdx.x, gate = k < size ? k / H : 0, j = k - gate * H;
         float sum[ROWS] = {};
         for (int64_t first = 0; first < H; first += TERMS) {

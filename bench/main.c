@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The program `lockstep`: finds the subcommand, runs it, prints a refusal as one line on stderr,
- * and turns all that into the exit status. Output that could not be written is a failure, too.
+ * and sets the exit status. Output that could not be written is a failure, too.
  */
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_table.h"
@@ -29,18 +29,18 @@ static uint64_t hash_request(const ls_request *request)
     uint64_t hash = (uint64_t)request->blocks * 2 + request->baseline;
     hash = hash * 31 + (uint64_t)(request->precision * 1e9);
     hash = hash * 16 + (request->load ? 8 : 0) + (request->save ? 4 : 0) +
-           (request->ps_record ? 2 : 0) + request->print_step; /* all do it, or nobody */
+           (request->ps_record ? 2 : 0) + request->print_step; /* the same on all ranks */
     for (size_t i = 0; i < request->case_count; i++)
         hash = 31 * hash + ls_case_hash(&request->cases[i]);
     return hash;
 }
 
-/* What comes before training, or in place of it. */
+/* Everything before training, or instead of it. */
 static ls_status run_planned(ls_request *request, int *exit_status)
 {
     if (request->resume)
         LS_TRY(ls_resume(request));
-    if (request->case_count == 0) /* all have their rows */
+    if (request->case_count == 0) /* all cases have their rows */
         return LS_OK;
     if (request->dry_run)
         return ls_dry_run(request, exit_status);
@@ -49,14 +49,14 @@ static ls_status run_planned(ls_request *request, int *exit_status)
     return ls_command_run(request, exit_status);
 }
 
-/* Only rank 0 says which cases are dropped, and shows progress; refusals are agreed on. */
+/* Only rank 0 reports dropped cases and shows progress; ranks agree on refusals. */
 static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     ls_request *request = NULL;
     FILE *quiet = processes->rank > 0 ? fopen("/dev/null", "w") : NULL;
     ls_status status = ls_request_parse(argc, argv, processes, quiet ? quiet : stderr, &request);
     status = ls_world_agree(processes->comm, status);
-    if (!status) /* of one command line, that names a --plan file of another disk */
+    if (!status) /* a --plan file may differ between disks */
         status = ls_world_same(processes->comm, "set of options", hash_request(request), NULL);
     if (!status) {
         request->progress = processes->rank > 0 ? 0 : request->progress;
@@ -195,7 +195,7 @@ static ls_status help(int argc, char **argv)
 
 /* ---- Launchers ------------------------------------------------------------------------------- */
 
-/* The value of an option ("--timeout") before the command line is read; NULL: not given. */
+/* The value of an option ("--timeout") before the command line is parsed; NULL: not given. */
 static const char *early_option(int argc, char **argv, const char *name)
 {
     const size_t length = strlen(name);
@@ -211,18 +211,18 @@ static const char *early_option(int argc, char **argv, const char *name)
     return NULL;
 }
 
-/* Whether each task of a launcher is to run alone, on purpose. */
+/* Whether each task of a launcher is meant to run alone. */
 static bool runs_alone(int argc, char **argv)
 {
     const char *value = early_option(argc, argv, "--launcher");
     return value && strcmp(value, "none") == 0;
 }
 
-/* Another task that ends first may have rank 0 ended before it has said why. */
+/* Delay of other tasks: if one ended first, the launcher might end rank 0 before its report. */
 static const uint64_t behind_ns = 1000000000;
 
-/* Where a launcher's variables say that this is one of several tasks, and it met none. All of them
- * come here; rank 0 returns first. */
+/* The launcher's variables announce several tasks, but this process found no others. All of them
+ * get here; rank 0 returns first. */
 static ls_status check_launch(const ls_processes *processes, const char *command)
 {
     const int size = ls_processes_launched_size();
@@ -255,7 +255,7 @@ static ls_status run_command(const ls_processes *processes, const ls_command *co
 {
     if (command->run && !runs_alone(argc, argv))
         LS_TRY(check_launch(processes, command->name));
-    if (command->run) { /* all ranks must get here, else MPI would wait for ever */
+    if (command->run) { /* all ranks must get here, otherwise MPI would wait for ever */
         LS_TRY(command->run(processes, argc, argv, exit_status));
         return ls_world_agree(processes->comm, LS_OK);
     }
@@ -264,7 +264,7 @@ static ls_status run_command(const ls_processes *processes, const ls_command *co
     return command->alone(argc, argv, exit_status);
 }
 
-/* Refuses arguments that are not UTF-8, since rows, which are JSON, contain the command line. */
+/* Refuses arguments that are not UTF-8, since rows are JSON and contain the command line. */
 static ls_status check_text(const char *argument)
 {
     char shown[256];
@@ -316,7 +316,7 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
     return run_command(processes, command, argc, argv, exit_status);
 }
 
-/* Makes descriptors 0 to 2 exist, so that no file that is opened later becomes one of them. */
+/* Opens descriptors 0 to 2 if closed, so that no file opened later becomes one of them. */
 static void hold_standard_streams(void)
 {
     for (int descriptor = 0; descriptor <= 2; descriptor++)
@@ -343,10 +343,10 @@ static void say(const char *line)
 }
 
 /* The timeout until the command's own is known; and how much longer a rank waits in MPI_Init, plus
- * a bit more for each rank, so that one speaks before the launcher ends the others. */
+ * a bit more per rank, so that one rank reports before the launcher ends the others. */
 static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn_ns = 100000000;
 
-/* What --timeout says, before the command line is read. */
+/* The value of --timeout, before the command line is parsed. */
 static uint64_t find_timeout(int argc, char **argv)
 {
     const char *value = early_option(argc, argv, "--timeout");
@@ -375,7 +375,7 @@ static ls_status meet(int argc, char **argv, ls_processes *processes)
     return LS_OK;
 }
 
-/* Meets the other ranks, where a launcher started some; only rank 0 has a standard output. */
+/* Connects to the other ranks if a launcher started some; only rank 0 has standard output. */
 static ls_status start(int argc, char **argv, ls_processes *processes)
 {
     *processes = ls_processes_alone();
@@ -383,7 +383,7 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
         return LS_OK;
     if (ls_processes_built() && ls_processes_launched())
         LS_TRY(meet(argc, argv, processes));
-    if (processes->size == 1) /* tasks that do not meet: the launcher tells each its number */
+    if (processes->size == 1) /* unconnected tasks: the launcher's number */
         processes->rank = ls_processes_launched_rank();
     if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
@@ -391,8 +391,8 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
     return compare_ranks(processes, argc, argv);
 }
 
-/* Rank 0 prints a failure. Where ranks have lost each other, one of them says which are missing,
- * and each what it waited for. */
+/* Rank 0 prints a failure. If ranks have lost each other, one of them prints which are missing, and
+ * each what it waited for. */
 static int report(const ls_processes *processes, ls_status status)
 {
     int exit_status = (int)ls_status_code(status);
@@ -407,7 +407,7 @@ static int report(const ls_processes *processes, ls_status status)
 int main(int argc, char **argv)
 {
     hold_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write that fails, and is reported as such */
+    signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails, and is reported as a failure */
     if (argc < 2) {
         if (ls_processes_launched_rank() == 0)
             print_usage(stderr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts of a case; see case_facts.h; and of one with everything resolved, see case_plan.h. */
+/* Facts of a case; see case_facts.h; and of a resolved case, see case_plan.h. */
 #include "bench/case/case_facts.h"
 
 #include "bench/case/case_plan.h"
@@ -25,7 +25,7 @@ static const ls_model_kind *model_kind(const ls_case *one)
     return ls_registry_find(&ls_model_kinds, one->model, strcspn(one->model, ":"));
 }
 
-/* Options of the model, and of the data, named or the model's own. */
+/* Options of the model, and of the data (named, or the model's default). */
 static void own_of(const ls_case *one, const ls_declared_option *const *lists[2])
 {
     const ls_model_kind *kind = model_kind(one);
@@ -98,7 +98,7 @@ bool ls_case_by_arrival(const ls_case *one)
     return ls_ps_by_arrival(&job.ps);
 }
 
-/* Strategies and texts are compared by their contents, not their addresses. */
+/* Strategies and texts are compared by contents, not by address. */
 bool ls_case_same(const ls_case *a, const ls_case *b)
 {
     const size_t own = offsetof(ls_case, own), rest = own + sizeof a->own;
@@ -115,7 +115,7 @@ bool ls_case_same(const ls_case *a, const ls_case *b)
 uint64_t ls_case_hash(const ls_case *one)
 {
     ls_case copy;
-    memcpy(&copy, one, sizeof copy); /* padding too */
+    memcpy(&copy, one, sizeof copy); /* including padding */
     uint64_t hash = ls_hash64(one->strategy->name, strlen(one->strategy->name));
     copy.strategy = NULL;
     for (int i = 0; i < LS_DECLARED_MOST && one->own.items[i].option; i++) {

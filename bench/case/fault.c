@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults on purpose; see fault.h. */
+/* Planted faults; see fault.h. */
 #include "bench/case/fault.h"
 
 #include "common/base/numbers.h"
@@ -15,7 +15,7 @@ static const char *const names[] = {
 };
 static const uint64_t longest_ns = 10000000000;
 
-/* Of "NAME=PLACE:REST" the place, 0 to 1023; returns the rest, or NULL where it is none. */
+/* Parses the place of "NAME=PLACE:REST", 0 to 1023; returns the rest, or NULL if it is invalid. */
 static const char *read_place(const char *text, const char *name, int *place)
 {
     char digits[16];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults on purpose; see case_plan.h. */
+/* Planted faults; see case_plan.h. */
 #include "bench/case/case_plan.h"
 #include "impl/slice.h"
 
 #include <stdio.h>
 
-/* A fault's rank must exist, and its step be in the timed run. A rank that is a thread can only
- * hang, or be killed together with all others. */
+/* A fault's rank must exist, and its step must be in the timed run. A rank that is a thread can
+ * only hang, or be killed together with all others. */
 static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             const char *where)
 {
@@ -65,7 +65,7 @@ static ls_status place_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     return LS_OK;
 }
 
-/* Whether a device has a gradient: where a model is divided, some have no variables. */
+/* Whether a device has a gradient: in a divided model, some have no variables. */
 static bool has_gradient(const ls_plan_of_case *plan, int device)
 {
     const ls_job *job = &plan->job;
@@ -76,8 +76,8 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
     return has;
 }
 
-/* A fault on purpose must hit a device of the case that has samples and variables, in a step that
- * is compared. */
+/* A planted fault must hit a device of the case that has samples and variables, in a step that is
+ * compared. */
 static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
 {
     const ls_case *c = plan->config;

@@ -11,7 +11,7 @@ static bool has_statistics(const ls_model *model)
     return false;
 }
 
-/* Refuses statistics of the whole batch where its parts cannot add them up. */
+/* Refuses statistics of the whole batch if its parts cannot sum them. */
 static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, bool parts,
                                int64_t devices)
 {

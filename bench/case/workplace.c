@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Workplace and plans: a case resolved; see workplace.h. */
+/* Workplace and plans: resolves a case; see workplace.h. */
 #include "bench/case/workplace.h"
 
 #include "bench/case/case_facts.h"
@@ -26,7 +26,7 @@ struct ls_data_cache {
     struct ls_data_cache *next;
 };
 
-/* Looks of mpi_pulse.c in eight timeouts. */
+/* Number of mpi_pulse.c's checks in eight timeouts. */
 enum { BUSY_LOOKS = 8 * 16 };
 
 void ls_workplace_busy(ls_workplace *workplace, bool begins)
@@ -34,7 +34,7 @@ void ls_workplace_busy(ls_workplace *workplace, bool begins)
     atomic_store(&workplace->busy, begins ? BUSY_LOOKS : 0);
 }
 
-/* Whether this process is alive, for others: its devices' queues made progress, or it is busy. */
+/* Whether this process is alive: its devices' queues made progress, or it is busy. */
 static bool has_moved(void *context)
 {
     ls_workplace *workplace = context;
@@ -112,7 +112,7 @@ static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_m
     return LS_OK;
 }
 
-/* The global batch, and how many steps of it, timed and not. */
+/* Sets the global batch, and the numbers of timed and untimed steps. */
 static ls_status size_steps(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -172,7 +172,7 @@ static ls_placement placement_of(const ls_workplace *workplace)
                           .logged = workplace->request->log_placement};
 }
 
-/* Chooses by which communicator devices exchange: the processes' own, or one of this process. */
+/* Chooses the communicator of the devices: the processes' own, or one of this process. */
 static ls_status choose_transport(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -193,10 +193,10 @@ static ls_status choose_transport(ls_plan_of_case *plan)
 }
 
 /*
- * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. Where one
- * core computes and adds up in shared memory (no links), nothing can overlap, so all gradients are
- * one bucket. Else a bucket is an eighth of them, so that most are reduced while backward goes on,
- * but not so small that a message is mostly latency.
+ * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. If one
+ * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
+ * are one bucket. Otherwise a bucket is an eighth of them, so that most are reduced during
+ * backward, but not so small that latency dominates.
  */
 static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
@@ -225,7 +225,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     return LS_OK;
 }
 
-/* TF32 needs GPUs, and on all devices: also on the one that updates. */
+/* TF32 needs GPUs for all devices, including the one that updates. */
 static ls_status check_math(const ls_plan_of_case *plan)
 {
     char text[32];
@@ -239,7 +239,7 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Refuses a library for convolutions that not every device has. */
+/* Refuses a convolution library that some device lacks. */
 static ls_status check_convolution(const ls_plan_of_case *plan)
 {
     char text[32];
@@ -285,7 +285,7 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
     return LS_OK;
 }
 
-/* A model that is divided has places for its nodes, chosen later. */
+/* A divided model has places for its nodes, chosen later. */
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
@@ -298,8 +298,8 @@ static ls_status take_places(ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Decides which of a replica's devices each node is on, where the model is divided; refuses a cut
- * that is not possible before anything is opened. */
+/* If the model is divided, decides which of a replica's devices computes each node; refuses an
+ * impossible division before anything is opened. */
 static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
@@ -337,7 +337,7 @@ void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
     }
 }
 
-/* The devices of this process; ranks that are its threads each have as many. */
+/* The devices of this process; each rank that is its thread has as many. */
 static ls_status place_devices(const ls_placement *placement, const ls_processes *processes,
                                ls_plan_of_case *plan)
 {
@@ -361,7 +361,7 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     return LS_OK;
 }
 
-/* The job as far as the case decides it; the rest is found later. */
+/* The parts of the job that the case determines; the rest is set later. */
 static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -408,7 +408,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
-    if (workplace->request->ps_record) /* room for a pull and a push of each worker in each step */
+    if (workplace->request->ps_record) /* room for a pull and a push of each worker per step */
         job->ps.log_events = 2 * steps * (uint64_t)ls_job_replicas(job);
     const ls_outline outline =
         ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);

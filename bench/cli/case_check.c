@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a case's strategy can run it, by what is known before anything is opened; see cases.h. */
+/* Whether a strategy can run its case, by what is known before opening anything; see cases.h. */
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
 #include "bench/cli/cases.h"
@@ -22,7 +22,7 @@ static size_t count_devices(const char *text)
     return count;
 }
 
-/* Whether the model can be divided over so many devices; a named placement is checked later. */
+/* Whether the model can be divided over this many devices; a named placement is checked later. */
 static ls_status check_division(const ls_job *job, const ls_model *model, int64_t places)
 {
     const ls_graph *graph = model->graph;

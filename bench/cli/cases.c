@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cases: see cases.h.
- *   1. `all` becomes what it stands for.
- *   2. For each mapping of the plan's `cases:` (or once) a list of cases starts as the default, and
- *      each swept option, in the order of the table, replaces every case that has the option by one
- *      case per value: the mapping's own, or those for all cases.
- *   3. What `exclude:` names, and a case that is there already, is left out.
- *   4. An option that concerns none of the cases left is refused.
- *   5. Cases that their strategies cannot run are left out; what is left is repeated.
+ *   1. `all` is expanded.
+ *   2. For each mapping of the plan's `cases:` (or once) the list of cases starts with the default,
+ * and each swept option, in the order of the table, replaces every case that has the option by one
+ *      case per value: the mapping's own values, or those for all cases.
+ *   3. Excluded cases (`exclude:`) and duplicates are removed.
+ *   4. An option that applies to no remaining case is refused.
+ *   5. Cases that their strategies cannot run are removed; the rest is repeated.
  */
 #include "bench/cli/cases.h"
 
@@ -49,7 +49,7 @@ static ls_status count_devices(const ls_request *request, size_t *count)
     return LS_OK;
 }
 
-/* Puts what `all` stands for in its place. */
+/* Replaces `all` by its expansion. */
 static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, const char *name)
 {
     const ls_option *option = ls_option_find(name, strlen(name));
@@ -91,8 +91,8 @@ static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *se
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
-/* The set that gives an option: the mapping's (NULL: none), else that of all cases. A mapping's
- * `steps` also replaces `epochs` of all cases, and the reverse. */
+/* The set that sets an option: the mapping's (NULL: none), otherwise that of all cases. A mapping's
+ * `steps` also overrides `epochs` of all cases, and the reverse. */
 static const ls_option_set *set_with(const ls_request_parsing *parsing, const ls_plan_part *part,
                                      size_t index)
 {
@@ -108,7 +108,7 @@ static const ls_option_set *set_with(const ls_request_parsing *parsing, const ls
     return parsing->set->given[index].count ? parsing->set : NULL;
 }
 
-/* How many cases the product would have if each had every option. */
+/* The number of cases in the product if each case had every option. */
 static double product_size(const ls_request_parsing *parsing, const ls_plan_part *part)
 {
     size_t count;
@@ -164,7 +164,7 @@ static ls_status sweep(const ls_request_parsing *parsing, const ls_plan_part *pa
     return status;
 }
 
-/* Refuses an option that none of the cases has. */
+/* Refuses an option that no case has. */
 static ls_status check_concerned(const ls_request_parsing *parsing, const ls_option_set *set,
                                  const ls_case *cases, size_t case_count)
 {
@@ -195,7 +195,7 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
     return LS_OK;
 }
 
-/* The cases of one mapping (NULL: of the options of all cases), appended to the request's. */
+/* Appends the cases of one mapping (NULL: of the options of all cases) to the request's. */
 static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_part *part,
                              const ls_case *first)
 {
@@ -205,7 +205,7 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_pa
     case_list list = {malloc(sizeof *list.items), 1};
     ls_status status = list.items ? LS_OK : ls_fail_memory("cases", sizeof *list.items);
     if (!status)
-        memcpy(list.items, first, sizeof *first); /* padding too */
+        memcpy(list.items, first, sizeof *first); /* including padding */
     for (size_t i = 0; i < count && !status; i++)
         if (table[i].sweeps && set_with(parsing, part, i))
             status = sweep(parsing, part, i, &list);
@@ -244,7 +244,7 @@ static bool seen_before(const ls_case *cases, size_t index)
     return false;
 }
 
-/* Whether the case has what the mapping says: setting that would change nothing. */
+/* Whether the case matches the mapping: setting its options would change nothing. */
 static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *part,
                          const ls_case *one, bool *out)
 {
@@ -270,7 +270,7 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *
     return LS_OK;
 }
 
-/* Leaves out what `exclude:` names, and says which mapping names nothing. */
+/* Removes cases that `exclude:` matches, and reports mappings that match none. */
 static ls_status drop_excluded(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
@@ -314,8 +314,8 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
 }
 
 /*
- * Drops the cases that their strategies cannot run. The lines about them are held back until a case
- * is found that can run, so that the refusal of a whole command is one line.
+ * Removes the cases that their strategies cannot run. Messages about them are held back until a
+ * case is found that can run, so that the refusal of a whole command is one line.
  */
 static ls_status drop_impossible(const ls_request_parsing *parsing)
 {
@@ -349,7 +349,7 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* Refuses options that take a single case: a file for each case would have the same name. */
+/* Refuses options that allow a single case only: all cases would write the same file. */
 static ls_status check_single(const ls_request_parsing *parsing, const char *name, const char *what)
 {
     const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
@@ -361,7 +361,7 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
                              parsing->request->case_count, what);
 }
 
-/* Sets the budget, which timed steps are fitted to. */
+/* Sets the time budget, to which timed steps are fitted. */
 static ls_status set_budget(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
@@ -378,7 +378,7 @@ static ls_status set_budget(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* The list of cases as often as the plan says. */
+/* Repeats the list of cases as often as the plan says. */
 static ls_status repeat_cases(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
@@ -407,7 +407,7 @@ static ls_status check_repeat(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* All cases, before any is left out. */
+/* Makes all cases, before any is removed. */
 static ls_status make_products(const ls_request_parsing *parsing)
 {
     const ls_plan_parts *parts = &parsing->plan->cases;

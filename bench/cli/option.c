@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refusals of values and of names; see option.h.
- *
- * Nearest: the shortest name that begins with the text, else that of the least edit distance, if
- * it is at most a third of the text's length, rounded up.
+ * Refusals of values and of names; see option.h. The nearest name is the shortest that begins with
+ * the text, otherwise the one with the least edit distance, if that is at most a third of the
+ * text's length, rounded up.
  */
 #include "bench/cli/option.h"
 
@@ -19,13 +18,13 @@ static unsigned char smaller(unsigned char a, size_t b)
 }
 
 /* Edits from a to b: insert, delete, replace, swap neighbours, each 1 (optimal string alignment);
- * NAME_CAPACITY where one is too long. */
+ * NAME_CAPACITY if a text is too long. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t a_length = strlen(a), b_length = strlen(b);
     if (a_length >= NAME_CAPACITY || b_length >= NAME_CAPACITY)
         return NAME_CAPACITY;
-    unsigned char d[NAME_CAPACITY][NAME_CAPACITY]; /* d[i][j]: of the first i and j characters */
+    unsigned char d[NAME_CAPACITY][NAME_CAPACITY]; /* d[i][j]: for the first i and j characters */
     for (size_t i = 0; i <= a_length; i++) {
         for (size_t j = 0; j <= b_length; j++) {
             d[i][j] = (unsigned char)(i + j);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option values with a grammar of their own: lists of devices, rates, faults, targets, memory,
- * links, times; see option_values.h. Whether a device exists here is for the machine to say, later.
+ * Option values with their own grammar: lists of devices, rates, faults, targets, memory, links,
+ * times; see option_values.h. The machine checks later whether a device exists.
  */
 #include "bench/cli/option_values.h"
 
@@ -72,7 +72,7 @@ ls_status ls_set_learning_rate(const ls_setting *setting)
     return LS_OK;
 }
 
-/* The text after "<name>="; NULL where the value does not begin so. */
+/* The text after "<name>="; NULL if the value does not begin with that. */
 static const char *after_name(const char *text, const char *name)
 {
     size_t length = strlen(name);

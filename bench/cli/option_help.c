@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Option help: what the option table says to people: the lines of `--help`, and the refusal of a
- * name that it does not have with the nearest one that it has. */
+/* Option help: the lines of `--help`, and the refusal of an unknown name with the nearest known
+ * one, both from the option table. */
 #include "bench/cli/option_table.h"
 #include "bench/output/format_parts.h"
 
@@ -18,7 +18,7 @@ static const struct {
 const char *ls_option_command_name(unsigned command)
 {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (commands[i].bit & command) /* trace and regress take the options of run, too */
+        if (commands[i].bit & command) /* trace and regress also have the options of run */
             return commands[i].name;
     return "";
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option set: see option_set.h. Written here and not left to getopt or argp, which complete
- * abbreviated names and say nothing. A switch takes the next argument as its value unless that is
- * an option.
+ * Option set: see option_set.h. getopt and argp are not used, since they silently complete
+ * abbreviated names. A switch takes the next argument as its value, unless that is an option.
  */
 #include "bench/cli/option_set.h"
 
@@ -159,7 +158,7 @@ static ls_status take_operand(ls_option_set *set, const char *text, size_t most)
     return LS_OK;
 }
 
-/* Takes the option in argv[*at], and steps over the value where that is the next argument. */
+/* Reads the option in argv[*at], and skips its value if that is the next argument. */
 static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
 {
     const char *name = argv[*at] + 2, *value = NULL;
@@ -184,7 +183,7 @@ ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t o
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0 && set->command & LS_FOR_REGRESS)
-            continue; /* it may stand before the options of run */
+            continue; /* it may precede the options of run */
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
             LS_TRY(take_option(set, argc, argv, &i));
         else if (argv[i][0] == '-')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option table: see option_table.h. One entry an option, in the order of `--help`; an option that
- * another one's `applies` looks at comes before it. Those that strategies, models and data sets
+ * Option table: see option_table.h. One entry per option, in the order of `--help`; an option that
+ * another one's `applies` reads comes before it. Options that strategies, models and data sets
  * declare follow.
  */
 #include "bench/cli/option_table.h"
@@ -28,7 +28,7 @@ enum {
 
 #define MANY 2147483647
 
-/* What this build lacks is not in the help, and is refused by name. */
+/* Options that this build lacks are not in the help, and are refused by name. */
 #ifdef LOCKSTEP_MPI
 #define COMM_MPI  "|mpi"
 #define COMM_HELP "auto: mpi under mpirun, else thread, which on GPUs is device"
@@ -42,7 +42,7 @@ enum {
 #define COMM_NCCL ""
 #endif
 
-static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* from -1 on */
+static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers from -1 */
 
 static bool reduces(const ls_strategy *strategy)
 {
@@ -267,7 +267,7 @@ static const ls_option general[] = {
 
 enum { CAPACITY = 128 };
 
-/* All options: made once, before the first is looked up, and never changed. */
+/* All options: created before the first lookup, and never changed. */
 static ls_option table[CAPACITY];
 static size_t table_count;
 static once_flag table_made = ONCE_FLAG_INIT;
@@ -279,14 +279,14 @@ static void append(const ls_option *option)
     table[table_count++] = *option;
 }
 
-/* Who declares options, and the option that names one of them. */
+/* Registries that declare options, and the option that selects an entry of each. */
 static const struct {
     const ls_registry *registry;
     const char *option;
 } owners[] = {{&ls_strategies, "strategy"}, {&ls_model_kinds, "model"}, {&ls_data_sources, "data"}};
 
 /* Appends each option of a list. One that is in the table already moves to the end, so that it
- * comes after the options that decide whether the last owner's cases have it. */
+ * follows the options that decide whether the last owner's cases have it. */
 static void append_declared(const ls_declared_option *const *list)
 {
     for (; list && *list; list++) {
@@ -348,14 +348,14 @@ bool ls_option_applies(const ls_option *option, const ls_case *one)
     return !option->applies || option->applies(one);
 }
 
-/* Adds a name to "a", "a, b": what is written so far ends in the last one. */
+/* Appends a name to "a", "a, b". */
 static void add_name(char *text, size_t size, const char *before, const char *name)
 {
     const size_t used = strlen(text);
     snprintf(text + used, size - used, "%s%s", used ? ", " : before, name);
 }
 
-/* Whether the entry of the registry of that number has the option. */
+/* Whether the registry's entry with that number has the option. */
 static bool concerns_entry(const ls_option *option, size_t number, const void *entry)
 {
     const ls_declared_owner *owner = entry;

@@ -54,7 +54,7 @@ ls_status ls_set_int(const ls_setting *setting)
     return LS_OK;
 }
 
-/* One of the NULL-terminated words, *out its number; else a refusal that lists them. */
+/* Parses one of the NULL-terminated words into *out, its index; refuses others with the list. */
 static ls_status read_word(const ls_setting *setting, const char *const *words, int *out)
 {
     char valid[128] = "";
@@ -130,7 +130,7 @@ ls_status ls_setting_relay(const ls_setting *setting, ls_status status)
 
 /* ---- Names of the registries --------------------------------------------------------------- */
 
-/* Names in other programs, and what stands for them here. */
+/* Names in other programs, and their equivalents here. */
 static const struct {
     const char *name, *here;
 } other_names[] = {
@@ -158,7 +158,7 @@ static const char *name_at(size_t index, const void *registry)
     return ls_registry_name(registry, index);
 }
 
-/* Whether the value begins with a name of the option's registry; `noun`: what it would name. */
+/* Whether the value begins with a name in the option's registry; `noun`: what it names. */
 static ls_status check_name(const ls_setting *setting, const char *noun)
 {
     const ls_registry *registry = setting->option->registry;
@@ -266,7 +266,7 @@ ls_status ls_set_epochs(const ls_setting *setting)
     return LS_OK;
 }
 
-/* Refuses a communicator that needs other processes or devices than the command has. */
+/* Refuses a communicator that needs more processes or devices than the command has. */
 static ls_status check_comm(const ls_setting *setting, const char *word)
 {
     const ls_processes *processes = setting->processes;
@@ -333,7 +333,7 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
 
 /* ---- What the whole command has ------------------------------------------------------------- */
 
-/* Read before all else (main.c): here it is only looked at. */
+/* main.c reads it first; here it is only checked. */
 ls_status ls_set_launcher(const ls_setting *setting)
 {
     static const char *const words[] = {"auto", "none", NULL};
@@ -374,7 +374,7 @@ ls_status ls_set_results(const ls_setting *setting)
     return LS_OK;
 }
 
-/* --quiet and --verbose: the level where the switch is on. */
+/* --quiet and --verbose: sets the level if the switch is on. */
 static ls_status set_level(const ls_setting *setting, ls_log_level level)
 {
     int word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options: see options.h. Arguments and plan fill sets of texts; from them options of the whole
- * command are set in the request, and cases are made (cases.h).
+ * Options: see options.h. Arguments and plan fill sets of texts; these set the request's options,
+ * which concern the whole command, and make cases (cases.h).
  */
 #include "bench/cli/options.h"
 
@@ -13,9 +13,8 @@
 #include <string.h>
 
 /*
- * What the table says of an option that is not given, where that is a value: "the model's" is none,
- * and leaves a zero. Texts have none that is; nor has `memory`, whose default the devices' kind
- * decides.
+ * Sets defaults from the table, if the text there is a value: "the model's" is not, and leaves
+ * zero. Texts have no such default; nor has `memory`, whose default depends on the devices' kind.
  */
 static void set_defaults(ls_request *request)
 {
@@ -45,7 +44,7 @@ static ls_status default_request(bool verify, const ls_processes *processes, FIL
     *out = request;
     request->verify = verify;
     request->log = (ls_log){err, LS_LOG_NORMAL};
-    request->cases = calloc(1, sizeof *request->cases); /* padding too: compared as bytes */
+    request->cases = calloc(1, sizeof *request->cases); /* including padding: compared as bytes */
     request->given = calloc(1, sizeof *request->given);
     request->plan = calloc(1, sizeof *request->plan);
     if (!request->cases || !request->given || !request->plan)
@@ -88,15 +87,15 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
 {
     static const struct {
         const char *name, *other;
-        bool given; /* the other one in any way, not only with yes */
+        bool given; /* excludes the other one whatever its value */
     } pairs[] = {{"quiet", "verbose", false},
                  {"quiet", "progress", false},
-                 {"until-precision", "epochs", true}, /* it trains as long as it takes */
+                 {"until-precision", "epochs", true}, /* trains as long as necessary */
                  {"until-precision", "save", true},
                  {"until-precision", "ps-record", true},
                  {"dry-run", "columns", true}, /* rows have keys, and there are none */
                  {"print-step", "columns", true},
-                 {"resume", "load", true}, /* a row does not have what these are */
+                 {"resume", "load", true}, /* a row does not contain these */
                  {"resume", "save", true},
                  {"resume", "ps-record", true}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -151,7 +150,7 @@ static ls_status build_request(ls_request_parsing *parsing)
 
 /* ---- The command line as text -------------------------------------------------------------- */
 
-/* Writes an argument as a shell would take it back. */
+/* Quotes an argument for a shell. */
 static void write_quoted(FILE *stream, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

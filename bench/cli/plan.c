@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Plan: see plan.h. The parser's events are read one by one, so every refusal knows its line and
- * column, and nothing that is refused is ever held as a whole. Left out, and refused: anchors,
- * aliases, tags, anything nested deeper than a plan is.
+ * column, and refused input is never stored completely. Refused: anchors, aliases, tags, anything
+ * nested more deeply than a plan.
  */
 #include "bench/cli/plan.h"
 #include "bench/cli/option_table.h"
@@ -18,7 +18,7 @@
 
 enum { PLAN_CAPACITY = 1 << 20, ORIGIN_CAPACITY = PATH_MAX + 32, SHORT_PATH = 200 };
 
-/* Keys of a plan that are no options. */
+/* Keys of a plan that are not options. */
 typedef enum plan_key { CASES, DEFAULTS, EXCLUDE, REPEAT, BUDGET, PLAN_KEYS } plan_key;
 
 static const char *const key_names[PLAN_KEYS] = {
@@ -26,23 +26,23 @@ static const char *const key_names[PLAN_KEYS] = {
     [REPEAT] = "repeat", [BUDGET] = "budget",
 };
 
-/* `event` is the one at hand, and `origin` its place; the next one takes theirs. */
+/* `event` is the current one, and `origin` its position; the next event overwrites both. */
 typedef struct plan_reading {
     const char *path;
     struct fy_parser *parser;
     struct fy_diag *diagnostics;
     struct fy_event *event;
     char origin[ORIGIN_CAPACITY];
-    ls_option_set *set; /* of the command line, and what the plan has for all cases */
+    ls_option_set *set; /* options of the command line, and of the plan for all cases */
     ls_plan_file *out;
     bool seen[PLAN_KEYS];
-    char option_at[ORIGIN_CAPACITY]; /* of the first option that is a key of the plan itself */
+    char option_at[ORIGIN_CAPACITY]; /* of the first option at the plan's top level */
 } plan_reading;
 
-/* A mapping of options that is being read. */
+/* A mapping of options that is currently read. */
 typedef struct mapping {
     ls_option_set *set;
-    bool of_case; /* one of `cases:` or `exclude:`, so no option of the whole command is in it */
+    bool of_case; /* in `cases:` or `exclude:`, so it has no options of the whole command */
 } mapping;
 
 static ls_status refuse(const char *origin, const char *why)
@@ -60,14 +60,14 @@ static ls_status refuse_shape(const plan_reading *plan, const char *found)
                    what_is_valid);
 }
 
-/* "plan.yaml:3:8", of a path its first `most` characters. */
+/* "plan.yaml:3:8", with the path's first `most` characters. */
 static void write_place(const plan_reading *plan, int line, int column, int most, char *text,
                         size_t size)
 {
     snprintf(text, size, "%.*s:%d:%d", most, plan->path, line + 1, column + 1);
 }
 
-/* Refuses what the parser found wrong, with its line and column. */
+/* Refuses a syntax error of the parser, with its line and column. */
 static ls_status refuse_syntax(plan_reading *plan)
 {
     void *previous = NULL;
@@ -80,7 +80,7 @@ static ls_status refuse_syntax(plan_reading *plan)
                    what_is_valid);
 }
 
-/* Goes on to the next event. */
+/* Reads the next event. */
 static ls_status advance(plan_reading *plan)
 {
     fy_parser_event_free(plan->parser, plan->event);
@@ -93,14 +93,14 @@ static ls_status advance(plan_reading *plan)
     return LS_OK;
 }
 
-/* Goes on to an event of a type that must come. */
+/* Reads the next event, which must have this type. */
 static ls_status expect(plan_reading *plan, enum fy_event_type type, const char *instead)
 {
     LS_TRY(advance(plan));
     return plan->event->type == type ? LS_OK : refuse_shape(plan, instead);
 }
 
-/* Text of the scalar at hand, borrowed from it. */
+/* Text of the current scalar, borrowed from it. */
 static ls_status scalar_text(const plan_reading *plan, const char **text)
 {
     const struct fy_event *event = plan->event;
@@ -118,7 +118,7 @@ static ls_status scalar_text(const plan_reading *plan, const char **text)
     return *text ? LS_OK : ls_fail_memory("plan", length);
 }
 
-/* A list or mapping that is to begin here. */
+/* Checks that a list or mapping begins here. */
 static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
 {
     const struct fy_event *event = plan->event;
@@ -133,7 +133,7 @@ static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
     return LS_OK;
 }
 
-/* The value of an option, or the values of its list. */
+/* Reads the value of an option, or the values of its list. */
 static ls_status read_value(plan_reading *plan, const mapping *to, const ls_option *option)
 {
     const char *text = NULL;
@@ -154,7 +154,7 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
     }
 }
 
-/* The option that is a key of the mapping, and its value. */
+/* Reads the option that is a key of the mapping, and its value. */
 static ls_status read_option(plan_reading *plan, const mapping *to, const char *key)
 {
     const ls_option *option;
@@ -176,7 +176,7 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     return read_value(plan, to, option);
 }
 
-/* The mapping of options that begins here. */
+/* Reads the mapping of options that begins here. */
 static ls_status read_mapping(plan_reading *plan, const mapping *to)
 {
     const char *key = NULL;
@@ -192,7 +192,7 @@ static ls_status read_mapping(plan_reading *plan, const mapping *to)
 
 /* ---- cases, defaults, exclude, repeat, budget ------------------------------------------------ */
 
-/* Room for one more mapping, which begins here. */
+/* Adds a mapping, which begins here. */
 static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_set **out)
 {
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
@@ -210,7 +210,7 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
     return LS_OK;
 }
 
-/* A list of mappings. */
+/* Reads a list of mappings. */
 static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
 {
     ls_option_set *set = NULL;
@@ -224,7 +224,7 @@ static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
     }
 }
 
-/* `repeat:` or `budget:`, one value. */
+/* Reads the value of `repeat:` or `budget:`. */
 static ls_status read_figure(plan_reading *plan, plan_key key)
 {
     ls_plan_file *out = plan->out;
@@ -242,7 +242,7 @@ static ls_status read_figure(plan_reading *plan, plan_key key)
     return LS_OK;
 }
 
-/* The value of a key that is no option. */
+/* Reads the value of a key that is not an option. */
 static ls_status read_key(plan_reading *plan, plan_key key)
 {
     if (plan->seen[key])
@@ -255,7 +255,7 @@ static ls_status read_key(plan_reading *plan, plan_key key)
         return read_parts(plan, &plan->out->cases);
     case EXCLUDE:
         return read_parts(plan, &plan->out->exclude);
-    case DEFAULTS: /* as if its options were the plan's own */
+    case DEFAULTS: /* as if its options were at the top level */
         return read_mapping(plan, &(mapping){plan->set, false});
     default:
         return read_figure(plan, key);

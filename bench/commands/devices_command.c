@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep devices [SPEC]...`: the machine and the limits found on it, its devices with the cores
- * that each one holds, and what each SPEC (a value of --devices) resolves to.
- *
- * Every SPEC is resolved before anything is printed. One that cannot be read is refused; one that
- * does not exist here is shown with the reason, and the command then ends with that failure.
+ * `lockstep devices [SPEC]...`: the machine and its limits, its devices and each one's cores, and
+ * what each SPEC (a value of --devices) resolves to. Every SPEC is resolved before anything is
+ * printed. An invalid one is refused; one that does not exist here is shown with the reason, and
+ * the command then ends with that failure.
  */
 #include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
@@ -28,7 +27,7 @@ static json_int_t core_at(const json_t *cores, size_t index)
     return json_integer_value(json_array_get(cores, index));
 }
 
-/* "0-3,8" of a device that has cores; "" of another. */
+/* "0-3,8" for a device with cores, otherwise "". */
 static char *cores_text(const json_t *device, char *text, size_t size)
 {
     const json_t *cores = json_object_get(device, "cores");
@@ -87,7 +86,7 @@ static void print_limits(const ls_machine_info *info)
     puts(separator[0] == ';' ? "" : "limits    none");
 }
 
-/* Name of the number-th GPU, or logical GPU where they are split. */
+/* Name of GPU `number`, or of the logical GPU if they are split. */
 static ls_device_name gpu_at(const ls_machine *machine, int number)
 {
     const int parts = ls_machine_logical_gpus(machine);
@@ -95,7 +94,7 @@ static ls_device_name gpu_at(const ls_machine *machine, int number)
         .kind = LS_DEVICE_GPU, .index = number / parts, .logical = parts > 1 ? number % parts : -1};
 }
 
-/* A GPU's capacity is known when it is opened: its part of what is free then, of this at most. */
+/* A GPU's capacity is only known once it is opened: its share of the memory then free. */
 static void print_gpus(const ls_machine *machine)
 {
     const int parts = ls_machine_logical_gpus(machine);
@@ -148,7 +147,7 @@ static void print_resolutions(const json_t *resolved)
     }
 }
 
-/* "0,2" of a rank's list, or what stands for none; owned by the caller. */
+/* "0,2" for a rank's list, or `none` if it is empty; owned by the caller. */
 static char *list_text(const json_t *list, const char *none)
 {
     char *text = json_array_size(list) ? ls_value_text(list) : strdup(none);
@@ -157,8 +156,8 @@ static char *list_text(const json_t *list, const char *none)
     return text;
 }
 
-/* A line for each rank that a launcher started: where it is, which cores are its own, of which NUMA
- * nodes, and the GPUs that it sees. */
+/* A line for each rank that a launcher started: its host, its own cores and their NUMA nodes, and
+ * its visible GPUs. */
 static void print_ranks(const json_t *ranks)
 {
     size_t r;
@@ -243,7 +242,7 @@ static json_t *json_of_devices(const ls_machine *machine)
     return devices;
 }
 
-/* Appends what a SPEC resolves to, or why it does not exist here, which goes to *missing, too. */
+/* Appends what a SPEC resolves to, or why it does not exist here (also to *missing). */
 static ls_status resolve(const ls_machine *machine, const char *spec, json_t *resolved,
                          ls_status *missing)
 {
@@ -267,7 +266,7 @@ static ls_status resolve(const ls_machine *machine, const char *spec, json_t *re
     return LS_OK;
 }
 
-/* The cores of this rank's devices, their NUMA nodes, each once, and its GPUs' places. */
+/* The cores of this rank's devices, their distinct NUMA nodes, and its GPUs' addresses. */
 static json_t *json_of_rank(const ls_machine *machine, int number)
 {
     json_t *cores = json_array(), *nodes = json_array(), *gpus = json_array();
@@ -292,7 +291,7 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
                      gpus);
 }
 
-/* What each rank has, told to rank 0. */
+/* Gathers each rank's part on rank 0. */
 static ls_status gather_ranks(const ls_machine *machine, const ls_processes *processes, json_t *all)
 {
     if (!processes->comm)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dry run; see command.h. Below the table stands what memory is for; JSON has the whole case. */
+/* Dry run; see command.h. Below the table is the use of memory; JSON has the whole case. */
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
 #include "bench/output/format_parts.h"
@@ -19,7 +19,7 @@ static const ls_column column[] = {
 static const ls_columns columns = {
     .column = column, .count = sizeof column / sizeof *column, .leading = 1};
 
-/* As memory.devices.formula in a row. */
+/* Like memory.devices.formula in a row. */
 static json_t *devices_of(const ls_forecast_case *c)
 {
     json_t *devices = json_array();
@@ -64,7 +64,7 @@ static json_t *row_of(const ls_forecast *forecast, size_t index)
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* What a case needs, in words: a line a group of devices. Owned by the caller. */
+/* A case's memory in words: a line per group of devices. Owned by the caller. */
 static char *memory_text(const ls_need *need)
 {
     char *text = NULL;
@@ -88,7 +88,7 @@ static void print_lines(char *text, int width)
     }
 }
 
-/* By device and use; cases that need the same stand together. */
+/* By device and use; cases with the same needs share lines. */
 static void print_memory(const ls_forecast *forecast, int width)
 {
     bool headed = false;
@@ -169,7 +169,7 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
         status = ls_forecast_fit(&forecast, request, 0);
     if (!status && request->processes->rank == 0)
         status = print_rows(request, &forecast);
-    fflush(stdout); /* what is said of it comes after it */
+    fflush(stdout); /* messages about it follow */
     if (!status)
         tell(request, &forecast, exit_status);
     ls_forecast_close(&forecast);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The request's cases, and with --baseline those of `single` that are not among them. */
+/* The request's cases and, with --baseline, the cases of `single` that they lack. */
 static ls_status list_cases(const ls_request *request, ls_forecast *out)
 {
     const size_t most = request->case_count * (request->baseline ? 2 : 1);
@@ -41,7 +41,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     return LS_OK;
 }
 
-/* An equal case before this one, whose estimate a repeat takes; NULL: none. */
+/* An earlier equal case, whose estimate a repeat uses; NULL: none. */
 static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
 {
     for (size_t i = 0; i < index; i++)
@@ -67,7 +67,7 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
                                : LS_OK;
         return LS_OK;
     }
-    if (c->plan.job.comm || rank == 0) /* else the case is rank 0's alone */
+    if (c->plan.job.comm || rank == 0) /* otherwise only rank 0 has the case */
         c->error = ls_world_agree(c->plan.job.comm, ls_estimate_case(&forecast->workplace, &c->plan,
                                                                      steps, &c->estimate));
     c->plain = c->estimate;
@@ -79,7 +79,7 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     return LS_OK;
 }
 
-/* Tells the progress of the cases, each of which takes about as long: opening devices, computing
+/* Updates progress by cases, each of which takes about equally long: opening devices, computing
  * some samples. */
 static void show_cases(const ls_forecast *forecast)
 {
@@ -99,7 +99,7 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         out->workplace.progress = ls_progress_open(stderr, request->progress);
     if (!status)
         status = list_cases(request, out);
-    if (!steps) /* else they are trained, and have their share, later */
+    if (!steps) /* otherwise they are trained, and get their share later */
         show_cases(out);
     LS_TRY(ls_world_agree(request->processes->comm, status));
     for (size_t i = 0; i < out->count; i++) {
@@ -115,7 +115,7 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     ls_progress_close(out->workplace.progress);
     out->workplace.progress = NULL;
     out->data_s = (double)(ls_clock_ns() - begin) * 1e-9;
-    for (size_t i = 0; i < out->count; i++) /* what is left is reading, mostly */
+    for (size_t i = 0; i < out->count; i++) /* the rest is mostly reading */
         out->data_s -= out->cases[i].estimate.looked_s;
     return LS_OK;
 }
@@ -148,7 +148,7 @@ static bool same_model(const ls_forecast *forecast, size_t a, size_t b)
     return strcmp(forecast->configs[a].model, forecast->configs[b].model) == 0;
 }
 
-/* Steps for each case with the model of case `index`, if all these take `share_s`. */
+/* Number of steps for each case with the model of case `index`, if all these take `share_s`. */
 static double steps_in(const ls_forecast *forecast, size_t index, double share_s)
 {
     double sum = 0;
@@ -158,7 +158,7 @@ static double steps_in(const ls_forecast *forecast, size_t index, double share_s
     return sum > 0 ? floor(share_s / sum) : 0;
 }
 
-/* Time of all blocks over that of the requested ones: --until-precision adds more. */
+/* Time of all blocks relative to the requested ones: --until-precision adds more. */
 static double blocks_over_asked(const ls_request *request)
 {
     const bool adds = request->precision > 0 && request->blocks < LS_STATISTICS_BLOCKS;

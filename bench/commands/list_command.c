@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `lockstep list [KIND]`: what can be named on the command line, a section for each registry. */
+/* `lockstep list [KIND]`: valid names on the command line, a section for each registry. */
 #include "bench/cli/option.h"
 #include "bench/commands/command.h"
 #include "common/comm/comm.h"

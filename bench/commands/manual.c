@@ -21,7 +21,7 @@ static void put_troff(FILE *stream, const char *text)
     }
 }
 
-/* Of these commands: "run, verify". */
+/* Writes the commands' names: "run, verify". */
 static void put_owners(FILE *stream, const ls_option *option, const ls_command *commands,
                        size_t count)
 {
@@ -77,7 +77,7 @@ static void print_man(FILE *stream, const ls_command *commands, size_t count)
 
 enum { VALUES = 1024 };
 
-/* The names that an option takes as values: its registry's, and the words in "N|all". None for
+/* The names that an option accepts as values: its registry's, and the words in "N|all". None for
  * files, which shells complete themselves. */
 static const char *values_of(const ls_option *option, char text[VALUES])
 {
@@ -97,7 +97,7 @@ static const char *values_of(const ls_option *option, char text[VALUES])
     return text;
 }
 
-/* A value comes after "--name", or after "--name" and "="; of a list of values the last is it. */
+/* Completes a value after "--name", with or without "="; in a list of values, the last. */
 static void print_bash(FILE *stream, const ls_command *commands, size_t count)
 {
     size_t options;
@@ -132,7 +132,7 @@ static void print_bash(FILE *stream, const ls_command *commands, size_t count)
         stream);
 }
 
-/* Text inside single quotes and the brackets of _arguments. */
+/* Writes text inside single quotes and the brackets of _arguments. */
 static void put_zsh(FILE *stream, const char *text)
 {
     for (const char *c = text; *c; c++) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro`: single operations alone, and the roofs that `mfu` and other shares are taken
- * of.
- *
- * Products and collectives are checked on inputs whose sums are exact in float32, layers against
- * the reference table; wrong elements make the exit status 1.
+ * `lockstep micro`: single operations, and the roofs on which `mfu` and other shares are based.
+ * Products and collectives are checked with inputs whose sums are exact in float32, layers against
+ * the reference table; with wrong elements the exit status is 1.
  */
 #include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
@@ -68,7 +66,7 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
                    names);
 }
 
-/* The devices' names: of every rank, one each. */
+/* The devices' names: one for every rank. */
 static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *m)
 {
     const ls_micro_op *op = m->op;
@@ -113,7 +111,7 @@ static ls_status find_comm(const ls_case *one, ls_micro *m)
     return LS_OK;
 }
 
-/* Reads options as `run` does. */
+/* Reads options like `run`. */
 static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *one,
                               ls_request *request)
 {
@@ -140,7 +138,7 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
     return LS_OK;
 }
 
-/* `request`: what it has of options is the caller's to free. */
+/* `request`: its options are freed by the caller. */
 static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *request)
 {
     const ls_format *format;
@@ -268,9 +266,8 @@ void ls_micro_begin(ls_micro *m, size_t part)
     ls_progress_enter(m->progress, part, LS_PHASE_TIMING);
 }
 
-/* For estimates: least seconds of a part, since each round must be long enough for the clock;
- * seconds per byte and per operation.
- */
+/* For estimates: shortest time of a part, since each round must be long enough for the clock;
+ * seconds per byte and per operation. */
 static const double least_part_s = 0.03, byte_s = 2.5e-8, flop_s = 5e-10;
 
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops)
@@ -388,7 +385,7 @@ static json_t *provenance_group(const ls_micro *m)
         .oversubscribed = ls_machine_oversubscribed(m->machine, m->names, (size_t)m->ranks),
         .mpi = m->processes->comm ? m->processes->version : NULL};
     json_t *group = ls_provenance_build(&facts);
-    json_object_del(group, "ci95"); /* of steps, which are none here */
+    json_object_del(group, "ci95"); /* intervals are of steps; there are none */
     return group;
 }
 
@@ -409,7 +406,7 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     if (!status && m->results)
         status = ls_results_append(m->results, row);
     ls_progress_pause(m->progress);
-    status = ls_status_first(status, ls_writer_row(m->writer, row)); /* also where it is not kept */
-    ls_progress_update(m->progress, 0.5, NAN, NAN);                  /* it goes on below the row */
+    status = ls_status_first(status, ls_writer_row(m->writer, row)); /* even if it was not saved */
+    ls_progress_update(m->progress, 0.5, NAN, NAN);                  /* continues below the row */
     return ls_world_agree(m->processes->comm, status);
 }

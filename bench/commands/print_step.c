@@ -61,7 +61,7 @@ static ls_status print_session(const ls_session *session)
 ls_status ls_print_step(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     ls_session session;
-    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* nothing is trained: a huge page each costs more */
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* without training, huge pages only cost time */
     LS_TRY(ls_session_open(workplace, plan, &session));
     ls_status status = print_session(&session);
     ls_session_close(&session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep regress`: reads its options, hands those of `run` on, and prints the report. Exit: 0
- * none is slower or worse, 1 one is, 4 some cannot be told, 3 not to be compared.
+ * `lockstep regress`: reads its options, passes those of `run` on, and prints the report. Exit
+ * status: 0 none is slower or worse, 1 one is, 4 some are undecided, 3 not comparable.
  */
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
@@ -36,7 +36,7 @@ void ls_command_regress_help(FILE *stream)
 
 /* ---- Values --------------------------------------------------------------------------------- */
 
-/* What is next in a list with commas; false after the last, or of NULL. */
+/* Reads the next item of a list with commas; false after the last, or for NULL. */
 static bool next_of(const char **list, char *one, size_t size)
 {
     if (!*list)
@@ -48,7 +48,7 @@ static bool next_of(const char **list, char *one, size_t size)
     return length > 0;
 }
 
-/* "3%", or "3": a share above 0 and below 1. */
+/* "3%" or "3": a fraction above 0 and below 1. */
 static bool read_percent(const char *text, double *out)
 {
     char *end;
@@ -100,7 +100,7 @@ static ls_status read_own(const ls_option_set *set, ls_regress_task *task, ls_ro
 
 /* ---- Options of run ------------------------------------------------------------------------- */
 
-/* "--name=a,b" of all that was given for it; owned by the caller. */
+/* "--name=a,b" from all values given; owned by the caller. */
 static char *join_values(const ls_option *option, const ls_option_given *given)
 {
     char *text = NULL;
@@ -166,7 +166,7 @@ typedef struct request {
     const ls_option_set *set;
     ls_regress_task *task;
     const char *formats, *out; /* out: NULL: standard output */
-    const ls_format *form;     /* of calibrate and bisect */
+    const ls_format *form;     /* for calibrate and bisect */
     const char *format;        /* the one that is written */
     json_t *document;
     int *exit_status;
@@ -178,7 +178,7 @@ static ls_status write_format(FILE *stream, void *context)
     return ls_verdict_write(r->format, r->document, stream);
 }
 
-/* Each of several formats goes to a file of its own: OUT.md, OUT.json. */
+/* Writes each of several formats to its own file: OUT.md, OUT.json. */
 static ls_status write_formats(request *r, FILE *stream)
 {
     char format[16], path[1024];

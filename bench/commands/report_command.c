@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `lockstep report`: reads the rows that are meant, oldest first, and has the report written. */
+/* `lockstep report`: reads the selected rows, oldest first, and writes the report. */
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
@@ -12,7 +12,7 @@
 
 typedef struct report_task {
     ls_row_filter *filter;
-    json_t *ids;   /* {id: true}: a row of two files counts once */
+    json_t *ids;   /* {id: true}: a row in two files counts once */
     json_t *rows;  /* by time */
     json_t *notes; /* what was not read, and why */
     size_t read;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep results`: finds the verb, checks its arguments and options, opens the file, and
- * performs it. `import` and `prune --yes` write; the others only read.
+ * `lockstep results`: finds the verb, checks its arguments and options, opens the file, and runs
+ * it. `import` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
 #include "bench/report/draw.h"
@@ -12,11 +12,11 @@
 typedef struct results_verb {
     const char *name;
     const char *operands; /* what follows the name: "A B" */
-    size_t count;         /* of these */
-    const char *options;  /* those that concern it, besides --results; a blank around each */
+    size_t count;         /* their number */
+    const char *options;  /* that apply, besides --results; a blank around each */
     const char *help;
     ls_status (*run)(ls_results_task *task);
-    /** Refuses what is wrong before the file is looked at; may be NULL. */
+    /* Refuses invalid options before the file is opened; may be NULL. */
     ls_status (*check)(const ls_option_set *set);
 } results_verb;
 
@@ -81,7 +81,7 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
     return LS_OK;
 }
 
-/* An option that the verb would not look at is refused. */
+/* Refuses an option that the verb would ignore. */
 static ls_status check_options(const ls_option_set *set, const results_verb *verb)
 {
     static const char *const names[] = {"where",  "since", "last", "sort", "columns",
@@ -106,7 +106,7 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
 static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
 {
     const bool writes = verb->run == ls_results_import || ls_option_set_yes(task->set, "yes");
-    if (writes && verb->run != ls_results_import) { /* of a file that is there */
+    if (writes && verb->run != ls_results_import) { /* the file must exist */
         LS_TRY(ls_results_open(task->file, false, &task->results));
         ls_results_close(task->results);
         task->results = NULL;

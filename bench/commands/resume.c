@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resume; see command.h. What must be the same becomes one text, a row's *key*: of each ok row in
- * the results, counted, and of each case, by the row that it would have.
+ * Resume; see command.h. What must be equal becomes one text, a *key*, both of each ok row in the
+ * results, which are counted, and of each case, from the row that it would have.
  */
 #include "bench/commands/command.h"
 
@@ -16,17 +16,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of provenance: which program, and which machine. */
+/* Fields of provenance: the program, and the machine. */
 static const char *const same[] = {"commit", "dirty", "build_type",   "host",
                                    "cpu",    "cores", "memory_limit", "cores_allowed",
                                    "gpu",    "gpus",  "driver",       "cores_per_device"};
 
 typedef struct known_rows {
-    json_t *counts; /* key: how many ok rows */
-    bool fitted;    /* steps are fitted to a budget */
+    json_t *counts; /* key: number of ok rows */
+    bool fitted;    /* a budget determines the steps */
 } known_rows;
 
-/* Owned by the caller (free); NULL without memory. */
+/* Owned by the caller (free); NULL: out of memory. */
 static char *key_of(const json_t *row, bool fitted)
 {
     json_t *one = json_deep_copy(json_object_get(row, "case")), *key = json_object();
@@ -59,21 +59,21 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
 {
     ls_results *results;
     if (request->processes->rank > 0 || access(request->results, F_OK) != 0)
-        return LS_OK; /* none yet */
+        return LS_OK; /* no results yet */
     LS_TRY(ls_results_open(request->results, false, &results));
     ls_status status = ls_results_each(results, LS_ROWS_WHOLE, count_row, known);
     ls_results_close(results);
     return status;
 }
 
-/* Whether there is a row for the case that no earlier repeat was skipped for. */
+/* Whether the case has a row for which no earlier repeat was skipped. */
 static ls_status is_known(ls_workplace *workplace, const ls_case *one, known_rows *known, bool *out)
 {
     ls_plan_of_case plan = {0};
     json_auto_t *row = NULL;
     const ls_processes *processes = workplace->request->processes;
     ls_status status = ls_world_agree(processes->comm, ls_plan_open(workplace, one, &plan));
-    const bool planned = !status; /* by all */
+    const bool planned = !status; /* on all ranks */
     if (planned)
         status = ls_row_build(&(ls_row_facts){.workplace = workplace, .plan = &plan}, &row);
     if (planned && plan.job.comm)

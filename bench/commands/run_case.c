@@ -15,7 +15,7 @@
 
 void ls_run_worsen(command_run *run, ls_code code)
 {
-    /* 130 beats 1 beats 3 beats 0. */
+    /* 130 overrides 1, which overrides 3, then 0. */
     static const ls_code order[] = {LS_CODE_INTERRUPTED, LS_CODE_CHECK, LS_CODE_MISSING};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         if (run->code == order[i])
@@ -48,7 +48,7 @@ void ls_run_settle(command_run *run, case_run *c, ls_status status)
 
 /* ---- Progress ------------------------------------------------------------------------------- */
 
-/* "mirrored 2 cpu", after the model where there are several. */
+/* "mirrored 2 cpu", after the model if there are several. */
 static void write_title(const command_run *run, const case_run *c, char *text, size_t size)
 {
     const ls_plan_of_case *plan = &c->plan;
@@ -58,7 +58,7 @@ static void write_title(const command_run *run, const case_run *c, char *text, s
              plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
 }
 
-/* Whether the gate knows the case's reference from an earlier case. */
+/* Whether the gate has the case's reference from an earlier case. */
 static bool knows_single(const command_run *run, size_t own)
 {
     const ls_case single = ls_reference_case(&run->configs[own]);
@@ -101,11 +101,11 @@ void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* Measures what a timed case's row has besides its figures: roof, harness, exact cost. */
+/* Measures further figures of a timed case's row: roof, harness, exact cost. */
 static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
 {
     ls_device *device = c->trial.session.devices[0];
-    /* Failures here do not lose the row: without a roof it has no mfu. */
+    /* Failures here do not lose the row: without a roof it just has no mfu. */
     if (ls_session_leads(&c->trial.session)) {
         ls_workplace_busy(&run->workplace, true);
         ls_status_free(ls_harness_cost(device, &facts->harness_ns));
@@ -117,7 +117,7 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
         ls_status_free(ls_exact_cost(&run->workplace, &c->trial, &facts->exact_cost));
 }
 
-/* Describes the noise of the machine; this process knows nothing of other ranks on it. */
+/* Describes the noise of the machine; other ranks on it are not known to this process. */
 static void look_for_noise(const command_run *run, const case_run *c, char *words, size_t size)
 {
     ls_noise_reading now;
@@ -154,7 +154,7 @@ static ls_status make_row(command_run *run, case_run *c)
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
-    if (c->plan.job.comm) /* where ranks have lost each other rank 0's part is kept */
+    if (c->plan.job.comm) /* if ranks have lost each other, rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
     ls_row_warn(row);
@@ -172,7 +172,7 @@ static ls_status commit(command_run *run, case_run *c)
         ls_row_mark_error(c->row, ls_status_text(saved));
     ls_run_worsen(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
     ls_progress_pause(run->workplace.progress);
-    ls_status printed = ls_writer_row(run->writer, c->row); /* also where it could not be saved */
+    ls_status printed = ls_writer_row(run->writer, c->row); /* even if it could not be saved */
     json_decref(c->row);
     c->row = NULL;
     return ls_status_first(saved, printed);
@@ -200,9 +200,9 @@ static bool same_bits(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Where the gate compared every step, the timed run must end with the same digest, except with a
- * library's sums, which need not repeat. The first loss comes before any sum, and must always be
- * equal. */
+/* If the gate compared every step, the timed run must end with the same digest, except with a
+ * library's sums, which need not be reproducible. The first loss precedes any sum, and must always
+ * be equal. */
 static void compare_digests(case_run *c)
 {
     const ls_job *job = &c->plan.job;
@@ -225,7 +225,7 @@ static void compare_digests(case_run *c)
              differs);
 }
 
-/* Replicas that are kept equal must be so on every rank. */
+/* Replicas that must be equal must be so on all ranks. */
 static ls_status compare_ranks(case_run *c)
 {
     int other;
@@ -251,7 +251,7 @@ void ls_run_note_median(case_run *c)
     ls_status_free(status);
 }
 
-/* Notes the waterfall's parts per sample. */
+/* Adds the waterfall's parts per sample. */
 static void note_parts(case_run *c)
 {
     double sum = 0;
@@ -263,8 +263,8 @@ static void note_parts(case_run *c)
     c->has_parts = sum > 0;
 }
 
-/* Saves the parameters of a case that the user asked for, not of an added baseline; with verify,
- * those that the gate ended with. */
+/* Saves the parameters of a case that the user requested, not of an added baseline; with verify,
+ * the gate's final ones. */
 static ls_status save_parameters(command_run *run, const case_run *c)
 {
     const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
@@ -299,7 +299,7 @@ void ls_run_end(command_run *run, case_run *c)
                      (long long)(c->plan.warmup + c->plan.timed));
     }
     if (!c->error && run->request->save &&
-        !ls_run_is_elsewhere(run, c)) /* all hear whether it could be */
+        !ls_run_is_elsewhere(run, c)) /* all learn whether it could be saved */
         ls_run_settle(run, c, save_parameters(run, c));
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);
@@ -316,7 +316,7 @@ void ls_run_end(command_run *run, case_run *c)
         ls_trial_close(&c->trial);
     c->trained = false;
     ls_run_commit(run, c->group, false);
-    if (ls_run_is_left(run) && !*run->over) { /* the row is good all the same */
+    if (ls_run_is_left(run) && !*run->over) { /* the row is valid nevertheless */
         snprintf(run->over, sizeof run->over, "a device was lost after the last step");
         ls_run_worsen(run, LS_CODE_MISSING);
     }
@@ -348,7 +348,7 @@ void ls_run_open(command_run *run, case_run *c)
     ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);
-    if (c->error && c->trained) { /* on some ranks only, so no row has it */
+    if (c->error && c->trained) { /* on some ranks only, so there is no row */
         ls_trial_close(&c->trial);
         c->trained = false;
     }

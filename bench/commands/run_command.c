@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep run` and `lockstep verify`.
- *
- * All cases are resolved first, so that every refusal comes before any training. Then group after
- * group: each case is gated; those that pass are opened, warmed up, and trained in blocks that take
- * turns in a random order, so that a drift of the machine favours none. The rows of a group are
- * committed to the results file, then printed, when it ends; a program that is killed loses one
- * group. Nothing of a group stays in memory but its rows' groups that the table compares.
+ * `lockstep run` and `lockstep verify`. All cases are resolved first, so that every refusal
+ * precedes training. Then, group by group, each case passes the gate, is opened, warmed up, and
+ * trained in blocks that take turns in a random order, so that drift of the machine favours no
+ * case. When a group ends, its rows are committed to the results file, then printed; a program that
+ * is killed loses one group. Of a finished group, only the parts of its rows that the table
+ * compares stay in memory.
  */
 #include "bench/case/case_facts.h"
 #include "bench/commands/command.h"
@@ -26,8 +25,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether the sweep ends: interrupted (all ranks see that at the same point), or a device fell
- * over. */
+/* Whether the sweep ends: interrupted (all ranks see that at the same point), or a device is
+ * lost. */
 static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
@@ -36,7 +35,7 @@ static bool is_interrupted(const command_run *run)
     return stop;
 }
 
-/* A case that was under way when a device fell over. */
+/* Gives up a case that was running when a device was lost. */
 static void give_up(command_run *run, case_run *c)
 {
     const bool done = c->trial.timed_done == (uint64_t)c->plan.timed;
@@ -46,7 +45,7 @@ static void give_up(command_run *run, case_run *c)
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-/* A random order of the cases from `first` on, another one for each block. */
+/* A random order of the cases from `first` on, different for each block. */
 static void shuffle_order(size_t *order, size_t first, size_t count, int64_t block)
 {
     ls_random random = ls_random_stream((uint64_t)block, "block order");
@@ -60,7 +59,7 @@ static void shuffle_order(size_t *order, size_t first, size_t count, int64_t blo
 }
 
 /* Until when blocks may be added to the cases [first, end): within --max-time, and within their
- * share of what is left of a budget, less the time of their evaluation. */
+ * share of the remaining budget, minus the time of their evaluation. */
 static uint64_t turns_until(const command_run *run, size_t first, size_t end)
 {
     const ls_request *request = run->request;
@@ -88,7 +87,7 @@ static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t until
     return c->measured;
 }
 
-/* Cases [first, end). */
+/* Runs the blocks of cases [first, end). */
 static void take_turns(command_run *run, size_t first, size_t end)
 {
     const ls_request *request = run->request;
@@ -106,14 +105,13 @@ static void take_turns(command_run *run, size_t first, size_t end)
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
             const bool last = is_last(run, c, block, until_ns);
             more |= !last;
-            if (last) /* a case without a baseline gets its row now, whatever happens to the
-                         others */
+            if (last) /* without a baseline, its row is complete now */
                 ls_run_note_median(c);
             if (c->error || (last && c->baseline == order[i]))
                 ls_run_end(run, c);
         }
     }
-    for (size_t i = first; i < end; i++) /* the other cases: all baselines are known now */
+    for (size_t i = first; i < end; i++) /* the other cases: now all baselines are known */
         if (run->cases[i].trained)
             ls_run_note_median(&run->cases[i]);
     for (size_t i = first; i < end; i++) {
@@ -123,7 +121,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
     }
 }
 
-/* Says which cases have no row, since a device's failure ended the sweep. */
+/* Reports which cases have no row, since a device's failure ended the sweep. */
 static void tell_left_out(const command_run *run)
 {
     size_t left = 0;
@@ -173,8 +171,7 @@ static ls_status train_all(command_run *run)
 
 /* ---- Groups --------------------------------------------------------------------------------- */
 
-/* The case of the group that begins at `first` with this configuration; `end` where there is none.
- */
+/* The case with this configuration in the group that begins at `first`; `end` if there is none. */
 static size_t find_case(const command_run *run, size_t first, size_t end, const ls_case *config)
 {
     size_t at = first;
@@ -183,8 +180,8 @@ static size_t find_case(const command_run *run, size_t first, size_t end, const 
     return at;
 }
 
-/* Finds for each case of the group that begins at `first` the case of `single` that it is compared
- * with: in the group, else in earlier groups. */
+/* For each case of the group that begins at `first`, finds its baseline, a case of `single`: in the
+ * group, otherwise in earlier groups. */
 static void find_baselines(command_run *run, size_t first)
 {
     for (size_t i = first; i < run->count; i++) {
@@ -206,8 +203,8 @@ static void add_case(command_run *run, const ls_case *config, size_t group, bool
     run->count++;
 }
 
-/* Lists a group: cases of the request from *next on, and (--baseline) cases of `single` that they
- * need. */
+/* Lists a group: cases of the request from *next on and, with --baseline, the cases of `single`
+ * that they need. */
 static void list_group(command_run *run, size_t *next, size_t group)
 {
     const ls_request *request = run->request;
@@ -233,7 +230,7 @@ static void list_group(command_run *run, size_t *next, size_t group)
     find_baselines(run, first);
 }
 
-/* The request's cases, and with --baseline in each group those of `single` that are not in it. */
+/* The request's cases and, with --baseline, in each group the missing cases of `single`. */
 static ls_status list_cases(command_run *run)
 {
     const ls_request *request = run->request;
@@ -262,7 +259,7 @@ static ls_status compare_data(command_run *run)
     return LS_OK;
 }
 
-/* Columns of the table; which options have one is known from all cases, before any has a row. */
+/* Sets the table's columns; all cases together decide which options get one, before any row. */
 static void set_columns(command_run *run)
 {
     const ls_request *request = run->request;
@@ -317,7 +314,7 @@ static ls_status open_command(command_run *run)
     return compare_data(run);
 }
 
-/* Closes all, except what threads of a lost device may still use; returns whether there is such. */
+/* Closes all, except what threads of a lost device may use; returns whether there are such. */
 static bool close_command(command_run *run)
 {
     for (size_t i = 0; run->cases && i < run->count; i++)
@@ -325,7 +322,7 @@ static bool close_command(command_run *run)
             ls_trial_close(&run->cases[i].trial);
     ls_results_close(run->results);
     if (ls_run_is_left(run)) {
-        ls_status_free(ls_processes_pulse(run->processes, NULL, NULL)); /* it looks at the place */
+        ls_status_free(ls_processes_pulse(run->processes, NULL, NULL)); /* it reads the workplace */
         return true;
     }
     for (size_t i = 0; run->cases && i < run->count; i++)
@@ -338,7 +335,7 @@ static bool close_command(command_run *run)
     return false;
 }
 
-/* --print-step and `trace`, in place of training; `trace` has one case, and no baseline. */
+/* --print-step and `trace`, instead of training; `trace` has one case, and no baseline. */
 static ls_status look_at_steps(command_run *run)
 {
     for (size_t i = 0; i < run->count; i++)
@@ -365,7 +362,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         ls_status_free(lost);
         return refused;
     }
-    if (lost) { /* rows that could not be printed or kept: said, and weighed with the others */
+    if (lost) { /* rows that could not be printed or saved: reported, and part of the status */
         fprintf(stderr, "lockstep: %s\n", ls_status_text(lost));
         ls_run_worsen(&run, ls_status_code(lost));
         ls_status_free(lost);

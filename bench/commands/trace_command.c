@@ -28,14 +28,14 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
     return leads ? ls_file_writable("--out", request->out) : LS_OK;
 }
 
-/* The mean time of `steps` steps (at most as many as are recorded) without a trace, after one more
- * step. */
+/* The mean time of `steps` steps (at most as many as there are records) without a trace, after one
+ * more step. */
 static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
 {
     const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;
     const ls_step_record *records = trial->records;
     uint64_t mark_ns;
-    if (!count) /* --steps 0 --warmup 0: none is recorded */
+    if (!count) /* --steps 0 --warmup 0: no records */
         return LS_OK;
     LS_TRY(ls_session_steps(&trial->session, count + 1));
     LS_TRY(ls_session_records(&trial->session, count + 1, trial->records, &mark_ns));
@@ -43,7 +43,7 @@ static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
     return LS_OK;
 }
 
-/* Devices of a process of the file. */
+/* Number of devices of a process in the file. */
 static int devices_of_rank(const ls_session *session)
 {
     const ls_case *c = session->plan->config;
@@ -71,7 +71,7 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
     return status;
 }
 
-/* An interrupt of any rank, up to now, ends all of them. */
+/* An interrupt of any rank so far ends all of them. */
 static ls_status stop_here(const ls_session *session, bool stop)
 {
     uint64_t number = 0;

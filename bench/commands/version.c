@@ -5,7 +5,7 @@
 
 #include "build_info.h"
 
-/* Libraries that other builds have; NULL at the end. */
+/* Libraries that only other builds have; NULL at the end. */
 static const char *const absent[] = {
 #ifndef LOCKSTEP_MPI
     "OpenMPI",

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One call of a collective as a program, to be replayed.
- *
- * Each rank replays a program of its own. Joint ranks (ls_comm_is_joint: GPUs) of a process share
- * one, captured from the first one's queue, which the others join by an event and which waits for
- * each at the end. Not yet run on a GPU.
+ * One call of a collective as a program, to be replayed. Each rank replays its own program. Joint
+ * ranks (ls_comm_is_joint: GPUs) of a process share one, captured from the first one's queue, which
+ * the others join by an event and which waits for each at the end. Not yet run on a GPU.
  */
 #include "bench/micro/micro_comm.h"
 
-/* NCCL has failed where no all-reduce ends for so long. */
+/* If no all-reduce ends within this time, NCCL has failed. */
 static const uint64_t longest_ns = 20000000000u;
 
 static ls_status build_sendrecv(const ls_collective *c, const ls_micro_member *me, ls_op_list *ops)
@@ -25,7 +23,7 @@ static ls_status build_sendrecv(const ls_collective *c, const ls_micro_member *m
     return ls_op_list_add(ops, op);
 }
 
-/* canonical: as many shards as ranks, one each. */
+/* canonical: one shard per rank. */
 static ls_status build_call(const ls_collective *c, ls_micro_member *me, ls_op_list *ops)
 {
     const ls_allreduce_args args = {.data = me->data,
@@ -45,7 +43,7 @@ static ls_status build_call(const ls_collective *c, ls_micro_member *me, ls_op_l
     return build_sendrecv(c, me, ops);
 }
 
-/* Out of place: copies the rank's input to the buffer that the call works on. */
+/* Out of place: copies the rank's input to the buffer on which the call works. */
 static ls_status enqueue_input(const ls_collective *c, const ls_micro_member *me)
 {
     const int rank = me->comm->rank;
@@ -128,7 +126,7 @@ void ls_collective_clear(ls_collective *c)
     c->begun = NULL;
 }
 
-/* Where a library could make a queue wait for ever, it is asked first. */
+/* Calls the library's own wait first, if it could otherwise make a queue wait for ever. */
 static ls_status sync_all(const ls_collective *c)
 {
     ls_status status = LS_OK;

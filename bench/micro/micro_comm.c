@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro allreduce|broadcast|allgather|reducescatter|sendrecv`: collectives by size.
- *
- * Each rank is a queue on a device of its own with two buffers, of this process or (mpirun) of each
- * of several. Programs of one call (micro_calls.c) are replayed as often as makes a sample long
- * enough, between two stamps of rank 0's clock. In place, a call works on the same buffer again and
- * again; out of place, each rank first copies its input over the buffer, which is in the time, so
- * every call finds data that another core has just written (in place, `direct` finds each slice in
- * the cache of the rank that sums it: that is the meetings' time, not the data's). Inputs are whole
- * numbers from -2 to 2, so sums are exact; after the timing one more call is checked in every
- * element, and the traffic of all calls against the formula. size is the whole buffer; algorithm
- * bandwidth is size over time.
+ * `lockstep micro allreduce|broadcast|allgather|reducescatter|sendrecv`: collectives by size. Each
+ * rank is a queue with two buffers on its own device, in this process or (mpirun) in each of
+ * several. Programs of one call (micro_calls.c) are replayed until a sample is long enough, between
+ * two readings of rank 0's clock. In place, a call reuses one buffer; out of place, each rank first
+ * copies its input over the buffer, which is timed, so every call finds data that another core has
+ * just written. (In place, `direct` finds each slice in the cache of the rank that sums it: that
+ * measures the barriers, not the data.) Inputs are whole numbers from -2 to 2, so sums are exact;
+ * after the timing, every element of one more call is checked, and the traffic of all calls against
+ * the formula. size is the whole buffer; algorithm bandwidth is size over time.
  */
 #include "bench/micro/micro_comm.h"
 #include "bench/train/world.h"
@@ -19,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shortest samples; longer between processes, which begin a sample some 0.1 ms apart. */
+/* Shortest samples; longer between processes, whose samples begin some 0.1 ms apart. */
 static const double shortest_ns = 1e6, shortest_apart_ns = 1e7;
 
 static float input_of(int rank, size_t i)
@@ -32,7 +30,7 @@ bool ls_collective_is(const ls_collective *c, const char *name)
     return strcmp(c->name, name) == 0;
 }
 
-/* What a rank must have after a call, at element i; false: anything. */
+/* What a rank must have at element i after a call; false: anything. */
 static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
 {
     if (ls_collective_is(c, "broadcast"))
@@ -46,7 +44,7 @@ static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
         *out = input_of(owner, i);
     }
     if (ls_collective_is(c, "reducescatter") && i - c->offsets[rank] >= c->counts[rank])
-        return false; /* i before the block wraps around to a large number */
+        return false; /* if i is before the block, this wraps around to a large number */
     if (ls_collective_is(c, "allreduce") || ls_collective_is(c, "reducescatter")) {
         float sum = 0;
         for (int r = 0; r < c->ranks; r++)
@@ -56,8 +54,8 @@ static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
     return true;
 }
 
-/* Bus bandwidth over algorithm bandwidth (bytes of the whole buffer over time), as nccl-tests'
- * PERFORMANCE.md defines it: what makes figures of different numbers of ranks comparable. */
+/* Bus bandwidth over algorithm bandwidth (bytes of the whole buffer over time), as defined in
+ * nccl-tests' PERFORMANCE.md: it makes figures for different numbers of ranks comparable. */
 static double bus_factor(const ls_collective *c)
 {
     const double others = (double)(c->ranks - 1) / c->ranks;
@@ -98,7 +96,7 @@ static ls_status sample(ls_micro *m, ls_collective *c, ls_statistics *out)
 {
     uint64_t times = 1;
     double ns = 0, samples[LS_MICRO_ROUNDS];
-    for (;;) { /* the warm-up, too: doubles until a sample is long enough */
+    for (;;) { /* also warms up: doubles until a sample is long enough */
         LS_TRY(time_calls(m, c, times, &ns));
         if (ns >= (c->comm ? shortest_apart_ns : shortest_ns) || times > UINT64_MAX / 4)
             break;
@@ -112,7 +110,7 @@ static ls_status sample(ls_micro *m, ls_collective *c, ls_statistics *out)
     return LS_OK;
 }
 
-/* One more call, on fresh inputs; every element of every rank. `host` is [count]. */
+/* Checks every element of every rank after one more call with fresh inputs. `host` is [count]. */
 static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t *wrong)
 {
     double ns;
@@ -137,7 +135,7 @@ static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t
     return LS_OK;
 }
 
-/* What this process found and sent, then the totals of all. */
+/* This process's errors and traffic, then the totals of all. */
 typedef struct tally {
     uint64_t wrong;
     ls_traffic sent;
@@ -165,7 +163,7 @@ static ls_status add_up(const ls_collective *c, tally *sum)
     return status;
 }
 
-/* What the calls moved against the formula; `why` is written where they differ. */
+/* Compares the traffic of all calls with the formula; writes `why` if they differ. */
 static bool check_traffic(const ls_collective *c, ls_traffic sum, ls_micro_figure *figure,
                           char why[160])
 {
@@ -298,7 +296,7 @@ static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
                                ls_comm_shares(m->names, c->here)};
 }
 
-/* A process's first rank is the device and the queue that the bench has. */
+/* A process's first rank uses the bench's device and queue. */
 static ls_status open_members(ls_micro *m, ls_collective *c)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
@@ -364,7 +362,7 @@ static ls_status check_exchanges(const ls_micro *m)
                    "--allreduce library or auto, or --comm auto, work");
 }
 
-/* All that were given, before any is measured. */
+/* Checks all that were given, before any is measured. */
 static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, const char *name)
 {
     const ls_comm end = outline_of(m, c);
@@ -377,7 +375,7 @@ static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, cons
     return found->check ? found->check(&end) : LS_OK;
 }
 
-/* Of an all-reduce all algorithms that were given, which other collectives have none of. */
+/* An all-reduce is measured with all given algorithms; other collectives have none. */
 ls_status ls_micro_collective(ls_micro *m)
 {
     ls_collective c = {.name = m->op->name, .redop = m->op->redop};

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro copy`: within memory bytes are read and written, so each counts twice; between
- * memories once.
- *
- *     copy within       from one place of the device's memory to another
+ * `lockstep micro copy`: inside one memory, bytes are read and written, so each counts twice;
+ * between memories once.
+ *     copy within       from one range of the device's memory to another
  *     from DEVICE       from the second device's memory to the first's (with two devices)
  *     from host         ls_queue_write: on a GPU through pinned memory, piece by piece
  *     to host           ls_queue_read, likewise
- *
- * The host's are timed by the host's clock, from the call to its end; every element is checked.
+ * Host copies are timed by the host's clock, from the call to its end; every element is checked.
  */
 #include "bench/micro/micro.h"
 
@@ -31,7 +29,7 @@ static ls_status run_copy(ls_op *op, ls_queue *queue)
 {
     copy_op *c = (copy_op *)op;
     const ls_device *device = ls_queue_device(queue);
-    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU) /* run by the host: launches */
+    if (ls_device_describe(device)->name.kind == LS_DEVICE_GPU) /* by the host: launches */
         return ls_queue_copy(queue, c->to, device, c->from, c->from_device, c->bytes);
     memcpy(c->to, c->from, c->bytes);
     return LS_OK;
@@ -42,11 +40,11 @@ static void keep_copy(ls_op *op)
     (void)op;
 }
 
-/* One size: places on the devices and on the host, [bytes] each. */
+/* One size: buffers on the devices and on the host, [bytes] each. */
 typedef struct copies {
     ls_micro *m;
     size_t bytes, floats;
-    ls_device *other; /* the second device; NULL: the same one */
+    ls_device *other; /* NULL: the same device */
     float *to, *from; /* from: on `other` */
     float *host, *back;
 } copies;
@@ -69,7 +67,7 @@ static uint64_t count_wrong(const copies *c)
     return wrong;
 }
 
-/* What has come to `to` against what the host has. */
+/* Compares the data in `to` with the host's. */
 static ls_status check_arrived(const copies *c, ls_micro_figure *figure)
 {
     memset(c->back, 0xff, c->bytes);
@@ -100,13 +98,13 @@ static ls_status measure_device_copy(const copies *c, const char *shape)
     return ls_micro_row(c->m, &figure);
 }
 
-/* One call after the other; `in`: to the device. */
+/* Times successive calls; `in`: to the device. */
 static ls_status measure_host_copy(const copies *c, bool in)
 {
     ls_queue *queue = c->m->bench.queue;
     ls_micro_figure figure = figure_of(c, in ? "from host" : "to host");
     double samples[LS_MICRO_ROUNDS];
-    for (int i = -1; i < LS_MICRO_ROUNDS; i++) { /* the first one warms up */
+    for (int i = -1; i < LS_MICRO_ROUNDS; i++) { /* the first one is a warm-up */
         const uint64_t begin_ns = ls_clock_ns();
         LS_TRY(in ? ls_queue_write(queue, c->to, c->host, c->bytes)
                   : ls_queue_read(queue, c->back, c->to, c->bytes));
@@ -121,7 +119,7 @@ static ls_status measure_host_copy(const copies *c, bool in)
     return ls_micro_row(c->m, &figure);
 }
 
-/* The other device's memory is filled by a queue of its own. */
+/* A queue of its own fills the other device's memory. */
 static ls_status fill_other(const copies *c)
 {
     ls_queue *queue;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro floor`: what a training step cannot be faster than with these kernels: its
- * layers of products (each pass: its products, or the layer's own operations where these are
- * faster), its optimizer pass and the gathering of its batch, each timed alone and added up. Pools,
- * normalisation, loss and the machinery are not in it. The step of `lockstep run` over this
- * sum is what fusing and a cheap replay have to keep near 1.
+ * `lockstep micro floor`: a lower bound of a training step with these kernels: its layers with
+ * products (per pass the faster of its products and the layer's own operations), its optimizer pass
+ * and the gathering of its batch, each timed alone, then summed. Pools, normalisation, loss and the
+ * harness are not included. Fusing and cheap replays must keep the ratio of `lockstep run`'s step
+ * to this sum near 1.
  */
 #include "bench/micro/micro.h"
 
 #include "common/data/data.h"
 #include "impl/replica.h"
 
-/* Indices, inputs and targets of a batch, as a step gathers them; the position moves on. */
+/* Times indices, inputs and targets of a batch, as a step gathers them; advances the position. */
 static ls_status time_feed(ls_micro *m, ls_replica *replica, ls_net *net, ls_micro_figure *figure)
 {
     ls_op_list ops = {0};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro gemm`: the products that a model's layers amount to for one batch (forward,
- * dweight, ddata, ...), then square products. On a GPU each is there twice: as a step has it, and
- * as the library would have it (`roof`).
- *
- * Inputs are whole numbers from -2 to 2, so sums of up to 4 million products are exact in float32
- * and an element is right or wrong; some of each product's elements are looked at.
+ * `lockstep micro gemm`: the products of a model's layers for one batch (forward, dweight, ddata,
+ * ...), then square products. On a GPU each is measured twice: as in a step, and by the library's
+ * first choice (`roof`). Inputs are whole numbers from -2 to 2, so sums of up to 4 million products
+ * are exact in float32 and an element is right or wrong; some of each product's elements are
+ * checked.
  */
 #include "bench/micro/micro.h"
 
@@ -31,7 +30,7 @@ static ls_status take_whole(ls_micro *m, size_t count, unsigned salt, float **ou
     return status;
 }
 
-/* Wrong elements among LOOKS of them, spread over the result. */
+/* Wrong elements among LOOKS samples, spread over the result. */
 static uint64_t count_wrong(const product *p, const float *c)
 {
     uint64_t wrong = 0;
@@ -65,7 +64,7 @@ static ls_status check_product(ls_micro *m, const product *p, const float *c, ls
     return status;
 }
 
-/* Makes the product with the kernels as they are now, checks and times it, and prints the row. */
+/* Makes the product with the current kernels, checks and times it, and prints the row. */
 static ls_status run_product(ls_micro *m, const product *p, const ls_gemm_args *args,
                              ls_micro_figure *figure)
 {
@@ -82,8 +81,8 @@ static ls_status run_product(ls_micro *m, const product *p, const ls_gemm_args *
     return status;
 }
 
-/* The same by the first algorithm that a GPU's library names, which may split the sum, as those of
- * a step may not: the roof of the product, whatever this program does with it. */
+/* The same with the first algorithm that a GPU's library returns, which may split the sum, unlike
+ * those in a step: the roof of the product, independent of this program. */
 static ls_status run_roof(ls_micro *m, const product *p, const ls_gemm_args *args,
                           ls_micro_figure figure)
 {
@@ -97,7 +96,7 @@ static ls_status run_roof(ls_micro *m, const product *p, const ls_gemm_args *arg
     return status;
 }
 
-/* Adds the median of all its times to *sum_ns. */
+/* Adds the product's median time to *sum_ns. */
 static ls_status time_product(ls_micro *m, const product *p, double *sum_ns)
 {
     char shape[96];
@@ -153,7 +152,7 @@ ls_status ls_micro_gemm(ls_micro *m)
 {
     static const int64_t squares[] = {256, 512, 1024, 2048, 4096, 8192};
     const bool gpu = ls_device_describe(m->device)->name.kind == LS_DEVICE_GPU;
-    const size_t count = sizeof squares / sizeof *squares - (gpu ? 0 : 2); /* a CPU takes minutes */
+    const size_t count = sizeof squares / sizeof *squares - (gpu ? 0 : 2); /* minutes on a CPU */
     const size_t nodes = (size_t)m->model->graph->count;
     double sum_ns[2];
     ls_micro_expect_nodes(m, "gemm", count);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers beside the reference; see micro_judge.h.
- *
- * Both get the same bits. An element is wrong where it differs by more than `tolerance` times the
- * sum of its own magnitude and the root mean square of its tensor. Layers whose work is not counted
- * (graph.h) are cheap and may join rows: they are computed for all rows.
+ * Compares layers with the reference; see micro_judge.h. Both get the same bits. An element is
+ * wrong if it differs by more than `tolerance` times the sum of its own magnitude and the root mean
+ * square of its tensor. Layers without counted work (graph.h) are cheap and may combine rows: they
+ * are computed for all rows.
  */
 #include "bench/micro/micro_judge.h"
 
@@ -17,7 +16,7 @@
 #include <string.h>
 
 static const double tolerance = 2e-4;
-static const double most_flops = 2e8; /* that the reference does of a layer */
+static const double most_flops = 2e8; /* of a layer, for the reference */
 
 struct ls_micro_judge {
     ls_device *device;
@@ -66,10 +65,10 @@ enum { TENSORS = 24 };
 /* A tensor of [rows, width] elements: the device's, a host copy, and the reference's rows. */
 typedef struct tensor {
     void *device;
-    void *host;      /* [all rows] as they went to the device */
+    void *host;      /* [all rows] as sent to the device */
     void *reference; /* [picked rows] */
     int64_t width;
-    bool of_rows;  /* else of the whole: variables, the loss */
+    bool of_rows;  /* otherwise of the whole: variables, the loss */
     bool is_loss;  /* one double */
     int judged_as; /* 0: output, 1: gradient; -1: not compared */
 } tensor;
@@ -103,7 +102,7 @@ static size_t all_bytes(const trial *t, const tensor *x)
     return row_bytes(x) * (size_t)(x->of_rows ? t->rows : 1);
 }
 
-/* Host copies of both sizes, zero. NULL where there is no such tensor, or too little memory. */
+/* Host copies of both sizes, zero. NULL if there is no such tensor, or no memory. */
 static tensor *add_tensor(trial *t, void *device, int64_t width, bool of_rows, int judged_as)
 {
     if (!device || t->count == TENSORS)
@@ -112,7 +111,7 @@ static tensor *add_tensor(trial *t, void *device, int64_t width, bool of_rows, i
     *x = (tensor){.device = device, .width = width, .of_rows = of_rows, .judged_as = judged_as};
     x->host = calloc(1, all_bytes(t, x) + sizeof(double));
     x->reference = calloc(1, row_bytes(x) * (size_t)(of_rows ? t->picked : 1) + sizeof(double));
-    return x->host && x->reference ? x : NULL; /* open_reference tells */
+    return x->host && x->reference ? x : NULL; /* open_reference reports that */
 }
 
 static void *reference_of(const tensor *x)
@@ -125,7 +124,7 @@ static ls_status send(trial *t, const tensor *x)
     return ls_queue_write(t->queue, x->device, x->host, all_bytes(t, x));
 }
 
-/* Values of the picked rows alone, or of all. */
+/* Fills the values of the picked rows only, or of all. */
 static void fill_rows(const trial *t, const tensor *x, unsigned salt, float low, bool all)
 {
     float *host = x->host;
@@ -164,8 +163,8 @@ static void add_inputs(trial *t)
         t->reference.input_relu = t->reference.input[0];
 }
 
-/* The model's initial values; where all elements are equal they are moved a little, so that
- * mistakes show. */
+/* The model's initial values; if all elements are equal they are changed a little, so that errors
+ * show. */
 static void fill_variable(const trial *t, const tensor *x, const ls_variable *variable)
 {
     const size_t elements = t->graph->variables.elements;
@@ -214,7 +213,7 @@ static void add_target(trial *t, int64_t width)
     t->reference.loss = reference_of(loss);
 }
 
-/* All tensors, filled; the gradient of the output last, so that it stands where a ReLU's gradients
+/* Adds and fills all tensors; the output's gradient last, so that it remains if a ReLU's gradients
  * share a buffer. */
 static void add_tensors(trial *t)
 {
@@ -276,10 +275,10 @@ static ls_status run_both(trial *t)
 
 static bool differs(double a, double b, double rms)
 {
-    return !(fabs(a - b) <= tolerance * (fabs(b) + rms)); /* NaN differs */
+    return !(fabs(a - b) <= tolerance * (fabs(b) + rms)); /* NaN counts as different */
 }
 
-/* Of float tensors: picked rows against the reference, the others' gradients against 0. */
+/* For float tensors: picked rows against the reference, other rows' gradients against 0. */
 static uint64_t count_floats(const trial *t, const tensor *x)
 {
     const float *got = x->host, *reference = x->reference;

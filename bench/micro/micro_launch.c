@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro launch`: what it costs to launch operations, here readings of the device's clock,
- * the smallest operations.
- *
+ * `lockstep micro launch`: the cost of launching operations, here the smallest ones: readings of
+ * the device's clock.
  *     program    N of them as a program: time of a replay by the device's clock, and the host's own
- *                time to ask for it (host_us); build_us: from the beginning of the capture to its
+ *                time to launch it (host_us); build_us: from the beginning of the capture to its
  *                end
  *     one by one N of them enqueued without a program
- *
- * Replays are asked for in groups that fit into a queue, with a wait between the groups, so that
- * the host's time has no waiting in it.
+ * Replays are launched in groups that fit into a queue, with a wait between groups, so that the
+ * host's time includes no waiting.
  */
 #include "bench/micro/micro.h"
 
@@ -32,7 +30,7 @@ static ls_status enqueue_nodes(const launch *l)
     return LS_OK;
 }
 
-/* `times` replays, or passes through the operations, between two stamps. */
+/* Times `times` replays, or passes over the operations, by two readings. */
 static ls_status time_group(const launch *l, int times, double *device_ns, double *host_ns)
 {
     ls_bench *bench = &l->m->bench;

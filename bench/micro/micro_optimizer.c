@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro optimizer`: bound by memory bandwidth. Bytes are those that must be read and
+ * `lockstep micro optimizer`: limited by memory bandwidth. Bytes are those that must be read and
  * written: the gradient once, weights and slots twice.
  */
 #include "bench/micro/micro.h"

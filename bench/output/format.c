@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats: the table of them, and a writer that notices when its stream fails. jsonl and json are
- * here; table and md in format_table.c, csv in format_csv.c.
+ * Formats: their table, and a writer that detects when its stream fails. jsonl and json are here;
+ * table and md in format_table.c, csv in format_csv.c.
  */
 #include "bench/output/format_parts.h"
 
@@ -71,7 +71,7 @@ const char *ls_format_names(void)
     return "table, jsonl, json, csv, md";
 }
 
-/* COLUMNS, or what the terminal says; 80 where the stream is none. */
+/* COLUMNS, or the terminal's width; 80 if the stream is not a terminal. */
 static int line_width(FILE *stream)
 {
     const char *columns = getenv("COLUMNS");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CSV: the same columns for every row, those of bench/row.schema.json, with the groups' names
- * before the fields' ("time.step_ms.median"). A list is joined by '+'; of `memory.devices` the
- * fullest device stands, the one with the largest peak. Quoted as RFC 4180 says; lines end in a
- * line feed alone.
+ * before the fields' ("time.step_ms.median"). '+' joins the elements of a list; `memory.devices` is
+ * represented by the fullest device, the one with the largest peak. Quoted according to RFC 4180,
+ * but lines end in a line feed only.
  */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_keys.h"
@@ -28,12 +28,12 @@ static void print_field(FILE *stream, const char *text)
     fputc('"', stream);
 }
 
-/* Of memory.devices the one with the largest peak, the first of several; borrowed. */
+/* The first element of memory.devices with the largest peak; borrowed. */
 static const json_t *fullest_device(const json_t *row)
 {
     const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
     const json_t *fullest = json_array_get(devices, 0);
-    if (json_is_object(devices)) /* of a part of a row (ls_row_part): the fullest already */
+    if (json_is_object(devices)) /* in a part of a row (ls_row_part) it is already the fullest */
         return devices;
     for (size_t i = 1; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
@@ -51,7 +51,7 @@ json_t *ls_row_value(const json_t *row, const char *path)
     return ls_row_find(row, path);
 }
 
-/* A cell of the header, where there is no row. */
+/* Prints a cell, or a cell of the header if there is no row. */
 static void print_cell(FILE *stream, const json_t *row, const char *path)
 {
     json_auto_t *value = row ? ls_row_value(row, path) : json_string(path);
@@ -60,7 +60,7 @@ static void print_cell(FILE *stream, const json_t *row, const char *path)
     free(text);
 }
 
-/* The columns that were chosen, else all. */
+/* Prints the selected columns, or all. */
 static void print_line(const ls_writer *writer, const json_t *row)
 {
     const char *const *path = ls_row_paths();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Table and Markdown. Rows of cases are kept until the writer is flushed, since all of them decide
- * which options have a column: those that all share stand above the table. A header is repeated
- * only where it changes. Why a row is not ok follows it, in full. Rows of `micro`: table_micro.c.
- */
+/* Table and Markdown. Rows of cases are kept until the writer is flushed, since all of them decide
+ * which options get a column: shared ones are printed above the table. A header is repeated only if
+ * it changes. The reason why a row is not ok follows it, untruncated. Rows of `micro`:
+ * table_micro.c. */
 #include "bench/output/table_parts.h"
 
 #include <stdlib.h>
@@ -70,8 +69,8 @@ static const ls_columns *columns_of(const ls_writer *writer)
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
-/* Prints a cell after `owed` blanks; returns those that are owed before the next one, so that no
- * line ends in blanks. */
+/* Prints a cell after `owed` blanks; returns the blanks owed before the next one, so that no line
+ * ends in blanks. */
 static int print_cell(FILE *stream, const ls_table_column *column, const char *cell, bool red,
                       int owed)
 {
@@ -89,7 +88,7 @@ static int print_cell(FILE *stream, const ls_table_column *column, const char *c
     return 1 + (column->is.right ? 0 : blanks);
 }
 
-/* Keeps a row: the part of it that columns need. */
+/* Keeps the part of a row that columns need. */
 static void keep(ls_writer *writer, const json_t *row)
 {
     if (!writer->kept)
@@ -97,7 +96,7 @@ static void keep(ls_writer *writer, const json_t *row)
     json_array_append(writer->kept, (json_t *)(size_t)row);
 }
 
-/* After rows were printed: keeps only the groups that the lines below the table need. */
+/* After printing rows, keeps only the groups needed by the lines below the table. */
 static void end_kept(ls_writer *writer)
 {
     static const char *const groups[] = {"case", "result", "time", "equivalence"};
@@ -116,7 +115,7 @@ static void end_kept(ls_writer *writer)
     json_array_clear(writer->kept);
 }
 
-/* Options by whether the cases differ in them: new arrays of their fields. */
+/* Partitions options by whether the cases differ in them: new arrays of their fields. */
 static void part_options(const ls_writer *writer, json_t **differ, json_t **shared)
 {
     json_t *before = ls_case_groups(writer->ended), *now = ls_case_groups(writer->kept);
@@ -143,7 +142,7 @@ static void part_options(const ls_writer *writer, json_t **differ, json_t **shar
 
 enum { SHARED_LINES = 2 };
 
-/* The option of the first row that has it, "batch 256"; false where none has. */
+/* The option as in the first row that has it, "batch 256"; false if none has. */
 static bool shared_text(const json_t *rows, const char *field, char text[LS_CELL_SIZE + 64])
 {
     char title[64], path[80], cell[LS_CELL_SIZE] = "";
@@ -155,7 +154,7 @@ static bool shared_text(const json_t *rows, const char *field, char text[LS_CELL
     return *cell;
 }
 
-/* Prints the options that all rows share, in at most SHARED_LINES lines; the rest is dropped. */
+/* Prints options that all rows share, in at most SHARED_LINES lines; the rest is dropped. */
 static void print_shared(const ls_writer *writer, const json_t *shared, FILE *stream)
 {
     int at = 0, lines = 1;
@@ -164,7 +163,7 @@ static void print_shared(const ls_writer *writer, const json_t *shared, FILE *st
         if (!shared_text(writer->kept, json_string_value(json_array_get(shared, i)), text))
             continue;
         const int width = ls_text_width(text);
-        const bool begins = at && at + 2 + width + 1 > writer->width; /* with both commas */
+        const bool begins = at && at + 2 + width + 1 > writer->width; /* including both commas */
         if (width + 1 > writer->width || (begins && lines == SHARED_LINES))
             continue;
         fprintf(stream, "%s%s", at == 0 ? "" : begins ? ",\n" : ", ", text);
@@ -175,7 +174,7 @@ static void print_shared(const ls_writer *writer, const json_t *shared, FILE *st
         fputc('\n', stream);
 }
 
-/* Columns keep the width that they had under the same header. */
+/* Columns keep the width that they had below the same header. */
 static void keep_widths(ls_writer *writer, ls_table *table)
 {
     const size_t most = sizeof writer->widths / sizeof *writer->widths;
@@ -208,7 +207,7 @@ void ls_table_head_print(const ls_table *table, FILE *stream)
     fputc('\n', stream);
 }
 
-/* Whether that is not what stood above the rows last; taken over. */
+/* Whether `head` differs from the last one printed above rows; takes ownership. */
 static bool is_new_head(ls_writer *writer, char *head)
 {
     const bool new = !writer->head || strcmp(head, writer->head) != 0;
@@ -343,7 +342,7 @@ static void markdown_rows(ls_writer *writer, const ls_table *table)
     }
 }
 
-/* A document has no lines above its table: options have columns, even where all rows share them. */
+/* A document has no lines above its table: even options that all rows share get columns. */
 void ls_markdown_flush(ls_writer *writer)
 {
     static const char *const telling[] = {"model", "strategy", "devices", "batch_global", "steps"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a row as text; see format_parts.h. JSON is written here and not by jansson, whose
- * 17 digits show 0.1 as 0.10000000000000001; the shortest of 15, 16 or 17 digits that reads back
- * is as exact. Takes the locale to be "C", as it is in a program that does not call setlocale.
+ * Values of a row as text; see format_parts.h. JSON is written here, since jansson's 17 digits show
+ * 0.1 as 0.10000000000000001; the shortest of 15, 16 or 17 digits that reads back equal is as
+ * exact. Assumes the locale "C", as in a program that does not call setlocale.
  */
 #include "bench/output/format_parts.h"
 
@@ -12,7 +12,7 @@
 
 static json_t *find_at(const json_t *value, const char *path);
 
-/* What the elements hold at the path, those that lack it left out. */
+/* The elements' values at the path, without elements that lack it. */
 static json_t *find_in_elements(const json_t *array, const char *path)
 {
     json_t *found = json_array();
@@ -27,7 +27,7 @@ static json_t *find_in_elements(const json_t *array, const char *path)
     return NULL;
 }
 
-/* The name that a path begins with; what follows it, or NULL. */
+/* Copies the first name of a path; returns the rest, or NULL. */
 static const char *cut_name(const char *path, char name[64])
 {
     const size_t length = strcspn(path, "."), kept = length < 63 ? length : 63;
@@ -121,7 +121,7 @@ char *ls_real_text(double value, char text[32])
         if (strtod(text, NULL) == value)
             break;
     }
-    if (!strpbrk(text, ".en")) /* a whole number: still a real when it is read again */
+    if (!strpbrk(text, ".en")) /* a whole number: must still be a real when read back */
         strcat(text, ".0");
     return text;
 }
@@ -135,7 +135,7 @@ static void print_number(FILE *stream, const json_t *value)
         fputs(ls_real_text(json_real_value(value), text), stream);
 }
 
-/* In a list, where '+' parts the elements, an exponent goes without it: "1e20". */
+/* In a list, where '+' separates elements, an exponent is written without it: "1e20". */
 static void print_element(FILE *stream, const json_t *value)
 {
     char text[32];
@@ -178,13 +178,13 @@ void ls_value_print(FILE *stream, const json_t *value)
     case JSON_FALSE:
         fputs(json_is_true(value) ? "true" : "false", stream);
         break;
-    case JSON_OBJECT: /* its members have paths of their own */
+    case JSON_OBJECT: /* its members have their own paths */
     case JSON_NULL:
         break;
     }
 }
 
-/* The text of an array of strings, most of those that rows have; NULL for any other. */
+/* The text of an array of strings, the most frequent kind; NULL for any other. */
 static char *join_strings(const json_t *array)
 {
     size_t size = 1;
@@ -204,7 +204,7 @@ static char *join_strings(const json_t *array)
     return text;
 }
 
-/* A stream of memory costs some microseconds: only for what has no other way. */
+/* A memory stream costs some microseconds: only used for values without a faster way. */
 char *ls_value_text(const json_t *value)
 {
     char *text = NULL, number[32];
@@ -260,7 +260,7 @@ static void print_members(FILE *stream, const json_t *object, int indent, int le
     fputc('}', stream);
 }
 
-/* An array of plain values stays on one line, which a person reads more easily. */
+/* An array of plain values stays on one line, which is easier to read. */
 static void print_elements(FILE *stream, const json_t *array, int indent, int level)
 {
     size_t count = json_array_size(array);

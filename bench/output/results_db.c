@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results database; see results_db.h. One table, rows: the whole row as JSON, and beside it what
- * a person filters by with SQL. A file is ours by the application id in its header.
- *   Open: look at the header with plain reads; refuse; only then hand the file to SQLite.
- *   New (missing or empty): table, application id and version in one transaction, so that a header,
- *   once there, is complete.
- *   The journal is a rollback journal: a write-ahead log needs memory that all who use the file
- *   share, which those of two hosts on a network file system do not. A file that is in that mode
- *   leaves it when it is next written.
- *   Schemas: 1 had the table `rows` alone; 3 has `briefs`, too: of each row the few fields that
- * lists show, so that 10,000 rows are listed without reading their 40 MB; in 2 these were fewer. An
- * older file is read as it is, and gets its briefs when it is next opened for writing, in one
- * transaction. Rows: results_rows.c.
+ * Results database; see results_db.h. One table, rows: the whole row as JSON, plus columns for
+ * filtering by SQL. A file is ours if its header has our application id.
+ *   Open: read the header; refuse foreign files; only then pass the file to SQLite.
+ *   New (missing or empty): create table, application id and version in one transaction, so that an
+ *   existing header is complete.
+ *   Journal: a rollback journal. A write-ahead log needs memory shared by all users of the file,
+ *   which two hosts on a network file system lack. A file in that mode is converted when next
+ * written. Schemas: 1 had only the table `rows`; 3 also has `briefs`: the few fields of each row
+ * that lists show, so that listing 10,000 rows does not read their 40 MB; in 2 these were fewer. An
+ * older file is read as it is, and gets its briefs in one transaction when it is next opened for
+ * writing. Rows: results_rows.c.
  */
 #include "bench/output/results_db_parts.h"
 
@@ -41,7 +40,7 @@ static const char briefs_sql[] =
     "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
     " command TEXT, host TEXT, config TEXT, status TEXT, reason TEXT, warnings TEXT, step_ms REAL,"
     " step_ms_low REAL, step_ms_high REAL, samples_per_s REAL)";
-static const char briefs_2_sql[] = /* of schema 2 */
+static const char briefs_2_sql[] = /* as in schema 2 */
     "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
     " model TEXT, strategy TEXT, devices TEXT, status TEXT, reason TEXT, step_ms REAL,"
     " samples_per_s REAL)";
@@ -52,12 +51,12 @@ ls_status ls_results_refuse(const char *path, const char *why)
 }
 
 /* Refuses a file that cannot be locked at all: SQLite takes ENOLCK for another program's lock. Not
- * within a transaction: to close a file gives up what this process has locked of it. */
+ * inside a transaction: closing a file releases this process's locks on it. */
 static ls_status check_locks(const char *path)
 {
     struct flock first_byte = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) /* another failure, which SQLite reports */
+    if (file < 0) /* SQLite reports other failures */
         return LS_OK;
     int error = fcntl(file, F_SETLK, &first_byte) == 0 ? 0 : errno;
     close(file);
@@ -69,7 +68,7 @@ static ls_status check_locks(const char *path)
                    strerror(error));
 }
 
-/* Not before the statement that failed is reset or finalized. */
+/* The failed statement must be reset or finalized before. */
 ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
 {
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
@@ -101,7 +100,7 @@ static uint32_t big_endian(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* The header's fields are at the places that the SQLite file format gives them. */
+/* The header's fields are where the SQLite file format defines them. */
 static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE], size_t size)
 {
     if (size < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0)
@@ -117,7 +116,7 @@ static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE
                    schema, SCHEMA);
 }
 
-/* Looks at a regular file without SQLite; *empty where it has no bytes. */
+/* Checks a regular file without SQLite; *empty: it has no bytes. */
 static ls_status check_file(const char *path, bool *empty)
 {
     uint8_t header[HEADER_SIZE];
@@ -133,7 +132,7 @@ static ls_status check_file(const char *path, bool *empty)
     return *empty ? LS_OK : check_header(path, header, (size_t)size);
 }
 
-/* The folder that the file is to lie in has to be there; that of the default's is made. */
+/* The file's folder must exist; that of the default is created. */
 static ls_status check_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -157,7 +156,7 @@ static ls_status check_parent(const char *path)
     return status;
 }
 
-/* Refuses what SQLite should not touch; *fresh where there is nothing yet. */
+/* Refuses what SQLite should not open; *fresh: there is no file yet. */
 static ls_status examine(const char *path, bool create, bool *fresh)
 {
     struct stat facts;
@@ -188,7 +187,7 @@ int ls_results_execute(ls_results *results, const char *sql)
     return sqlite3_exec(results->db, sql, NULL, NULL, NULL);
 }
 
-/* The first number that a statement gives. */
+/* The first number that a statement returns. */
 int ls_results_query(ls_results *results, const char *sql, int *out)
 {
     sqlite3_stmt *statement;
@@ -202,7 +201,7 @@ int ls_results_query(ls_results *results, const char *sql, int *out)
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-/* Makes the table unless another process has, between the look at the file and the lock. */
+/* Creates the table, unless another process did so between the check and the lock. */
 static int initialise(ls_results *results)
 {
     char sql[sizeof rows_sql + sizeof briefs_sql + 128];
@@ -221,7 +220,7 @@ static int initialise(ls_results *results)
     return code;
 }
 
-/* Makes the briefs of a file of an older schema, unless another process has. */
+/* Creates the briefs of a file of an older schema, unless another process did. */
 static ls_status migrate(ls_results *results)
 {
     char sql[sizeof briefs_sql + 128];
@@ -246,8 +245,8 @@ static ls_status migrate(ls_results *results)
     return status;
 }
 
-/* A file of older versions is in WAL mode. The change needs it alone, and SQLite does not wait for
- * that: so try again. */
+/* A file of an older version is in WAL mode. Converting it needs exclusive access, for which SQLite
+ * does not wait: so retry. */
 static int enter_rollback(ls_results *results)
 {
     int code = SQLITE_BUSY;
@@ -259,7 +258,7 @@ static int enter_rollback(ls_results *results)
     return code;
 }
 
-/* The file, with its journal, must be what the header promised: our table, no view of that name,
+/* The file, with its journal, must be what the header promised: our table, not a view of that name,
  * and no triggers. */
 static ls_status verify(ls_results *results)
 {
@@ -302,11 +301,11 @@ static ls_status prepare_writing(ls_results *results, bool fresh)
 
 static ls_status connect(ls_results *results, bool create, bool fresh)
 {
-    /* A name with a folder is never one of those that mean something else to SQLite. */
+    /* With a folder, a name never has a special meaning in SQLite. */
     char *name = sqlite3_mprintf("%s%s", results->path[0] == '/' ? "" : "./", results->path);
     if (!name)
         return ls_fail_memory(results->path, strlen(results->path));
-    const bool made = access(name, F_OK) != 0; /* now */
+    const bool made = access(name, F_OK) != 0; /* did not exist */
     int flags = SQLITE_OPEN_READWRITE | (fresh ? SQLITE_OPEN_CREATE : 0);
     int code = sqlite3_open_v2(name, &results->db, flags, NULL);
     sqlite3_free(name);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows of the results database; see results_db.h.
- *   Append: row and brief in one transaction, synchronous=EXTRA: on disk, and its journal gone from
- *   the folder, when it returns.
- *   Read: some rows at a time, no lock held while they are looked at: who pages through them for an
- *   hour keeps nobody from writing.
+ *   Append: row and brief in one transaction, synchronous=EXTRA: on return the row is on disk, and
+ * the journal removed from the folder. Read: some rows at a time, without a lock while they are
+ * shown: a slow reader blocks no writer.
  */
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db_parts.h"
@@ -21,9 +20,9 @@ enum { READ_AT_ONCE = 256 };
 
 enum { COMMAND = 3, HOST, CASE, STATUS, REASON, WARNINGS, MEDIAN, LOW, HIGH, RATE, BRIEF };
 
-/* The columns of `briefs` after the number: what a list shows, and what rows are sorted by. They
- * are columns since JSON takes five times as long to read. Only the case is JSON text, read once
- * for all rows that share it; rows of micro have their group `micro` there. */
+/* The columns of `briefs` after the number: what a list shows, and sort keys. They are columns,
+ * since reading JSON takes five times as long. Only the case is JSON text, parsed once for all rows
+ * that share it; rows of micro have their group `micro` there. */
 static const char *const brief_path[BRIEF] = {"id",
                                               "timestamp",
                                               "label",
@@ -38,7 +37,7 @@ static const char *const brief_path[BRIEF] = {"id",
                                               "time.step_ms.ci95",
                                               "time.samples_per_s"};
 
-/* `time.step_ms` is what the interval is read with. */
+/* The interval is read together with `time.step_ms`. */
 bool ls_results_brief_has(const char *path)
 {
     if (strncmp(path, "case.", 5) == 0 || strcmp(path, "result") == 0)
@@ -55,7 +54,7 @@ static ls_status prepare(const ls_results *results, const char *sql, sqlite3_stm
     return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
 }
 
-/* The end of a statement that came so far. */
+/* Finishes a statement after its last step. */
 static ls_status finish(const ls_results *results, sqlite3_stmt *statement, int code)
 {
     sqlite3_finalize(statement);
@@ -133,8 +132,8 @@ static json_t *build_shared(sqlite3_stmt *statement, int column)
                           : json_string_nocheck(text);
 }
 
-/* Sets the value of the JSON texts in columns [first, last]; a hash of the texts finds one that an
- * earlier row has. */
+/* Sets the parsed value of the JSON texts in columns [first, last]; a hash of the texts finds one
+ * that an earlier row has. */
 static void put_shared(json_t *to, const char *name, ls_results *results, sqlite3_stmt *statement,
                        int first, int last)
 {
@@ -176,7 +175,7 @@ static json_t *build_time(sqlite3_stmt *statement)
     return time;
 }
 
-/* The row that the columns make. */
+/* Builds the row from the columns. */
 static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
 {
     json_t *row = json_object();
@@ -196,7 +195,7 @@ static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
     return row;
 }
 
-/* Whether each row has a brief: rows may also come and go by SQL. */
+/* Whether each row has a brief: users may add and delete rows by SQL. */
 static ls_status has_briefs(ls_results *results, bool *out)
 {
     int complete = 0, code = SQLITE_OK;
@@ -295,7 +294,7 @@ typedef struct row_page {
     size_t count;
 } row_page;
 
-/* Reads some of the rows after `last`. Numbers that do not grow mean a damaged file. */
+/* Reads some rows after `last`. Numbers that do not increase mean a damaged file. */
 static ls_status read_page(ls_results *results, const char *sql, sqlite3_int64 last, row_page *page)
 {
     sqlite3_stmt *statement;
@@ -363,7 +362,7 @@ ls_status ls_results_at(ls_results *results, int64_t number, json_t **out)
     return ls_status_first(status, finish(results, statement, code));
 }
 
-/* The row whose id is, or begins with, `id`; the whole id comes first. */
+/* The row whose id is, or begins with, `id`; an exact match comes first. */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out)
 {
     sqlite3_stmt *statement;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Columns that were chosen; see row_columns.h. */
+/* Selected columns; see row_columns.h. */
 #include "bench/output/row_columns.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ ls_status ls_chosen_read(const char *keys, ls_chosen *out)
                                          .path = key_found.path,
                                          .width = LS_WIDTH_ANY,
                                          .cell = cell_of(key_found.path),
-                                         .drop = (int)count}; /* the last ones go first */
+                                         .drop = (int)count}; /* the last ones are dropped first */
         key = key[length] ? key + length + 1 : NULL;
     }
     out->columns.count = count;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a field's value may stand to the given one; CONTAINS: by its text. */
+/* How a field's value may compare with the given one; CONTAINS: as text. */
 enum { LESS = 1, SAME = 2, MORE = 4, CONTAINS = 8 };
 
 static const struct {
@@ -67,8 +67,8 @@ static ls_status read_condition(const char *part, condition *out)
     return refuse(part, "is no condition");
 }
 
-/* Cuts the text at its first comma that no backslash stands before, takes those backslashes out,
- * and returns what follows; NULL after the last part. */
+/* Cuts the text at its first comma without a backslash, removes the backslashes before commas, and
+ * returns the rest; NULL after the last part. */
 static char *cut(char *part)
 {
     char *to = part;
@@ -180,7 +180,7 @@ static const struct {
     int64_t seconds;
 } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
 
-/* "2d" in seconds; false for anything else. */
+/* "2d" in seconds; false if the text is not an age. */
 static bool read_age(const char *text, int64_t *out)
 {
     char number[16];
@@ -198,7 +198,7 @@ static bool read_age(const char *text, int64_t *out)
     return false;
 }
 
-/* A day that the calendar has, and a time of it. */
+/* A date and time; the day must exist. */
 static const char stamp_form[] = "%Y-%m-%dT%H:%M:%SZ";
 
 static bool is_stamp(const char stamp[21])
@@ -206,7 +206,7 @@ static bool is_stamp(const char stamp[21])
     struct tm day = {0};
     char same[21];
     const char *end = strptime(stamp, stamp_form, &day);
-    timegm(&day); /* makes it one that there is */
+    timegm(&day); /* normalises it to an existing day */
     return end && strftime(same, sizeof same, stamp_form, &day) && strcmp(same, stamp) == 0;
 }
 

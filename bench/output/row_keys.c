@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys; see row_keys.h. One pass over all paths: a whole path wins; else those whose last part is
- * the name are counted and listed. For an unknown name the candidates are the paths that contain
- * it, or its last part, or begin as it does; with none of these, some that people ask for.
+ * Keys; see row_keys.h. One pass over all paths: an exact path matches; otherwise paths whose last
+ * part is the name are counted and listed. For an unknown name, candidates are the paths that
+ * contain it or its last part, or begin as it does; without any, some frequent keys.
  */
 #include "bench/output/row_keys.h"
 
@@ -21,7 +21,7 @@ enum { LISTED = 8, LIST_SIZE = 512, PATH_SIZE = 96, PATHS_MOST = 511 };
 
 /* ---- Paths ---------------------------------------------------------------------------------- */
 
-/* All of them: made once, before the first is looked up, and never changed. */
+/* All paths: created before the first lookup, and never changed. */
 static const char *paths[PATHS_MOST + 1];
 static size_t path_count;
 static once_flag paths_made = ONCE_FLAG_INIT;
@@ -32,7 +32,7 @@ static void add_path(const char *path)
         abort();
 }
 
-/* Each once: several strategies may have one. */
+/* Adds each once: several strategies may share one. */
 static void add_declared(const ls_registry *owners)
 {
     for (const void *const *entry = owners->entries; *entry; entry++) {
@@ -49,7 +49,7 @@ static void add_declared(const ls_registry *owners)
     }
 }
 
-/* The names that a part of the schema has; a list has those of its elements. */
+/* The names in a part of the schema; for a list, those of its elements. */
 static void add_fields(const json_t *schema, const json_t *part, const char *at)
 {
     const char *definition = json_string_value(json_object_get(part, "$ref")), *name;
@@ -101,7 +101,7 @@ static void list(char text[LIST_SIZE], size_t *count, const char *path)
     (*count)++;
 }
 
-/* How much of two names is alike from their beginnings. */
+/* Length of the common prefix of two names. */
 static size_t common_start(const char *a, const char *b)
 {
     size_t n = 0;
@@ -116,7 +116,7 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
-/* Whether an unknown name may have meant this path. */
+/* Whether an unknown name might mean this path. */
 static bool is_near(const char *path, const char *name)
 {
     const char *mine = last_part(name);

@@ -10,7 +10,7 @@
 
 enum { ROW_SCHEMA = 1 };
 
-/* NULL where the line is a row. */
+/* Why the line is not a row; NULL: it is one. */
 static const char *why_no_row(const json_t *row)
 {
     const char *id = json_string_value(json_object_get(row, "id"));

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps control characters of a label from the terminal. */
+/* Removes control characters of a label, for the terminal. */
 static void clean(char *text)
 {
     for (char *c = text; *c; c++)
@@ -38,8 +38,8 @@ static void write_text(const json_t *value, char *cell)
     free(text);
 }
 
-/* "2 cpu" where they are the first of a kind, else their names; where these are long, "8 x cpu", or
- * "8 devices" where their kinds differ. */
+/* "2 cpu" if they are the first of a kind, otherwise their names; if these are too long, "8 x cpu",
+ * or "8 devices" of different kinds. */
 static void write_devices(const json_t *devices, int width, char *cell)
 {
     const char *first = json_string_value(json_array_get(devices, 0));
@@ -74,7 +74,7 @@ static void write_half(const json_t *row, char *cell)
         snprintf(cell, LS_CELL_SIZE, "%.1f%%", 50.0 * (step.high - step.low) / step.value);
 }
 
-/* As much of the text as there is room for; the new length. NULL: there is none. */
+/* Appends as much of the text as fits; returns the new length. NULL is ignored. */
 static size_t append(char *cell, size_t used, const char *text)
 {
     for (; text && *text && used + 1 < LS_CELL_SIZE; text++)
@@ -90,7 +90,7 @@ static void write_status(const json_t *result, char *cell)
     size_t used = append(cell, 0, status);
     for (size_t i = 0; i < json_array_size(warnings); i++) {
         const char *warning = json_string_value(json_array_get(warnings, i));
-        used = append(cell, used, warning ? ", " : NULL); /* else the row is foreign */
+        used = append(cell, used, warning ? ", " : NULL); /* otherwise the row is foreign */
         used = append(cell, used, warning);
     }
 }
@@ -150,7 +150,7 @@ int ls_text_width(const char *text)
     return width;
 }
 
-/* Where the character of that number begins, or the end. */
+/* Offset of the character with that number, or of the end. */
 static size_t offset_of(const char *text, int number)
 {
     size_t at = 0;
@@ -196,7 +196,7 @@ void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)
         size_t end = fits;
         while (text[fits] && end > 0 && text[end] != ' ')
             end--;
-        if (text[fits] && end == 0 && at <= indent) /* one long word */
+        if (text[fits] && end == 0 && at <= indent) /* a single long word */
             end = fits;
         fprintf(stream, "%.*s", (int)end, text);
         text += end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which columns a table has, and which of them fit a line; see table_parts.h. */
+/* Which columns a table has, and which of them fit into a line; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
 #include "common/base/digest.h"
@@ -11,10 +11,10 @@
 static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
                                       "case.batch_global"};
 
-/* Columns of these first ranks stay while texts can be cut. */
+/* The first FIGURES columns stay while texts can be truncated. */
 enum { SHORTEST_TEXT = 8, FIGURES = 3 };
 
-/* The cells of all rows. False without memory. */
+/* Fills the cells of all rows. False: out of memory. */
 static bool fill(ls_table_column *column, const json_t *rows)
 {
     char cell[LS_CELL_SIZE];
@@ -104,7 +104,7 @@ static int compare_names(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many rows the options that are shown tell apart, but for that one. */
+/* How many rows the visible options distinguish, without that one. */
 static size_t count_names(const ls_table *table, const ls_table_column *without)
 {
     uint64_t *names = calloc(table->rows + 1, sizeof *names);
@@ -139,8 +139,8 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-/* The column to hide next: an empty one, an option that tells no rows apart (`all`: any option), or
- * one whose `drop` is above `kept`; NULL: none. */
+/* The column to hide next: an empty one, an option that distinguishes no rows (`all`: any option),
+ * or one whose `drop` exceeds `kept`; NULL: none. */
 static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
 {
     ls_table_column *least = NULL;
@@ -166,7 +166,7 @@ static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
     return least;
 }
 
-/* Cuts the texts of a column; figures stay whole. */
+/* Truncates the texts of a column; figures stay whole. */
 static void narrow(ls_table *table, ls_table_column *column, int width)
 {
     const int title = ls_text_width(column->is.title);
@@ -188,7 +188,7 @@ void ls_table_leave_out(ls_table *table, int width, int kept, bool all)
     }
 }
 
-/* Cuts texts, from the last column back to `first`, until the line fits; `options`: theirs, too. */
+/* Truncates texts from the last column back to `first`, until all fits; `options`: theirs, too. */
 static void cut_texts(ls_table *table, int width, size_t first, bool options)
 {
     for (size_t c = table->count; c-- > first;) {

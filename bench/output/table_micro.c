@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of `micro` as a table: printed as they come, in columns of fixed widths; which of them fit
- * the line is decided by the first row. Columns that it has nothing for go first, then the least
- * telling. A text that is too long ends in "..", a number moves its row.
- *
- * A collective's two placements are two rows and one line, as nccl-tests print them: the first one
- * waits for the second. Below stands their average bus bandwidth, by algorithm.
+ * Rows of `micro` as a table: printed as they come, in columns of fixed widths; the first row
+ * decides which columns fit the line. Columns that are empty in it are dropped first, then the
+ * least important. A text that is too long ends in "..", a number shifts its row. A collective's
+ * two placements are two rows but one line, as in nccl-tests: the first one waits for the second.
+ * Below is their average bus bandwidth, by algorithm.
  */
 #include "bench/output/table_parts.h"
 
@@ -25,9 +24,9 @@ static const ls_column single[] = {
     {"kernel", "micro.kernel", 16, false, LS_CELL_TEXT, 5},
 };
 
-enum { SECOND = 10 }; /* the first column of the second placement */
+enum { SECOND = 10 }; /* first column of the second placement */
 
-/* Of a collective; what is `placed` is of the second placement. */
+/* For a collective; `placed`: of the second placement. */
 static const ls_column paired[] = {
     {"size", "micro.size_bytes", 8, true, LS_CELL_TEXT, 0},
     {"count", "micro.count", 9, true, LS_CELL_TEXT, 4},
@@ -57,7 +56,7 @@ static bool is_placed(const json_t *row, const char *shape)
 
 /* ---- Columns -------------------------------------------------------------------------------- */
 
-/* The row in its columns: those that fitted the first row, each as wide as it is to be. */
+/* Lays the row out in the columns that fitted the first row, with their widths. */
 static ls_table *lay_out(ls_writer *writer, const ls_columns *columns, const json_t *rows)
 {
     const bool first = writer->headed != columns;
@@ -79,7 +78,7 @@ static ls_table *lay_out(ls_writer *writer, const ls_columns *columns, const jso
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
-/* What the groups of columns of a collective are, right over their last ones. */
+/* Prints the headings of a collective's groups of columns, above their last ones. */
 static void print_places(ls_writer *writer)
 {
     int width[2] = {-1, 0};
@@ -118,7 +117,7 @@ static void add_bandwidth(ls_writer *writer, const json_t *row)
     json_array_append(all, (json_t *)(size_t)busbw);
 }
 
-/* The row that waits for its second placement, by itself or with it (`placed`). */
+/* Prints the row that waits for its second placement, alone or with that (`placed`). */
 static void print_pair(ls_writer *writer, const json_t *placed)
 {
     json_auto_t *line = json_copy(writer->first);
@@ -132,7 +131,7 @@ static void print_pair(ls_writer *writer, const json_t *placed)
     writer->first = NULL;
 }
 
-/* Whether it is the other placement of what `first` is. */
+/* Whether it is the other placement of the same case as `first`. */
 static bool is_second(const json_t *first, const json_t *row)
 {
     static const char *const same[] = {"op", "kernel", "size_bytes"};

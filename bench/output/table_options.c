@@ -6,19 +6,19 @@
 
 #include <string.h>
 
-/* These first, in this order; then the others as they come. */
+/* These first, in this order; then the others in order of appearance. */
 static const char *const first[] = {
     "model",        "data",   "strategy", "devices",   "batch_global", "steps", "epochs",
     "reduce",       "link",   "inject",   "optimizer", "lr",           "seed",  "warmup",
     "micro_shards", "blocks", "ranks",    "scaling",   "comm",
 };
 
-/* These last: where nobody names them they follow from the others (auto). */
+/* These last: by default (auto) they follow from the others. */
 static const char *const last[] = {"allreduce", "bucket_bytes"};
 
 enum { LOOKED_BACK = 64 };
 
-/* They follow from the options. */
+/* Derived from the options. */
 static const char *const derived[] = {"batch_per_device", "devices_asked", "hosts", "overlap",
                                       "parameters"};
 
@@ -53,7 +53,7 @@ json_t *ls_case_fields(const json_t *groups)
     return list;
 }
 
-/* Two groups of the same key that have the field and have it not. */
+/* Whether one of two groups with the same key has the field and the other does not. */
 static bool is_left_out(const json_t *groups, const char *field)
 {
     static const char *const keys[] = {"model", "data", "strategy", "reduce"};
@@ -119,7 +119,7 @@ ls_column ls_case_column(const char *field, char title[64], char path[80])
                        0};
 }
 
-/* Whether it is one of the last: lists have many rows of few cases, which share them. */
+/* Whether it equals one of the last: lists have many rows of few cases, which share groups. */
 static bool is_known(const json_t *groups, const json_t *group)
 {
     const size_t count = json_array_size(groups);

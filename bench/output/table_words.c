@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said below a table; see table_parts.h. */
+/* The lines below a table; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
 #include "impl/strategies.h"
@@ -14,7 +14,7 @@ typedef struct timed {
     ls_interval rate; /* samples per second */
 } timed;
 
-/* False where the row has no time to compare. */
+/* False if the row has no time to compare. */
 static bool read_time(const json_t *row, timed *out)
 {
     ls_interval step;
@@ -31,7 +31,7 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* What tells the case from the others: "mirrored 2 cpu batch 512". */
+/* The options that distinguish the case: "mirrored 2 cpu batch 512". */
 static void print_name(FILE *stream, const json_t *row, const json_t *fields)
 {
     bool any = false;
@@ -48,7 +48,7 @@ static void print_name(FILE *stream, const json_t *row, const json_t *fields)
     }
 }
 
-/* Cases [count], the fastest first. */
+/* Cases [count], fastest first. */
 static void print_rank(FILE *stream, const timed *cases, size_t count, const json_t *fields)
 {
     const timed *best = &cases[0], *next = &cases[1];
@@ -70,7 +70,7 @@ static void print_rank(FILE *stream, const timed *cases, size_t count, const jso
     print_name(stream, next->row, fields);
 }
 
-/* How many cases these fields tell apart. */
+/* How many cases these fields distinguish. */
 static size_t count_names(const timed *cases, size_t count, const json_t *fields)
 {
     json_auto_t *names = json_object();
@@ -88,8 +88,8 @@ static size_t count_names(const timed *cases, size_t count, const json_t *fields
     return json_object_size(names);
 }
 
-/* Options in which these cases differ, but for those that say nothing which the ones before have
- * not said. */
+/* Options in which these cases differ, without those that distinguish no more cases than the ones
+ * before. */
 static json_t *differing(const timed *cases, size_t count)
 {
     json_t *groups = json_array(), *fields, *differ = json_array();
@@ -110,7 +110,7 @@ static json_t *differing(const timed *cases, size_t count)
     return differ;
 }
 
-/* Of rows with one model and data set. */
+/* Ranks rows with one model and data set. */
 static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
 {
     timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
@@ -156,7 +156,7 @@ void ls_table_rank(ls_writer *writer, const json_t *rows)
 
 /* ---- What was compared ---------------------------------------------------------------------- */
 
-/* With what, of a row that passes. */
+/* What a row that passes was compared with. */
 static void print_compared(FILE *stream, const json_t *row)
 {
     const json_t *gate = json_object_get(row, "equivalence");
@@ -187,7 +187,7 @@ static void print_compared(FILE *stream, const json_t *row)
                 json_number_value(json_object_get(gate, "bound")));
 }
 
-/* Sentences and, with each, the strategies of which it is true. */
+/* Sentences, each with the strategies for which it is true. */
 static json_t *list_sentences(const json_t *rows)
 {
     json_t *sentences = json_object();

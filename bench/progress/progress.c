@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Progress; see progress.h. A thread redraws what nobody has for a while, so that the time goes on
- * while a case is opened or a large step runs; while steps are timed the trainer draws more often,
- * and the thread wakes only to see that. A line on a terminal ends where it began, so
- * that whatever else is printed there begins at the left.
+ * Progress; see progress.h. A thread redraws what was not redrawn for a while, so that the time
+ * advances while a case is opened or a large step runs; while steps are timed, the trainer draws
+ * more often, and the thread wakes up only to see that. A line on a terminal ends where it began,
+ * so that other output starts at the left.
  */
 #include "bench/progress/progress.h"
 
@@ -30,11 +30,11 @@ struct ls_progress {
     FILE *stream;
     bool terminal;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards the following */
     pthread_cond_t wake;
     bool closing, paused;
-    bool stale;                           /* the state is not shown yet */
-    uint64_t start_ns, told_ns, shown_ns; /* told_ns: until when time is spent */
+    bool stale;                           /* the shown state is outdated */
+    uint64_t start_ns, told_ns, shown_ns; /* told_ns: until when spent time is counted */
     size_t drawn;                         /* characters on the screen */
     ls_work work;
     char (*titles)[TITLE_SIZE]; /* [work.count] */
@@ -45,8 +45,8 @@ struct ls_progress {
 
 /* ---- The line ------------------------------------------------------------------------------- */
 
-/* What is left as it is shown counts down, and is set anew only where it is less, or is a third
- * more: a figure that hops about says less than one that is a little late. */
+/* The remaining time shown counts down. It is only updated if it is less, or a third more: a figure
+ * that jumps says less than one that is slightly outdated. */
 static void look_ahead(ls_progress *p, uint64_t now_ns)
 {
     const double elapsed_s = (double)(now_ns - p->start_ns) * 1e-9;
@@ -131,7 +131,7 @@ static void wipe(ls_progress *p)
     p->drawn = 0;
 }
 
-/* What has changed is shown, unless something was right before. */
+/* Shows what has changed, unless something was shown just before. */
 static void show_soon(ls_progress *p)
 {
     const uint64_t now_ns = ls_clock_ns();
@@ -173,7 +173,7 @@ static void *keep_alive(void *context)
 
 /* ---- The functions -------------------------------------------------------------------------- */
 
-/* Signals are the other threads'. */
+/* Leaves signals to the other threads. */
 static bool start_thread(ls_progress *p)
 {
     sigset_t all, before;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work left; see work_left.h. A part's expected time is multiplied by the ratio of time spent to
- * time expected of similar parts: for steps, the case's own or, before it has any, those of all
- * cases; for another phase, the same phase of other cases; else everything so far except openings,
- * which a count of operations does not predict.
+ * Remaining work; see work_left.h. A part's expected time is multiplied by the ratio of spent to
+ * expected time of similar parts: for steps, the case's own or, before it has any, those of all
+ * cases; for another phase, the same phase of other cases; otherwise everything so far except
+ * openings, which a count of operations does not predict.
  */
 #include "bench/progress/work_left.h"
 
-/* Below these shares and times a part does not predict its own rest. */
+/* Below these fractions and times, a part does not predict its own rest. */
 static const double least_share = 0.02, least_s = 0.02, sure_share = 0.2;
 
 static bool is_steps(ls_phase phase)
@@ -20,7 +20,7 @@ void ls_work_expect(ls_work *work, size_t index, const double seconds[LS_PHASES]
     ls_work_case *c = &work->cases[index];
     for (int phase = 0; phase < LS_PHASES; phase++) {
         if (measured && phase <= LS_PHASE_CHECKING)
-            continue; /* what was counted is compared with what others take of theirs */
+            continue; /* counted parts are only compared with other counted parts */
         if (measured && is_steps((ls_phase)phase)) {
             work->counted += c->part[phase].expected;
             work->measured += seconds[phase];
@@ -79,7 +79,7 @@ static void add(const ls_work_part *part, sums *to)
     }
 }
 
-/* The parts of a case that are like a phase. */
+/* Adds the parts of a case that are similar to a phase. */
 static void add_like(const ls_work_case *c, ls_phase phase, sums *to)
 {
     for (int p = 0; p < LS_PHASES; p++)
@@ -96,10 +96,10 @@ static double first_known(double a, double b, double c)
     return a > 0 ? a : b > 0 ? b : c;
 }
 
-/* By what the expected seconds of a part are multiplied; 0: nothing is known. */
+/* Factor for the expected seconds of a part; 0: unknown. */
 static double factor(const factors *f, const ls_work_case *c, ls_phase phase)
 {
-    const bool after = phase > LS_PHASE_CHECKING; /* of seconds that are measured, or can be */
+    const bool after = phase > LS_PHASE_CHECKING; /* seconds that are measured, or could be */
     const double measured = !after ? 0 : c->measured ? 1 : f->counted;
     const double like = f->phase[phase];
     sums own = {0};
@@ -110,7 +110,7 @@ static double factor(const factors *f, const ls_work_case *c, ls_phase phase)
     return measured > 0 ? measured * first_known(like, 1, 1) : first_known(like, f->all, 0);
 }
 
-/* For the present part, its own pace counts the more, the more of it is done. */
+/* For the current part: the more of it is done, the more its own pace counts. */
 static double part_left(const ls_work_part *part, double times, bool at_work)
 {
     const double sure = part->share < least_share || part->at < least_s ? 0

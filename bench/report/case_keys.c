@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that repeats of a case differ in, or that others say. */
+/* Options that differ between repeats of a case, or that follow from others. */
 static const char plain[] = " strategy devices seed steps warmup epochs blocks shuffle gate_steps ";
 
 double ls_report_number(const json_t *row, const char *path, double fallback)
@@ -63,7 +63,7 @@ double ls_report_devices(const json_t *row)
         count += json_number_value(json_array_get(batches, i)) > 0;
     if (count == 0)
         count = (double)json_array_size(json_object_get(group, "devices"));
-    if (ls_report_is_peer(row)) { /* one device of two threads is two cores */
+    if (ls_report_is_peer(row)) { /* one device with two threads uses two cores */
         const json_t *cores =
             json_object_get(json_object_get(row, "provenance"), "cores_per_device");
         double sum = 0;
@@ -134,7 +134,7 @@ const json_t *ls_report_median(const json_t *rows, ls_interval *rate)
 {
     const size_t count = json_array_size(rows);
     const json_t *row = json_array_get(rows, 0);
-    ls_interval *all = count > 1 ? malloc(count * sizeof *all) : NULL; /* low: the row's place */
+    ls_interval *all = count > 1 ? malloc(count * sizeof *all) : NULL; /* low: index of the row */
     ls_interval out = ls_report_rate(row);
     for (size_t i = 0; all && i < count; i++) {
         const json_t *one = json_array_get(rows, i);
@@ -188,8 +188,8 @@ bool ls_report_is_ok(const json_t *row, const void *unused)
            (strcmp(status, "ok") == 0 || (micro && !*status));
 }
 
-/* What more than half of the strategy's rows have as this member of `case`; null where there is no
- * such value. */
+/* The value of this member of `case` in more than half of the strategy's rows; null if there is
+ * none. */
 static json_t *common_value(const json_t *rows, const char *strategy, const char *member)
 {
     json_t *counts = json_object(), *out = NULL;
@@ -211,7 +211,7 @@ static json_t *common_value(const json_t *rows, const char *strategy, const char
     return out && 2 * most > all ? json_incref(out) : json_null();
 }
 
-/* Notes in what rows of one strategy differ. Where `reduce` does, the rest follows from it. */
+/* Notes options in which one strategy's rows differ. If `reduce` does, the rest follows. */
 static void note_differences(const json_t *rows, const char *against, json_t *out)
 {
     json_t *groups = ls_case_groups(rows), *fields = ls_case_fields(groups);
@@ -263,8 +263,8 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
     return out;
 }
 
-/* How much of "local_sgd_every" is the strategy's name, and what parts them; 0: it is not its own.
- */
+/* Length of the strategy's name and separator at the start of "local_sgd_every"; 0: it is not the
+ * strategy's option. */
 static size_t own_length(const char *strategy, const char *name)
 {
     size_t i = 0;
@@ -273,8 +273,8 @@ static size_t own_length(const char *strategy, const char *name)
     return !strategy[i] && name[i] == '_' ? i + 1 : 0;
 }
 
-/* Adds the options that differ: first values that are words ("async" of ps_mode), then those that
- * need their name. */
+/* Adds the options that differ: first values that explain themselves ("async" of ps_mode), then
+ * those that need their name. */
 static void add_options(const json_t *row, const json_t *names, const char *strategy, bool words,
                         bool own_only, char *out)
 {
@@ -287,7 +287,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         const size_t own = own_length(strategy, name);
         const bool says = own || strcmp(name, "reduce") == 0;
         const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);
-        const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms: it says its name */
+        const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms contains its name */
         if (text && *text && word == words && (own || !(own_only || json_equal(value, common))) &&
             !(own && strcmp(text, "0") == 0))
             ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", alone ? "" : name + own, alone ? "" : "=",

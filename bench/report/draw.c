@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings; and adds to its SVG
- * a description, named colours, ids of its own, and colours for dark pages. */
+/* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings; adds to its SVG a
+ * description, named colours, unique ids, and colours for dark pages. */
 #include "bench/report/draw.h"
 
 #include "bench/report/text.h"
@@ -21,12 +21,12 @@ static ls_status refuse_gnuplot(const char *why)
                    "%s; install Debian's gnuplot-nox (page, tables and data are there)", why);
 }
 
-/* What gnuplot said last, on one line: the line of its script that it did not take, and why. */
+/* Words gnuplot's last message on one line: the line of its script that failed, and why. */
 static ls_status tell(FILE *errors)
 {
     char said[512];
     rewind(errors);
-    (void)fseek(errors, -400, SEEK_END); /* fails where it said less */
+    (void)fseek(errors, -400, SEEK_END); /* fails if the message is shorter */
     const size_t length = fread(said, 1, sizeof said - 1, errors);
     size_t used = 0;
     for (size_t i = 0; i < length; i++)
@@ -50,7 +50,8 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     if (posix_spawn_file_actions_init(&actions) != 0)
         return ls_fail_memory("gnuplot", sizeof actions);
     posix_spawn_file_actions_adddup2(&actions, fileno(script), 0);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0); /* lost pictures */
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0); /* would break
+                                                                              * pictures */
     posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
     posix_spawn_file_actions_addchdir_np(&actions, folder);
     const int error = posix_spawnp(&child, "env", &actions, NULL, arguments, environ);
@@ -142,10 +143,10 @@ char *ls_draw_read(const char *path)
     return text;
 }
 
-/* What becomes of gnuplot's text: ids are this figure's; what goes without saying, or is said once,
- * in front, goes. */
+/* Edits of gnuplot's output: ids become unique to this figure; defaults, and what is repeated, are
+ * removed. */
 static const struct {
-    const char *these, *to; /* up to the end of `to`, where that is not NULL */
+    const char *these, *to; /* up to the end of `to`, unless NULL */
     const char *instead;    /* %s: the figure's name */
 } edits[] = {
     {" id='", NULL, " id='%s-"},
@@ -160,12 +161,12 @@ static const struct {
     {" font-family=\"sans-serif\"", NULL, ""},
     {"  text-anchor=\"start\"", NULL, ""},
     {" class=\"gridline\" ", NULL, ""},
-    {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: it turns dark, too */
+    {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: becomes dark, too */
     {" color=\"black\" stroke=\"currentColor\"", NULL, ""},
     {"\t", NULL, ""},
 };
 
-/* Length of a group that has nothing to show, or 0. */
+/* Length of an empty group, or 0. */
 static size_t length_empty(const char *c)
 {
     const char *end = c + strcspn(c, ">") + 1;
@@ -203,7 +204,7 @@ static void put_body(FILE *stream, const char *c, const char *name)
     }
 }
 
-/* The `svg` element, for a page, or for a file of its own. */
+/* Writes the `svg` element, for a page or for a separate file. */
 static void put_svg(FILE *stream, const json_t *figure, const char *drawn, bool page)
 {
     const char *body = strstr(drawn, "<defs>"), *box = strstr(drawn, "viewBox=\""),

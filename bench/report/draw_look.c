@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks and scales; see draw_look.h. Colours are told apart by those who see few of them. */
+/* Looks and scales; see draw_look.h. Colours can be distinguished by colour-blind readers. */
 #include "bench/report/draw_look.h"
 
 #include "bench/report/text.h"
@@ -14,7 +14,7 @@ enum { LOOKS = 9, MARKS = 10, DASHES = 4 };
 static const char *const colours[LOOKS] = {"#4d4d4d", "#7b3294", "#d55e00", "#0072b2", "#882255",
                                            "#cc79a7", "#e69f00", "#56b4e9", "#009e73"};
 static const int markers[LOOKS] = {7, 11, 5, 9, 15, 4, 6, 8, 13};
-/* The first two stand for a strategy's own, filled and hollow: n and n - 1. */
+/* The first two are strategies' own markers, filled and hollow: n and n - 1. */
 static const int other_markers[MARKS] = {12, 6, 3, 1, 2, 14, 10, 4, 8, 13};
 
 ls_look ls_look_of(const json_t *of)

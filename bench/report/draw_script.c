@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A figure as a script of gnuplot, narrow enough for a phone or a printed column. Names of series
- * stand at the ends of their lines, moved apart. Text of rows comes in single quotes, where gnuplot
- * knows no escape but its own quote, doubled, and without line ends; terminals are told not to read
+ * are written at the ends of their lines, moved apart. Text of rows is in single quotes, in which
+ * gnuplot's only escape is a doubled quote, and without line ends; terminals do not interpret
  * markup.
  */
 #include "bench/output/table_parts.h"
@@ -19,24 +19,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pixels, and characters that lines of text hold. */
+/* Pixels, and numbers of characters per line of text. */
 enum {
     WIDTH = 440,
-    GRAPH = 220, /* height of lines; more where names want it */
-    LINE = 14,   /* of a name */
+    GRAPH = 220, /* height of the graph; more if names need it */
+    LINE = 14,   /* per line of names */
     BAR = 20,
-    BELOW = 36, /* the graph: its axis */
+    BELOW = 36, /* below the graph: its axis */
     NAME_WIDTH = 22,
     CASE_WIDTH = 40,
     PLACES = 13,
     MARKS = LS_SERIES_MOST + 2
 };
 
-/* Neighbours are dark and light in turn, so that they differ in grey print, too. */
+/* Dark and light alternate, so that neighbours also differ in grey print. */
 static const char *const part_colours[] = {"#0072b2", "#56b4e9", "#d55e00",
                                            "#c8c8c8", "#cc79a7", "#4d4d4d"};
 
-/* At most `width` characters, with dots for more, between two texts. */
+/* Writes at most `width` characters, then dots if cut, between two texts. */
 static void quote(FILE *stream, const char *before, const char *text, size_t width,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 static void quote(FILE *stream, const char *before, const char *text, size_t width,
@@ -55,7 +55,7 @@ static void quote(FILE *stream, const char *before, const char *text, size_t wid
 
 typedef struct axis {
     double low, high;
-    bool log; /* where the figure asks for it and the numbers allow it */
+    bool log; /* if the figure asks for it and the numbers allow it */
 } axis;
 
 static void measure(const json_t *figure, axis box[2])
@@ -74,11 +74,11 @@ static void measure(const json_t *figure, axis box[2])
     json_decref(points);
 }
 
-/* To the range that is drawn. */
+/* Widens both axes to the range that is drawn. */
 static void widen(axis *x, axis *y, const char *unit)
 {
     const double span = y->high - y->low, room = x->high > x->low ? 0.04 * (x->high - x->low) : 0.5;
-    const bool near = y->low > 0.8 * y->high && span > 0 && !*unit; /* of a loss, far from 0 */
+    const bool near = y->low > 0.8 * y->high && span > 0 && !*unit; /* like a loss far from 0 */
     *x = x->log ? (axis){x->low / 1.1, x->high * 1.1, true}
                 : (axis){x->low - room, x->high + room, false};
     *y = y->log
@@ -86,22 +86,22 @@ static void widen(axis *x, axis *y, const char *unit)
              : (axis){near ? fmax(y->low - span, 0) : 0, y->high > 0 ? 1.08 * y->high : 1, false};
 }
 
-/* Where a value stands between the low end (0) and the high one (1). */
+/* Position of a value between the low end (0) and the high end (1). */
 static double place_of(double value, const axis *on)
 {
     return on->log ? log(value / on->low) / log(on->high / on->low)
                    : (value - on->low) / (on->high - on->low);
 }
 
-/* Of numbers, and of what begins with one. */
+/* Compares numbers, and texts that begin with one. */
 static int by_number(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
 
-/* "set xtics ('1' 1, '2' 2)": the places themselves, less what would touch the one before; of more
- * than a few, round ones. */
+/* "set xtics ('1' 1, '2' 2)": the values themselves, except labels that would overlap the one
+ * before; round ones if there are many. */
 static void print_places(FILE *stream, const json_t *figure, const axis *x, double pixels)
 {
     double places[PLACES], end = -INFINITY;
@@ -134,7 +134,7 @@ static void print_places(FILE *stream, const json_t *figure, const axis *x, doub
     fputs(") scale 0.5\n", stream);
 }
 
-/* Ticks of a logarithmic y at 1, 2, 5, 10, 20: powers of ten alone would be too few. */
+/* Ticks of a logarithmic y axis at 1, 2, 5, 10, 20: powers of ten would be too few. */
 static void print_log_ticks(FILE *stream, double low, double high)
 {
     int count = 0;
@@ -149,14 +149,14 @@ static void print_log_ticks(FILE *stream, double low, double high)
 /* ---- Names at the ends of lines ------------------------------------------------------------- */
 
 typedef struct mark {
-    double position, half; /* of the graph's height */
+    double position, half; /* as fractions of the graph's height */
     const json_t *series;
     const char *name;
     size_t first; /* bytes of its first line */
 } mark;
 
-/* Each at its line's end, pushed apart, in a graph that is `high` enough; returns how many there
- * are. `longest`: characters. */
+/* Places each name at its line's end, moved apart, in a graph that is `high` enough; returns how
+ * many there are. `longest`: characters. */
 static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS], double *longest,
                           int *high)
 {
@@ -170,7 +170,7 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
         mark now = {.series = one, .name = ls_text_of(one, "shown")};
         now.name = *now.name ? now.name : ls_text_of(one, "name");
         now.first = ls_text_line(now.name, NAME_WIDTH);
-        now.half = now.name[now.first] ? LINE : 0.5 * LINE; /* pixels, until all are known */
+        now.half = now.name[now.first] ? LINE : 0.5 * LINE; /* in pixels, until all are known */
         now.position = place_of(ls_figure_at(last, 1), y);
         const double rest = ls_text_width(now.name + now.first);
         *longest = fmax(*longest, fmin(rest, NAME_WIDTH));
@@ -196,7 +196,7 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
     return count;
 }
 
-/* Name, and the line and mark that it is of. */
+/* Prints a name, with a sample of its line and mark. */
 static void print_name(FILE *stream, const mark *one, double right, int high)
 {
     const double height = (double)LINE / high;
@@ -222,7 +222,7 @@ static void print_name(FILE *stream, const mark *one, double right, int high)
 
 /* ---- What stands around --------------------------------------------------------------------- */
 
-/* Text of a figure, in lines below each other. */
+/* Lines of text of a figure. */
 typedef struct block {
     const char *of;
     size_t width;
@@ -233,7 +233,7 @@ static const block title = {"title", 50, 2, 15, "#222222"};
 static const block sub = {"sub", 74, 2, 11, "#555555"};
 static const block foot = {"foot", 76, 3, 10, "#555555"};
 
-/* From `y` pixels on; returns where the next line would be. NULL: only that. */
+/* Prints it from `y` pixels on; returns the next line's position. NULL: only measures. */
 static int print_block(FILE *stream, const json_t *figure, const block *of, int y, int height)
 {
     const char *text = ls_text_of(figure, of->of);
@@ -251,17 +251,17 @@ static int print_block(FILE *stream, const json_t *figure, const block *of, int 
 }
 
 typedef struct frame {
-    int room, top, bottom, height; /* pixels: where what is above the graph begins, the graph */
+    int room, top, bottom, height; /* pixels: area above the graph, the graph */
 } frame;
 
-/* Terminal, texts and margins of a picture with a graph that is so high, and room above it. */
+/* Prints terminal, texts and margins of a picture: its graph's height, and room above. */
 static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, int room, int graph,
                          const char *unit)
 {
     static const char *const terminals[] = {
         "svg size %.0f,%.0f font 'sans-serif,12'",
         "pngcairo size %.0f,%.0f font 'Arial,12' fontscale 1.5 lw 2 ps 4",
-        /* a column of print; gnuplot's points are 1.2 of print's */
+        /* a printed column; gnuplot's points are 1.2 printed ones */
         "pdfcairo size %.4fcm,%.4fcm font 'Arial,12' fontscale 0.43 lw 0.7 ps 1.1",
     };
     static const char *const endings[] = {"svg", "png", "pdf"};
@@ -286,7 +286,7 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
     print_block(stream, figure, &sub, head, out.height);
     print_block(stream, figure, &foot, out.bottom + BELOW + 16, out.height);
     quote(stream, "set label ", ls_text_of(figure, "x"), 60,
-          json_object_get(figure, "categories") /* narrow, beside long names */
+          json_object_get(figure, "categories") /* narrow, next to long names */
               ? ".'%s' at screen 0.98,screen %.4f right font ',11' tc rgb '#555555'\n"
               : ".'%s' at graph 0.5,screen %.4f center font ',11' tc rgb '#555555'\n",
           unit, 1 - (out.bottom + 30) / height);
@@ -308,7 +308,7 @@ static void print_points(FILE *stream, const json_t *figure, size_t index, doubl
     fputs("EOD\n", stream);
 }
 
-/* Share of the picture's width that names of so many characters take. */
+/* Fraction of the picture's width that names with this many characters need. */
 static double room_for(double characters)
 {
     return 0.083 + 0.016 * characters;
@@ -378,7 +378,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
     const double scale = ls_scale_of(figure, x_y[1].high, &unit), right = 0.96;
     const double high = x_y[1].high > 0 ? x_y[1].high * 1.04 * scale : 1;
     double longest = 4;
-    const int lines = (int)(json_array_size(all) + 2) / 3; /* of the legend */
+    const int lines = (int)(json_array_size(all) + 2) / 3; /* lines of the legend */
     const frame out = print_frame(stream, figure, kind, 8 + 16 * lines, BAR * (int)bars, unit);
     fprintf(stream,
             "set key on at screen 0.015,%.4f left top vertical maxrows %d Left reverse samplen 1 "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures with a bar a case: parts of one row each that add up, stacked, and ranges of times with a
- * second mark. Of several rows of one case the median one counts. */
+/* Figures with one bar per case: stacked parts of a row, and ranges of times with a second mark. Of
+ * several rows of one case, the median one is used. */
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
@@ -35,14 +35,14 @@ static const ls_row_parts range_of_layer = {"",
 
 typedef struct case_kind {
     ls_figure_kind text;
-    const char *title; /* of the case that weighs most, and its figure */
-    const char *alone; /* the same of a case that is no more than others; NULL: title */
-    const char *shown; /* that figure's unit */
-    /* How much a row weighs for the title, and that figure. */
+    const char *title; /* for the case with the largest weight, and its figure */
+    const char *alone; /* if no case stands out; NULL: title */
+    const char *shown; /* unit of that figure */
+    /* A row's weight for the title; sets that figure. */
     double (*weigh)(const json_t *row, double *figure);
-    const ls_row_parts *parts; /* stacked; of a range the first mark, the second, low, high */
-    const char *name;          /* path of what a case is called; NULL: by its options */
-    double scale;              /* divides the values */
+    const ls_row_parts *parts; /* stacked; for a range: first mark, second mark, low, high */
+    const char *name;          /* path of the case's name; NULL: named by its options */
+    double scale;              /* values are divided by this */
 } case_kind;
 
 double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback)
@@ -60,7 +60,7 @@ double ls_parts_sum(const json_t *row, const ls_row_parts *parts)
     return sum;
 }
 
-/* A candidate on the most devices, then the one that computes most. */
+/* Prefers a candidate on the most devices, then the one that computes most. */
 static double weigh_step(const json_t *row, double *figure)
 {
     const double sum = ls_parts_sum(row, &ls_parts_of_step);
@@ -169,7 +169,7 @@ static bool fits(const json_t *row, const void *of)
     return all;
 }
 
-/* Strategies in the order of their registry, then peers. */
+/* Orders strategies as their registry does, then peers. */
 static int by_place(const json_t *a, const json_t *b)
 {
     const json_t *x = ls_case_row(a, NULL), *y = ls_case_row(b, NULL);
@@ -180,7 +180,7 @@ static int by_place(const json_t *a, const json_t *b)
                     : strverscmp(ls_text_of(a, "label"), ls_text_of(b, "label")); /* 2 before 16 */
 }
 
-/* Cases, [{label, rows}], in order; what has a name of its own as it comes. */
+/* Cases, [{label, rows}], in order; cases with their own name in order of appearance. */
 static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, NULL, figures->against);
@@ -207,7 +207,7 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
     return out;
 }
 
-/* The row's bar, behind those that are there. */
+/* Appends the row's bar. */
 static void add_bar(json_t *figure, const case_kind *kind, const char *label, const json_t *row,
                     int variant)
 {
@@ -230,7 +230,7 @@ static void add_bar(json_t *figure, const case_kind *kind, const char *label, co
                           json_pack("[i,i]", ls_figure_style(row), variant));
 }
 
-/* Takes out parts that no bar has. */
+/* Removes parts that are zero in all bars. */
 static void drop_zeros(json_t *series)
 {
     for (size_t s = json_array_size(series); s-- > 0;) {
@@ -269,7 +269,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     }
     if (!is_range(kind))
         drop_zeros(json_object_get(figure, "series"));
-    const bool differs = high > 1.005 * low; /* what all have is no one's */
+    const bool differs = high > 1.005 * low; /* a value that all cases share marks none */
     snprintf(about, sizeof about, "a bar a case, %s", text->x);
     ls_figure_title(figures, figure, rows,
                     json_sprintf(differs || !kind->alone ? kind->title : kind->alone,

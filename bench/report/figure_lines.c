@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures of lines: a table of kinds, each of which says what it takes from a row. Points of one
- * series and place, of several rows, become one: their median, with the range as its bar. In
- * figures over a worker's delay, a row with a fault stands at its delay in ms, one without at 0.
+ * Line figures: a table of kinds, each of which says what it uses of a row. Points with the same
+ * series and x, from several rows, become one: their median, with the range as error bar. In
+ * figures over a worker's delay, x is the delay in ms of a row with a fault, and 0 without.
  */
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
@@ -16,35 +16,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a kind is, besides. */
+/* Properties of a kind. */
 enum {
-    FALLS = 1,    /* the smaller is the better */
-    LOG_X = 2,    /* where the numbers allow it */
+    FALLS = 1,    /* smaller is better */
+    LOG_X = 2,    /* if the numbers allow it */
     LOG_Y = 4,    /* the same */
-    ONE = 8,      /* a series of one place will do */
-    SCALES = 16,  /* a figure of strong and one of weak rows: NAME-strong, NAME-weak */
-    FIRST = 32,   /* comes before the bars */
-    SHARES = 64,  /* a list's elements are shares of its sum; the title is of the largest */
-    LINEAR = 128, /* what loses nothing grows as x */
-    FLAT = 256,   /* or is 1 */
-    PACED = 512,  /* goes as the row's rate, or, where it falls, as its step: has their interval */
+    ONE = 8,      /* a series with a single point is enough */
+    SCALES = 16,  /* one figure for strong and one for weak rows: NAME-strong, NAME-weak */
+    FIRST = 32,   /* before the bar figures */
+    SHARES = 64,  /* a list's elements are fractions of its sum; the title names the largest */
+    LINEAR = 128, /* the ideal grows like x */
+    FLAT = 256,   /* the ideal is 1 */
+    PACED = 512,  /* grows with the row's rate, or step: has their interval */
     POINTS_OF_A_LIST = 50,
     TITLE_MOST = 100
 };
 
 typedef struct line_kind {
     const char *name, *x, *y, *unit;
-    const char *of;           /* path of y: a number, or a list, whose elements are a line */
-    const char *at;           /* path of x; NULL: devices, or the place in the list */
+    const char *of;           /* path of y: a number, or a list, whose elements form a line */
+    const char *at;           /* path of x; NULL: devices, or the index in the list */
     const char *title;        /* of series, y and x of the best one */
-    const char *means;        /* what a point is, for the caption */
-    const char *want;         /* what would make the picture */
-    const char *const *group; /* paths: a figure each */
+    const char *means;        /* what a point means, for the caption */
+    const char *want;         /* what is needed to draw the picture */
+    const char *const *group; /* paths: one figure per combination */
     unsigned flags;           /* see above */
-    const char *by;           /* path of what tells series apart, in place of the case */
-    const char *formula;      /* path of what the points are to be */
-    const char *from, *pace;  /* of a list, paths: place of its first, and ms from one to the
-                                 next; NULL: 0, and x counts places */
+    const char *by;           /* path of the value that separates series; NULL: the case */
+    const char *formula;      /* path of the predicted value */
+    const char *from, *pace;  /* for a list, paths: x of its first element, and ms between elements;
+                               * NULL: 0, and x is the index */
 } line_kind;
 
 static const char *const model[] = {"case.model", NULL};
@@ -118,7 +118,7 @@ static const line_kind kinds[] = {
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
-/* x of a row; below 0: it has none. */
+/* x of a row; negative: it has none. */
 static double place_of(const json_t *row, const char *at)
 {
     char text[128];
@@ -135,7 +135,7 @@ static double place_of(const json_t *row, const char *at)
                : -1;
 }
 
-/* Some of the list's elements, the first and the last among them. */
+/* Adds some of the list's elements, including the first and the last. */
 static void list_points(const json_t *row, const line_kind *kind, const json_t *list,
                         json_t *series)
 {
@@ -158,7 +158,7 @@ static void add_points(const json_t *row, const line_kind *kind, json_t *series)
     const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
     const ls_interval rate = ls_report_rate(row);
-    double low = 1, high = 1; /* of y */
+    double low = 1, high = 1; /* range of y */
     if (kind->flags & PACED && rate.low > 0) {
         low = kind->flags & FALLS ? rate.value / rate.high : rate.low / rate.value;
         high = kind->flags & FALLS ? rate.value / rate.low : rate.high / rate.value;
@@ -220,7 +220,7 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
             json_array_foreach(same, i, row) add_points(row, kind, series);
             continue;
         }
-        repeats += json_array_size(same) - 1; /* places of two rows do not meet */
+        repeats += json_array_size(same) - 1; /* points of two rows never coincide */
         add_points(ls_report_median(same, NULL), kind, series);
     }
     ls_figure_leave(figures, kind->name, repeats, "rows of cases whose median row is shown");
@@ -228,8 +228,8 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
     json_decref(differences);
 }
 
-/* Takes out series that make no line, and those beyond what a picture can hold, the shortest first.
- * Where others go farther than a series of one place, its name says that. */
+/* Removes series that form no line, and the shortest of those beyond what a picture can hold. If
+ * others extend farther than a series of one point, its name says that. */
 static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, double farthest)
 {
     json_t *all = json_object_get(figure, "series");
@@ -259,15 +259,15 @@ static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, dou
 
 /* ---- What was found ------------------------------------------------------------------------- */
 
-/* What a title may say of a series, and how well that does: as a candidate, far, well; of y the
- * worst and the best that its bar allows. */
+/* What a title may report of a series, and a measure of it: candidate, distance, value; for y, the
+ * worst and the best that its error bar allows. */
 typedef struct told {
     const char *name;
-    const json_t *point; /* NULL: it is no strategy of ours */
+    const json_t *point; /* NULL: not a strategy of ours */
     double key[3], worst, best;
 } told;
 
-/* The highest y that all series come down to. */
+/* The lowest y that all series reach. */
 static double level_of(const json_t *all)
 {
     double level = -INFINITY;
@@ -280,8 +280,8 @@ static double level_of(const json_t *all)
     return level;
 }
 
-/* Of the last point; of shares the largest; of what falls with time the first at a level that all
- * reach. */
+/* Reports the last point; for shares the largest; for what falls with time, the first at a level
+ * that all reach. */
 static told tell(const json_t *one, const line_kind *kind, double level)
 {
     const size_t count = length_of(one);
@@ -305,8 +305,8 @@ static told tell(const json_t *one, const line_kind *kind, double level)
     return out;
 }
 
-/* "83% on 2 devices": by the kind's title, or, without one, "72%", with its place if that is not
- * the one `beside`. */
+/* "83% on 2 devices", by the kind's title; without a title "72%", plus its x if that differs from
+ * `beside`. */
 static json_t *say(const line_kind *kind, const char *name, const told *one, const told *beside)
 {
     const char *unit = strcmp(kind->x, "bytes") == 0 ? "bytes" : "";
@@ -320,8 +320,8 @@ static json_t *say(const line_kind *kind, const char *name, const told *one, con
                                                          : json_sprintf(", %s %s", name, y);
 }
 
-/* "mirrored keeps 83% on 2 devices, towers 72%": of the best candidate at the farthest place, and
- * the next there; who cannot be told from the best is "like" it. */
+/* "mirrored keeps 83% on 2 devices, towers 72%": the best candidate at the largest x, and the
+ * second best there; one that cannot be distinguished from the best is "like" it. */
 static json_t *find_title(const json_t *figure, const line_kind *kind)
 {
     const json_t *all = json_object_get(figure, "series");
@@ -370,8 +370,8 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
     return both;
 }
 
-/* A line of what the points are to be: by formula, or, as far as the others come near, of what
- * loses nothing. */
+/* Adds the line of ideal values: by formula, or without losses, as far as the other series come
+ * near it. */
 static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows, double highest)
 {
     const bool times = strcmp(kind->unit, "times") == 0, flat = kind->flags & FLAT;
@@ -458,11 +458,11 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     return true;
 }
 
-/* Of rows of this scaling, unless that is "". */
+/* Makes the figures of rows with this scaling, or of all rows if that is "". */
 static void make_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
                       const json_t *rows)
 {
-    const bool weak = strcmp(scaling, "weak") == 0; /* the batch is then as large as the devices */
+    const bool weak = strcmp(scaling, "weak") == 0; /* the batch then grows with the devices */
     json_t *scaled =
         *scaling ? ls_report_those(rows, is_scaled, scaling) : json_incref((json_t *)(size_t)rows);
     char name[64], more[32], caption[400], want[200], without[96];

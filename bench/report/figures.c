@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures; see figures.h. What all kinds of figures share. */
+/* Figures; see figures.h. The parts that all kinds of figures share. */
 #include "bench/report/figures.h"
 
 #include "bench/report/case_keys.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many figures of this kind there are. */
+/* The number of figures of this kind. */
 static size_t count_of(const ls_figures *figures, const char *name)
 {
     size_t count = 0;
@@ -22,7 +22,7 @@ static size_t count_of(const ls_figures *figures, const char *name)
     return count;
 }
 
-/* The member of an object, made where it is missing. */
+/* The member of an object, created if it is missing. */
 static json_t *member_of(json_t *object, const char *name)
 {
     if (!json_object_get(object, name))
@@ -67,7 +67,7 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
     return (int)json_integer_value(json_object_get(known, label));
 }
 
-/* Whether every value of the key stands for one machine. */
+/* Whether every value of the key belongs to one machine. */
 static bool has_one_machine_each(const json_t *rows, const char *against)
 {
     json_t *machines = json_object();
@@ -101,7 +101,7 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
     return groups;
 }
 
-/* The largest first. */
+/* Sorts the largest first. */
 static int by_size(const json_t *a, const json_t *b)
 {
     const size_t x = json_array_size(json_object_get(a, "rows"));
@@ -138,7 +138,7 @@ void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json
     json_decref(fit);
 }
 
-/* The text that all rows have at the path, "" where they differ. */
+/* The text at the path if it is the same in all rows, otherwise "". */
 static char *shared_text(const json_t *rows, const char *path, char *out, size_t size)
 {
     char other[96];
@@ -149,7 +149,7 @@ static char *shared_text(const json_t *rows, const char *path, char *out, size_t
     return out;
 }
 
-/* "poly, synthetic, global batch 100": words by themselves, numbers with a name. */
+/* "poly, synthetic, global batch 100": words alone, numbers with a name. */
 static void describe_rows(const json_t *rows, const char *more, char *out, size_t size)
 {
     static const char *const paths[][2] = {
@@ -184,7 +184,7 @@ json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const jso
         if (strcmp(ls_report_commit(json_array_get(rows, i), 7, known), commit) != 0)
             snprintf(commit, sizeof commit, "several");
     }
-    /* blanks at which no line ends */
+    /* non-breaking spaces */
     ls_text_add(foot, sizeof foot, "%s%scommit\xc2\xa0%s, %s, rows:\xc2\xa0%zu", machine,
                 *machine ? ", " : "", commit, stamp, json_array_size(rows));
     json_t *figure =
@@ -216,7 +216,7 @@ json_t *ls_figure_series(json_t *figure, const char *name, int style, int varian
         if (json_integer_value(json_object_get(other, "style")) == style &&
             json_integer_value(json_object_get(other, "variant")) == variant) {
             variant++;
-            s = (size_t)-1; /* from the first again */
+            s = (size_t)-1; /* start again at the first */
         }
     }
     json_array_append_new(all, json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style,
@@ -301,14 +301,14 @@ char *ls_figure_value(double value, const char *unit, char out[48])
         ls_format_bytes(value, out);
     else if (fabs(value) >= 1000)
         with_commas(value, out);
-    else /* no "1 times" */
+    else /* omits "1 times" */
         snprintf(out, 48, strcmp(unit, "times") == 0 && value < 10 ? "%.2f" : "%.3g", value);
     if (*unit && !share && !bytes)
         ls_text_add(out, 48, " %s", unit);
     return out;
 }
 
-/* "waterfall, memory: 4 older rows": each reason once; `without`: only of what there is none of. */
+/* "waterfall, memory: 4 older rows": each reason once; `without`: only kinds without any figure. */
 static void tell(const ls_figures *figures, const json_t *reasons, bool without, json_t *left_out)
 {
     const char *why, *name, *between = without ? "no rows for it; wanted: " : "";

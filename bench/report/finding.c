@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rows say in one sentence: which strategy is fastest, by how much, whether it is proven
- * equal, and where; and ratios of the same case under several values of a key. */
+/* Summarizes the rows in one sentence: which strategy is fastest, by how much, whether it is proven
+ * equal, and where; and ratios between values of a key for the same case. */
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
@@ -28,7 +28,7 @@ static bool is_timed(const json_t *row, const void *unused)
     return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
 }
 
-/* The fastest first. */
+/* Sorts the fastest first. */
 static int by_rate(const json_t *a, const json_t *b)
 {
     const double x = ls_report_rate(ls_case_row(a, NULL)).value;
@@ -36,7 +36,7 @@ static int by_rate(const json_t *a, const json_t *b)
     return (x < y) - (x > y);
 }
 
-/* The group with the most strategies of ours, then the most rows. */
+/* The group with the most of our strategies, then the most rows. */
 static const json_t *widest(const json_t *groups)
 {
     const json_t *best = NULL;
@@ -61,7 +61,7 @@ static const json_t *widest(const json_t *groups)
     return best;
 }
 
-/* The fastest candidate, or, with one, the next: of another strategy, if there is one. */
+/* The fastest candidate or, given one, the next; of another strategy if there is one. */
 static const json_t *candidate_of(const json_t *cases, const json_t *fastest)
 {
     const json_t *one, *same = NULL;
@@ -123,7 +123,7 @@ static json_t *proof(const json_t *row)
     return json_sprintf("Proven equal to single: no (%s).", gate);
 }
 
-/* "poly, global batch 100, strong scaling, on Abacus": where the row was made. */
+/* "poly, global batch 100, strong scaling, on Abacus": where the row was measured. */
 static json_t *place(const json_t *row)
 {
     char machine[256];
@@ -163,7 +163,7 @@ json_t *ls_finding(const json_t *rows, const char *against)
     return out;
 }
 
-/* [{case, values: [{label, rows}]}]: cases of the group that several values have. */
+/* [{case, values: [{label, rows}]}]: cases of the group that occur with several values. */
 static void add_ratios(const json_t *group, const char *key, json_t *out)
 {
     json_t *differences = ls_report_differences(group, NULL, key), *same, *rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page: what was found, pictures, tables, rows, where they come from, what was left out. */
+/* The page: findings, pictures, tables, rows, their origin, and what was left out. */
 #include "bench/report/page.h"
 
 #include "bench/output/table_parts.h"
@@ -23,8 +23,8 @@ typedef enum sheet_kind { HTML, MARKDOWN, CSV } sheet_kind;
 typedef struct sheet {
     FILE *stream;
     sheet_kind kind;
-    size_t cells; /* of the row so far */
-    bool data;    /* of a picture: which cells are numbers, their place says */
+    size_t cells; /* of the current row */
+    bool data;    /* of a picture: cells in number columns are right-aligned */
 } sheet;
 
 static void put_text(const sheet *to, const char *text)
@@ -33,7 +33,7 @@ static void put_text(const sheet *to, const char *text)
     ls_text_put(to->stream, text, to->kind == CSV ? SIZE_MAX : TEXT_MOST, escapes[to->kind]);
 }
 
-/* A text in a tag, or behind what stands for it; NULL is no text. */
+/* Writes a text in a tag, or after its Markdown prefix; nothing for NULL. */
 static void put_line(const sheet *to, const char *tag, const char *before, const char *text)
 {
     if (!text || !*text)
@@ -46,7 +46,7 @@ static void put_line(const sheet *to, const char *tag, const char *before, const
         fputs(*before == '-' ? "\n" : "\n\n", to->stream);
 }
 
-/* The text is as it is written in the file. */
+/* The text is already written as the file needs it. */
 static void put_plain(const sheet *to, const char *html, const char *markdown)
 {
     fputs(to->kind == HTML ? html : markdown, to->stream);
@@ -85,7 +85,7 @@ static void put_number(sheet *to, const char *format, double value)
     put_cell(to, text, "n");
 }
 
-/* The heads are parted by '|'; the label is what the scrolling region is called. */
+/* '|' separates the heads; the label names the scrolling region. */
 static void open_table(sheet *to, const char *label, const char *heads)
 {
     size_t count = 0;
@@ -155,10 +155,10 @@ ls_status ls_page_csv(FILE *stream, void *figure)
     return LS_OK;
 }
 
-/* With an interval, where there is one. */
+/* With its interval if it has one. */
 static void put_rate(sheet *to, ls_interval rate)
 {
-    const char *blank = to->kind == HTML ? "\xc2\xa0" : " "; /* no line ends there */
+    const char *blank = to->kind == HTML ? "\xc2\xa0" : " "; /* no line break there */
     char value[48], text[160] = "";
     ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
     if (rate.low > 0) {
@@ -171,7 +171,7 @@ static void put_rate(sheet *to, ls_interval rate)
 
 /* ---- What was found ------------------------------------------------------------------------- */
 
-/* What a case is called, and of how many rows. */
+/* A case's name, and its number of rows. */
 static void put_case(sheet *to, const json_t *one)
 {
     put_cell(to, ls_text_of(one, "label"), "");
@@ -186,7 +186,7 @@ static void put_time_over(sheet *to, const json_t *first, const json_t *one)
     put_rate(to, first == one ? (ls_interval){1, 0, 0} : ls_report_ratio(a, b));
 }
 
-/* What the rows say in one line. */
+/* One line that summarizes the rows. */
 static const char *headline_of(const ls_page *page)
 {
     for (size_t i = 0; i < json_array_size(page->rows) && !page->finding; i++)
@@ -337,7 +337,7 @@ static void put_row_cell(sheet *to, const json_t *row, size_t k, const json_t *d
         ls_report_text(row, columns[k].path, text, k + 1 == COLUMNS ? 11 : sizeof text);
     else if (columns[k].path) {
         ls_cell_write(&columns[k], row, cell);
-        ls_text_add(text, LS_CELL_SIZE - 8, "%s", cell); /* a character of it may be cut */
+        ls_text_add(text, LS_CELL_SIZE - 8, "%s", cell); /* a multi-byte character may be cut */
     }
     const bool bad =
         (k == GATE && strcmp(text, "FAILED") == 0) || (k == STATUS && ls_row_is_bad(row));
@@ -345,7 +345,7 @@ static void put_row_cell(sheet *to, const json_t *row, size_t k, const json_t *d
     ls_markup(to->stream, text, k == CASE ? CASE_MOST : 80);
 }
 
-/* What the row has of the parts, in figures, and, where asked for, as a bar. */
+/* The row's parts as figures, and as a bar if requested. */
 static void put_parts(const sheet *to, const json_t *row, const ls_row_parts *parts, bool bar)
 {
     const double sum = ls_parts_sum(row, parts);

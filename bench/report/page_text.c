@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Style and script of the page. The script sorts by the head's buttons, which it makes, and
- * filters; without it the page has everything but these. */
+/* Style and script of the page. The script filters, and sorts by buttons that it adds to the heads;
+ * without it only these are missing. */
 #include "bench/report/page.h"
 
 const char ls_page_style[] =

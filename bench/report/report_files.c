@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Report; see report.h: makes the folder, has the figures drawn, and writes the files. */
+/* Report; see report.h: creates the folder, draws the figures, and writes the files. */
 #include "bench/output/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes the folder, and those above it; what matters is whether the last one is there. */
+/* Creates the folder and its parents; only the last one is checked. */
 static ls_status make_folder(const char *path)
 {
     char *whole;
@@ -30,8 +30,8 @@ static ls_status make_folder(const char *path)
                  : LS_OK;
 }
 
-/* Removes the pictures and data of the report that was in the folder before: what its page lists,
- * by names that reports give. */
+/* Removes the pictures and data of an earlier report in the folder: those that its page lists, if
+ * their names are ones that reports give. */
 static void clear_folder(const char *folder)
 {
     static const char *const endings[] = {"svg", "png", "pdf", "csv"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lets others cite a report and make its rows again: BibTeX, and a plan (bench/cli/plan.h)
- * with each case of the rows once. A field of `case` is the option of its name; what a plan cannot
- * have (a launcher's ranks, micro, peers) is said in comments.
+ * For citing a report and repeating its rows: BibTeX, and a plan (bench/cli/plan.h) with each case
+ * of the rows once. A field of `case` is the option of the same name; what a plan cannot express (a
+ * launcher's ranks, micro, peers) is listed in comments.
  */
 #include "bench/cli/options.h"
 #include "bench/cli/option_table.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its processes, where a launcher started them. */
+/* Its number of processes, if a launcher started them. */
 static double processes_of(const json_t *row)
 {
     const char *comm = json_string_value(json_object_get(json_object_get(row, "case"), "comm"));
@@ -24,7 +24,7 @@ static double processes_of(const json_t *row)
     return alone ? 1 : ls_report_number(row, "case.ranks", 1);
 }
 
-/* As --devices has them: each rank's, by their number where that chooses the same. */
+/* The value of --devices: each rank's devices, as a number if that selects the same. */
 static char *devices_of(const json_t *row)
 {
     const json_t *devices = json_object_get(json_object_get(row, "case"), "devices");
@@ -42,7 +42,7 @@ static char *devices_of(const json_t *row)
     return asprintf(&text, "%zu", count) < 0 ? NULL : text;
 }
 
-/* As --batch has it: with weak scaling that of each device. */
+/* The value of --batch: with weak scaling the batch per device. */
 static char *batch_of(const json_t *row)
 {
     char scaling[32], *text;
@@ -52,7 +52,7 @@ static char *batch_of(const json_t *row)
     return asprintf(&text, "%.0f", weak ? batch / ls_report_devices(row) : batch) < 0 ? NULL : text;
 }
 
-/* What the row says of an option that makes cases; owned by the caller (free); NULL: nothing. */
+/* The row's value of an option that defines cases; owned by the caller (free); NULL: none. */
 static char *text_of(const json_t *row, const ls_option *option)
 {
     const json_t *group = json_object_get(row, "case"), *value;
@@ -67,15 +67,15 @@ static char *text_of(const json_t *row, const ls_option *option)
         return batch_of(row);
     if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
         (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
-        return NULL; /* what is auto, a launcher's, or follows */
+        return NULL; /* auto, from a launcher, or derived */
     if (json_is_boolean(value))
         return strdup(json_is_true(value) ? "yes" : "no");
     return value ? ls_value_text(value) : NULL;
 }
 
-/* `{model: "mlp", devices: "2", ...}`: what the case has, in the order of the table, in which an
- * option comes behind what decides whether a case has it. False where this version cannot have it.
- */
+/* Writes `{model: "mlp", devices: "2", ...}`: the case's options in the order of the table, in
+ * which an option follows those that decide whether a case has it. False if this version lacks one
+ * of them. */
 static bool put_case(FILE *stream, const json_t *row)
 {
     const char *before = "{";
@@ -106,7 +106,7 @@ static bool put_case(FILE *stream, const json_t *row)
     return valid && *before == ',';
 }
 
-/* The cases of the rows, each as a line, once: {line: row}; *others: rows that have none. */
+/* The distinct cases of the rows as lines, {line: row}; *others: rows without one. */
 static json_t *cases_of(const json_t *rows, size_t *others)
 {
     json_t *cases = json_object(), *row;

@@ -25,8 +25,8 @@ void ls_text_put(FILE *stream, const char *text, size_t most, ls_escape escape)
 {
     static const char *const markup[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
     static const struct {
-        const char *these, *before; /* what has that before it */
-        const char *const *instead; /* or stands as this */
+        const char *these, *before; /* characters that get a prefix */
+        const char *const *instead; /* or a replacement */
         const char *blanks;
     } ways[] = {
         [LS_ESCAPE_MARKUP] = {"&<>\"'", "", markup, ""},
@@ -88,7 +88,7 @@ char *ls_text_add(char *out, size_t size, const char *format, ...)
     va_end(arguments);
     if (length < 0 || (size_t)length < size - used)
         return out;
-    char *end = out + size - 1; /* the last character may have lost a part */
+    char *end = out + size - 1; /* the last character may be incomplete */
     while (end > out && ((unsigned char)end[-1] & 0xc0) == 0x80)
         end--;
     if (end > out && (unsigned char)end[-1] >= 0xc0)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows in the formats of other programs. Only rows with timed steps go into the first two.
- *
- * google-benchmark: what `--benchmark_out` writes, for its tools/compare.py: an entry a row, its
- *   time the median step, in nanoseconds; rows of one case are repetitions of one name. There is no
- *   processor time in a row: cpu_time is the same as real_time.
- * benchmark-action: `customSmallerIsBetter` of github-action-benchmark, an entry a row.
- * mlperf: lines of MLPerf's logging library (mllog), the keys that a row knows. Times are of the
- *   row's end and of the training that it counts. Leaves out what only a submitter can say
- *   (submission_org and the like).
+ * Rows in the formats of other programs. The first two only contain rows with timed steps.
+ * google-benchmark: what `--benchmark_out` writes, for its tools/compare.py: an entry per row,
+ * whose time is the median step in nanoseconds; rows of one case are repetitions of one name. A row
+ * has no processor time: cpu_time equals real_time. benchmark-action: `customSmallerIsBetter` of
+ * github-action-benchmark, an entry per row. mlperf: lines of MLPerf's logging library (mllog),
+ * with the keys that a row can provide. Times are the end of the row and the training time that it
+ * counts. Leaves out what only a submitter knows (submission_org and the like).
  */
 #include "bench/results/results_verbs.h"
 
@@ -22,9 +20,8 @@ static bool is_timed(const json_t *row)
     return ls_row_number(row, "time.step_ms.median") > 0;
 }
 
-/* What the case is, in one word: "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..". No
- * label: rows before a change and after it are compared by this name. Owned by the caller (free).
- */
+/* The case as one word: "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..". Without the
+ * label, so rows before and after a change have the same name. Owned by the caller (free). */
 static char *case_name(const json_t *row)
 {
     static const struct {
@@ -167,7 +164,7 @@ typedef struct mllog {
     int64_t time_ms;
 } mllog;
 
-/* One line; takes value and metadata. */
+/* Prints one line; takes ownership of value and metadata. */
 static void print_event(const mllog *log, const char *type, const char *key, json_t *value,
                         json_t *metadata)
 {
@@ -197,7 +194,7 @@ static int64_t end_ms(const json_t *row)
     return (int64_t)timegm(&utc) * 1000;
 }
 
-/* "adam" of "adam:beta1=0.9"; NULL where there is none. */
+/* "adam" of "adam:beta1=0.9"; NULL if there is none. */
 static json_t *before_colon(const char *text)
 {
     return *text ? json_stringn(text, strcspn(text, ":")) : NULL;

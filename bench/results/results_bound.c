@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What bounds a step, in three lines: the cause, the evidence, the option most worth trying.
- *
- * A table of rules: each says how much of the mean step its cause explains, from the row's fields
- * alone, or 0. The cause that explains most is told, of equals the first, if that is a fourth of
- * the step; else the largest part of it. Parts of the waterfall are means over the devices. So what
- * one device does while the n - 1 others wait for it explains n times its part, at most as much as
- * there is waiting. A fifth of a device's peak is little use of it, and 32 samples are few: beyond,
- * products gain little by more of them.
+ * What limits a step, in three lines: the cause, the evidence, the option most worth trying. Each
+ * rule of a table computes from the row's fields how much of the mean step its cause explains, or
+ * 0. The cause that explains most is reported (the first among equals) if it is at least a fourth
+ * of the step; otherwise the largest part of the step. Parts of the waterfall are means over the
+ * devices. So if one device works while the n - 1 others wait for it, that explains n times its
+ * part, at most the waiting time. Less than a fifth of a device's peak is low utilization; 32
+ * samples are few, since products gain little from more.
  */
 #include "bench/results/results_seen.h"
 
@@ -23,33 +22,33 @@ static const double little_use = 0.2, large_state = 16 << 20, many_bytes_s = 5e8
 
 typedef struct rule {
     const char *cause;
-    /** ms of the mean step that it explains; 0: it is not the cause. */
+    /* ms of the mean step that it explains; 0: none. */
     double (*explains)(const ls_seen *s);
-    /** The second and the third line, without what they begin with: {name} is a figure of the row
-     * by its path, or one of ls_seen.figures; before the name stands % for percent, # for a whole
-     * number, B for bytes. */
+    /* The second and third line, without their beginnings. {name} is a figure of the row by its
+     * path, or one of ls_seen.figures; before the name, % means percent, # a whole number, B
+     * bytes. */
     const char *evidence, *option;
-    size_t part; /* where there is no function: of ls_seen, that it explains */
+    size_t part; /* if there is no function: the part of ls_seen that it explains */
 } rule;
 
 /* ---- Causes ---------------------------------------------------------------------------------- */
 
-/* How long the others wait while one device spends `part` (of the mean) on work of its own.
- */
+/* How long the others wait while one device spends `part` (a mean) on its own work. */
 static double waited_for(const ls_seen *s, double part)
 {
     return fmin(s->wait, part * fmax(s->devices - 1, 0));
 }
 
-/* The same for towers, which wait for the device with the variables where that has much to do, else
- * for a slow tower. */
+/* The same for towers, which wait for the device with the variables if that has much work,
+ * otherwise for a slow tower. */
 static double waited_for_holder(const ls_seen *s, double part)
 {
     const double all = s->copy + s->optimizer;
     return all >= much_to_do * s->step ? s->wait * part / all : waited_for(s, part);
 }
 
-/* What links of --link take at most, one message after the other; else it is not known. */
+/* The longest that links of --link can take, messages in sequence; without --link, the whole
+ * step. */
 static double most_of_link(const ls_seen *s)
 {
     ls_link link = {0};
@@ -60,7 +59,7 @@ static double most_of_link(const ls_seen *s)
     return known ? 1e3 * bytes_s + 1e-6 * (double)link.latency_ns * s->messages : s->step;
 }
 
-/* Who meets over links waits for what others wait for, too: as much as all do. */
+/* Ranks that communicate over links also wait for others' messages: explains all waiting. */
 static double by_link(const ls_seen *s)
 {
     if (!s->linked || s->sent <= 0)
@@ -71,11 +70,11 @@ static double by_link(const ls_seen *s)
                         : s->divided   ? waited_for(s, s->copy)
                                        : fmin(s->least_wait, fmax(most - s->exposed, 0));
     const double all = s->exposed + s->copy + wait;
-    return most >= link_share * all ? all : most; /* else they are too fast to be it */
+    return most >= link_share * all ? all : most; /* otherwise links are too fast to be the cause */
 }
 
-/* How much more devices wait than the one that waits least; other rules cover what towers wait for
- * besides. */
+/* How much longer devices wait than the one that waits least; other rules cover other waiting of
+ * towers. */
 static double by_rank(const ls_seen *s)
 {
     if (s->replicas < 2 || s->bubble > 0)
@@ -98,7 +97,7 @@ static double by_crowd(const ls_seen *s)
     return s->step * (1 - s->cores / s->wanted);
 }
 
-/* More than twice what equal stages have is not theirs. */
+/* More than twice the idle share of equal stages has another cause. */
 static double by_bubble(const ls_seen *s)
 {
     return s->bubble <= 2 * s->equal ? s->bubble * s->step : 0;
@@ -135,13 +134,13 @@ static double by_copies(const ls_seen *s)
     return s->held && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
 }
 
-/* Of a divided model the first part gathers, and the others wait for it. */
+/* In a divided model the first part gathers, and the others wait for it. */
 static double by_loader(const ls_seen *s)
 {
     return s->gather + (s->divided ? waited_for(s, s->gather) : 0);
 }
 
-/* Of a divided model without micro-batches one part works at a time, but where it has branches. */
+/* In a divided model without micro-batches or branches, one part works at a time. */
 static double by_turns(const ls_seen *s)
 {
     return s->divided && s->piece <= 0 && s->devices > 1 ? s->wait - by_rank(s) : 0;
@@ -171,7 +170,7 @@ static double by_batch(const ls_seen *s)
 
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-/* All waiting; of towers and stages, what no other rule covers. */
+/* All waiting; for towers and stages, what no other rule covers. */
 static double by_wait(const ls_seen *s)
 {
     const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;
@@ -295,7 +294,7 @@ static void say(FILE *stream, const ls_seen *s, const char *words)
     }
 }
 
-/* The first one that explains more than `most`, and most; NULL: none. */
+/* The first rule that explains more than `most` and more than all others; NULL: none. */
 static const rule *find_best(const ls_seen *s, const rule *rules, size_t count, double *most)
 {
     const rule *best = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
- * B over A, with its interval as of independent measurements.
+ * B over A, with its interval as for independent measurements.
  */
 #include "bench/results/results_verbs.h"
 
@@ -30,8 +30,8 @@ static void flatten(const json_t *value, const char *path, json_t *out)
     }
 }
 
-/* Appends {key, a, b} for each key in which they differ: in the order of A, then what B alone has.
- */
+/* Appends {key, a, b} for each key in which they differ: in the order of A, then keys that only B
+ * has. */
 static void compare(const json_t *a, const json_t *b, json_t *out)
 {
     json_t *mine = json_object(), *other = json_object(), *value;
@@ -56,7 +56,7 @@ static void compare(const json_t *a, const json_t *b, json_t *out)
 
 /* ---- Ratio ---------------------------------------------------------------------------------- */
 
-/* {key: "ratio", a, b, ratio, ci95}; NULL where a row has no time. */
+/* {key: "ratio", a, b, ratio, ci95}; NULL if a row has no time. */
 static json_t *compute_ratio(const json_t *a, const json_t *b)
 {
     ls_interval x, y;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `results export`: the rows as another program takes them, to standard output or a file. Formats
- * of our own are the writer's; the others are in export_formats.c.
+ * `results export`: rows in other programs' formats, to standard output or a file. The writer has
+ * our own formats; the others are in export_formats.c.
  */
 #include "bench/output/whole_file.h"
 #include "bench/results/results_verbs.h"
@@ -10,7 +10,7 @@
 
 typedef struct export_form {
     const char *name;
-    /** Of an array of rows; NULL: the writer's format of this name. */
+    /* Writes an array of rows; NULL: the writer's format of this name. */
     ls_status (*write)(FILE *stream, const json_t *rows);
 } export_form;
 

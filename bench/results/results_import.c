@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `results import` and `results prune`: what changes a results file. Each does all or nothing, in
+ * `results import` and `results prune`, which change a results file. Each does all or nothing, in
  * one transaction. A file to import is JSON lines, as --format jsonl prints them, or another
- * results file, by its first bytes.
+ * results file, depending on its first bytes.
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
@@ -70,7 +70,7 @@ ls_status ls_results_prune(ls_results_task *task)
 {
     json_auto_t *numbers = json_array();
     const bool yes = ls_option_set_yes(task->set, "yes");
-    /* Before it looks: a number may be another row's after a while. */
+    /* Begins before the search: later, a number may belong to another row. */
     ls_status status = yes ? ls_results_begin(task->results) : LS_OK;
     const bool begun = yes && !status;
     if (!status)

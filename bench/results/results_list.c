@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `results list`: the rows in columns: who they are, then as `run` prints them, from what the
- * database keeps of a row in brief. */
+/* `results list`: the rows in columns: their identity, then as `run` prints them, from the
+ * database's briefs of rows. */
 #include "bench/results/results_verbs.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static const ls_column listed[] = {
 
 enum { RANKED_MOST = 256 };
 
-/* Rows of one command on one host took turns: the fastest of them is one that can be told. */
+/* Rows of one command on one host were measured in turns: their ranking is meaningful. */
 static bool is_one_command(const json_t *rows)
 {
     const json_t *first = json_array_get(rows, 0);
@@ -34,7 +34,7 @@ static bool is_one_command(const json_t *rows)
         if (!json_equal(json_object_get(row, "command"), json_object_get(first, "command")) ||
             !json_equal(json_object_get(row, "provenance"), json_object_get(first, "provenance")))
             return false;
-        for (size_t i = 0; i < index; i++) /* the same command again, at another time */
+        for (size_t i = 0; i < index; i++) /* the same command, repeated at another time */
             if (json_equal(json_object_get(json_array_get(rows, i), "case"),
                            json_object_get(row, "case")))
                 return false;
@@ -42,7 +42,7 @@ static bool is_one_command(const json_t *rows)
     return true;
 }
 
-/* Of whole rows what is shown. */
+/* The parts of whole rows that are shown. */
 typedef struct collection {
     json_t *rows;
     const ls_columns *part;
@@ -56,7 +56,7 @@ static ls_status collect_parts(void *context, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-/* As a table, for which all rows are looked at first. */
+/* As a table, for which all rows are read first. */
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
     json_auto_t *rows = json_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A row, as the rules of what bounds it see it; see results_seen.h. */
+/* A row, prepared for the rules of what limits it; see results_seen.h. */
 #include "bench/results/results_seen.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void put_text(const ls_seen *s, const char *name, const char *text)
     json_object_set_new(s->figures, name, json_string(text));
 }
 
-/* Gathering a batch is a copy of the waterfall's, and nothing that devices exchange. */
+/* The waterfall counts gathering a batch as a copy, but devices do not exchange it. */
 static void look_at_devices(ls_seen *s)
 {
     const json_t *loads = json_object_get(s->row, "device_load"), *load, *slowest = NULL;
@@ -103,7 +103,7 @@ static void put_numbers(const ls_seen *s)
         put(s, numbers[i].name, numbers[i].figure);
 }
 
-/* A text with a number, where it fits; else this one, or (NULL) none. */
+/* Formats a text with a number if it fits; otherwise uses the other one, or (NULL) none. */
 static void put_case(const ls_seen *s, const char *name, bool fits, const char *format,
                      double number, const char *other)
 {

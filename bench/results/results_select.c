@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selection; see results_verbs.h. One pass over the rows, brief ones if no key needs more, notes
- * which are meant; then they are sorted, and visited. Whole rows are read again by their number, so
- * that no more than one is in memory.
+ * Selection; see results_verbs.h. One pass over the rows (briefs, if no key needs more) records
+ * which are selected; these are sorted and visited. Whole rows are read again by number, so that
+ * only one is in memory.
  */
 #include "bench/results/results_verbs.h"
 
@@ -57,19 +57,19 @@ static bool is_brief(const ls_selection *selection)
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* A row that is meant. */
+/* A selected row. */
 typedef struct row_pick {
     int64_t number;
     size_t position; /* in the file */
     char stamp[24];
-    json_t *value; /* what it is sorted by; NULL: it has none */
-    bool down;     /* the largest comes first */
+    json_t *value; /* sort key; NULL: it has none */
+    bool down;     /* sorts descending */
     json_t *row;   /* NULL: to be read again */
 } row_pick;
 
 typedef struct row_picks {
     const ls_selection *selection;
-    bool keep; /* rows are kept as they come */
+    bool keep; /* rows are kept when read */
     row_pick *items;
     size_t count;
 } row_picks;
@@ -102,7 +102,7 @@ static int by_time(const void *a, const void *b)
     return order ? order : (x->position > y->position) - (x->position < y->position);
 }
 
-/* Rows without a value are last, whichever way. */
+/* Rows without a value are last in either direction. */
 static int by_value(const void *a, const void *b)
 {
     const row_pick *x = a, *y = b;
@@ -119,7 +119,7 @@ static ls_status visit_pick(ls_results *results, const row_pick *one, ls_row_vis
         return visit(context, one->number, one->row);
     json_auto_t *row = NULL;
     LS_TRY(ls_results_at(results, one->number, &row));
-    return row ? visit(context, one->number, row) : LS_OK; /* gone meanwhile */
+    return row ? visit(context, one->number, row) : LS_OK; /* deleted meanwhile */
 }
 
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,

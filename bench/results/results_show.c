@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `results show`: one row, group by group, a field a line, and then what bounds its step; or in a
- * format. A group within a group, and a device of several, is named before its fields.
+ * `results show`: one row, group by group, one field per line, then what limits its step; or in a
+ * format. A nested group, and each of several devices, gets a heading.
  */
 #include "bench/results/results_verbs.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results trend KEY`: the median of a figure by commit, in the order of the commits' first rows,
- * and where it moves to another level (bench/statistics/level_changes.h). A build of changed
- * sources is a commit of its own. Rows without the figure, or without a commit, are passed over.
+ * and where its level changes (bench/statistics/level_changes.h). A build of modified sources
+ * counts as a separate commit. Rows without the figure, or without a commit, are skipped.
  */
 #include "bench/results/results_verbs.h"
 #include "bench/statistics/level_changes.h"
@@ -15,11 +15,11 @@ typedef struct trend {
     ls_row_key key;
     json_t *commits; /* {commit, dirty, timestamp, values: [..]}, in order of time */
     json_t *by_name; /* the same, by name */
-    json_t *first;   /* the first row's case, or micro; NULL: none yet */
+    json_t *first;   /* case or micro group of the first row; NULL: none yet */
     bool mixed;      /* rows are of several cases */
 } trend;
 
-/* Whether two cases do the same work in the same way. */
+/* Whether two cases are the same work on the same configuration. */
 static bool same_case(const json_t *a, const json_t *b)
 {
     static const char *const fields[] = {
@@ -67,7 +67,7 @@ static ls_status add_row(void *context, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-/* Replaces the values of a commit by their number and median. */
+/* Replaces the values of a commit by their count and median. */
 static ls_status summarise(json_t *one, double *median)
 {
     const json_t *values = json_object_get(one, "values");
@@ -89,7 +89,7 @@ static ls_status summarise(json_t *one, double *median)
     return LS_OK;
 }
 
-/* Marks each commit that a level begins with, by how much it moved. */
+/* Marks each commit at which a level begins, with the change. */
 static ls_status mark_changes(json_t *commits, const double *medians)
 {
     const size_t n = json_array_size(commits);
@@ -119,7 +119,7 @@ static ls_status mark_changes(json_t *commits, const double *medians)
 static ls_status print(ls_results_task *task, const json_t *commits)
 {
     static const ls_column column[] = {
-        {"commit", "commit", 14, false, LS_CELL_TEXT, 0}, /* 40 digits say no more than 12 */
+        {"commit", "commit", 14, false, LS_CELL_TEXT, 0}, /* 12 of 40 digits identify it */
         {"dirty", "dirty", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
         {"first row", "timestamp", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
         {"n", "n", 0, true, LS_CELL_TEXT, 0},
@@ -131,7 +131,7 @@ static ls_status print(ls_results_task *task, const json_t *commits)
     return ls_rows_write(task->form, &columns, commits, stdout);
 }
 
-/* A line a level, named by the commit that it begins with and how much it moved. */
+/* A line per level: the commit with which it begins, and its change. */
 static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
 {
     char y[128];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pairs the two ends of messages and copies between devices. Both ends list the messages of a
- * channel from one rank to another in order: the first one sent is the first one received. Where
- * only one end is known (a server that serves by itself tells of no messages), the other is on the
+ * Matches the two ends of messages and copies between devices. Both ends list the messages of a
+ * channel from one rank to another in order: the first one sent is the first one received. If only
+ * one end is known (a server that serves on its own reports no messages), the other one is on the
  * peer's lane at that time.
  */
 #include "bench/trace/whole.h"
 
 #include <stdlib.h>
 
-/* Those of one channel and direction together, sends first, as they were told. */
+/* Sorts by channel and direction, sends first, in the order reported. */
 static int compare_ends(const void *a, const void *b)
 {
     const ls_trace_message *x = a, *y = b;
@@ -61,7 +61,7 @@ static int64_t last_of(const ls_trace *t, int64_t slice)
     return slice;
 }
 
-/* The lane of a rank of those that are served; `own`: there is none. */
+/* The lane of a rank that is served; `own` if there is none. */
 static int lane_of(const ls_trace *t, int channel, int rank, int own)
 {
     for (size_t l = 0; l < t->lane_count; l++)
@@ -87,7 +87,7 @@ static ls_flow flow_of_copy(const ls_trace *t, const ls_trace_message *m)
                      .bytes = m->bytes};
 }
 
-/* Of the end that is told of first: the sender's, or the only one. */
+/* The flow of the end that is reported first: the sender's, or the only one. */
 static ls_flow flow_of(const ls_whole_trace *whole, size_t i)
 {
     const ls_trace *t = &whole->trace;

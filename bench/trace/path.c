@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The critical path, walked backwards from the end of the last step that is shown.
- *
- * A slice that works is on it, and then what its lane did before. A wait for another lane was ended
- * by the task that it waited for: the path continues there. A wait for peers was ended by the last
- * of them: the path continues where that one came to the exchange, or worked at it. A wait without
- * a known cause (a message on its way) is on the path itself. So slices of the path follow each
- * other without overlap; the time between two is the handover.
+ * The critical path, traced backwards from the end of the last step shown. A working slice is on
+ * it, followed by what its lane did before. A wait for another lane ended with a task there: the
+ * path continues with that. A wait for peers ended with the last of them: the path continues where
+ * that one reached the exchange, or worked on it. A wait without a known cause (a message in
+ * flight) is on the path itself. So slices of the path follow each other without overlap; the time
+ * between two is the handover.
  */
 #include "bench/trace/whole.h"
 
 #include <stdlib.h>
 
-/* Where the path continues: a slice, and the time at which it ended the wait. */
+/* Where the path continues: a slice, and the time at which that ended the wait. */
 typedef struct step_back {
     int64_t slice; /* -1: at the beginning */
     uint64_t ns;
@@ -43,8 +42,8 @@ static int64_t first_of_run(const ls_whole_trace *whole, int64_t slice)
     return slice;
 }
 
-/* How a peer's run of the exchange let go of who waited until `ns`: by what of it had worked until
- * then, or by its coming. */
+/* How a peer's part of the exchange ended a wait that lasted until `ns`: by the work done there
+ * until then, or by the peer's arrival. */
 static step_back let_go(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
 {
     const int64_t first = first_of_run(whole, peer);
@@ -57,7 +56,7 @@ static step_back let_go(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
     return back;
 }
 
-/* An exchange waits for what comes, and then to be taken. */
+/* An exchange waits for its data, and then until its own data are taken. */
 static bool is_to_be_taken(const ls_whole_trace *whole, int64_t wait)
 {
     const ls_trace_slice *w = at(whole, wait);
@@ -72,7 +71,7 @@ static bool is_to_be_taken(const ls_whole_trace *whole, int64_t wait)
     return true;
 }
 
-/* Of a wait for peers: the last of those that came, or worked, while it waited. */
+/* For a wait for peers: the last peer that arrived or worked during the wait. */
 static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
 {
     const ls_trace_slice *w = at(whole, wait);
@@ -91,7 +90,7 @@ static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
     return latest;
 }
 
-/* A slice on the path, as far as it is in the window. */
+/* Marks a slice on the path, clipped to the window. */
 static void mark(ls_whole_trace *whole, int64_t slice)
 {
     const ls_trace_slice *s = at(whole, slice);
@@ -101,7 +100,7 @@ static void mark(ls_whole_trace *whole, int64_t slice)
         whole->path.ns[s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use] += s->end_ns - begin;
 }
 
-/* Whom a wait was let go by; slice -1: not known. */
+/* What ended a wait; slice -1: unknown. */
 static step_back cause_of(const ls_whole_trace *whole, int64_t slice)
 {
     const ls_trace_slice *s = at(whole, slice);
@@ -110,7 +109,7 @@ static step_back cause_of(const ls_whole_trace *whole, int64_t slice)
     if (s->kind != LS_STRETCH_EVENT || s->cause < 0)
         return (step_back){-1, 0};
     const uint64_t end = at(whole, s->cause)->end_ns;
-    if (end <= s->begin_ns) /* it was there already */
+    if (end <= s->begin_ns) /* it had ended before */
         return before(whole, slice);
     return (step_back){s->cause, end < s->end_ns ? end : s->end_ns};
 }
@@ -147,7 +146,7 @@ ls_status ls_whole_trace_path(ls_whole_trace *whole)
         if (next.ns > here) /* clocks of two hosts */
             next.ns = here;
         const uint64_t until = next.ns > whole->begin_ns ? next.ns : whole->begin_ns;
-        const bool same = here == s->begin_ns; /* the lane's own: nothing covers it */
+        const bool same = here == s->begin_ns; /* in the same lane: nothing covers it */
         *(same ? &whole->path.ns[LS_TIME_HARNESS] : &whole->path.handover_ns) += here - until;
         now = next;
         whole->path.begin_ns = until;

@@ -57,7 +57,7 @@ static ls_status compare_clocks(ls_comm *comm, ls_clock_offset *offsets)
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
-/* Whether steps have ends that all wait for. */
+/* Whether steps have ends for which all wait. */
 static bool is_synchronous(const ls_session *session)
 {
     return !ls_ps_by_arrival(&session->job.ps);
@@ -89,7 +89,7 @@ static void list_arrays(ls_trace *t, array out[ARRAYS])
     out[3] = (array){(void **)&t->lanes, &t->lane_count, sizeof *t->lanes};
 }
 
-/* Room at rank 0 for all, before any sends. */
+/* Allocates memory for all on rank 0, before any rank sends. */
 static ls_status make_room(ls_whole_trace *whole, const uint64_t *counts, bool leads)
 {
     array all[ARRAYS];
@@ -117,8 +117,8 @@ static ls_status send_own(ls_comm *comm, ls_trace *own)
     return LS_OK;
 }
 
-/* Renumbers a process's items among those of all, and converts times to rank 0's clock. `at`: where
- * its arrays begin. */
+/* Renumbers a process's items within all, and converts times to rank 0's clock. `at`: where its
+ * arrays begin. */
 static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, const size_t *at)
 {
     ls_trace *t = &whole->trace;
@@ -148,7 +148,7 @@ static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, cons
         whole->process[i] = rank;
 }
 
-/* At rank 0: those of each rank, behind those of the ranks before it. */
+/* On rank 0: appends each rank's items in the order of ranks. */
 static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_t *counts,
                              ls_trace *own)
 {
@@ -220,7 +220,7 @@ static ls_status digest(ls_whole_trace *whole, bool synchronous)
     return ls_whole_trace_path(whole);
 }
 
-/* The better of two comparisons, before and after the steps; what they differ by is added. */
+/* The better of the comparisons before and after the steps; adds their difference to the error. */
 static void join_clocks(ls_clock_offset *first, const ls_clock_offset *second, int ranks)
 {
     for (int r = 1; r < ranks; r++) {

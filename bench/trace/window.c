@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The window of the steps that are shown, what is in it, and its waterfall; see whole.h. */
+/* The window of the steps shown, its contents, and its waterfall; see whole.h. */
 #include "bench/trace/whole.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void find_all(ls_whole_trace *whole)
     }
 }
 
-/* Shows a piece of a slice as far as it is within the window. */
+/* Adds a piece of a slice, clipped to the window. */
 static void show(ls_whole_trace *whole, int64_t slice, uint64_t begin, uint64_t end, int32_t use)
 {
     const bool hidden = use == LS_TIME_HARNESS || use == LS_TIME_IDLE;
@@ -62,7 +62,7 @@ static void show_all(ls_whole_trace *whole)
     whole->shown_first[t->lane_count] = whole->shown_count;
 }
 
-/* What no slice covers is the harness's. */
+/* Time without any slice is the harness's. */
 static void sum_up(ls_whole_trace *whole)
 {
     const ls_trace *t = &whole->trace;

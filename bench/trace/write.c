@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chrome's JSON, written a line an event: names of processes and threads, slices (X), messages and
- * copies as flows (s, f). Times are us from the window's beginning, to the ns.
+ * Chrome's JSON, one event per line: names of processes and threads, slices (X), messages and
+ * copies as flows (s, f). Times are in us from the window's beginning, with ns resolution.
  */
 #include "bench/trace/write.h"
 
@@ -19,7 +19,7 @@ typedef struct writer {
     const ls_whole_trace *whole;
     FILE *file;
     int devices;
-    bool any; /* an event is there */
+    bool any; /* an event has been written */
 } writer;
 
 /* ---- Who ------------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static const ls_shown *nearest(const ls_whole_trace *whole, int lane, uint64_t n
     return count ? shown + begun - (begun > 0) : NULL;
 }
 
-/* A time within a slice of the lane, next to this one. */
+/* A time within a slice of the lane, near the given one. */
 static uint64_t anchor(const ls_shown *shown, uint64_t ns)
 {
     const uint64_t last = shown->end_ns - 1;
@@ -134,7 +134,7 @@ static void put_end(writer *w, char phase, size_t id, uint64_t bytes, int lane, 
     fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)bytes);
 }
 
-/* The slice of a lane that has got what was sent: at that time, or the next one. */
+/* The slice of a lane that received what was sent: at that time, or the next one. */
 static const ls_shown *receiving(const ls_whole_trace *whole, int lane, uint64_t sent, uint64_t ns)
 {
     const ls_shown *found = nearest(whole, lane, ns);
@@ -144,8 +144,8 @@ static const ls_shown *receiving(const ls_whole_trace *whole, int lane, uint64_t
     return found == end ? NULL : found;
 }
 
-/* An end for which the other lane shows nothing, as that of a server by itself, is where the one
- * that is known is. */
+/* If the other lane shows nothing, like a server's on its own, the unknown end is put at the known
+ * one. */
 static void put_flow(writer *w, const ls_flow *flow, size_t id)
 {
     const ls_trace *t = &w->whole->trace;
@@ -169,7 +169,7 @@ static void put_flow(writer *w, const ls_flow *flow, size_t id)
 
 /* ---- What is known of the whole -------------------------------------------------------------- */
 
-/* Of one step on one queue. */
+/* For one step on one queue. */
 static json_t *waterfall_of(const uint64_t ns[LS_TIME_USES], double steps, double queues)
 {
     double ms[LS_TIME_USES];
@@ -199,7 +199,7 @@ static json_t *describe_queues(const writer *w)
     return queues;
 }
 
-/* Times are of a step; of the path, `handover_ms` is what is between slices. */
+/* Times are per step; of the path, `handover_ms` is the time between slices. */
 static void describe(const writer *w, json_t *other)
 {
     const ls_whole_trace *whole = w->whole;
@@ -247,7 +247,7 @@ ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devi
     const int error = errno ? errno : ENOSPC;
     const bool plain = fstat(fileno(w.file), &is) == 0 && S_ISREG(is.st_mode);
     fclose(w.file);
-    if (bad && plain) /* half a trace is none */
+    if (bad && plain) /* removes half a trace */
         unlink(path);
     return bad ? refuse(path, error) : LS_OK;
 }

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # How often the regression gate errs on this machine: ci/calibrate-regress.sh OUT [N] [SECONDS]
-#   pairs         2,000 pairs of blocks of build/lockstep against itself, in turns. 500 comparisons of 40 of them,
-#                 each with signs drawn anew, are judged as they are and counted slower (test_ratio_test). Blocks
-#                 are of 150 steps, half as long as those of a comparison
-#   calibrate     N (60) real comparisons of `mlp` with itself, SECONDS (25) each at most, each judged as it is and
-#                 counted 1, 2, 3, 5, 10% slower
-#   loaded-pairs  400 pairs, and 200 comparisons of them, while another process takes one core half of the time
-#   loaded        N/3 real comparisons meanwhile
-#   planted       N/6 with each program that is 5% slower on purpose (ci/plant-slowdowns.sh)
-# OUT/SUMMARY.md has the tables, OUT/*.txt the log ratios, OUT/planted the programs. A part whose table is there is
-# not made again. The machine should be quiet; with 60 and 25 it takes an hour and a quarter at most. Exit status 1:
-# some comparison was wrong, more often than is allowed.
+#   pairs         2,000 pairs of blocks of build/lockstep against itself, alternating. 500 comparisons of 40 of them, with
+#                 random signs, are judged unchanged and counted slower (test_ratio_test). Blocks have 150 steps, half as
+#                 many as in a comparison
+#   calibrate     N (60) real comparisons of `mlp` with itself, at most SECONDS (25) each, judged unchanged and counted 1,
+#                 2, 3, 5, 10% slower
+#   loaded-pairs  400 pairs, and 200 comparisons of them, while another process uses one core half of the time
+#   loaded        N/3 real comparisons with the same load
+#   planted       N/6 with each program with a planted slowdown of 5% (ci/plant-slowdowns.sh)
+# OUT/SUMMARY.md has the tables, OUT/*.txt the log ratios, OUT/planted the programs. A part whose table exists is
+# skipped. The machine should be quiet; with 60 and 25 it takes at most an hour and a quarter. Exit status 1: wrong
+# comparisons are more frequent than allowed.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: ci/calibrate-regress.sh OUT [N] [SECONDS]" >&2; exit 2; }
 sources=$(cd "$(dirname "$0")/.." && pwd)
@@ -25,13 +25,13 @@ case_options=(--model mlp --data synthetic:6000)
 wrong=0
 cd "$out"
 
-part() { # NAME: whether it is to be made
+part() { # NAME: whether the part is still to do
   [ ! -s "$1.md" ] || return 1
   echo "$1, $(date -u +%H:%M)" >&2
 }
 
-# record N FILE: that many log ratios of the program and itself. A comparison that ends with a verdict (of equal
-# programs, one of some thousands) is followed by another one.
+# record N FILE: appends N log ratios of the program and itself. If a comparison ends early with a verdict (for equal
+# programs, one in some thousands), another one follows.
 record() {
   : >"$2"
   while [ "$(wc -l <"$2")" -lt "$1" ]; do
@@ -45,14 +45,14 @@ sides = {"regress base": [], "regress new": []}
 for line in open(sys.argv[1]):
     row = json.loads(line)
     sides[row["label"]].append(math.log(row["time"]["step_ms"]["median"]))
-base, new = (values[1:] for values in sides.values()) # the first had its gate
+base, new = (values[1:] for values in sides.values()) # the first block had the gate
 for a, b in zip(base, new):
     print(f"{b - a:.9f}")
 P
   done
   rm -f pairs.db pairs.jsonl
 }
-# resample NAME VARIABLE: what test_ratio_test says of the recorded pairs.
+# resample NAME VARIABLE: runs test_ratio_test on the recorded pairs.
 resample() {
   env "$2=$1.txt" "$sources/build/test_ratio_test" >"$1.log" 2>&1 || {
     wrong=1
@@ -63,7 +63,7 @@ resample() {
   echo
   sed -n 's/^noise 0.000, /- /p' "$1.log"
 }
-# calibrate NAME THRESHOLD N BASE NEW OPTION...: rows of N comparisons, ten at a time, in NAME.jsonl
+# calibrate NAME THRESHOLD N BASE NEW OPTION...: writes rows of N comparisons, ten at a time, to NAME.jsonl
 calibrate() {
   local left=$3
   : >"$1.jsonl"
@@ -72,8 +72,8 @@ calibrate() {
       --max-time "${seconds}s" --results none --quiet --format jsonl >>"$1.jsonl"
   done
 }
-# table NAME THRESHOLD [TITLE]: what was said at each slowness, or, of programs that TITLE says differ, as they are;
-# status 1: a wrong verdict.
+# table NAME THRESHOLD [TITLE]: the verdicts at each slowdown, or only unchanged, for programs that TITLE says differ;
+# exit status 1 for wrong verdicts.
 table() {
   python3 - "$1.jsonl" "${2%\%}" "${3:-}" <<'P'
 import json, statistics, sys
@@ -94,7 +94,7 @@ for by, rows in sorted(levels.items()):
     if title and by > 0:
         continue
     print(f"| {title or by} | {n} | {ratio:.4f} |", " | ".join(str(count[name]) for name in said), f"| {each:.1f} |")
-    truth = 100 * ratio - 100 if title else by # what is planted differs from one processor to another
+    truth = 100 * ratio - 100 if title else by # the size of a planted slowdown depends on the processor
     wrong += count["faster"] + (count["slower"] if truth < threshold else count["same"] if truth > threshold else 0)
 sys.exit(1 if wrong else 0)
 P

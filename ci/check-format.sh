@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fails where a source file is not as clang-format writes it, lacks its licence line or is over 500 lines; where a
-# document's lines are too long, or a folder's README.md (what lives there, where to start) is not under 30 lines.
+# Fails if a source file is not formatted as clang-format does, lacks its licence line or exceeds 500 lines; if a
+# document's lines are too long; or if a folder's README.md (what it contains, where to start) exceeds 29 lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 files=$(find common impl bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) | sort)
@@ -26,7 +26,7 @@ if [ -n "$wide" ]; then
   echo "$wide"
   failed=1
 fi
-# What a README.md would have no room for is another document beside it. bench/peers is a method, impl/examples a list.
+# What does not fit into a README.md is a document next to it. bench/peers describes a method, impl/examples a list.
 # shellcheck disable=SC2086
 long=$(wc -l $files $(find common impl bench -name README.md -not -path '*/peers/*' -not -path '*/examples/*') |
   awk '$2 != "total" && $1 > ($2 ~ /md$/ ? 29 : 500)')

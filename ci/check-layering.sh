@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fails where an include points the wrong way, where files include each other in a circle, or where a
-# vendor's header stands outside its folder.
-#
-# order(FOLDER, A < B C): in FOLDER, B and C may include A; not the other way, and not each other. What is
-# in FOLDER itself comes before all of these: they may include it, it does not include them. Tests come
-# last. A file that is named here is taken out of its folder. `vendors` is the whole list of theirs.
-#
-# A circle is one of units: X.c, X.h, X_private.h, X_inline.h and X_parts.h are one.
+# Fails if an include points the wrong way, if files include each other in a circle, or if a vendor's header is
+# included outside its folder. order(FOLDER, A < B C): in FOLDER, B and C may include A, but A may not include them,
+# nor B and C each other. Files in FOLDER itself come before all subfolders: they may be included by them, but not
+# include them. Tests come last. A file that is named here is treated separately from its folder. `vendors` lists all
+# vendors' headers. Circles are checked between units: X.c, X.h, X_private.h, X_inline.h and X_parts.h are one unit.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 find common impl bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' | sort | xargs awk '
@@ -33,7 +30,7 @@ BEGIN {
 }
 function refuse(why) { printf "%s:%d: includes %s: %s\n", FILENAME, FNR, header, why; failed = 1 }
 function rank_of(path) { return path ~ /\/tests$/ ? 99 : rank[path] + 0 }
-# The two folders, or files, that `from` and `to` lie in where their paths part.
+# The two folders or files in which `from` and `to` lie where their paths diverge.
 function check_order(from, to,   a, b, n, m, i, mine, theirs) {
   sub(/\/tests\//, "/", to)
   n = split(from, a, "/"); m = split(to, b, "/")
@@ -60,7 +57,7 @@ FNR == 1 && FILENAME ~ /^(common|bench)\// && FILENAME !~ /\/tests\// && !(folde
   for (i = 1; i in vendors; i += 2)
     if (header ~ vendors[i] && FILENAME !~ vendors[i + 1]) refuse("a header that only " vendors[i + 1] " may include")
 }
-# Marks what can be reached from `at`.
+# Marks everything reachable from `at`.
 function walk(start, at,   next_ones, i) {
   for (i = split(edges[at], next_ones, " "); i > 0; i--)
     if (!((start, next_ones[i]) in reached)) { reached[start, next_ones[i]] = 1; walk(start, next_ones[i]) }

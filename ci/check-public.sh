@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Holds the list of public headers (ci/cmake/PublicHeaders.cmake): ci/check-public.sh [COMPILER]
-#   - the examples include these, their own, and the C library's, and nothing else;
-#   - a public header includes public ones and the C library's: no private part, no vendor's header;
-#   - each is reached from an example: what no example needs is not public;
-#   - each compiles by itself, as strict C17.
+# Checks the list of public headers (ci/cmake/PublicHeaders.cmake): ci/check-public.sh [COMPILER]
+#   - the examples include only these, their own, and the C library's headers;
+#   - a public header includes only public ones and the C library's: no private or vendor's header;
+#   - an example reaches each of them: what no example needs is not public;
+#   - each compiles alone, as strict C17.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=${1:-cc}
@@ -21,10 +21,10 @@ c_library=' assert ctype errno float inttypes limits math signal stdarg stdatomi
   string time '
 c_library=${c_library//$'\n'/ }
 
-# What a file includes, a line each: "common/..." or <name.h>.
+# Prints the includes of a file, one per line: "common/..." or <name.h>.
 includes_of() { sed -nE 's/^[ \t]*#[ \t]*include[ \t]*("[^"]*"|<[^>]*>).*/\1/p' "$1"; }
 
-# check FILE OWN: refuses what FILE may not include; headers that match OWN are its own.
+# check FILE OWN: refuses includes that FILE may not have; headers that match OWN are its own.
 check() {
   local include name
   while read -r include; do

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ci/compare-steps.sh [--base COMMIT|PROGRAM] [--quick] [--only REGEX] [--jobs N] [--list] [PROGRAM]
-# The program of another commit and PROGRAM (build/lockstep) run the same cases, one cell after the other: of a
-# change that is to change no result this shows that none has. The base is built in a git worktree under
-# build/compare and kept there; no result is kept, for digests depend on the processor. What is run, what is
-# compared and what is not: ci/compare_steps.py and ci/compare_cells.py. Exit status: 0 all equal, 1 some differ, 2 usage,
-# 3 the base cannot be built.
+# ci/compare-steps.sh [--base COMMIT|PROGRAM] [--quick] [--only REGEX] [--jobs N] [--list] [PROGRAM] Runs the same
+# cases, called cells, with another commit's program and PROGRAM (build/lockstep): shows that a change that should not
+# change results does not. The base is built in a git worktree under build/compare and kept there; results are not
+# kept, since digests depend on the processor. ci/compare_steps.py and ci/compare_cells.py say what is run and
+# compared, and what is not. Exit status: 0 all equal, 1 some differ, 2 usage, 3 the base cannot be built.
 set -euo pipefail
 from=$PWD
 cd "$(dirname "$0")/.."
 usage() { sed -n '3,9s/^# //p' ci/compare-steps.sh >&2; exit 2; }
-base=64aad30 # the last commit before a strategy's step was data
+base=64aad30 # the last commit before steps were described as data
 program=build/lockstep
 options=()
 while [ $# -gt 0 ]; do

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Says what the tests run of the C sources: ci/coverage.sh [REGEX]
-#
-# Builds with gcov into build-coverage, runs the tests whose names fit REGEX (default: the units, the examples,
-# and of the integration tests the quick ones), and prints for each folder its lines, those that
-# ran, and their share; build-coverage/lines lists for each file the lines that no test ran. A test that fails
-# is named, and its lines count; then the exit status is 1. Leaves out: kernels of GPUs, branches.
+# Reports which lines of the C sources the tests run: ci/coverage.sh [REGEX] Builds with gcov into build-coverage,
+# runs the tests whose names match REGEX (default: units, examples, and quick integration tests), and prints for each
+# folder its lines, those that ran, and their share; build-coverage/lines lists each file's lines that no test ran. A
+# failing test is named, and its lines count; the exit status is then 1. Leaves out kernels of GPUs, and branches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quick='^(unit|example)\.|test_(print_step|rows|run|results|refusals|arithmetic|strategies|ps_backup|local_sgd|hybrid|pipeline|mpi_start|links|no_mpi)$'
@@ -15,7 +13,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
-# Whether a line ran is asked, not how often, so threads may lose counts; little is optimised, for lines of the source.
+# Only whether a line ran matters, so threads may lose counts; -O is low, to keep lines of the source.
 if ! { cmake -G Ninja -S . -B $build -DCMAKE_BUILD_TYPE=Debug -DLOCKSTEP_TESTS=ON "${launcher[@]}" \
   -DCMAKE_C_FLAGS='-O1 --coverage' -DCMAKE_CXX_FLAGS=-O1 \
   -DCMAKE_EXE_LINKER_FLAGS=--coverage && cmake --build $build; } >"$log" 2>&1; then
@@ -29,8 +27,8 @@ grep -E 'tests passed|Failed|Timeout' "$log" || true
 python3 - $build <<'P'
 import collections, json, os, pathlib, subprocess, sys
 build, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path.cwd()
-ran = collections.defaultdict(dict)  # of a file: line -> did any object's run come there
-data = [str(path) for path in build.rglob("*.gcno") if "/tests/" not in str(path)]  # also of what never ran
+ran = collections.defaultdict(dict) # per file: line -> whether it ran in any object
+data = [str(path) for path in build.rglob("*.gcno") if "/tests/" not in str(path)] # including objects that never ran
 if not any(build.rglob("*.gcda")):
     sys.exit("coverage: no counts were written; did any test run?")
 for first in range(0, len(data), 50):

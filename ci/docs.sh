@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Writes the API reference of the public headers: ci/docs.sh [FOLDER]; FOLDER is build/docs.
-# Fails where anything public is undocumented.
+# Writes the API reference of the public headers: ci/docs.sh [FOLDER]; FOLDER is build/docs. Fails if anything public
+# is undocumented.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/docs}

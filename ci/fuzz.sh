@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fuzzes the file readers: ci/fuzz.sh [SECONDS], for each of them (default FUZZ_SECONDS, or 60).
-#
-# Builds common/data/tests/fuzz_*.c with clang, libFuzzer and the address and undefined-behaviour
-# sanitizers into build/fuzz, and runs each from the corpus in the tree, which stays as it is: what
-# a run finds goes to build/fuzz/found-NAME, an input that crashes to build/fuzz/crash-*. Exit
-# status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer. LOCKSTEP_DEPS is searched
-# for the libraries, beside the system's.
+# Fuzzes each of the file readers: ci/fuzz.sh [SECONDS] (default FUZZ_SECONDS, or 60). Builds
+# common/data/tests/fuzz_*.c with clang, libFuzzer and the address and undefined-behaviour sanitizers into build/fuzz,
+# and runs each from the corpus in the tree, which does not change: new inputs go to build/fuzz/found-NAME, an input
+# that crashes to build/fuzz/crash-*. Exit status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer.
+# Libraries are searched in LOCKSTEP_DEPS and in the system.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Packs a folder to take to a machine with a GPU that has neither Lockstep's libraries nor a network.
+# Packs a folder for a machine with a GPU that has neither Lockstep's libraries nor a network.
 #
 #   ci/gpu-pack.sh FOLDER
 #
-# FOLDER has the sources that git tracks, as they are now; packed/commit, which commit that is, whether
-# anything was changed since, and a name for the tree; and packed/prefix.tar.gz, Debian's packages of
-# the libraries and Fashion-MNIST, unpacked. There, FOLDER/ci/gpu.sh does the rest. A folder packed
-# before is replaced. More than MOST_MIB is refused.
-# apt-get download takes the packages from the sources that this machine has, without root; what
-# depends on what is asked of apt-cache. Left out: what comes with a compiler (the C and C++
-# libraries, libgomp), MPI, and everything of CUDA.
+# FOLDER gets the sources that git tracks, as they are now; packed/commit, with the commit, whether anything was
+# changed since, and a name for the tree; and packed/prefix.tar.gz, the unpacked Debian packages of the libraries and
+# Fashion-MNIST. On the other machine, FOLDER/ci/gpu.sh does the rest. A folder packed before is replaced. More than
+# MOST_MIB is refused. apt-get download gets the packages from this machine's sources, without root; apt-cache lists
+# their dependencies. Left out: what a compiler includes (the C and C++ libraries, libgomp), MPI, and everything of
+# CUDA.
 set -euo pipefail
 MOST_MIB=60
 wanted=(libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev
@@ -25,7 +24,7 @@ fail() { # WHY STATUS
 
 in_git() { git -c safe.directory='*' -c user.name=pack -c user.email=pack -C "$root" "$@"; }
 
-# The sources as they are, and what they are.
+# Copies the current sources, and writes what they are.
 pack_sources() { # TO
   local head changed state=clean
   head=$(in_git rev-parse --verify HEAD 2>/dev/null) || fail "$root: git knows no commit of it; pack a checkout" 3
@@ -36,7 +35,7 @@ pack_sources() { # TO
   printf '%s\n%s\n%s\n' "$head" "$state" "$(in_git rev-parse "${changed:-$head}^{tree}")" >"$1/packed/commit"
 }
 
-# The wanted packages and those that they depend on, one a line.
+# Prints the required packages and their dependencies, one per line.
 list_packages() {
   local queue=("${wanted[@]}") package dependency
   declare -A seen=()
@@ -53,8 +52,7 @@ list_packages() {
   done
 }
 
-# /lib is a link to /usr/lib on the systems that these packages are for; links that name a place
-# from the root on would lead out of the prefix.
+# On the systems that these packages are for, /lib is a link to /usr/lib; absolute links would lead out of the prefix.
 settle() {
   local prefix=$1 link target
   if [ -d "$prefix/lib" ]; then

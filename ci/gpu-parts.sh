@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Parts of ci/gpu.sh, one function each: part_NAME. Sourced by it, in the top folder, with `out`,
-# `build`, `program`, `deps` and `rehearse` set; what a part prints is its log, its last line the
-# reason where it fails. `out` is the folder of what is kept: rows go to PART.jsonl there. Exit status 77: left out, for the last line.
-# In a rehearsal the devices are CPU devices, and sizes and steps few.
+# Parts of ci/gpu.sh, one function each: part_NAME. Sourced by it, in the top folder, with `out`, `build`, `program`,
+# `deps` and `rehearse` set; a part's output is its log, whose last line is the reason if it fails. `out` is the
+# folder of results: rows go to PART.jsonl there. Exit status 77: left out, for the reason in the last line. A
+# rehearsal uses CPU devices, small sizes and few steps.
 
-# Sizes of a rehearsal, or the real ones: pick SMALL REAL.
+# pick SMALL REAL: the size for a rehearsal, or the real one.
 pick() { if [ -n "$rehearse" ]; then echo "$1"; else echo "$2"; fi; }
 
 left_out() {
@@ -17,10 +17,10 @@ broken() {
   exit 1
 }
 
-# The option that makes N devices of one.
+# The option that divides one device into N.
 split() { echo "$(pick --cpu-devices --logical-gpus) $1"; }
 
-# Fashion-MNIST where it is, of the system or of the prefix; else made-up data.
+# Fashion-MNIST if the system or the prefix has it; otherwise synthetic data.
 images() {
   local folder=usr/share/datasets/fashion-mnist
   if [ -n "$rehearse" ]; then
@@ -37,10 +37,9 @@ images() {
 # Whether the program was built with cuDNN.
 has_cudnn() { grep -q '^ *cuDNN *[0-9]' <<<"$("$program" --version)"; }
 
-# rows FILE ARGUMENT...: runs the program, for at most LIMIT seconds; its rows are among those of
-# FILE.jsonl, its status is kept in $code, and what it said on stderr in $said (and in the log). A
-# command that went well in an earlier run of this part, by the same program, is not run again; of one
-# that was cut nothing is kept.
+# rows FILE ARGUMENT...: runs the program, for at most LIMIT seconds; adds its rows to FILE.jsonl, sets $code to its
+# exit status and $said (also in the log) to its stderr. A command that succeeded in an earlier run of this part, with
+# the same program, is not repeated; of an interrupted one nothing is kept.
 rows() {
   local file=$1 folder unit
   shift
@@ -67,10 +66,10 @@ rows() {
   [ -n "${together:-}" ] || gather "$file"
 }
 
-# The rows of a file's commands, in their order.
+# Joins the rows of a file's commands, in their order.
 gather() { cat "$out/rows/$1"/*.jsonl "$out/rows/$1"/*.bad >"$out/$1.jsonl" 2>/dev/null || true; }
 
-# again FILE: forgets the rows of a file, whose commands belong together.
+# again FILE: deletes the rows of a file whose commands belong together.
 again() {
   rm -rf "${out:?}/rows/$1"
   rm -f "$out/$1.jsonl"
@@ -107,9 +106,9 @@ part_build() {
     return
   fi
   if command -v ninja >/dev/null; then generator=Ninja; fi
-  # The prefix's libraries are named in what is built, as RPATH, which holds for what they need, too;
-  # in the environment they would be every other program's.
-  [ ! -e "$build/CMakeCache.txt" ] || rm "$build/CMakeCache.txt" # what has come since is found
+  # Programs find the prefix's libraries by RPATH, which their dependencies use, too; an environment variable would
+  # affect every other program.
+  [ ! -e "$build/CMakeCache.txt" ] || rm "$build/CMakeCache.txt" # finds what was installed since
   cmake -S . -B "$build" -G "$generator" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_TESTS=ON \
     -DLOCKSTEP_CUDA="$(pick AUTO ON)" ${deps:+-DLOCKSTEP_DEPS="$deps" -DCMAKE_BUILD_RPATH="$libraries"} \
     ${deps:+-DCMAKE_EXE_LINKER_FLAGS="-Wl,--disable-new-dtags"} 2>&1 || broken "$(
@@ -119,7 +118,7 @@ part_build() {
   echo "configured and built in $((SECONDS - begin)) s"
 }
 
-# The program starts without a library of CUDA and sees the devices.
+# The program starts without a library of CUDA and finds the devices.
 part_devices() {
   local seen
   seen=$("$program" devices)
@@ -134,9 +133,8 @@ part_devices() {
     sed -n 's/^gpu  *//p' <<<"$seen")"
 }
 
-# The tests of GPUs and of what is loaded for them, two at a time; those that passed before are not run
-# again. A test that is skipped though there is a GPU proves nothing: that fails, but for NCCL and
-# cuDNN, which may be missing.
+# The tests of GPUs and of the libraries loaded for them, two at a time; tests that passed before are not repeated. A
+# test that is skipped although there is a GPU counts as failed, except for NCCL and cuDNN, which may be missing.
 part_tests() {
   local test name line failed=0
   mkdir -p "$out/tests"
@@ -177,8 +175,8 @@ part_tests() {
 
 # ---- Equality -------------------------------------------------------------------------------------
 
-# verify_one DEVICES MODEL STRATEGY OPTION...: where a list of numbers is refused as a whole, each is
-# asked by itself. What is refused is listed, and so is what fails.
+# verify_one DEVICES MODEL STRATEGY OPTION...: if a list of numbers is refused as a whole, runs each number
+# separately. Lists what is refused, and what fails.
 verify_one() {
   local devices=$1 model=$2 strategy=$3 line n
   # shellcheck disable=SC2046
@@ -194,8 +192,8 @@ verify_one() {
   [ "$code" -eq 0 ] || [ "$code" -eq 2 ] || echo "$model/$strategy" >>"$out/unequal.txt"
 }
 
-# The models of the gate, each with its options, those first that find most; one of odd sizes, where a
-# part's variables start anywhere.
+# The gate's models, each with its options, the most revealing first; one has odd sizes, so that a part's variables
+# start anywhere.
 verify_models() {
   cat <<END
 poly --steps 10
@@ -213,7 +211,7 @@ lstm-stack:3 --data synthetic:600 --batch 24 --steps 4
 END
 }
 
-# Each case a command, some at once: nothing is timed here, and a GPU shares itself out.
+# Each case is a command, several at a time: nothing is timed here, and a GPU schedules them.
 part_verify() {
   local strategy model options devices holder gpu_holder together=yes at=1000 limit=45
   gpu_holder=$(pick cpu:1 gpu:0/0)
@@ -240,7 +238,7 @@ part_verify() {
     sort -u "$out/unequal.txt" | paste -sd ' ')"
 }
 
-# After 20 steps a GPU's parameters and a CPU's are as close as their products' orders let them be.
+# After 20 steps, parameters on a GPU and on a CPU differ only by their products' reduction order.
 part_compare() {
   local common="--model $(pick mlp:784-16-10 mlp) --optimizer sgd --lr 0.1 --steps 20 --warmup 0 --gate-steps 0
     --results none"
@@ -260,7 +258,7 @@ part_compare() {
 big() { pick mlp:784-64-64-10 mlp:784-4096-4096-10; }
 big_batch() { pick 64 8192; }
 
-# must ARGUMENT...: rows of a command that has to go well.
+# must ARGUMENT...: rows of a command that must succeed.
 must() {
   rows "$@"
   [ "$code" -eq 0 ] || failed="$failed; ${*:2:4} (exit status $code)"
@@ -300,14 +298,14 @@ part_micro() {
     [ "$code" -eq 0 ] || [[ $said == *"cannot be loaded"* || $said == *"not in this build"* ]] ||
       failed="$failed; micro allreduce --comm nccl (exit status $code)"
   fi
-  for op in $(pick "" "own $(has_cudnn && echo cudnn)"); do # each layer, both ways of convolutions
+  for op in $(pick "" "own $(has_cudnn && echo cudnn)"); do # each layer, both implementations of convolutions
     must micro micro layers --model cifar10 --batch 128 --convolution "$op"
   done
-  [ -n "$rehearse" ] || must micro micro gemm # of large squares, which take a CPU too long
+  [ -n "$rehearse" ] || must micro micro gemm # large squares take a CPU too long
   [ -z "$failed" ] || broken "failed:${failed#;}"
 }
 
-# PyTorch and JAX, in turns with the program; each turn is kept as soon as it ended.
+# PyTorch and JAX, in turns with the program; each turn is saved when it ends.
 part_peers() {
   local data
   python3 -c 'import importlib.util as u, sys
@@ -320,9 +318,8 @@ sys.exit(not (here[0] and any(here[1:])))' ||
     --device "$(pick cpu cuda)" --rounds "$(pick 1 2)" --file "$out/peers.jsonl"
 }
 
-# Time and DRAM bytes of each kernel of one step that is put, not replayed: ncu counts them as they
-# come, without touching clocks or caches. Two steps and one evaluation, of which gpu_summary.py takes
-# the last step.
+# Time and DRAM bytes of each kernel of a step, enqueued and not replayed: ncu counts them as they run, without
+# changing clocks or caches. Two steps and one evaluation, of which gpu_summary.py uses the last step.
 part_kernels() {
   local model batch name why failed=''
   command -v ncu >/dev/null || left_out "no ncu here"
@@ -356,7 +353,7 @@ END
   [ -z "$failed" ] || broken "not counted:$failed"
 }
 
-# What devices hold while a case trains, by policy and by logical GPUs: the driver's figure ten times a
+# What devices hold while a case trains, by policy and number of logical GPUs: the driver's figure ten times per
 # second (memory.csv), and the ledger in the rows.
 part_memory() {
   local failed='' sampler='' policy
@@ -375,9 +372,8 @@ part_memory() {
 
 # ---- Faults ---------------------------------------------------------------------------------------
 
-# sanitize TOOL COMMAND...: in the background, for at most LIMIT seconds, so that none takes the time of
-# all; what has gone well before is not done again. Its log
-# is OUT/sanitized/NAME.log, its status in NAME.code.
+# sanitize TOOL COMMAND...: runs in the background, for at most LIMIT seconds, so that none uses the time of all; what
+# has succeeded before is not repeated. The log is OUT/sanitized/NAME.log, the exit status is in NAME.code.
 sanitize() {
   local tool=$1 name=$1-${2##*/}
   shift
@@ -401,7 +397,7 @@ part_sanitizer() {
   if [[ $probe == *"not supported"* ]]; then left_out "compute-sanitizer does not support this device here"; fi
   mkdir -p "$out/sanitized"
   sanitize memcheck "$program" run --model poly --devices gpu:0 --steps 20 --memory growth --results none
-  sanitize memcheck "$build/test_gpu_conv_kernels" test_each_way # cuDNN's kernels, without their times
+  sanitize memcheck "$build/test_gpu_conv_kernels" test_each_way # cuDNN's kernels, without timing them
   for tool in memcheck racecheck; do
     for unit in "${units[@]}"; do sanitize "$tool" "$build/$unit"; done
   done

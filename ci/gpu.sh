@@ -1,26 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Proves and measures the GPU back end on a machine that has a GPU, in under 8 minutes.
+# Tests and measures the GPU back end on a machine with a GPU, in under 8 minutes.
 #
 #   ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]
 #
-# In a checkout, or in a folder of ci/gpu-pack.sh, of which it takes to a folder of its own what it
-# needs, so that the packed one may be read-only and nothing but a compiler be there. Builds, and goes
-# through the parts of ci/gpu-parts.sh, while a process keeps the GPU open. OUT (the work folder's out)
-# gets two files, anew after each part: SUMMARY.md, the most telling lines first, and results.tar.gz:
-# rows, logs. Each part has seconds of its own (budget_of), and what the parts before it left; one that
-# needs more is cut. What is done is not done again, part by part and, within a part, command by
-# command, so the same command goes on, on another machine, too, where OUT has the results.tar.gz of
-# before; a part that fails is kept, reported, and the others go on.
-#   --rehearse   the same parts on CPU devices, with small sizes: shows that this script works
-#   --only       these parts alone
-# Needs no root: CUDA 13, CMake, gcc, python3, and the libraries, of the packed folder, of the system,
-# or of a prefix LOCKSTEP_DEPS. Environment: LOCKSTEP_WORK, the work folder (build-gpu; of a packed
-# folder one in /tmp), to be removed to start anew (of a checkout another OUT will do);
-# LOCKSTEP_PROGRAM_BUILT=yes, LOCKSTEP_BUILD is a build with tests, that finds its libraries;
-# LOCKSTEP_GPU_SECONDS, time for all
-# parts (460).
-# Exit status: 0 all parts went well; 1 one failed or was cut; 2 wrong usage; 3 no GPU, or something is missing.
+# Runs in a checkout, or in a folder of ci/gpu-pack.sh, which may be read-only: what it needs is copied to a work
+# folder, and only a compiler must be installed. It builds, and runs the parts of ci/gpu-parts.sh while a process
+# keeps the GPU open. After each part it rewrites two files in OUT (default: `out` in the work folder): SUMMARY.md,
+# the most important lines first, and results.tar.gz with rows and logs. Each part has a time budget (budget_of) plus
+# what earlier parts left; one that exceeds it is stopped. A repeated run skips finished parts, and inside a part
+# finished commands, even on another machine if OUT has the earlier results.tar.gz. A part that fails is kept and
+# reported, and the others run.
+#   --rehearse   the same parts on CPU devices, with small sizes: tests this script
+#   --only       only these parts
+# Needs no root, but CUDA 13, CMake, gcc, python3, and the libraries: of the packed folder, of the system, or of a
+# prefix LOCKSTEP_DEPS. Environment: LOCKSTEP_WORK: the work folder (default: build-gpu; for a packed folder one in
+# /tmp); remove it to start over (in a checkout, another OUT is enough). LOCKSTEP_PROGRAM_BUILT=yes: LOCKSTEP_BUILD is
+# a build with tests that finds its libraries. LOCKSTEP_GPU_SECONDS: time for all parts (460). Exit status: 0 all
+# parts succeeded; 1 one failed or was stopped; 2 wrong usage; 3 no GPU, or something is missing.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 parts=(machine build devices tests verify compare bench peers kernels memory micro sanitizer)
@@ -68,12 +65,12 @@ fi
 mkdir -p "$work" && [ -O "$work" ] && [ -w "$work" ] || fail "$work: is not this user's; name a folder in LOCKSTEP_WORK" 3
 work=$(cd "$work" && pwd)
 export LOCKSTEP_WORK=$work
-if [ ! -w "${HOME:-/}" ]; then # caches of everyone's: measured roofs, what frameworks compile
+if [ ! -w "${HOME:-/}" ]; then # shared caches: measured roofs, what frameworks compile
   mkdir -p "$work/home"
   export HOME=$work/home
 fi
 
-# Each is whole once it has its name: a copy that was cut is made again.
+# Each copy gets its name once complete: an interrupted one is repeated.
 take_along() {
   [ -e "$work/source" ] || {
     rm -rf "$work/source.part" && mkdir "$work/source.part" &&
@@ -111,7 +108,7 @@ fi
 
 say() { echo "gpu.sh: $*" >&2; }
 
-# Seconds that a part has for certain; 460 in all, which leaves 20 of 8 minutes to the summary.
+# Seconds guaranteed to a part; 460 in total, which leaves 20 of 8 minutes for the summary.
 budget_of() {
   case "$1" in
   peers) echo 120 ;;
@@ -125,10 +122,10 @@ budget_of() {
   esac
 }
 
-# Whether a part is asked for.
+# Whether a part is requested.
 is_wanted() { [ -z "$only" ] || [[ ",$only," == *",$1,"* ]]; }
 
-# Seconds that the parts after this one have for certain.
+# Seconds guaranteed to the parts after this one.
 kept_for_later() {
   local name seen= sum=0
   for name in "${parts[@]}"; do
@@ -138,10 +135,10 @@ kept_for_later() {
   echo "$sum"
 }
 
-# keep PART STATE SECONDS WHY: "ok", "failed", "cut" or "left-out", one line a part.
+# keep PART STATE SECONDS WHY: records "ok", "failed", "cut" or "left-out", one line per part.
 keep() { printf '%s\t%s\t%s\n' "$2" "$3" "$4" >"$kept/$1.state"; }
 
-# Whether a part has been done; the program, only where it still is there.
+# Whether a part is done; the build only if the program still exists.
 is_done() {
   [[ $(cat "$kept/$1.state" 2>/dev/null) == ok* ]] && { [ "$1" != build ] || [ -x "$program" ]; }
 }
@@ -161,7 +158,7 @@ run_part() {
     return 0
   fi
   say "$name (up to $most s)"
-  # Beside this shell, which then hears at once that it is to end.
+  # In the background, so that this shell is notified at once when it is told to end.
   timeout --kill-after=5 "$most" bash "$root/ci/gpu.sh" \
     ${rehearse:+--rehearse} --part "$name" "$kept" >"$kept/$name.log" 2>&1 </dev/null &
   child=$!
@@ -177,17 +174,17 @@ run_part() {
   [ "$code" -eq 0 ] || say "$name: $(cut -f 1,3 "$kept/$name.state" | tr '\t' ' ')"
 }
 
-# Whether the rest can go on without this part.
+# Whether the other parts cannot run, since this one failed.
 is_vital() { [[ $1 =~ ^(build|devices)$ ]] && [[ $(cat "$kept/$1.state") != ok* ]]; }
 
 deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
 child=
 missing=
 kept=$work/kept${rehearse:+-rehearsal}
-if [ ! -e "$root/packed/commit" ]; then # the sources may be others now: a new OUT begins anew
+if [ ! -e "$root/packed/commit" ]; then # the sources may have changed: a new OUT starts over
   [ "$(cat "$kept/out" 2>/dev/null)" = "$out" ] && [ -e "$out/results.tar.gz" ] || rm -rf "$kept"
 fi
-if [ ! -e "$kept" ] && [ -e "$out/results.tar.gz" ]; then # of a run elsewhere
+if [ ! -e "$kept" ] && [ -e "$out/results.tar.gz" ]; then # from a run elsewhere
   rm -rf "$kept.part" && mkdir "$kept.part"
   tar -C "$kept.part" -xzf "$out/results.tar.gz" || fail "$out/results.tar.gz: cannot be unpacked; remove it to start anew" 3
   mv "$kept.part" "$kept"
@@ -195,8 +192,8 @@ fi
 mkdir -p "$kept"
 echo "$out" >"$kept/out"
 
-# Opening a GPU that nobody has open takes seconds each time: this has it open until its input ends.
-# Not one that takes a single process at a time, which this would be.
+# Opening a GPU that no process has open takes seconds each time: this process keeps it open until its input ends. Not
+# for a GPU in exclusive mode, which this process would occupy.
 keep_open() {
   if [[ $(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null || true) == *Exclusive_Process* ]]; then
     echo "not kept open: Exclusive_Process" >"$kept/open.log"
@@ -217,12 +214,12 @@ print(f"kept open: {count.value} GPU(s)", flush=True)
 sys.stdin.read()' >"$kept/open.log" 2>&1)
 }
 
-# Both files, each whole at any time.
+# Writes both files, each complete at any time.
 publish() {
   python3 -B "$root/ci/gpu_summary.py" ${rehearse:+--rehearse} "$kept" "${parts[@]}" >"$out/SUMMARY.md.part" || return
   mv "$out/SUMMARY.md.part" "$out/SUMMARY.md"
   tar -C "$kept" -czf "$out/results.tar.gz.part" .
-  if [ "$(wc -c <"$out/results.tar.gz.part")" -gt $((15 << 20)) ]; then # what takes one away may take no more
+  if [ "$(wc -c <"$out/results.tar.gz.part")" -gt $((15 << 20)) ]; then # transfers may be limited to this size
     tar -C "$kept" --exclude='*.log' --exclude='*.csv' -czf "$out/results.tar.gz.part" .
   fi
   mv "$out/results.tar.gz.part" "$out/results.tar.gz"
@@ -234,7 +231,7 @@ sum_up() {
   say "$out: SUMMARY.md, results.tar.gz ($(wc -c <"$out/results.tar.gz") bytes)"
 }
 
-# Told to end: what was under way is cut.
+# When told to end: the current part is stopped.
 end_early() {
   trap '' TERM INT
   if [ -n "$child" ]; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs Debian packages that are missing: ci/install.sh build | test | all
-#   build    what building needs, and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
-#   test     that, and what the tests need (clang, sanitizers, clang-format, cmocka, tools)
-#   all      that, and what the slow tests need (debootstrap; chromium; Slurm, whose daemons have nothing to serve; zsh and
-#            lintian, which test_install asks where they are)
-# As root, or with sudo. Does nothing, and asks nobody, where all of them are there.
+# Installs missing Debian packages: ci/install.sh build | test | all
+#   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
+#   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
+#   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
+#            test_install uses if installed)
+# As root, or with sudo. Does nothing if all of them are installed.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1

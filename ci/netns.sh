@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Several hosts on one machine: ci/netns.sh [--rate 100mbit] HOSTS COMMAND...
-# Each host is a network and a UTS namespace with a name (node0, node1, ..), an address and a wire of
-# its own to one switch; COMMAND runs on node0, and mpirun finds in its environment a hostfile
-# (NETNS_HOSTFILE, one slot a host), a launch agent in place of ssh, and to use TCP over these wires:
+# Emulates several hosts on one machine: ci/netns.sh [--rate 100mbit] HOSTS COMMAND... Each host is a network and a
+# UTS namespace with a name (node0, node1, ..), an address and its own wire to a switch. COMMAND runs on node0; its
+# environment gives mpirun a hostfile (NETNS_HOSTFILE, one slot per host) and a launch agent instead of ssh, and makes
+# it use TCP over these wires:
 #
 #     ci/netns.sh 3 sh -c 'mpirun -n 3 --hostfile $NETNS_HOSTFILE build/lockstep verify --strategy mirrored'
 #
-# --rate is that of each wire's ends (tc tbf). Needs root; exit status 77, with the reason, where
-# there is none or namespaces cannot be made. Ends all it started. Leaves out: file systems,
-# processes and cores, which the hosts share.
+# --rate applies to each end of a wire (tc tbf). Needs root; exit status 77, with the reason, without root or if
+# namespaces cannot be created. Ends all processes that it started. Leaves out separate file systems, processes and
+# cores, which the hosts share.
 set -euo pipefail
 
 skip() { echo "skipped: $1"; exit 77; }
 
-# mpirun's agent: netns.sh agent HOST COMMAND..., in place of ssh.
+# mpirun's agent: netns.sh agent HOST COMMAND..., instead of ssh.
 if [ "${1:-}" = agent ]; then
     pid=$(cat "$NETNS_FOLDER/$2")
     shift 2
@@ -43,7 +43,7 @@ end() {
 }
 trap end EXIT
 
-# hold NAME: a process that holds a host's namespaces; its number goes into the folder.
+# hold NAME: starts a process that keeps a host's namespaces; its number goes into the folder.
 hold() {
     unshare --net --uts sh -c "hostname $1 && exec sleep infinity" &
     holders+=($!)

@@ -2,24 +2,23 @@
 # SPDX-License-Identifier: MIT
 # Compares lockstep with PyTorch, TensorFlow and JAX (bench/peers/README.md).
 #
-#   ci/peers.sh --install           makes the virtual environment only
-#   ci/peers.sh agree ...           the first losses of everyone
-#   ci/peers.sh all ...             measures all that results/README.md has tables of, then prints them:
+#   ci/peers.sh --install           only creates the virtual environment
+#   ci/peers.sh agree ...           the first losses of all programs
+#   ci/peers.sh all ...             measures everything in the tables of results/README.md, then prints them:
 #   ci/peers.sh time|scaling|processes ...    one part of it
-#   ci/peers.sh tables --file FILE  the tables of what was measured
+#   ci/peers.sh tables --file FILE  tables of the measurements
 #
-# Arguments are those of bench/peers/compare.py. Measurements are kept turn by turn in
-# results/<processor>-rounds.jsonl; the same command again goes on where one was cut off.
-# The environment is <repository>/.peers/venv, a folder or a link to one elsewhere;
-# requirements.txt changed = installed anew.
-# LOCKSTEP names the program (build/lockstep). Left out: building lockstep.
+# Arguments are those of bench/peers/compare.py. Every turn is saved in results/<processor>-rounds.jsonl, and the same
+# command continues an interrupted one. The environment is <repository>/.peers/venv, a folder or a link to one
+# elsewhere; a changed requirements.txt reinstalls it. LOCKSTEP is the program (build/lockstep). Left out: building
+# lockstep.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 venv=$root/.peers/venv
 requirements=$root/bench/peers/requirements.txt
 stamp=$venv/.requirements
-python=/usr/bin/python3 # Debian's, whose python3-venv makes the environment
+python=/usr/bin/python3 # Debian's, whose python3-venv creates the environment
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds programs of this commit that are slower on purpose: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]]
-# FOLDER gets `base`, and (all, or those named) with about PERCENT (5) of a step of `mlp` more: `kernel` (in
-# the softmax), `host` (where batches are gathered), `communication` (in the direct all-reduce, which
-# `mirrored` takes on two devices); and `flag`, of the same sources without optimization (-O0). For
-# ci/calibrate-regress.sh. Needs what a build needs, and some minutes.
+# Builds this commit's program with planted slowdowns: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]] FOLDER gets
+# `base`, and (all, or those named) programs slower by about PERCENT (5) of a step of `mlp`: `kernel` (in the
+# softmax), `host` (where batches are gathered), `communication` (in the direct all-reduce, which `mirrored` uses on
+# two devices); and `flag`, the same sources without optimization (-O0). For ci/calibrate-regress.sh. Needs what a
+# build needs, and some minutes.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: ci/plant-slowdowns.sh FOLDER [PERCENT [NAME...]]" >&2; exit 2; }
 sources=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
@@ -18,7 +18,7 @@ if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 fi
 tree=$(mktemp -d)
-export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=yes # its place is another each time
+export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=yes # its path differs each time
 trap 'rm -rf "$tree"' EXIT
 git clone -q --local "$sources" "$tree/lockstep"
 cd "$tree/lockstep"
@@ -33,13 +33,12 @@ make_program() { # NAME [CMAKE OPTION]...
   cp build/lockstep "$folder/$name"
 }
 wanted() { [[ $names == *" $1 "* ]]; }
-step() { # nanoseconds of PERCENT of a step
+step() { # PERCENT of a step, in nanoseconds
   "$folder/base" run --data synthetic:6000 --steps 300 --gate-steps 0 --results none --format jsonl "$@" |
     python3 -c 'import json, sys
 print(int(json.loads(sys.stdin.readline())["time"]["step_ms"]["median"] * 1e4 * float(sys.argv[1])))' "$percent"
 }
-# plant NAME FILE FUNCTION OPTION...: waits at the function's beginning, on the processor, for PERCENT of
-# a step with these options.
+# plant NAME FILE FUNCTION OPTION...: busy-waits at the function's beginning for PERCENT of a step with these options.
 plant() {
   wanted "$1" || return 0
   local ns

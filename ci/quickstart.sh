@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# From a bare Debian 12 to first results: installs what is missing, builds, trains `mlp` on
-# Fashion-MNIST for 5 epochs, shows the row and where it is kept. As root, or with sudo.
+# From a bare Debian 12 to first results: installs what is missing, builds, trains `mlp` on Fashion-MNIST for 5
+# epochs, shows the row and where it is saved. As root, or with sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 begin=$SECONDS

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Compares this tree's program with that of the commit it comes from: ci/regress.sh [--ci] BASE_COMMIT [OUT]
-# Builds the merge base of BASE_COMMIT and HEAD in a work tree of its own, this tree in place, and lets
-# both run in turns. OUT (build/regress) gets report.md, report.json, report.junit, report.github.
-#   --ci    "cannot tell" ends well, with a warning; no base (the first push) too; the report also goes
-#           to the file that GITHUB_STEP_SUMMARY names
-#   LOCKSTEP_BUILD      command that makes build/lockstep, in either tree
+# Compares this tree's program with its base commit's: ci/regress.sh [--ci] BASE_COMMIT [OUT] Builds the merge base of
+# BASE_COMMIT and HEAD in a separate work tree, this tree in place, and runs both alternately. OUT (build/regress)
+# gets report.md, report.json, report.junit, report.github.
+#   --ci    "cannot tell" and a missing base (the first push) succeed with a warning; the report also goes to the
+#           file that GITHUB_STEP_SUMMARY names
+#   LOCKSTEP_BUILD      command that builds build/lockstep, in either tree
 #   LOCKSTEP_REGRESS    options of `lockstep regress` (--plan bench/plans/ci.yaml --threshold 5%)
-# Exit: 0 none slower or worse, also where the base cannot be compared with (it does not build, has no
-# program, or is too old for an option: no fault of the change, and said); 1 one is; 4 some cannot be
-# told; 3 this tree does not build or run, or there is no such commit.
+# Exit status: 0 none slower or worse, or the base cannot be compared (it does not build, has no program, or is too
+# old for an option, which is printed); 1 one is; 4 some are undecided; 3 this tree does not build or run, or there is
+# no such commit.
 set -euo pipefail
 ci=
 [ "${1:-}" != --ci ] || { ci=1; shift; }
@@ -23,7 +23,7 @@ rm -f "$out"/report.*
 folder=$(mktemp -d)
 trap 'git worktree remove --force "$folder/base" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
-# Says why there is nothing to compare with, where people look, and ends well.
+# Reports where users look why there is nothing to compare with, and succeeds.
 nothing() {
   printf '**Performance: not compared**: %s\n' "$1" | tee "$out/report.md"
   annotate notice "not compared: $1"
@@ -52,7 +52,7 @@ if ! (cd "$folder/base" && sh -c "$build") >"$folder/base.log" 2>&1; then
   nothing "the base, ${base:0:12}, does not build here"
 fi
 [ -x "$folder/base/build/lockstep" ] || nothing "the base, ${base:0:12}, makes no build/lockstep"
-# A baseline that HEAD renews with a reason names what may be worse (ci/renew-baseline.sh).
+# A baseline that HEAD renews with a reason lists what may become worse (ci/renew-baseline.sh).
 intended=$(git diff "$base" HEAD -- results/baselines | sed -n 's/^+.*"label": *"\(intended [^"]*\)".*/\1/p' | head -n 1)
 [ -z "$intended" ] || options+=(--label "$intended")
 status=0

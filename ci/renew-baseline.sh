@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Measures this tree's program anew as the baseline of this class of machine:
+# Measures this tree's program as the new baseline of this class of machine:
 #   ci/renew-baseline.sh REASON [CLASS]
-# CLASS (made of processor and cores, else) names results/baselines/CLASS.jsonl, which is to be committed.
-# REASON goes into each row's label. One that begins "intended KEY", as in "intended
-# traffic.bytes_sent: larger buckets", lets that key become worse than this baseline.
-# Each case is measured three times, so that what runs differ by is seen (bench/regress/README.md).
+# CLASS (default: from processor and cores) names results/baselines/CLASS.jsonl, which is to be committed. REASON
+# becomes each row's label. If it begins "intended KEY", as in "intended traffic.bytes_sent: larger buckets", that key
+# may become worse than in this baseline. Each case is measured three times, to show how much runs differ
+# (bench/regress/README.md).
 #   LOCKSTEP_PLAN    bench/plans/ci.yaml
 # Compare with it: for i in 1 2 3; do lockstep run --plan bench/plans/ci.yaml --format jsonl; done >new.jsonl
 #                  lockstep regress results/baselines/CLASS.jsonl new.jsonl
@@ -26,7 +26,7 @@ parts = [made["cpu"], made.get("isa", ""), f"{made.get('cores_allowed', 1)} core
 print(re.sub(r"-+", "-", re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)", "", " ".join(parts).lower()))).strip("-"))
 P
 )}
-if [ -f "results/baselines/$class.jsonl" ]; then # says what changes; that it does is why it is renewed
+if [ -f "results/baselines/$class.jsonl" ]; then # prints what changes; an intended change is the reason to renew
   cp "$new" "$new.jsonl"
   "$program" regress "results/baselines/$class.jsonl" "$new.jsonl" || true
   rm -f "$new.jsonl"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs the tests of another build tree, those that it has (LOCKSTEP_TESTS_FOR in ci/cmake/Tests.cmake): ci/test-build.sh DIR
+# Runs the tests that another build tree has (LOCKSTEP_TESTS_FOR in ci/cmake/Tests.cmake): ci/test-build.sh DIR
 set -euo pipefail
 dir=$1
 [ -e "$dir/CTestTestfile.cmake" ] || {

@@ -16,7 +16,7 @@ for argument in "$@"; do
 done
 ci/install.sh "$packages"
 launcher=()
-if command -v ccache >/dev/null; then # two of the builds have the same kernels of GPUs
+if command -v ccache >/dev/null; then # two of the builds have the same GPU kernels
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=yes
 fi
@@ -24,7 +24,7 @@ options=(-DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON -DCMAKE_CUDA_ARCHITECTURES=80)
 presets=(release clang asan tsan hooks)
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-for preset in "${presets[@]}"; do # all at once: configuring one keeps one core busy
+for preset in "${presets[@]}"; do # all at once: configuring one uses one core
   cmake --preset "$preset" "${options[@]}" "${launcher[@]}" >"$logs/$preset" 2>&1 || touch "$logs/$preset.failed" &
 done
 wait

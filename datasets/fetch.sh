@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Brings a data set that no package has: datasets/fetch.sh cifar10
-# The authors' archive, checked against their checksum, is unpacked beside this script, where
-# `lockstep` looks for it when it runs in the folder above. Does nothing where it is there. A transfer
-# that was cut goes on from where it stopped, in this run or the next.
-#   CIFAR10_URL, CIFAR10_MD5    another place of the archive; another archive's checksum
-# Exit status: 0 it is there; 2 wrong usage; 3 it cannot be had, and one line says why.
+# Downloads a data set that no package has: datasets/fetch.sh cifar10 The authors' archive is checked against their
+# checksum and unpacked next to this script, where `lockstep` finds it when it runs in the parent folder. Does nothing
+# if it exists. An interrupted transfer is resumed, in this run or the next.
+#   CIFAR10_URL, CIFAR10_MD5    another address of the archive; another archive's checksum
+# Exit status: 0 it exists; 2 wrong usage; 3 the download failed, and one line says why.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -25,18 +24,18 @@ case "$#:${1:-}" in
 *) fail 2 "${*:-no data set}" "not the name of one data set; valid is cifar10" ;;
 esac
 
-# has FOLDER: whether all files are in it; where one is not, $lacking is its name.
+# has FOLDER: whether all files are in it; otherwise $lacking is the first missing one.
 has() {
   for lacking in "${files[@]}"; do [ -s "$1/$lacking" ] || return 1; done
 }
 
 checksum() { md5sum "$1" | cut -d' ' -f1; }
 
-# Each try goes on where the last one stopped; one that brings nothing is the last.
+# Each try resumes the last one; a try without progress is the last.
 bring() {
   local before after=-1 why part=$archive.part progress=--silent
   command -v curl >/dev/null || fail 3 curl "not installed; apt-get install curl"
-  [ ! -s "$part" ] || [ "$(checksum "$part")" != "$md5" ] || return 0 # all of it: a server refuses to go on
+  [ ! -s "$part" ] || [ "$(checksum "$part")" != "$md5" ] || return 0 # complete: a server refuses to resume
   [ ! -t 2 ] || progress=--progress-bar
   until why=$(curl --fail --location "$progress" --connect-timeout 20 --speed-limit 1000 --speed-time 30 \
     --continue-at - --output "$part" --write-out '%{errormsg}' "$url"); do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Writes generated/build_info.h: what was built, from what, how. Runs at every build, so that the
-# commit is the one that is built; the header changes only when its text does.
+# Writes generated/build_info.h: commit, compiler and flags of the build. Runs at every build, so that the commit is
+# current; the header only changes if its text does.
 string(JOIN " " lockstep_flags ${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${CMAKE_BUILD_TYPE}})
 string(TOUPPER "${CMAKE_BUILD_TYPE}" lockstep_type)
 set(lockstep_flags "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${lockstep_type}}")
@@ -10,7 +10,7 @@ endif()
 string(STRIP "${lockstep_flags}" lockstep_flags)
 string(TOLOWER "${CMAKE_BUILD_TYPE}" lockstep_type)
 if(LOCKSTEP_HOOKS)
-  string(APPEND lockstep_type "+hooks") # its rows say that they are no product's
+  string(APPEND lockstep_type "+hooks") # rows show that they come from no product build
 endif()
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated)
 set(lockstep_info_command ${CMAKE_COMMAND}

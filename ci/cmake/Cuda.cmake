@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The CUDA back end: LOCKSTEP_CUDA=AUTO takes it in where nvcc (13.0 or newer) and the toolkit are
-# here and work, ON insists, OFF leaves it out. Sets LOCKSTEP_HAS_CUDA, and for the libraries that
-# may be missing LOCKSTEP_HAS_CUDNN and LOCKSTEP_HAS_NCCL; LOCKSTEP_<name>_VERSION and _FOLDER.
-# cudart is linked in statically; cuBLASLt, cuDNN and NCCL are loaded when first used, so the
-# program itself needs nothing of CUDA to start.
+# The CUDA back end: LOCKSTEP_CUDA=AUTO includes it if nvcc (13.0 or newer) and the toolkit are installed and work, ON
+# requires it, OFF leaves it out. Sets LOCKSTEP_HAS_CUDA and, for libraries that may be missing, LOCKSTEP_HAS_CUDNN
+# and LOCKSTEP_HAS_NCCL; LOCKSTEP_<name>_VERSION and _FOLDER. cudart is linked statically; cuBLASLt, cuDNN and NCCL
+# are loaded on first use, so the program starts without CUDA.
 set(LOCKSTEP_CUDA AUTO CACHE STRING "CUDA back end: AUTO, ON or OFF")
 set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT LOCKSTEP_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -14,7 +13,7 @@ foreach(name CUDA CUBLAS CUDNN NCCL)
 endforeach()
 set(lockstep_cuda_least 13.0)
 
-# Says why CUDA is left out; with ON that is an error.
+# Reports why CUDA is left out; with ON that is an error.
 function(lockstep_without_cuda why)
   if(LOCKSTEP_CUDA STREQUAL "ON")
     message(FATAL_ERROR "LOCKSTEP_CUDA=ON: ${why}")
@@ -38,8 +37,8 @@ function(lockstep_python_folders out)
   set(${out} "${folders}" PARENT_SCOPE)
 endfunction()
 
-# lockstep_find_loaded(NAME HEADER LIBRARY MACRO): a library that is loaded at run time. Its version
-# comes of MACRO_MAJOR and so on in its header; the folder is where a loader may look for it.
+# lockstep_find_loaded(NAME HEADER LIBRARY MACRO): a library that is loaded at run time. Its version is read from
+# MACRO_MAJOR and so on in its header; the folder is where a loader may look for it.
 function(lockstep_find_loaded name header library macro)
   find_path(LOCKSTEP_${name}_INCLUDE_DIR ${header} HINTS ${lockstep_cuda_folders} PATH_SUFFIXES include)
   get_filename_component(beside "${LOCKSTEP_${name}_INCLUDE_DIR}" DIRECTORY) # the header's own first
@@ -90,7 +89,7 @@ if(LOCKSTEP_CUDA)
       lockstep_find_loaded(CUBLAS cublas_api.h cublasLt CUBLAS_VER libcublasLt.so.13)
       lockstep_find_loaded(CUDNN cudnn_version.h cudnn CUDNN libcudnn.so.9)
       lockstep_find_loaded(NCCL nccl.h nccl NCCL libnccl.so.2)
-      # nvcc's launches initialise statics by the C++ run-time library, which oneDNN brings along.
+      # nvcc's launches initialise statics by the C++ run-time library, which oneDNN links, too.
       find_library(LOCKSTEP_STDCXX_LIBRARY NAMES libstdc++.so.6 stdc++)
       mark_as_advanced(LOCKSTEP_STDCXX_LIBRARY)
       if(LOCKSTEP_HAS_CUBLAS AND LOCKSTEP_STDCXX_LIBRARY)
@@ -112,7 +111,7 @@ if(NOT LOCKSTEP_HAS_CUDA)
   set(LOCKSTEP_HAS_NCCL 0)
 endif()
 
-# Kernels: bits are a contract there too, so nothing is contracted or approximated.
+# Kernels: bits are a contract there, too, so nothing is contracted or approximated.
 add_library(lockstep_cuda_options INTERFACE)
 target_include_directories(lockstep_cuda_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_features(lockstep_cuda_options INTERFACE $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:cuda_std_17>)

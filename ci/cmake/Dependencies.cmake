@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Finds the libraries, and says which Debian package brings one that is missing. All that is
-# missing is listed at once. LOCKSTEP_DEPS is searched first.
+# Finds the libraries, and names the Debian package of each missing one, all at once. LOCKSTEP_DEPS is searched first.
 if(LOCKSTEP_DEPS)
   list(PREPEND CMAKE_PREFIX_PATH "${LOCKSTEP_DEPS}" "${LOCKSTEP_DEPS}/usr")
   if(NOT CMAKE_LIBRARY_ARCHITECTURE)
@@ -13,7 +12,7 @@ set(LOCKSTEP_LIBRARIES Threads::Threads m)
 set(LOCKSTEP_BENCH_LIBRARIES "")
 set(lockstep_missing "")
 
-# lockstep_find(NAME HEADER LIBRARY PACKAGE LIST): an imported target dep::NAME, put on LIST.
+# lockstep_find(NAME HEADER LIBRARY PACKAGE LIST): adds an imported target dep::NAME to LIST.
 macro(lockstep_find name header library package list)
   find_path(${name}_INCLUDE_DIR ${header})
   find_library(${name}_LIBRARY NAMES ${library})
@@ -23,7 +22,7 @@ macro(lockstep_find name header library package list)
       add_library(dep::${name} UNKNOWN IMPORTED)
       set(${name}_folders "${${name}_INCLUDE_DIR}")
       if(LOCKSTEP_DEPS AND IS_DIRECTORY "${${name}_INCLUDE_DIR}/${CMAKE_LIBRARY_ARCHITECTURE}")
-        # of a prefix no compiler knows that Debian puts some headers (hwloc's) here
+        # in a prefix, no compiler knows that Debian installs some headers (hwloc's) here
         list(APPEND ${name}_folders "${${name}_INCLUDE_DIR}/${CMAKE_LIBRARY_ARCHITECTURE}")
       endif()
       set_target_properties(dep::${name} PROPERTIES IMPORTED_LOCATION "${${name}_LIBRARY}"
@@ -40,8 +39,8 @@ lockstep_find(hwloc hwloc.h hwloc libhwloc-dev LOCKSTEP_LIBRARIES)
 lockstep_find(xxhash xxhash.h xxhash libxxhash-dev LOCKSTEP_LIBRARIES)
 lockstep_find(zlib zlib.h z zlib1g-dev LOCKSTEP_LIBRARIES)
 lockstep_find(jansson jansson.h jansson libjansson-dev LOCKSTEP_LIBRARIES)
-# MPI is left out where it is not found (AUTO) or not wanted (OFF). Open MPI of Debian keeps its
-# headers in a folder of its own.
+# MPI is left out if it is not found (AUTO) or not requested (OFF). Debian's Open MPI has a separate folder for its
+# headers.
 set(LOCKSTEP_MPI "AUTO" CACHE STRING "Ranks in processes of their own, over MPI: AUTO, ON or OFF")
 set_property(CACHE LOCKSTEP_MPI PROPERTY STRINGS AUTO ON OFF)
 if(NOT LOCKSTEP_MPI MATCHES "^(AUTO|ON|OFF)$")
@@ -59,7 +58,7 @@ if(NOT LOCKSTEP_MPI STREQUAL "OFF")
     set(LOCKSTEP_HAS_MPI TRUE)
   endif()
 endif()
-if(NOT LOCKSTEP_LIBRARY_ONLY) # what liblockstep needs ends here; the rest is the program's
+if(NOT LOCKSTEP_LIBRARY_ONLY) # what liblockstep needs ends here; the rest is for the program
   lockstep_find(sqlite sqlite3.h sqlite3 libsqlite3-dev LOCKSTEP_BENCH_LIBRARIES)
   lockstep_find(libfyaml libfyaml.h fyaml libfyaml-dev LOCKSTEP_BENCH_LIBRARIES)
 endif()
@@ -67,7 +66,7 @@ if(LOCKSTEP_TESTS)
   lockstep_find(cmocka cmocka.h cmocka libcmocka-dev LOCKSTEP_TEST_LIBRARIES)
 endif()
 
-# oneDNN's threads are libgomp's; a device sets up and binds that team through the same library.
+# oneDNN's threads are libgomp's; a device starts and binds them through the same library.
 find_library(gomp_LIBRARY NAMES gomp libgomp.so.1
              HINTS ${LOCKSTEP_DEPS}/usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE})
 if(NOT gomp_LIBRARY)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What a package has beside program and library: the manual page and completion, which the program prints
-# of its own option table; and the Debian package that `cpack` makes in the build folder, as lintian wants it.
+# What a package has besides program and library: the manual page and completion, which the program prints from its
+# option table; and the Debian package that `cpack` creates in the build folder, checked with lintian.
 set(LOCKSTEP_CONTACT lockstep@lockstep.invalid) # there is no address
 set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
 file(MAKE_DIRECTORY ${printed})

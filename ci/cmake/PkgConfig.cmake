@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Installs lockstep.pc, for projects that build without CMake. It finds its prefix by where it lies,
-# as the CMake package does. What the library stands on is linked by whoever links a static one.
-# Where it lies, pkg-config looks whatever machine it builds for: lib/pkgconfig is not such a place on Debian.
+# Installs lockstep.pc, for projects that build without CMake. It finds its prefix from its own location, as the CMake
+# package does. A static library's user links its dependencies. It is installed where pkg-config searches for any
+# target machine: Debian's does not search lib/pkgconfig.
 set(lockstep_pc ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 file(RELATIVE_PATH lockstep_up "/p/${lockstep_pc}" "/p")
 set(lockstep_needs " -pthread -lm")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The public headers: what the examples include, with what that includes. These alone are installed;
-# ci/check-public.sh holds the list.
+# The public headers: what the examples include, directly or indirectly. Only these are installed; ci/check-public.sh
+# checks the list.
 set(LOCKSTEP_PUBLIC_HEADERS
   common/base/declared.h
   common/base/log.h

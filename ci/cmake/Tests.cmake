@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: MIT
-# Every <folder>/tests/test_*.c is one CTest of label `unit`; every test_*.sh one of
-# label `integration` (`slow` where its name ends so), which gets the program's path in LOCKSTEP. Exit status 77: skipped,
-# with the reason in the output.
+# Every <folder>/tests/test_*.c is a test with label `unit`; every test_*.sh one with label `integration` (`slow` if
+# its name ends so), which gets the program's path in LOCKSTEP. Exit status 77: skipped, with the reason in the
+# output.
 
-# What a build is there to find says which tests it builds and runs: `all`, or beside such a build (presets
-# asan, tsan, clang) those in which an instrumented program, or another compiler's, may go wrong.
+# Which tests this build compiles and runs: `all`, or for a build in addition to such a one (presets asan, tsan,
+# clang) those in which an instrumented program, or another compiler's, may behave differently.
 set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler")
 set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler)
 if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler)$")
   message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread or compiler")
 endif()
-# Of the units and examples those that another program could not do wrong in its own way are left out: guarded
-# pages and staging need no instrumented program, what waits or computes long none for addresses, what has one
-# thread, or none but a strategy's, none for threads. Integration tests are named: `address` has each strategy and
-# model, devices opened anew, MPI's back end, rows, plans, reports and traces; `thread` each strategy under random
-# pauses and with devices opened anew, servers, what hangs, what fails, and traces.
+# Units and examples are left out in which instrumentation cannot find more: guarded pages and staging; for `address`,
+# those that wait or compute long; for `thread`, those with one thread, or only a strategy's threads. Integration
+# tests are listed: `address` has each strategy and model, reopened devices, MPI's back end, rows, plans, reports and
+# traces; `thread` each strategy with random pauses and with reopened devices, servers, hangs, failures, and traces.
 set(integration ".*")
 set(left_out "^$")
 if(LOCKSTEP_TESTS_FOR STREQUAL "address")
@@ -36,7 +35,7 @@ list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")
 endif()
-if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the kernels of GPUs once more, for CPUs
+if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the GPU kernels again, compiled for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/cuda/tests/gpu_emulated.cpp)
   add_library(sums_emulated OBJECT common/comm/tests/sums_emulated.cpp)
@@ -56,7 +55,7 @@ if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the kerne
     list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_conv_kernels_emulated.c)
   endif()
 endif()
-# What tests themselves compute is little: most of the time goes into compiling it.
+# Tests compute little themselves: most of the time is spent compiling.
 set(lockstep_test_options -O1)
 if(LOCKSTEP_SANITIZE)
   set(lockstep_test_options -O0)
@@ -73,12 +72,12 @@ foreach(source ${unit_tests})
     LS_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}" LS_BUILD_DIR="${CMAKE_CURRENT_BINARY_DIR}")
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
-  if(name MATCHES "^test_gpu_") # also of label `gpu`: skipped where there is none
+  if(name MATCHES "^test_gpu_") # also label `gpu`: skipped without a GPU
     set_tests_properties(unit.${name} PROPERTIES LABELS "unit;gpu")
   endif()
 endforeach()
 
-if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the library's
+if(TARGET test_kernels_emulated) # their own ls_gpu_ functions replace the library's
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
   target_link_libraries(test_launches_emulated PRIVATE sums_emulated)
   target_link_libraries(test_parts_emulated PRIVATE sums_emulated)
@@ -90,12 +89,12 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions come before the l
   endforeach()
 endif()
 
-if(TARGET test_steps_guarded) # its own memory of devices comes before the library's
+if(TARGET test_steps_guarded) # its own device memory replaces the library's
   target_link_options(test_steps_guarded PRIVATE
     -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release)
 endif()
 
-if(LOCKSTEP_HAS_CUDA AND TARGET test_cuda_emulated) # functions of the test come before CUDA's
+if(LOCKSTEP_HAS_CUDA AND TARGET test_cuda_emulated) # the test's functions replace CUDA's
   foreach(name SetDevice MemGetInfo Malloc Free HostAlloc FreeHost HostRegister HostUnregister
           StreamCreateWithFlags StreamDestroy StreamSynchronize StreamQuery StreamIsCapturing
           StreamBeginCapture StreamEndCapture GraphGetNodes GraphInstantiate GraphUpload GraphLaunch
@@ -107,7 +106,7 @@ if(LOCKSTEP_HAS_CUDA AND TARGET test_cuda_emulated) # functions of the test come
   endforeach()
 endif()
 
-if(TARGET test_conv_kernels_emulated) # a library in place of cuDNN, loaded as that is
+if(TARGET test_conv_kernels_emulated) # a fake library is loaded instead of cuDNN
   add_library(made_up_cudnn SHARED common/kernel/cuda/tests/made_up_cudnn.c)
   target_link_libraries(made_up_cudnn PRIVATE lockstep_options m)
   target_include_directories(made_up_cudnn SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
@@ -120,7 +119,7 @@ if(TARGET test_conv_kernels_emulated) # a library in place of cuDNN, loaded as t
     -Wl,--wrap=cudaStreamSynchronize -Wl,--wrap=ls_dnn_load)
 endif()
 
-# The examples: an installed user's programs, that check their own figures; and what these share.
+# The examples: programs as an installed user writes them, which check their own figures; and what they share.
 file(GLOB examples CONFIGURE_DEPENDS impl/examples/seed*.c)
 file(GLOB shared_by_examples CONFIGURE_DEPENDS impl/examples/p*.c)
 add_library(examples STATIC ${shared_by_examples})
@@ -140,18 +139,18 @@ foreach(source ${examples})
   add_test(NAME example.${name} COMMAND example_${name})
   set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 900
     SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")
-  if(name MATCHES "^seed08") # 12 epochs: a minute, of which test_models has each kind of step
+  if(name MATCHES "^seed08") # 12 epochs take a minute; test_models covers each kind of step
     set_tests_properties(example.${name} PROPERTIES LABELS slow)
   endif()
 endforeach()
 
-# The judge of servers that serve whoever comes first, which tests run.
+# The judge of servers in order of arrival, which tests run.
 add_executable(ps_replay bench/tests/ps_replay.c)
 target_link_libraries(ps_replay PRIVATE bench)
 target_compile_options(ps_replay PRIVATE ${lockstep_test_options})
 
-# Tests of several processes: each runs on 2, 3 and 4 ranks, under the label mpi. Open MPI is not
-# instrumented, so they say nothing in a build for the thread sanitizer.
+# Tests of several processes: each runs on 2, 3 and 4 ranks, with label mpi. Open MPI is not instrumented, so they are
+# useless with the thread sanitizer.
 if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
   foreach(name test_comm_mpi test_comm_mpi_link test_comm_mpi_shared test_comm_mpi_waits)
     add_executable(${name} common/comm/mpi/tests/${name}.c)
@@ -160,7 +159,7 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
       add_test(NAME mpi.${name}.${ranks}
                COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh ${ranks}
                        $<TARGET_FILE:${name}>)
-      # Leaks: Open MPI's own, which it frees at no time.
+      # Leaks are Open MPI's own, which it never frees.
       set_tests_properties(mpi.${name}.${ranks} PROPERTIES LABELS mpi TIMEOUT 900
         SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
     endforeach()
@@ -174,11 +173,11 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
     SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
 endif()
 
-# Tests of what only a build with hooks has take the program of the preset `hooks`, unless this
-# build has them itself; so does what only a build without MPI has, which that is.
+# Tests that need hooks use the program of the preset `hooks`, unless this build has them; so does the test of a build
+# without MPI, which that is.
 set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
     test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure)
-# The roof takes 2 s to measure, of one rank while others wait: it is measured before, once, for all.
+# Measuring the roof takes 2 s on one rank while others wait: it is measured once before, for all tests.
 set(roof XDG_CACHE_HOME=${CMAKE_CURRENT_BINARY_DIR}/cache)
 if(NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler")
   add_test(NAME roof COMMAND lockstep run --model poly --steps 1 --results none)
@@ -201,7 +200,7 @@ foreach(source ${integration_tests})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 1800
     FIXTURES_REQUIRED roof SKIP_RETURN_CODE 77 ENVIRONMENT
     "LOCKSTEP=${program};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
-  if(name MATCHES "_slow$") # run with ci/test.sh --all, as are the peers
+  if(name MATCHES "_slow$") # run by ci/test.sh --all, like the peers
     set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)
   elseif(name MATCHES "_peers")
     set_tests_properties(integration.${name} PROPERTIES LABELS peers TIMEOUT 1800)
@@ -210,7 +209,7 @@ foreach(source ${integration_tests})
   endif()
 endforeach()
 
-# Checks of the tree itself, and the tests of the other builds (made by ci/test.sh).
+# Checks of the source tree, and the tests of the other builds (made by ci/test.sh).
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
   add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
@@ -232,17 +231,16 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 
-# ctest -jN with N three times the cores and 1: a test counts for 2, and three of them keep two cores busy, for each
-# waits now and then; other builds' tests, several at a time, for 4. Those that mostly wait run beside them (1), one
-# at a time. What takes longest starts first, so that short ones fill the end. Alone run those that count
-# what the system does.
+# For ctest -jN with N = 3 x cores + 1: a test counts as 2, and three of them keep two cores busy, since each waits
+# sometimes; other builds' tests, which run several at a time, count as 4. Tests that mostly wait count as 1, one at a
+# time. The longest start first, so that short ones fill the end. Tests that count system activity run alone.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
   set(processors 2)
   set(cost 0)
   if(name MATCHES "^mpi.test_comm_mpi(_link|_shared|_waits)|test_print_step")
     set(cost 10)
-  elseif(name MATCHES "integration.test_mpi_start") # sleeps until timeouts, in ranks of its own
+  elseif(name MATCHES "integration.test_mpi_start") # sleeps until timeouts, in its own ranks
     set(processors 1)
     set(cost 90)
   elseif(name MATCHES "^sanitizer")
@@ -258,7 +256,7 @@ foreach(name ${all_tests})
     set(cost 30)
   endif()
   set_tests_properties(${name} PROPERTIES PROCESSORS ${processors} COST ${cost})
-  if(name MATCHES "syscalls|peers|explain|trace_mpi") # the last two: shares of time
+  if(name MATCHES "syscalls|peers|explain|trace_mpi") # the last two measure shares of time
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()

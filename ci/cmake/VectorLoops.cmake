@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Compiles common/kernel/cpu/vector_loops.c once per instruction set; vector.c picks at run time.
+# Compiles common/kernel/cpu/vector_loops.c once per instruction set; vector.c selects one at run time.
 set(vector_loops common/kernel/cpu/vector_loops.c)
 function(lockstep_vector_loops isa)
   add_library(vector_loops_${isa} OBJECT ${vector_loops})
   target_link_libraries(vector_loops_${isa} PRIVATE lockstep_options)
   target_compile_definitions(vector_loops_${isa} PRIVATE LS_VECTOR_ISA=${isa})
   target_compile_options(vector_loops_${isa} PRIVATE ${ARGN})
-  if(LOCKSTEP_SANITIZE) # whose checks take gcc minutes to optimise
+  if(LOCKSTEP_SANITIZE) # gcc takes minutes to optimise its checks
     target_compile_options(vector_loops_${isa} PRIVATE -O1)
   elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(vector_loops_${isa} PRIVATE -O3)

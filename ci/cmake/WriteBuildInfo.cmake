@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# cmake -P script: writes build_info.h where its text has changed.
+# cmake -P script: writes build_info.h if its text has changed.
 set(commit "unknown")
 set(dirty 0)
-if(EXISTS ${SOURCE}/packed/commit) # of ci/gpu-pack.sh; git would tell of what is around the folder
+if(EXISTS ${SOURCE}/packed/commit) # from ci/gpu-pack.sh; git would describe the folder around it
   file(STRINGS ${SOURCE}/packed/commit packed)
   list(GET packed 0 commit)
   list(GET packed 1 state)

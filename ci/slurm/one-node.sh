@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A Slurm of one node, this machine: ci/slurm/one-node.sh [--gpus N] COMMAND...
-# COMMAND finds srun, sbatch and the others at work, of Debian's packages; no MPI is the default, as
-# in Slurm as it comes:
+# Runs a Slurm of one node on this machine: ci/slurm/one-node.sh [--gpus N] COMMAND... COMMAND can use srun, sbatch
+# and the others, from Debian's packages; there is no default MPI, as in a plain Slurm:
 #
 #     ci/slurm/one-node.sh srun -n 2 --mpi=pmix build/lockstep verify --strategy mirrored
 #
-# munged, slurmctld and slurmd listen on 127.0.0.1 and in a folder of their own, and are ended with
-# COMMAND, each by its number. --gpus: that Slurm counts, and the node has not. As root or not. Exit
-# status 77, with the reason, where packages are missing. Leaves out: several nodes, accounting, cgroups.
+# munged, slurmctld and slurmd listen on 127.0.0.1 and in their own folder, and are ended with COMMAND, by process
+# number. --gpus: GPUs that Slurm counts, although the node has none. As root or not. Exit status 77, with the reason,
+# if packages are missing. Leaves out several nodes, accounting, cgroups.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin
 
@@ -43,7 +42,7 @@ failed() { # failed DAEMON
     tail -n 5 "$folder/$1.log" >&2
     exit 3
 }
-# await DAEMON COMMAND...: until the command succeeds, half a minute at most.
+# await DAEMON COMMAND...: waits until the command succeeds, for at most half a minute.
 await() {
     local daemon=$1 tries=0
     shift

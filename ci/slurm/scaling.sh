@@ -22,7 +22,7 @@ command -v "$lockstep" >/dev/null || {
     exit 3
 }
 
-submit() { # the numbers of nodes, behind options of sbatch
+submit() { # options of sbatch, then numbers of nodes
     local options=() jobs=() nodes job
     while [[ ${1:-} == -* ]]; do
         options+=("$1")
@@ -50,13 +50,13 @@ submit() { # the numbers of nodes, behind options of sbatch
     echo "then all of them: job ${job%%;*}, lockstep-scaling.log, lockstep-scaling.db"
 }
 
-measure() { # measure NODES: what this job has
+measure() { # measure NODES: what this job runs
     local ranks=$SLURM_NTASKS_PER_NODE cores cpus
     [[ $(srun --mpi=list 2>&1) == *pmix* ]] || {
         echo "scaling.sh: srun --mpi=list: has no pmix; mpirun in place of srun works" >&2
         exit 3
     }
-    # Cores, not the threads that Slurm counts as CPUs: a rank's share of the node's, 64 at most.
+    # Cores, not the hardware threads that Slurm counts as CPUs: a rank's share of the node's, at most 64.
     cores=$(lscpu --parse=Core,Socket | grep -v '^#' | sort -u | wc -l)
     cores=$((cores > ranks ? cores / ranks : 1))
     cpus=$((SLURM_CPUS_ON_NODE > ranks ? SLURM_CPUS_ON_NODE / ranks : 1))
@@ -67,7 +67,7 @@ measure() { # measure NODES: what this job has
         --cores-per-device "$((cores > 64 ? 64 : cores))"
 }
 
-join() { # join NODES...: a number whose job has no rows is left out
+join() { # join NODES...: skips a number whose job has no rows
     local nodes
     for nodes in "$@"; do
         "$lockstep" results import "lockstep-scaling-$nodes.db" --results lockstep-scaling.db ||

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails where a GPU's kernel may be loaded in a capture, or gets threads that it is not made for.
+"""Fails if a GPU kernel may be loaded in a capture, or is launched with the wrong number of
+threads.
 
 check-kernels.py [LIBRARY]: each __global__ function of a .cu file has __launch_bounds__(N), is
-launched with N threads (N stands in what its launches give), and is loaded by
-ls_gpu_load: as often as it has instances in LIBRARY, which nvcc has built.
+launched with N threads (N occurs in its launches), and is loaded by ls_gpu_load, as often as it has
+instances in LIBRARY, which nvcc has built.
 """
 import collections
 import glob
@@ -27,7 +28,7 @@ def read_code(path):
 
 
 def arguments_of(text, place):
-    """Those of the call whose parenthesis ends at `place`."""
+    """The arguments of the call whose parenthesis ends at `place`."""
     open_at, found = ["("], [""]
     for i in range(place, len(text)):
         letter = text[i]
@@ -49,7 +50,7 @@ def name_of(kernel):
 
 
 def check_file(path):
-    """Returns how often each kernel is loaded."""
+    """Returns how many times each kernel is loaded."""
     text = read_code(path)
     bounds = {}
     for found in re.finditer(r"__global__\s", text):

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The cells of ci/compare-steps.sh: what both programs run. Standard library only.
 
-A line is a command of `lockstep run` (or `verify`, where it begins so) without what all share; `{a|b}` stands for
-one cell with each, several for their product. `mpirun N` before it: under mpirun. A comma's list goes to
-one process, whose rows are cells, too. In it `@` is a file that both programs write and that is compared, `%` the file
-of parameters that LOADED made before. Sizes are small: what a step does depends on its shape.
+A line is a command of `lockstep run` (or of `verify`, if it begins so) without the shared options; `{a|b}` means one
+cell for each alternative, several of them their product. `mpirun N` before it: under mpirun. A list with commas goes
+to one process, and each of its rows is a cell. `@` is a file that both programs write and that is compared, `%` the
+file of parameters that LOADED wrote before. Sizes are small: the tasks of a step do not depend on them.
 """
 
 import itertools
 import re
 
-# 14 does not divide 45 or 60: orders of samples that wrap around, or a last batch of 3, less than 4 or 5 replicas.
+# 14 does not divide 45 or 60: sample orders that wrap around, or a last batch of 3, fewer than 4 or 5 replicas.
 STEPS = "--data synthetic:60 --batch 14 --steps 3 --warmup 1"
 TAIL = "--data synthetic:45 --batch 14 --epochs 2 --warmup 1"
 EITHER = "{--data synthetic:60 --steps 3|--data synthetic:45 --epochs 2} --batch 14 --warmup 1"
@@ -22,10 +22,10 @@ DEEP = "--model mlp:12-9-8-7-6-3"
 SMALL = "--model {mlp:784-12-10|poly|cnn|twin-lstm:6}"
 LARGE = "--model {cifar10|lstm-stack:2|resnet:8}"
 SUMS = "{flat|ring|tree|halving-doubling|direct}"
-CORES = "--cpu-devices 3 --cores-per-device 2"  # all-reduces and messages on a queue of their own
+CORES = "--cpu-devices 3 --cores-per-device 2"  # all-reduces and messages on their own queues
 HYBRID = "--strategy hybrid --hybrid-inner {model-parallel|pipeline}"
 
-# Makes the file that `%` stands for.
+# Writes the file `%`.
 LOADED = f"run {MLP} {STEPS} --seed 5 --save %"
 
 CELLS = f"""
@@ -46,7 +46,7 @@ CELLS = f"""
 {LARGE} {ONCE} --strategy {{towers|mirrored|ps|pipeline}} --devices 3 --capture no --save @
 --model resnet:20 {ONCE} --strategy {{mirrored --devices 2 --bucket-bytes 0|pipeline --devices 3}} --capture no
 
-# mirrored: algorithms, buckets, on one queue or two, of devices that events order, of ranks
+# mirrored: algorithms, buckets, on one queue or two, on devices ordered by events, on ranks
 {DEEP} {EITHER} --strategy mirrored --devices {{2|3|4|5}} --allreduce {SUMS} --bucket-bytes {{auto|0|256}}
 {DEEP} {EITHER} --strategy mirrored --devices {{3|4}} --allreduce {SUMS} --bucket-bytes {{auto|0}} --capture no
 {DEEP} {TAIL} --strategy mirrored --devices {{2|3}} {CORES} --allreduce {SUMS} --bucket-bytes {{0|256}} --capture {{yes|no}}
@@ -69,7 +69,7 @@ CELLS = f"""
 {LARGE} {ONCE} --strategy towers --devices 2 --towers-staged {{yes --colocate-gradients yes|no --colocate-gradients no}}
 --model twin-lstm:6 {STEPS} --strategy towers --devices 2 {CORES} --towers-staged yes {MODES}
 
-# ps: one process, ranks, several servers, colocated or not, sharded either way; what comes first is served first
+# ps: one process, ranks, several servers, colocated or not, both kinds of shards; order of arrival
 {MLP} {EITHER} --strategy ps --devices {{1|3|4}} {MODES}
 {MLP} {TAIL} --strategy ps --devices {{2|3}} --variable-device /cpu:1 {EXACT}
 {MLP} {EITHER} --strategy ps --devices {{2|4}} --comm device {MODES}
@@ -84,7 +84,7 @@ CELLS = f"""
 {MLP} {EITHER} --strategy ps --ps-backup-workers {{1|2}} {{--devices 4|--ranks 5|--ranks 5 --ps-servers 2|--ranks 4 --ps-colocate yes}}
 --model {{cifar10|resnet:8}} {ONCE} --strategy ps --ps-mode {{async|ssp}} --devices 2
 
-# One model divided: places, micro-batches, schedules, replicas of it
+# A divided model: places, micro-batches, schedules, replicas
 {DEEP} {EITHER} --strategy model-parallel --devices 3 --model-parallel-place dense0=cpu:2,dense1=cpu:0,dense2=cpu:1,dense3=cpu:2 --cpu-devices 3 {MODES}
 --model twin-lstm:6 {TAIL} --strategy model-parallel --devices {{2|3|4}} {MODES}
 {DEEP} {EITHER} --strategy pipeline --devices {{2|3|5}} --pipeline-microbatches {{1|2|3|8}} --pipeline-schedule {{gpipe|1f1b}}
@@ -118,7 +118,7 @@ CELLS = f"""
 --model cifar10 --data synthetic:20 --batch 6 --epochs 2 --warmup 0 --strategy {{single|towers --devices 2|mirrored --devices 2|ps --devices 2|hybrid --devices 4}} --augment {{yes|no}} --save @
 {MLP} {TAIL} --optimizer {{sgd|momentum:0.9|adam|rmsprop}} --lr 0.01 --strategy {{single|towers --devices 3|mirrored --devices 3|ps --ranks 3|pipeline --devices 2|hybrid --devices 4}}
 
-# Training as a whole: blocks, targets, files, orders, scaling, no steps, no gate
+# The training loop: blocks, targets, files, orders, scaling, no steps, no gate
 {MLP} {STEPS} --blocks 3 --strategy {{single|independent --devices 2|towers --devices 2 --towers-staged yes|mirrored --devices 3|ps --devices 2|pipeline --devices 2|hybrid --devices 4}} {EXACT}
 --model cifar10 --data synthetic:20 --batch 6 --steps 3 --warmup 0 --blocks 3 --strategy {{mirrored|ps|towers}} --devices 2
 {MLP} {TAIL} --load % --save @ --strategy {{single|independent --devices 2|towers --devices 2|mirrored --devices 3|ps --ranks 3 --ps-servers 2|model-parallel --devices 2|pipeline --devices 2|hybrid --devices 4}} {EXACT}
@@ -178,7 +178,7 @@ mpirun 3 --strategy {{hybrid --devices 1|hybrid --devices 2 --hybrid-replicas 2|
 
 
 def expand(line):
-    """Each way to choose one of every {a|b}; braces nest (what an alternative holds is chosen from, too)."""
+    """Every choice of alternatives {a|b}; braces may be nested."""
     inner = re.search(r"\{([^{}]*)\}", line)
     if not inner:
         return [" ".join(line.split())]
@@ -187,7 +187,7 @@ def expand(line):
 
 
 def cells(quick=False):
-    """Commands in their order, each once. Quick: one of each line, here and there in its product; large models seldom."""
+    """Distinct commands in order. Quick: one of each line, at varying positions of its product; large models rarely."""
     commands = []
     for number, line in enumerate(line for line in CELLS.splitlines() if line and not line.startswith("#")):
         ways = expand(line)

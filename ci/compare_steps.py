@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Compares two programs cell by cell, for ci/compare-steps.sh; Python's standard library alone.
+"""Compares two programs cell by cell, for ci/compare-steps.sh; uses only Python's standard library.
 
     compare_steps.py [--quick] [--only REGEX] [--jobs N] [--list] BASE PROGRAM
 
-Both run each command of compare_cells.py; a row is a cell, and so is a command that prints none, by what it says on
-stderr and its exit status. Every field of a row is compared, bit by bit, but for those below. A
-difference is one line: command, field, the base's value, the new one. Left out: times.
+Both run each command of compare_cells.py. A row is a cell; so is a command without rows, by its stderr and exit
+status. Every field of a row is compared bitwise, except those below. A difference is printed as one line: command,
+field, the base's value, the new one. Left out: times.
 """
 
 import argparse
@@ -23,10 +23,10 @@ import tempfile
 
 import compare_cells
 
-SECONDS = 150  # a cell takes a second or two: what takes so long hangs
+SECONDS = 150  # a cell takes a second or two: longer means that it hangs
 LINES = 5  # of a cell; a row that failed lacks most of its fields
 
-# Fields that differ between two runs of one program, or say which program or machine it was.
+# Fields that differ between two runs of one program, or that identify the program or machine.
 VARYING = re.compile(
     r"""^(schema|id|timestamp|command|label
     |time\..*|waterfall\..*|gap\..*|pipeline\.bubble(_formula)?|train\.seconds_to_target  # times, or made of them
@@ -36,8 +36,8 @@ VARYING = re.compile(
     )$""",
     re.VERBOSE,
 )
-# Where the order in which gradients come decides: async, ssp and backup workers of several workers. Of what a step
-# sends with backup workers, who came too late is a part: such rows are compared in that it is what the formula says.
+# Cases in which the order of arrival decides: async, ssp and backup workers with several workers. With backup workers,
+# traffic depends on which worker was late: of such rows only its agreement with the formula is compared.
 ARRIVAL = re.compile(
     r"""^(train\.(?!target).*|lead\.(?!bound).*|staleness\..*|dropped
     |equivalence\.(digest|reference_digest|max_ulp|max_rel|gradient_rel)
@@ -45,18 +45,18 @@ ARRIVAL = re.compile(
     re.VERBOSE,
 )
 LATE = re.compile(r"^(traffic\..*|server_load\.\d+\.(received|copied)_bytes)$")
-# How long a program of the machinery is may change a little; what it does may not.
+# The length of a program of the harness may change a little; its results may not.
 NODES = "program.nodes"
 BYTES = "program.bytes"
 BYTES_WITHIN = 0.10  # longer
-# Which kernels a step has: of each kind a set, whose order is that of visiting them; more may be told than before.
+# A step's kernels: a set per kind, whose order does not matter; it may contain more than before.
 KERNELS = "provenance.kernels."
 # Of stderr: a time.
 TIMES = re.compile(r"^lockstep: the harness takes ")
 
 
 def flat(value, path=""):
-    """{path: value} of all that is in a row; an empty list or object is a value."""
+    """{path: value} for everything in a row; an empty list or object is a value."""
     if isinstance(value, dict) and value:
         return {k: v for name, part in value.items() for k, v in flat(part, f"{path}.{name}" if path else name).items()}
     if isinstance(value, list) and value:
@@ -65,7 +65,7 @@ def flat(value, path=""):
 
 
 def comes_first(row):
-    """Whether what the row says depends on who comes first."""
+    """Whether the row depends on the order of arrival."""
     case = row["case"]
     asynchronous = case.get("ps_mode", "sync") != "sync" or case.get("ps_backup_workers", 0) > 0
     return asynchronous and sum(1 for samples in case["batch_per_device"] if samples > 0) > 1
@@ -85,7 +85,7 @@ def compared(row):
 
 
 def command_of(program, cell, files):
-    """What is run: shared options are added, `@` and `%` become files."""
+    """The command to run: adds shared options, replaces `@` and `%` by files."""
     words = cell.split()
     launcher = []
     if words[0] == "mpirun":
@@ -99,7 +99,7 @@ def command_of(program, cell, files):
 
 
 def run(program, cell, folder, loaded):
-    """{rows, status, says}: what a program makes of a cell."""
+    """{rows, status, says}: a program's results for a cell."""
     saved = folder / "saved"
     saved.unlink(missing_ok=True)
     environment = dict(os.environ, TMPDIR=str(folder), MPIRUN_SECONDS=str(SECONDS))
@@ -130,7 +130,7 @@ def run(program, cell, folder, loaded):
 
 
 def name_of(cell, row, several):
-    """A row's cell: the command, and what tells it from the others of that command."""
+    """Name of a row's cell: the command, and what distinguishes the row from others of that command."""
     if not several:
         return cell
     words = cell.split()
@@ -149,7 +149,7 @@ def names(kernels):
 
 
 def differences(base, new):
-    """[(field, base's value, new value)] of two rows, and (field, ..) of what is only noted."""
+    """[(field, base's value, new value)] of two rows, and the same for fields that are only noted."""
     a, b = compared(base), compared(new)
     found, noted = [], []
     for field in sorted(a.keys() | b.keys(), key=lambda field: (not field.startswith("result."), field)):
@@ -167,7 +167,8 @@ def differences(base, new):
 
 
 def pairs(base, new):
-    """Rows of the same case; what is left, in its order. Rows print when their turn ends, which a failure brings forward."""
+    """Pairs rows of the same case, then the rest in order. Rows are printed when their turn ends, earlier after a
+    failure."""
     matched = [next((other for other in new if other["case"] == one["case"]), None) for one in base]
     left = [row for row in new if not any(row is other for other in matched)]
     return [(one, other or left.pop(0)) for one, other in zip(base, matched) if other or left]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How often do the intervals of `run` hold what they say?
+"""How often do the intervals of `run` contain the true value?
 
-Commands of 8 equal cases each (they differ in their seed), whose blocks take turns, run one after the other. The
-median of a command's cases stands for the truth. Counted: intervals that hold it, pairs of equal cases whose intervals
-are disjoint, half widths. `--pulses` loads one core meanwhile in pulses shorter than a block. `--alone`: a case a
-command; how much the machine itself drifts between commands, which no interval of one of them can know.
-Wanted of cases of 10 s each: 80% that hold it, at most 12% of pairs disjoint, half widths below 5%.
-Exit status 0: as wanted; 1: not. For a quiet machine.
+Runs commands of 8 equal cases each (with different seeds), whose blocks take turns. The median of a command's cases
+serves as the true value. Counts intervals that contain it, pairs of equal cases with disjoint intervals, and half
+widths. `--pulses` loads one core meanwhile, in pulses shorter than a block. `--alone`: one case per command, to show
+how much the machine drifts between commands, which no interval of a single command can cover.
+Required of cases of 10 s each: 80% contain it, at most 12% of pairs are disjoint, half widths are below 5%. Exit
+status 0: met; 1: not. For a quiet machine.
 
     ci/coverage-of-intervals.py [--lockstep build/lockstep] [--commands 13] [--seconds 10] [--pulses] [-- OPTIONS OF run]
 """

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Judges and sums up what ci/gpu.sh measured; Python's standard library alone.
+"""Judges and summarizes the measurements of ci/gpu.sh; uses only Python's standard library.
 
-    gpu_summary.py [--rehearse] KEPT PART...  Markdown on stdout: what tells most, then part by part
+    gpu_summary.py [--rehearse] KEPT PART...  Markdown on stdout: the most important first, then by
+    part
     gpu_summary.py --digests FILE             exact rows of one model and batch must have one digest
     gpu_summary.py --compare A B              two parameter files must agree within COMPARE_BOUND
 
-Exit status: 0 all well; 1 the check failed. A figure that misses its target is reported as a miss
-and is no failure. Left out: running anything.
+Exit status: 0 success; 1 the check failed. A figure that misses its target is reported, but is not
+a failure. Runs no measurements itself.
 """
 
 import csv
@@ -21,13 +22,13 @@ import sys
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench/peers"))
 import tensors  # noqa: E402  the same files
 
-# Largest ||a - b|| / ||b|| of a tensor after 20 steps of plain SGD: roundings of two orders of
-# summation, which SGD does not enlarge.
+# Largest ||a - b|| / ||b|| of a tensor after 20 steps of plain SGD: the rounding difference of two
+# reduction orders, which SGD does not amplify.
 COMPARE_BOUND = 1e-4
 
 
 def read_rows(path):
-    """The rows of a JSON-lines file, but for what a cut left of one; none where there is no such file."""
+    """The complete rows of a JSON-lines file; none if there is no such file."""
     if not path.exists():
         return []
     rows = []
@@ -65,7 +66,7 @@ def compare(path_a, path_b):
 
 
 def group_of(row):
-    """What exact rows with the same bits have in common."""
+    """Key of the exact rows that must have the same bits."""
     case = row["case"]
     keys = ("model", "data", "batch_global", "steps", "seed", "optimizer", "lr", "micro_shards", "convolution")
     return tuple(str(case.get(key)) for key in keys)
@@ -92,7 +93,7 @@ def digests(path):
 
 
 def table(head, lines):
-    """A Markdown table; nothing where it has no lines."""
+    """A Markdown table; empty without lines."""
     if not lines:
         return []
     cells = [head, ["---"] * len(head), *lines]
@@ -100,7 +101,7 @@ def table(head, lines):
 
 
 def states(out, parts):
-    """{part: (state, seconds, why)}; those that were not asked for are absent."""
+    """{part: (state, seconds, why)}, without parts that were not requested."""
     found = {}
     for part in parts:
         path = out / f"{part}.state"
@@ -117,7 +118,7 @@ def log_lines(out, part, pattern):
 
 
 def machine_section(out):
-    """What it ran on and what the program was built with."""
+    """The machine, and the libraries of the build."""
     built = log_lines(out, "devices", r"^  (commit|CUDA|cuBLAS|cuDNN|NCCL|OpenMPI|oneDNN) ")
     loaded = {row["provenance"].get("kernels", {}).get("library") for row in read_rows(out / "verify.jsonl")}
     used = [f"used: {library}" for library in sorted(loaded - {None, ""})]
@@ -155,7 +156,7 @@ def step_ms(row):
 
 
 def floor_lines(out, large_ms):
-    """The large model's step against its products and all of its parts, each timed alone."""
+    """The large model's step relative to its products and to all of its parts, each timed alone."""
     rows = [row["micro"] for row in read_rows(out / "floor.jsonl")]
     products = sum(row["time_us"] for row in rows if row["op"] == "gemm") * 1e-3
     roof = sum(row["time_us"] for row in rows if row["op"] == "roof") * 1e-3
@@ -173,12 +174,13 @@ def floor_lines(out, large_ms):
 
 
 def verdict(what, value, most):
-    """A line of the targets."""
+    """One line of the table of targets."""
     return [what, f"{value:.4g}", f"at most {most:g}", "reached" if value <= most else "MISSED"]
 
 
 def convolutions(row):
-    """Which way a GPU's convolutions went: ", convolution auto: conv_forward's"; "" where there is no choice."""
+    """The implementation of a GPU's convolutions: ", convolution auto: conv_forward's"; "" without
+    a choice."""
     kernels = row["provenance"].get("kernels", {})
     asked = row["case"].get("convolution")
     return f", convolution {asked}: {kernels.get('conv_forward', 'none')}" if asked else ""
@@ -231,7 +233,7 @@ def peer_cases(out):
 
 
 def peer_ratio(figures):
-    """(fastest peer, its step over lockstep's); None where either is missing."""
+    """(fastest peer, its step / lockstep's); None if either is missing."""
     well = {name: ms for name, ms in figures.items() if not isinstance(ms, str)}
     own = well.pop("lockstep", None)
     if not own or not well:
@@ -241,12 +243,12 @@ def peer_ratio(figures):
 
 
 def peer_targets(model, batch):
-    """The least ratio wanted: of products alone no library is much faster than another."""
+    """The least ratio required: for pure products, no library is much faster than another."""
     return 1 if batch > 1000 else 2 if model.startswith("mlp") else 1
 
 
 def peers_section(out):
-    """PyTorch and JAX beside lockstep, in turns in the same run."""
+    """PyTorch and JAX in turns with lockstep, in the same run."""
     text = []
     figures, differences = peer_cases(out)
     for (model, batch), names in figures.items():
@@ -272,7 +274,7 @@ PEAKS = {"DRAM": "dram__throughput", "SM": "sm__throughput"}  # of which ncu kno
 
 
 def counted_kernels(path):
-    """[(name, grid, block, us, bytes, [% of each of PEAKS])] in the order of their launches."""
+    """[(name, grid, block, us, bytes, [% of each of PEAKS])] in launch order."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
     found, unit = [], {}
@@ -295,8 +297,8 @@ def counted_kernels(path):
 
 
 def last_step(kernels):
-    """The kernels of the last step of two: the longest run that comes twice on end, whatever
-    (an evaluation, say) comes before or after it. All of them where nothing comes twice."""
+    """The kernels of the second of two steps: the longest sequence that occurs twice in a row,
+    whatever precedes or follows it (such as an evaluation). All of them if nothing is repeated."""
     what = [kernel[:3] for kernel in kernels]
     best = (0, 0)
     for end in range(2, len(what) + 1):  # an evaluation may begin as a step does
@@ -319,7 +321,7 @@ def kernel_line(kernels, total):
 
 
 def kernels_section(out):
-    """Where a step's time goes, by kernel, and how far from the roofs."""
+    """Where a step's time goes, by kernel, and the distance from the roofs."""
     text = []
     head = ["", "launches", "us", "of the step", "MB of DRAM", "GB/s", *(f"of {name}'s peak" for name in PEAKS)]
     for path in sorted((out / "kernels").glob("*.csv")):
@@ -376,13 +378,13 @@ def memory_section(out):
 
 
 def ways_section(out):
-    """Of each shape and direction which way is the fastest, and the wrong ones."""
+    """The fastest implementation for each shape and direction, and wrong ones."""
     lines = log_lines(out / "tests", "test_gpu_conv_kernels", r"^convolution | fastest: | WRONG|OTHER BITS")
     return ["## Convolutions: fastest ways", "", "```", *lines, "```", ""] if lines else []
 
 
 def guarded(section):
-    """A section's lines; what cannot be summed up is no reason to lose the rest."""
+    """A section's lines; a failure here does not lose the rest."""
     try:
         return section()
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
@@ -390,7 +392,7 @@ def guarded(section):
 
 
 def gate_lines(out):
-    """What the gate found, in a line or few."""
+    """The gate's findings, in a few lines."""
     rows = [row for row in read_rows(out / "verify.jsonl") if row["result"]["status"]]
     bad = [row for row in rows if row["result"]["status"] != "ok"]
     if not rows:
@@ -408,7 +410,7 @@ def gate_lines(out):
 
 
 def telling(out, found, rehearse):
-    """What tells most: verdicts, ratios, and what nobody has seen."""
+    """The most important: verdicts, ratios, and what has not run."""
     lines = [line for line in guarded(lambda: gate_lines(out)) if line]
     lines += [f"GPU against CPU: {line}." for line in log_lines(out, "compare", r"^largest")]
     figures, _ = peer_cases(out)

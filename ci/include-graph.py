@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints which folder includes which, as the code has it, in Graphviz's language; without what other includes imply.
+"""Prints the include graph of the folders in Graphviz's language, without edges that others imply.
 
     ci/include-graph.py | dot -Tsvg -o includes.svg
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Drives a page of `lockstep report` in headless Chromium, over DevTools' pipe, and judges it.
+"""Drives a page of `lockstep report` in headless Chromium, over DevTools' pipe, and checks it.
 
     check_page.py BROWSER PAGE.html
 
-Needs nothing but Python's own library. Says each check that fails; exit status 1 if one does.
+Uses only Python's standard library. Prints each check that fails; exit status 1 if one does.
 """
 
 import json
@@ -33,7 +33,7 @@ CONTRAST = """(() => {
   return bad.slice(0, 5);
 })()"""
 
-# Texts of a picture that leave it, or lie upon each other.
+# Texts of a picture that leave it, or overlap.
 CROWDED = """(() => {
   const bad = [];
   for (const svg of document.querySelectorAll('figure svg')) {
@@ -51,7 +51,7 @@ CROWDED = """(() => {
 
 
 class Browser:
-    """Chromium, and what it says."""
+    """Chromium and its messages."""
 
     def __init__(self, program, profile):
         to_read, self.to = os.pipe()
@@ -78,7 +78,7 @@ class Browser:
         return json.loads(text)
 
     def call(self, method, **parameters):
-        """What the browser answers."""
+        """Returns the browser's answer."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -93,17 +93,17 @@ class Browser:
             self.events.append(reply)
 
     def wait(self, method):
-        """Until this event has come."""
+        """Waits for this event."""
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self.receive())
 
     def value(self, expression):
-        """What the page says an expression is."""
+        """The value of an expression in the page."""
         return self.call("Runtime.evaluate", expression=expression,
                          returnByValue=True)["result"].get("value")
 
     def press(self, key):
-        """Presses a key and lets it go."""
+        """Presses and releases a key."""
         self.call("Input.dispatchKeyEvent", type="keyDown", **key)
         self.call("Input.dispatchKeyEvent", type="keyUp",
                   **{name: value for name, value in key.items() if name != "text"})
@@ -117,7 +117,7 @@ def names_of(browser):
 
 
 def check(browser, address):
-    """What is wrong, as texts."""
+    """The errors found, as texts."""
     wrong = []
 
     def expect(what, holds, more=""):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds rows against bench/row.schema.json: check_rows.py FILE...
+"""Validates rows against bench/row.schema.json: check_rows.py FILE...
 
-Each line that is a JSON object has to be a row; others, and a last line that was cut, are passed
-over. Prints what is wrong, each thing once; exit status 1 if anything is, 3 without jsonschema.
+Each line that is a JSON object must be a row; other lines, and a truncated last one, are skipped.
+Prints each distinct error; exit status 1 if there is any, 3 without jsonschema.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 
 try:
     import jsonschema
-except ImportError:  # another Python than the one that Debian's packages are for
+except ImportError:  # not the Python of Debian's packages
     if os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3"):
         print("rows: python3-jsonschema is not installed; ci/install.sh test brings it")
         sys.exit(3)
@@ -22,7 +22,7 @@ SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "row.sch
 
 
 def errors(path, validator):
-    """What is wrong with the rows of a file: texts without the rows' own values in them."""
+    """Errors of a file's rows, as texts without the rows' values."""
     with open(path, encoding="utf-8") as stream:
         for line in stream:
             if not line.startswith("{") or not line.endswith("}\n"):

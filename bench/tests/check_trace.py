@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds trace files against what bench/timing.md says of them. Exit status 1, and a line, where one is not so.
-
-Use: check_trace.py FILE [MESSAGES], MESSAGES being those of a step (traffic.messages_sent of a row).
+"""Checks trace files against bench/timing.md. Prints a line for each error; exit status 1 if there is one. Use:
+check_trace.py FILE [MESSAGES], where MESSAGES is the number per step (traffic.messages_sent of a row).
 """
 import collections
 import json
 import sys
 
-TOLERANCE = 0.01  # of the step: sums against what the file says of itself
+TOLERANCE = 0.01  # of the step, for sums against the file's own totals
 PARTS = {"compute": "compute_ms", "backward": "compute_ms", "communication": "comm_exposed_ms", "wait": "wait_ms",
          "copy": "copy_ms", "optimizer": "optimizer_ms"}
 

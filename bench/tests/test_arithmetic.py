@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The arithmetic that the command-line page fixes, computed a second time by something that shares
-no code with the program: perceptron, polynomial and shared LSTM, forward and backward, the four
-optimizers, in Python's float64 from the same data and the same initial values (taken from --save).
+"""Computes the arithmetic that the command-line page defines again, without sharing code with the
+program: perceptron, polynomial and shared LSTM, forward and backward, the four optimizers, in
+Python's float64 from the same data and initial values (from --save).
 
-The losses of every step and the parameters after the last are compared; likewise the initial
-values with their limits, pixels / 255, the batches of steps and of epochs in file order, exact and
-fast mode, test accuracy. Leaves out: shuffled orders (another program cannot know them), speed.
+Compares the losses of every step and the final parameters; also the initial values with their
+limits, pixels / 255, the batches of steps and of epochs in file order, exact and fast mode, test
+accuracy. Leaves out shuffled orders (not reproducible by another program) and speed.
 
 Usage: test_arithmetic.py LOCKSTEP FOLDER
 """
@@ -159,7 +159,7 @@ def join(tensors):
 
 
 def outputs(w, sizes, x):
-    """What each layer gives for one sample, the sample first."""
+    """Each layer's output for one sample, after the sample itself."""
     values, at = [x], 0
     for k, (inputs, units) in enumerate(zip(sizes, sizes[1:])):
         y = []
@@ -286,7 +286,7 @@ OPTIMIZERS = [("sgd", 0.2, {}), ("momentum:0.9", 0.05, {}), ("momentum:mu=0.5", 
 
 
 def check_perceptron(rng):
-    """mlp:6-5-4-3 on 23 samples of a file, B = 5: steps that wrap round, epochs, both modes."""
+    """mlp:6-5-4-3 on 23 samples of a file, B = 5: steps that wrap around, epochs, both modes."""
     labels = [rng.randrange(3) for _ in range(23)]
     inputs = [[float32(rng.uniform(-1, 1) + 0.5 * y) for _ in range(6)] for y in labels]
     write_tensors("samples.safetensors", {"x0": inputs, "y": [float(y) for y in labels]})
@@ -321,14 +321,14 @@ def check_perceptron(rng):
         if n == 0:
             exact = run(*options, "--epochs", 3, "--save", "exact", "--reduce", "exact")
             compare("mlp, exact, epochs", exact, join(read_tensors("exact")), losses, w)
-    # Warm-up steps are steps: the timed losses are the later ones.
+    # Warm-up steps train, too: the timed losses are those after them.
     whole = run(*common, "--steps", 12)["train"]
     rest = run(*[o if o != 0 else 7 for o in common], "--steps", 5)["train"]
     expect(rest["losses"] == whole["losses"][7:],
             "losses after a warm-up are not those of the same steps")
     expect(rest["loss_first"] == whole["losses"][0],
             "loss_first is not that of the first step trained")
-    # A batch above N takes samples more than once.
+    # A batch larger than N repeats samples.
     run(*common, "--steps", 0, "--save", "initial")
     big = [o if o != 5 else 50 for o in common]
     row = run(*big, "--steps", 4, "--optimizer", "sgd", "--lr", 0.1, "--save", "big")
@@ -425,7 +425,7 @@ def check_images(rng):
 
 
 def check_division(rng):
-    """x / 255 in float32, to the bit: images and a file of the same values give the same digest."""
+    """x / 255 in float32, bitwise: images and a file of the same values give the same digest."""
     values = list(range(256)) * 4
     images = [[values[28 * r + c:28 * r + c + 1][0] if 28 * r + c < 784 else 0 for c in range(28)]
               for r in range(28)]

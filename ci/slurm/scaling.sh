@@ -5,11 +5,10 @@
 #
 #     LOCKSTEP=$PWD/build/lockstep ci/slurm/scaling.sh --time=30 1 2 4 8
 #
-# Each job is a rank on every core of its nodes that trains by itself: the same global batch (strong),
-# then the same batch of each rank (weak), beside `single`. Rows go to lockstep-scaling-NODES.db, in the
-# end all to lockstep-scaling.db, with whose name `results list` shows speed-up and efficiency.
-# Without numbers: 1 2. What to change: STRATEGY, MODEL and BATCH in the environment; options of sbatch
-# (--partition, --account, --ntasks-per-node) before the numbers.
+# Each job's ranks share the cores of its nodes. They train with the same global batch (strong scaling), then with the
+# same batch per rank (weak), compared with `single`. Rows go to lockstep-scaling-NODES.db, and finally all to
+# lockstep-scaling.db, for which `results list` shows speed-up and efficiency. Default numbers: 1 2. To adapt: STRATEGY,
+# MODEL and BATCH in the environment; options of sbatch (--partition, --account, --ntasks-per-node) before the numbers.
 #SBATCH --job-name=lockstep-scaling
 #SBATCH --ntasks-per-node=2
 #SBATCH --exclusive

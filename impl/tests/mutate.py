@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Edits of steps, one at a time (impl/tests/step_edits.c): which of them do the checks find?
+"""Mutation test of steps, one edit at a time (impl/tests/step_edits.c): which edits do the checks
+detect?
 
     mutate.py PROGRAM FILE [--replay PS_REPLAY] [--ranks "LAUNCHER N"] [--list] [--doubt]
 
 PROGRAM is built with LOCKSTEP_HOOKS. FILE has a line for each configuration: options of `verify`.
-PS_REPLAY is bench/tests/ps_replay.c, for servers that serve whoever comes first.
-Each task of the step is left out, doubled, swapped with the next one of its lane and with the next
-one said; each wait is left out. A changed step must be found by one of
+PS_REPLAY is bench/tests/ps_replay.c, for servers in order of arrival. Each task of the step is
+dropped, doubled, swapped with the next one of its lane and with the next one described; each wait
+is dropped. A changed step must be detected by one of
 
-    check    the race check, and what else must hold of a step before it runs
-    gate     verify's comparison, the counted traffic, or that the step never ends; of strategies that
-             are not equivalent, the intact run's digest and losses
-    replay   of servers that serve whoever comes first, the bits of the same order of service in sequence
-    fuzzing  verify under random pauses, where nothing else has found it
+    check    the race check, and other checks of a step before it runs
+    gate     verify's comparison, the counted traffic, or a step that never ends; for strategies
+             without a reference, digest and losses of the unedited run
+    replay   for servers in order of arrival: a sequential replay gives other bits
+    fuzzing  verify with random pauses, if nothing else detected it
     capture  the program of the step cannot be captured
 
-unless the program says that it is the same step: neither of two swapped tasks touches what the other
-does; a fence of which no memory is in need. With --doubt fuzzing comes before it is asked. Prints a table and each edit that nothing has found.
-Status 1: fewer than 98% of those that are not equivalent were found.
+unless the program says that the step is equivalent: two swapped tasks do not conflict, or a fence
+orders no conflict. With --doubt, fuzzing runs before the program is asked. Prints a table and each
+edit that was not detected. Exit status 1: fewer than 98% of the edits that are not equivalent were
+detected.
 """
 import concurrent.futures, json, os, re, subprocess, sys, tempfile, time
 
-SECONDS, TIMES, SEEDS, ENOUGH = 20, 20, 5, 0.98 # a run may take so long, or as often as long as the intact one
+SECONDS, TIMES, SEEDS, ENOUGH = 20, 20, 5, 0.98 # limits of a run
 FINDERS = ("check", "gate", "replay", "fuzzing", "capture")
 TASK_EDITS, WAIT_EDITS = ("drop", "double", "swap", "turn"), ("drop-wait", "drop-begin")
 NO_EDITS = ("nothing follows", "to the swap on their lane", "it does not wait for the beginning")
@@ -32,7 +34,7 @@ ALWAYS = "--warmup 0 --results none --format jsonl"
 
 
 def run(command, options, seconds, **environment):
-    """Status, and the words of what went wrong."""
+    """Exit status, and the reason."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
     try:
         done = subprocess.run([*command, *options.split(), *ALWAYS.split()],
@@ -47,7 +49,7 @@ def run(command, options, seconds, **environment):
 
 
 def finder(words):
-    """Who it was that found the edit."""
+    """Which check detected the edit."""
     if re.match(r"(lockstep: )?(race|step): ", words):
         return "check"
     if re.match(r"(lockstep: )?(program|capture)|.*(operations do not match|operations of ranks)", words):
@@ -70,7 +72,7 @@ class Configuration:
         self.tasks, self.waits = self.count("drop:999999999"), self.count("drop-wait:999999999")
 
     def once(self, edit, options="", **more):
-        """What is compared with nothing is compared with what it was unedited, or served again in sequence."""
+        """A case without a reference is compared with the unedited run, or replayed in sequence."""
         verb = "verify" if self.compares else "run"
         more["LOCKSTEP_EDIT"] = edit
         code, words, row = run([*self.command, verb], f"{self.options} {options}", self.seconds, **more)
@@ -99,7 +101,8 @@ class Configuration:
         return int(re.search(r"there are (\d+)$", words)[1])
 
     def judge(self, edit):
-        """The finder, "equivalent", None (a survivor) or "none" (no edit), and the words."""
+        """The check that detected it, "equivalent", None (a survivor) or "none" (no edit), and the
+        reason."""
         capture = "--capture no" if edit.startswith("drop-") else ""
         code, words, _ = self.once(edit, capture)
         if "LOCKSTEP_EDIT: " in words:

@@ -104,7 +104,7 @@ static const ls_command commands[] = {
                   "report --results a.db --results b.jsonl --against cpu --out report"},
      .alone = ls_command_report},
     {"regress", " BASE NEW [--OPTION VALUE]...",
-     "compares two programs in turns, or two results files", LS_FOR_REGRESS,
+     "compares two programs, run alternately, or two results files", LS_FOR_REGRESS,
      .more = ls_command_regress_help,
      .examples = {"regress old/lockstep build/lockstep --strategy single,towers",
                   "regress results/baseline.jsonl new.jsonl --threshold 5%"},

@@ -20,17 +20,17 @@
 void ls_command_regress_help(FILE *stream)
 {
     fputs("\nBASE, NEW: two programs, or two results files (.jsonl, .db).\n"
-          "Programs run in turns, block by block; a block is PROGRAM run, with the options\n"
-          "of `run` that are given here (lockstep run --help), --plan among them.\n"
-          "  regress --calibrate N PROGRAM [NEW]        how often it says what\n"
-          "  regress --bisect GOOD BAD --build COMMAND  which commit made it slower\n"
-          "\n--fail-on takes any field of a row; often wanted:\n"
+          "Programs alternate, block by block; a block is PROGRAM run, with the options\n"
+          "of `run` that are given here (lockstep run --help), including --plan.\n"
+          "  regress --calibrate N PROGRAM [NEW]        frequency of each verdict\n"
+          "  regress --bisect GOOD BAD --build COMMAND  the commit that made it slower\n"
+          "\n--fail-on accepts any field of a row; often used:\n"
           "  program.nodes                     operations of a step\n"
           "  memory.devices.peak, rss_peak     memory of devices, of the process\n"
-          "  allocations                       how often devices were asked for memory\n"
+          "  allocations                       number of allocations on devices\n"
           "  binary_bytes                      size of the program's file\n"
           "  accuracy                          on the test set; less is worse\n"
-          "\nExit: 0 none slower or worse, 1 one is, 4 some cannot be told, 3 cannot compare.\n",
+          "\nExit: 0 none slower or worse, 1 one is, 4 some undecided, 3 cannot compare.\n",
           stream);
 }
 

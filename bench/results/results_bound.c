@@ -208,12 +208,12 @@ static const rule causes[] = {
      "parts",
      "--strategy pipeline: micro-batches keep all parts at work", 0},
     {"exact mode", by_exact,
-     "a step takes {time.exact_cost} times as long as in fast mode, which was timed in turns with "
+     "a step takes {time.exact_cost} times as long as in fast mode, timed alternately with "
      "it",
-     "--reduce fast: equal within a bound, in place of to the bit", 0},
+     "--reduce fast: equal within a bound, not bitwise", 0},
     {"backward on one device", by_backward,
      "the variable device alone goes backward, for {#devices} towers, and the other devices wait",
-     "--colocate-gradients yes: each goes backward where it went forward", 0},
+     "--colocate-gradients yes: each device computes its own backward pass", 0},
     {"the pipeline's bubble", by_bubble,
      "stages are idle {%pipeline.bubble} of the time, with {#case.pipeline_microbatches} "
      "micro-batches for {#devices} stages (equal stages: {%pipeline.bubble_equal})",
@@ -233,9 +233,10 @@ static const rule causes[] = {
     {"a slow rank", by_rank,
      "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
      "ms in the mean{planted}",
-     "--strategy ps --ps-backup-workers 1: nobody waits for the slowest", 0},
+     "--strategy ps --ps-backup-workers 1: no device waits for the slowest", 0},
     {"memory bandwidth", by_bandwidth,
-     "a step goes over {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s at "
+     "a step reads and writes {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s "
+     "at "
      "least) for {#samples} samples; products reach {%time.mfu} of the roof",
      larger, 0},
     {"a small batch", by_batch,

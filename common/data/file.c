@@ -170,6 +170,7 @@ bool ls_data_peek(const char *spec, int rank, int64_t *shape)
 
 const ls_data_source ls_source_file = {
     .name = "file",
-    .help = "your own: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y [N]",
+    .help =
+        "your own data: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y [N]",
     .read = read_file,
 };

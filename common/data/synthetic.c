@@ -187,6 +187,6 @@ static ls_status read_synthetic(const char *argument, const ls_data_need *need, 
 
 const ls_data_source ls_source_synthetic = {
     .name = "synthetic",
-    .help = "made up, the same everywhere, learnable: synthetic:N samples (60,000)",
+    .help = "generated, the same everywhere, learnable: synthetic:N samples (60,000)",
     .read = read_synthetic,
 };

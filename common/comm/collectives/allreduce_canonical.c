@@ -218,7 +218,7 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
 
 const ls_allreduce ls_allreduce_canonical = {
     .name = "canonical",
-    .help = "exact mode: finished subtrees added up a fixed tree, the same bits on any ranks",
+    .help = "exact mode: finished subtrees summed in a fixed tree, the same bits on any ranks",
     .scratch = scratch,
     .build = build,
     .formula = formula,

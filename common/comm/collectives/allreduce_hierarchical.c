@@ -193,7 +193,7 @@ static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum
 
 const ls_allreduce ls_allreduce_hierarchical = {
     .name = "hierarchical",
-    .help = "in each process, on each host, around a ring of hosts: least over slow wires",
+    .help = "in each process, on each host, around a ring of hosts: least traffic on slow wires",
     .build = build,
     .formula = formula,
     .oracle = oracle,

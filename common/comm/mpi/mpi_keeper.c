@@ -118,7 +118,7 @@ ls_status ls_comm_mpi_keep(mpi_keeper **out)
     if (k->keeper < 0) {
         munmap(k, sizeof *k);
         return ls_fail(LS_CODE_MISSING, "MPI", "keeper",
-                       "a process beside this one could not be started; is there a limit?");
+                       "a helper process could not be started; is there a limit on processes?");
     }
     *out = k;
     return LS_OK;

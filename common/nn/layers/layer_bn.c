@@ -197,7 +197,7 @@ static ls_status backward_rest(const ls_layer_site *site, ls_op_list *ops)
 
 const ls_layer ls_layer_bn = {
     .name = "bn",
-    .help = "batch normalisation of an image, with a shortcut that is added",
+    .help = "batch normalisation of an image, plus an optional shortcut",
     .inputs = 1,
     .more_inputs = 1,
     .fuses_relu = true,

@@ -57,7 +57,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 
 const ls_layer ls_layer_concat = {
     .name = "concat",
-    .help = "two inputs one after the other",
+    .help = "concatenation of two inputs",
     .inputs = 2,
     .infer = infer,
     .forward = forward,

@@ -65,7 +65,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 
 const ls_layer ls_layer_max_pool = {
     .name = "max_pool",
-    .help = "the largest of each window of an image, any stride, valid or SAME",
+    .help = "maximum of each window of an image, any stride, valid or SAME",
     .inputs = 1,
     .fuses_relu_mask = true,
     .infer = infer,
@@ -76,7 +76,7 @@ const ls_layer ls_layer_max_pool = {
 
 const ls_layer ls_layer_global_max_pool = {
     .name = "global_max_pool",
-    .help = "the largest of an image, for each channel",
+    .help = "maximum of each channel over an image",
     .inputs = 1,
     .fuses_relu_mask = true,
     .infer = infer,

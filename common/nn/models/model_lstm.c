@@ -115,7 +115,7 @@ static ls_status build_stack(const char *text, ls_model *model)
 
 const ls_model_kind ls_model_twin_lstm = {
     .name = "twin-lstm",
-    .help = "two sequences through one shared LSTM: are they alike? twin-lstm:64 sets its size",
+    .help = "two sequences through one shared LSTM: same source? twin-lstm:64 sets its size",
     .default_data = "text",
     .default_optimizer = "rmsprop",
     .default_rate = 0.001,
@@ -126,7 +126,7 @@ const ls_model_kind ls_model_twin_lstm = {
 
 const ls_model_kind ls_model_lstm_stack = {
     .name = "lstm-stack",
-    .help = "LSTMs of 64 one after the other, for pipelines; lstm-stack:4 sets how many",
+    .help = "a stack of LSTMs of 64, for pipelines; lstm-stack:4 sets how many",
     .default_data = "text",
     .default_optimizer = "rmsprop",
     .default_rate = 0.001,

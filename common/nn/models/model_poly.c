@@ -15,7 +15,7 @@ static const ls_model_step chain[] = {
 
 const ls_model_kind ls_model_poly = {
     .name = "poly",
-    .help = "y = w2 x^2 + w1 x + w0 by squared error: three parameters, the machinery's own cost",
+    .help = "y = w2 x^2 + w1 x + w0 by squared error: three parameters: shows the harness's cost",
     .default_data = "synthetic",
     .default_optimizer = "adam",
     .default_rate = 0.1,

@@ -24,7 +24,7 @@ typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
 typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
 typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
 
-/** Values that a list may vary. Text is "" and numbers are 0 where the default is the model's. */
+/** Values that a list may vary. Text is "" and numbers are 0 if the default is the model's. */
 typedef struct ls_case {
     char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
@@ -42,7 +42,7 @@ typedef struct ls_case {
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;
-    int64_t micro_shards; /**< the default where `reduce` is fast: no part of such a case */
+    int64_t micro_shards; /**< the default if `reduce` is fast, which does not use it */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;
@@ -73,7 +73,7 @@ typedef struct ls_request {
     int cores_per_device;
     int logical_gpus;
     bool baseline;
-    bool waterfall;  /**< what the steps' time goes to is found out */
+    bool waterfall;  /**< measures where the steps' time goes */
     bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
     char *out;       /**< file of the trace; NULL: not given */

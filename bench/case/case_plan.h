@@ -64,12 +64,12 @@ ls_status ls_plan_place_faults(const ls_workplace *workplace, ls_plan_of_case *p
 /* ---- Batch statistics (sync_bn.c): of which samples a case's batch normalisation takes them ---
  */
 
-/** LS_CODE_USAGE where the job's mode needs statistics of the whole batch and its strategy, of so
- *  many replicas and devices over all ranks, has others. */
+/** LS_CODE_USAGE if the job's mode needs statistics of the whole batch and its strategy, with this
+ * number of replicas and devices over all ranks, has others. */
 ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const ls_model *model,
                            int64_t replicas, int64_t devices);
 
-/** The same of where the devices are. */
+/** The same for the kinds of the devices. */
 ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan);
 
 /** Whether parts of the batch have statistics of their own: then no such case computes what

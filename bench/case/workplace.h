@@ -11,13 +11,13 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out);
 void ls_workplace_close(ls_workplace *workplace);
 
 /** Begins, or ends, work without progress of any queue that may take long: writing a file, timing
- * one large product. Meanwhile other processes wait longer, for some timeouts at most. */
+ * one large product. Meanwhile other processes wait longer, by some timeouts at most. */
 void ls_workplace_busy(ls_workplace *workplace, bool begins);
 
-/** Resolves a case. Every refusal before training comes from here. job.comm is set where all
- * processes of the command run the case together; else rank 0 alone runs it. */
+/** Resolves a case. Every refusal before training is made here. job.comm is set if all processes of
+ * the command run the case together; otherwise only rank 0 runs it. */
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
-/** Logs which device each node of the model runs on, and where its variables are, if asked to. */
+/** Logs which device computes each node of the model, and where its variables are, if requested. */
 void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan);

@@ -21,9 +21,9 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
 ls_status ls_case_check(const ls_case *one, const ls_request *request);
 
 /**
- * Replaces the request's one case by all that were given: products of lists, `repeat:` times,
- * without what `exclude:` names, what is listed twice, and what its strategy cannot run (a line
- * each on stderr, unless --quiet). LS_CODE_USAGE where none is left, where they are too many, and
- * for an option that concerns no case.
+ * Replaces the request's one case by all given cases: products of lists, `repeat:` times, without
+ * those that `exclude:` names, duplicates, and those that their strategy cannot run (a line each on
+ * stderr, unless --quiet). LS_CODE_USAGE if none is left, if they are too many, and for an option
+ * that applies to no case.
  */
 ls_status ls_cases_build(const ls_request_parsing *parsing);

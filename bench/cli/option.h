@@ -17,12 +17,12 @@ enum {
     LS_FOR_MICRO = 4,
     LS_FOR_DEVICES = 8,
     LS_FOR_RESULTS = 16,
-    LS_FOR_TRACE = 32, /**< has those of LS_FOR_RUN, too */
+    LS_FOR_TRACE = 32, /**< also has those of LS_FOR_RUN */
     LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128
 };
 
-/** The heading of `--help` that an option stands under. */
+/** The heading in `--help` for an option. */
 typedef enum ls_help_group {
     LS_HELP_TRAINING,
     LS_HELP_STRATEGY,
@@ -47,15 +47,15 @@ typedef struct ls_setting {
 
 typedef struct ls_option {
     const char *name;        /**< without the dashes: "gate-steps" */
-    const char *placeholder; /**< stands for the value in `--help`: "N" */
-    const char *fallback;    /**< default, as `--help` tells it; set where it is a value */
+    const char *placeholder; /**< the value's name in `--help`: "N" */
+    const char *fallback;    /**< default as `--help` prints it; set if it is a value */
     const char *unit;        /**< "" where there is none */
     const char *help;        /**< one line */
     unsigned commands;       /**< LS_FOR_* */
     bool sweeps;             /**< a list makes a case of each value */
     bool continues;          /**< a comma before `name=` is part of the value */
-    bool is_switch;          /**< yes or no; yes where no value follows */
-    unsigned repeats;        /**< LS_FOR_*: commands for which it may be given several times */
+    bool is_switch;          /**< yes or no; yes if no value follows */
+    unsigned repeats;        /**< LS_FOR_*: commands in which it may be given several times */
     ls_help_group group;
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
@@ -75,7 +75,7 @@ typedef struct ls_option {
 
 /**
  * The candidate nearest to a mistyped name: the shortest one that it abbreviates, or one at a small
- * edit distance; NULL where none is near.
+ * edit distance; NULL if there is none.
  */
 const char *ls_nearest_name(const char *text,
                             const char *(*name)(size_t index, const void *context), size_t count,

@@ -30,8 +30,8 @@ ls_status ls_option_set_open(unsigned command, ls_option_set *out);
 void ls_option_set_close(ls_option_set *set);
 
 /**
- * Reads argv[1] to argv[argc-1]. At most `operands` arguments that are no options are taken. An
- * unknown or abbreviated name, a missing or empty value, an option given twice are refused.
+ * Reads argv[1] to argv[argc-1]. Accepts at most `operands` arguments that are not options. Refuses
+ * an unknown or abbreviated name, a missing or empty value, an option given twice.
  */
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands);
 
@@ -44,18 +44,18 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 /** Whether a switch that is off by default was given, with yes. */
 bool ls_option_set_yes(const ls_option_set *set, const char *name);
 
-/** Sets an option, for a command without cases: in `one` where `run` sweeps it, else in `request`.
- * The value is the one given, which must not be a list, or `fallback`; NULL: nothing is set. */
+/** Sets an option, for a command without cases: in `one` if `run` sweeps it, otherwise in
+ * `request`. The value is the given one, not a list, or `fallback`; NULL: sets nothing. */
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
                              const ls_processes *processes, ls_case *one, ls_request *request);
 
-/** Begins an option; refused where it was given before, here or on the command line. */
+/** Begins an option; refused if it was given before, here or on the command line. */
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin);
 
 /** Adds one value; an empty one is refused. */
 ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
                                const char *origin);
 
-/** Adds each value of a list, where the option sweeps one; else the text as it is. */
+/** Adds each value of a list if the option sweeps one; otherwise the text as it is. */
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin);

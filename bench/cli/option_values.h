@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option values: the setters that the option table points to. Each reads one value whole, checks
- * its range, and writes a field; a refusal says what is valid.
+ * Option values: the setters of the option table. Each parses one complete value, checks its range,
+ * and writes a field; a refusal says what is valid.
  */
 #pragma once
 
@@ -42,11 +42,11 @@ ls_status ls_set_verbose(const ls_setting *setting);
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
 
-/** Where the value goes: the option's field in the case or the request. */
+/** The field to set: the option's field in the case or the request. */
 void *ls_setting_field(const ls_setting *setting);
 
 /** Copies the value into the field, an array of `high` characters; the rest of it becomes zero. */
 ls_status ls_setting_array(const ls_setting *setting);
 
-/** Relays what the reader of a value says, with the option's name. */
+/** Relays a parser's failure, with the option's name. */
 ls_status ls_setting_relay(const ls_setting *setting, ls_status status);

@@ -43,9 +43,9 @@ typedef struct ls_plan_file {
 
 /**
  * Adds the options of all cases to the set, and the rest to `out`, zero-filled. A refusal names
- * file, line and column: a syntax error, an unknown key, a key given twice or on the command line
- * too, a value that is neither text nor a list of it, more mappings than LS_CASES_MOST.
- * LS_CODE_MISSING where the file cannot be read. `out` is to be closed in any case.
+ * file, line and column: a syntax error, an unknown key, a key given twice or also on the command
+ * line, a value that is neither text nor a list of texts, more mappings than LS_CASES_MOST.
+ * LS_CODE_MISSING if the file cannot be read. `out` must be closed in any case.
  */
 ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out);
 

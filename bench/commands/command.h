@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands: what main.c dispatches to. A refusal comes back as a status, which main prints; a
+ * Commands: what main.c dispatches to. A refusal is returned as a status, which main prints; a
  * command that ran sets its exit status (0, or 1 for a failed check, 3, 130) and returns LS_OK.
  * argv[0] is the subcommand's name.
  */
@@ -26,15 +26,15 @@ typedef struct ls_command {
 } ls_command;
 
 /**
- * Prints the manual page or a shell's completion, of these commands and the option table, where
- * `kind` is "--man", "--bash" or "--zsh". A build has them by `lockstep help --man`, which people
- * need not know. False where it is none of these.
+ * Prints the manual page or a shell's completion, of these commands and the option table, if `kind`
+ * is "--man", "--bash" or "--zsh". Builds call it by `lockstep help --man`, which users need not
+ * know. False for any other `kind`.
  */
 bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count);
 
 /**
- * A bit beside the exit status: a device has fallen over, and libraries that clean up at exit could
- * wait for it for ever. So main ends the process without that.
+ * A bit in addition to the exit status: a device was lost, and libraries that clean up at exit
+ * could wait for it for ever. So main exits without that.
  */
 enum { LS_EXIT_AT_ONCE = 0x100 };
 
@@ -43,16 +43,16 @@ ls_status ls_command_run(const ls_request *request, int *exit_status);
 
 /**
  * --dry-run: prints a line for each case on stdout (--format table, md, json or jsonl; bytes are of
- * all devices of a process), and totals on stderr. Opens devices and strategies one case after the
- * other, trains nothing, and makes no file. The exit status is 3 where a case cannot be opened.
+ * all devices of a process), and totals on stderr. Opens devices and strategies one case after
+ * another, trains nothing, and creates no file. The exit status is 3 if a case cannot be opened.
  */
 ls_status ls_dry_run(ls_request *request, int *exit_status);
 
 /**
- * --resume: leaves out as many repeats of each case as request.results has ok rows of the same case
- * (all that a row's group `case` says; with a budget, all but the steps), commit and machine: host,
- * processor, cores, memory limit, GPU. Says on stderr how many. May leave none. All processes
- * together; rank 0's file counts.
+ * --resume: skips as many repeats of each case as request.results has ok rows of the same case
+ * (everything in a row's group `case`; with a budget, all but the steps), commit and machine: host,
+ * processor, cores, memory limit, GPU. Prints the number on stderr. May leave none. All processes
+ * call it; rank 0's file counts.
  */
 ls_status ls_resume(ls_request *request);
 
@@ -69,7 +69,7 @@ ls_status ls_command_devices(const ls_processes *processes, int argc, char **arg
 ls_status ls_command_results(int argc, char **argv, int *exit_status);
 ls_status ls_command_regress(int argc, char **argv, int *exit_status);
 void ls_command_regress_help(FILE *stream);
-/** What `results --help` says before the options: the verbs, and two examples. */
+/** Prints what `results --help` has before the options: the verbs, and two examples. */
 void ls_command_results_help(FILE *stream);
 ls_status ls_command_report(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);

@@ -30,10 +30,10 @@ void ls_forecast_close(ls_forecast *forecast);
 double ls_forecast_seconds(const ls_forecast *forecast);
 
 /**
- * Changes the numbers of timed steps so that the whole request takes request.budget_ns less
+ * Changes the numbers of timed steps so that the whole request takes request.budget_ns minus
  * `spent_s`. Cases of one model get the same number of steps, models the same time; steps that the
  * command gives are not exceeded; with --until-precision there is time for as many blocks as an
- * interval needs. Says on stderr where the budget is too short even for one step per block. Updates
+ * interval needs. Reports on stderr if the budget is too short even for one step per block. Updates
  * the estimates.
  */
 ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spent_s);

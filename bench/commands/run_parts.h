@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run: the state of `run` and `verify`, and the way of a case through gate and training to its row.
- *
- * Cases take turns in groups of at most LS_GROUP_CASES, in the order of the request, each group
- * followed by its baselines. When a group is done its rows are committed and printed in order.
+ * Run: the state of `run` and `verify`, and the steps of a case from gate through training to its
+ * row. Cases take turns in groups of at most LS_GROUP_CASES, in the order of the request, each
+ * group followed by its baselines. When a group is done, its rows are committed and printed in
+ * order.
  */
 #pragma once
 
@@ -69,7 +69,7 @@ bool ls_run_is_left(const command_run *run);
 /** Agrees on `status` with the case's ranks, and makes the outcome the case's error. */
 void ls_run_settle(command_run *run, case_run *c, ls_status status);
 
-/** Tells the progress how long the case will take; again with `step_s` above 0, once it is
+/** Tells the progress how long the case will take; again with `step_s` above 0 once that is
  * measured. */
 void ls_run_expect(command_run *run, const case_run *c, double step_s);
 

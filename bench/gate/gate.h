@@ -13,7 +13,7 @@
 
 typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
-    bool compared;     /**< false: the row says why in `oracle` */
+    bool compared;     /**< false: `oracle` has the reason */
     bool checked;      /**< not compared; of `steps` steps what else must hold (gate_arrival.c) */
     bool pass;
     bool interrupted; /**< before all steps were compared */
@@ -23,7 +23,7 @@ typedef struct ls_gate {
     double loss_first, loss_last; /**< of the compared steps */
     double step_s;                /**< of the steps enqueued by one call; 0: none were */
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
-    double gradient_rel; /**< what that was; NaN: not looked at */
+    double gradient_rel; /**< its value; NaN: not compared */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
     double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
     char kernels_compared[160];    /**< with what; "" */
@@ -31,7 +31,7 @@ typedef struct ls_gate {
     char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
     char oracle[256];              /**< "same bits", or what differed first */
     char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
-    json_t *kernels;               /**< of the candidate's step; NULL where nothing was compared */
+    json_t *kernels;               /**< of the candidate's step; NULL if nothing was compared */
     float *parameters;             /**< of the candidate after the last step, where verify saves
                                         them; or NULL */
 } ls_gate;
@@ -44,23 +44,22 @@ void ls_gate_close(ls_gate *gate);
 
 /* ---- Parts of it ---------------------------------------------------------------------------- */
 
-/** Copies the candidate's parameters, where the request is to verify and to save them. */
+/** Copies the candidate's parameters if the request is to verify and save them. */
 ls_status ls_gate_keep(const ls_workplace *workplace, const ls_plan_of_case *plan,
                        const float *values, ls_gate *gate);
 
 /** The gate does not pass, and why: what differed first. */
 void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(printf, 2, 3)));
 
-/** The pass of all ranks: one that does not is enough; it says why. */
+/** Agrees on the verdict: one rank's failure fails all, with its reason. */
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
 
 /** What a full step sent, against the formula. All ranks call it. */
 ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 
-/* What the gate looks at beyond what steps compute (gate_sides.c): how they are ordered, and
- * evaluation. */
+/* What the gate checks besides the results of steps (gate_sides.c): their order, and evaluation. */
 
-/** The candidate and who judges it, in this process. Borrowed. */
+/** The candidate and its judge, in this process. Borrowed. */
 typedef struct ls_gate_sides {
     const ls_workplace *workplace;
     ls_session *candidate;
@@ -81,8 +80,8 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_gate *out);
 
-/** The same of servers that serve whoever comes first (gate_arrival.c), and of `steps` steps from
- * the initial values what must hold whoever does. All ranks call it. */
+/** The same for servers in order of arrival (gate_arrival.c), and for `steps` steps from the
+ * initial values what must hold for any order. All ranks call it. */
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                           ls_gate *gate);
 

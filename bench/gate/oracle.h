@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Oracle: a replicated strategy's fast mode, replayed in sequence on one device. It computes every
- * replica's slice by itself, adds the gradients up on the host in the strategy's documented order,
- * and updates: so a strategy that sums as it says gives the same bits, and one that loses a slice,
- * a wait or a scale does not. Only the gate runs it.
+ * replica's slice separately, sums the gradients on the host in the strategy's documented order,
+ * and updates. So a strategy that sums in that order gives the same bits, and one that loses a
+ * slice, a wait or a scale does not. Only the gate runs it.
  */
 #pragma once
 
@@ -18,15 +18,14 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
 
 /** From here on a step updates by this gradient, float32 [elements], weight decay included: for
  * sums whose order only a library knows. NULL: by its own sum, in the strategy's order. Borrowed
- * until the step is done.
- */
+ * until the step is done. */
 void ls_oracle_give(ls_run *run, const float *gradient);
 
 /** From here on a step updates by the sum of the slices' gradients in float64. */
 void ls_oracle_widely(ls_run *run);
 
-/** Where a gradient was given: the oracle's own sum of the latest step, added up in float64, weight
- * decay included, as float32 [elements] on the host. */
+/** If a gradient was given: the oracle's own sum of the latest step in float64, weight decay
+ * included, rounded to float32 [elements], on the host. */
 const float *ls_oracle_wide_sum(const ls_run *run);
 
 /** Gradient of the latest step, all replicas added up, float32 [elements] on the host. */

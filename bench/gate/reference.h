@@ -20,9 +20,9 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_reference **out);
 
 /**
- * Parameters [elements] and loss after `step`. Ask for steps in order; values stay until the next
- * call. Where no step has an epoch's smaller last batch, step number `steps` is one with it, from
- * the initial parameters.
+ * Parameters [elements] and loss after `step`. Steps must be requested in order; values are valid
+ * until the next call. If no step has an epoch's smaller last batch, step number `steps` is one
+ * with it, from the initial parameters.
  */
 ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float **values,
                             double *loss);
@@ -37,8 +37,8 @@ enum {
     LS_REFERENCE_TESTED = 256
 }; /**< samples of the test set that are compared: a batch or a few */
 
-/** The evaluation after the last step that was asked for; there is one where ls_plan_tests and at
- * least one step was. */
+/** The evaluation after the last requested step; exists if ls_plan_tests is true and at least one
+ * step was requested. */
 const ls_evaluation *ls_reference_evaluation(const ls_reference *reference);
 
 /** Call after the last step: frees what is not kept. */

@@ -21,7 +21,7 @@ typedef struct ls_micro {
     ls_machine *machine;
     ls_device_name *names;         /**< [ranks] */
     const ls_processes *processes; /**< each has as many of the ranks; collectives run on all */
-    int ranks;                     /**< of this process; 1 but for collectives */
+    int ranks;                     /**< of this process; 1 except for collectives */
     ls_device *device;             /**< the first rank's */
     const ls_device_info **known;  /**< [ranks] of the open devices, set by whoever opens them */
     ls_bench bench;
@@ -56,13 +56,13 @@ typedef struct ls_micro_figure {
     const char *roof; /**< what that roof is; else NULL */
     bool checked;
     uint64_t wrong;
-    const char *kernel; /**< which was chosen; NULL: not told */
-    double host_ns;     /**< the host's time to launch it; 0: not told */
+    const char *kernel; /**< chosen implementation; NULL: unknown */
+    double host_ns;     /**< the host's time to launch it; 0: unknown */
     double build_ns;    /**< time to build its program; 0: none */
     /* Of collectives. */
     int ranks;          /**< 0: 1 */
-    const char *comm;   /**< communicator; NULL: not told */
-    const char *redop;  /**< "sum", "none"; NULL: not told */
+    const char *comm;   /**< communicator; NULL: unknown */
+    const char *redop;  /**< "sum", "none"; NULL: unknown */
     double bus_factor;  /**< bus bandwidth over algorithm bandwidth */
     ls_traffic sent;    /**< of one operation, summed over ranks */
     bool uncounted;     /**< only a library knows what it sends */
@@ -74,7 +74,7 @@ typedef struct ls_micro_op {
     const char *help;
     ls_status (*run)(ls_micro *m);
     bool needs_roof;
-    bool pairs;        /**< takes one device, or two */
+    bool pairs;        /**< uses one device, or two */
     const char *redop; /**< of a collective, which takes several devices, and --ranks: "sum",
                             "none"; else NULL */
 } ls_micro_op;
@@ -83,8 +83,8 @@ typedef struct ls_micro_op {
 ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MICRO_SIZES],
                          size_t *count);
 
-/** Tell the progress how many parts the operation has; the title of a part and about how long it
- * takes; and that a part begins. */
+/** Tell the progress the number of parts of the operation; the title of a part and about how long
+ * it takes; and that a part begins. */
 void ls_micro_expect(ls_micro *m, size_t parts);
 void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds);
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops);
@@ -97,12 +97,12 @@ void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count);
  * `more` parts. */
 void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
 
-/** Stores and prints a row, which fails where elements are wrong. Of a collective, all processes
- * call it. */
+/** Stores and prints a row; fails if elements are wrong. For a collective, all processes call
+ * it. */
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
 
 /** Times and prints the products of a node: sum_ns[0] is set to the sum of the medians of its
- * forward pass, sum_ns[1] of its backward pass; 0 where it has none. */
+ * forward pass, sum_ns[1] of its backward pass; 0 if it has none. */
 ls_status ls_micro_products(ls_micro *m, int node, double sum_ns[2]);
 
 /** Times a copy of so many bytes within the device's memory. */

@@ -36,8 +36,8 @@ typedef struct ls_collective {
 /** Whether it is the collective of this name. */
 bool ls_collective_is(const ls_collective *c, const char *name);
 
-/** Makes the operations of one call of each rank of this process, and the programs that replay it.
- *  Undone, also where it fails, by ls_collective_clear, while the communicator is open. */
+/** Makes the operations of one call for each rank of this process, and the programs that replay it.
+ * Freed, also on failure, by ls_collective_clear, while the communicator is open. */
 ls_status ls_collective_capture(ls_collective *c);
 void ls_collective_clear(ls_collective *c);
 

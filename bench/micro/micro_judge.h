@@ -15,12 +15,11 @@ void ls_micro_judge_close(ls_micro_judge *judge);
 
 /**
  * Runs node `node` of the net, forward and backward, on `queue`, with random inputs and gradients
- * of its output, and the reference beside it. wrong[0]: elements of its output and loss that
- * differ; wrong[1]: of the gradients of its inputs and variables (of a loss: in wrong[0]).
- *
- * The reference is slow. So in a large layer only some rows, the first and the last among them, get
- * a gradient: the reference computes these rows alone, the weights' gradients are theirs, and the
- * other rows' input gradients must be 0. Afterwards all rows have a gradient.
+ * of its output, and the same with the reference. wrong[0]: elements of its output and loss that
+ * differ; wrong[1]: of the gradients of its inputs and variables (for a loss: in wrong[0]). The
+ * reference is slow. So in a large layer only some rows, including the first and the last, get a
+ * gradient: the reference computes only these, the weights' gradients are theirs, and the other
+ * rows' input gradients must be 0. Afterwards all rows have a gradient.
  */
 ls_status ls_micro_judge_node(ls_micro_judge *judge, ls_net *net, int node, ls_queue *queue,
                               uint64_t wrong[2]);

@@ -24,13 +24,13 @@ const char *ls_format_names(void);
 /** Borrows the stream. */
 ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out);
 
-/** Tells the groups `case` (an array, taken over) of all rows that will come, so that a table has
- * the same columns for all. Before the first row. */
+/** Sets the groups `case` (an array; takes ownership) of all rows to come, so that a table has the
+ * same columns for all. Before the first row. */
 void ls_writer_expect(ls_writer *writer, json_t *cases);
 
 /** Writes one row and flushes the stream; table and md keep a case's row until the next
  * ls_writer_flush, since its columns depend on the other rows. The row must not change afterwards.
- * LS_CODE_MISSING where the stream cannot be written. */
+ * LS_CODE_MISSING if the stream cannot be written. */
 ls_status ls_writer_row(ls_writer *writer, const json_t *row);
 
 /** Writes the rows that were kept. */

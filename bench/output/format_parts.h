@@ -16,8 +16,8 @@
 /* ---- Values (format_values.c) --------------------------------------------------------------- */
 
 /**
- * The value at "time.step_ms.median", a new reference; NULL where it is absent or null. A path
- * that leads through an array gives the array of what its elements hold.
+ * The value at "time.step_ms.median", a new reference; NULL if it is absent or null. A path through
+ * an array gives the array of its elements' values.
  */
 json_t *ls_row_find(const json_t *row, const char *path);
 
@@ -33,7 +33,7 @@ const ls_strategy *ls_row_strategy(const json_t *row);
 /** The row's median step with ci95, in ms. False where there is no time, or no interval. */
 bool ls_row_step(const json_t *row, ls_interval *out);
 
-/** Sets the value at a path, and takes it over; missing groups are made. */
+/** Sets the value at a path, takes ownership, and creates missing groups. */
 void ls_row_put(json_t *row, const char *path, json_t *value);
 
 /** Set a member, unless the value does not apply: NaN, an infinity, NULL. */
@@ -72,7 +72,7 @@ json_t *ls_row_value(const json_t *row, const char *path);
                       * number with all its digits */
     LS_CELL_OR_NONE, /**< the same; "none" where it is absent */
     LS_CELL_VALUE,   /**< text; reals with six digits */
-    LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" where too long */
+    LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" if too long */
     LS_CELL_FIGURE,  /**< four significant digits */
     LS_CELL_RATIO,   /**< two decimals */
     LS_CELL_PERCENT, /**< a share as a percentage */
@@ -89,19 +89,19 @@ enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 typedef struct ls_column {
     const char *title;
     const char *path;
-    int width;  /**< characters: fixed where rows are printed one by one, else the most */
+    int width;  /**< characters: fixed if rows are printed one by one, else the most */
     bool right; /**< numbers stand to the right */
     ls_cell cell;
-    int drop; /**< where lines are too long columns go, the highest `drop` first; 0: never */
+    int drop; /**< order of dropping if lines are too long, the highest first; 0: never */
 } ls_column;
 
 typedef struct ls_columns {
     const ls_column *column;
     size_t count;
     size_t leading; /**< how many stand before the options' columns */
-    bool alone;     /**< no option has a column by itself: these were chosen, in every format */
+    bool alone;     /**< no columns of options: only these, in every format */
     bool ranks;     /**< the fastest case is named below the table */
-    bool compares;  /**< what was compared stands below the table */
+    bool compares;  /**< prints below the table what was compared */
 } ls_columns;
 
 /** What `verify` prints: how close each case came. */
@@ -132,14 +132,14 @@ struct ls_writer {
     json_t *averages; /**< of `micro`: bus bandwidths by algorithm; NULL: none */
 };
 
-/** Uses these columns (borrowed) in table and md; where they stand alone, only these fields in
- * every format. Before the first row. */
+/** Uses these columns (borrowed) in table and md; if they are `alone`, only these fields in every
+ * format. Before the first row. */
 void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
 
 /** A row of nothing but the columns' fields; a new reference. */
 json_t *ls_row_part(const json_t *row, const ls_columns *columns);
 
-/** Says that all rows are there already: they are flushed when the writer is closed. */
+/** All rows exist already: they are only flushed when the writer is closed. */
 void ls_writer_hold(ls_writer *writer);
 
 /** Writes all rows (an array) in these columns; without a format, as a table. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results database: rows of figures in one SQLite file.
- *
- * A row is committed in a transaction of its own before it is printed, with full synchronisation,
- * so a killed run loses no finished row. Several programs may write at once, also those of several
- * hosts where the file system has locks; where it has none, the file is refused. A file that is no
- * SQLite database, is one of another program, or has a newer schema is refused and left as it is.
- * One of an older schema is read as it is, and brought up to date when it is opened for writing.
+ * Results database: rows of figures in one SQLite file. A row is committed in its own transaction
+ * before it is printed, with full synchronisation, so a killed run loses no finished row. Several
+ * programs may write at once, even on several hosts if the file system has locks; without locks,
+ * the file is refused. A file that is not an SQLite database, belongs to another program, or has a
+ * newer schema is refused and unchanged. One with an older schema is read as it is, and upgraded
+ * when it is opened for writing.
  */
 #pragma once
 
@@ -21,19 +20,19 @@ typedef struct ls_results ls_results;
 /** The file that `run` writes and `results` reads, unless told otherwise. */
 #define LS_RESULTS_DEFAULT "results/lockstep.db"
 
-/** Opens `path`; with `create`, makes it if it is missing (and the folder of LS_RESULTS_DEFAULT).
- * LS_CODE_MISSING names the file and says what is wrong with it. */
+/** Opens `path`; with `create`, creates it if it is missing (and the folder of LS_RESULTS_DEFAULT).
+ * LS_CODE_MISSING names the file and what is wrong with it. */
 ls_status ls_results_open(const char *path, bool create, ls_results **out);
 
 /** Commits a row: its text, and the columns that people filter by with SQL. */
 ls_status ls_results_append(ls_results *results, const json_t *row);
 
-/** A transaction: begin, then puts and deletes, then end, which undoes all of them where `status`
- * is a failure, and relays it. */
+/** A transaction: begin, then additions and deletions, then end, which undoes all of them if
+ * `status` is a failure, and relays that. */
 ls_status ls_results_begin(ls_results *results);
 ls_status ls_results_end(ls_results *results, ls_status status);
 
-/** Adds a row, whose id (text) is not there yet; in a transaction. */
+/** Adds a row, whose id (text) must be new; in a transaction. */
 ls_status ls_results_put(ls_results *results, const json_t *row);
 /** Deletes the row of this number; in a transaction. */
 ls_status ls_results_delete(ls_results *results, int64_t number);
@@ -57,7 +56,7 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row);
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit,
                           void *context);
 
-/** The row of this number, owned by the caller (json_decref); NULL where it is gone. */
+/** The row with this number, owned by the caller (json_decref); NULL if it was deleted. */
 ls_status ls_results_at(ls_results *results, int64_t number, json_t **out);
 
 /** The row of this id (or of the only id that starts so), owned by the caller (json_decref). */

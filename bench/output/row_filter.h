@@ -28,8 +28,8 @@ ls_status ls_row_filter_open(const char *text, ls_row_filter **out);
 /** Takes NULL. */
 void ls_row_filter_close(ls_row_filter *filter);
 
-/** Whether all conditions hold of the row; NULL has none. LS_CODE_USAGE where a number is compared
- *  with what is none. */
+/** Whether the row meets all conditions; NULL has none. LS_CODE_USAGE if a number is compared with
+ * a text. */
 ls_status ls_row_filter_holds(const ls_row_filter *filter, const json_t *row, bool *out);
 
 /** The paths of the conditions, one by one; NULL after the last. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys: how a person names a field of a row: by its path ("time.step_ms.median"), or by the last
- * part of it where no other path ends so ("median"). The paths are those of bench/row.schema.json
- * and of the options that strategies, models and data sets declare, so that a name means the same
- * whatever rows there are. Fields of `train.target` are named by path only, so that "accuracy" is
- * the one that was reached.
+ * Keys: how a user names a field of a row: by its path ("time.step_ms.median"), or by the last part
+ * of it if no other path ends in that ("median"). The paths are those of bench/row.schema.json and
+ * of the options that strategies, models and data sets declare, so that a name means the same for
+ * all rows. Fields of `train.target` are named by path only, so that "accuracy" is the accuracy
+ * reached.
  */
 #pragma once
 
@@ -19,6 +19,6 @@ typedef struct ls_row_key {
 /** The paths of all fields that a row may have, in the order of CSV, NULL-terminated. */
 const char *const *ls_row_paths(void);
 
-/** Finds the field. LS_CODE_USAGE, which names the option and lists candidates, where the name is
- * unknown or ambiguous. The name has `length` characters. */
+/** Finds the field. LS_CODE_USAGE, with the option and a list of candidates, if the name is unknown
+ * or ambiguous. The name has `length` characters. */
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, ls_row_key *out);

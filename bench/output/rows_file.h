@@ -7,8 +7,8 @@
 
 #include "bench/output/results_db.h"
 
-/** Visits every row. LS_CODE_MISSING, about `what`, where the file cannot be read, or a line, which
- * it names, is no row of this schema. *unfinished: the last line was skipped, since it is still
+/** Visits every row. LS_CODE_MISSING, about `what`, if the file cannot be read, or a line (which it
+ * names) is not a row of this schema. *unfinished: the last line was skipped, since it is still
  * being written; NULL: such a line is refused. */
 ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
                        void *context);

@@ -33,8 +33,7 @@ json_t *ls_case_fields(const json_t *groups);
 
 /**
  * Whether cases differ in an option: two have different values, or of two with the same model,
- * data, strategy and reduce only one has it. (That another strategy does not have it tells nothing
- * new.)
+ * data, strategy and reduce only one has it. (That another strategy lacks it is no difference.)
  */
 bool ls_case_differs(const json_t *groups, const char *field);
 
@@ -62,8 +61,8 @@ typedef struct ls_table {
 } ls_table;
 
 /**
- * A table of `rows` with the columns given. Unless these are `alone`, columns of the options in
- * `fields` come behind the leading ones, and empty columns are hidden. NULL without memory.
+ * A table of `rows` with the given columns. Unless these are `alone`, columns of the options in
+ * `fields` follow the leading ones, and empty columns are hidden. NULL: out of memory.
  */
 ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *rows);
 void ls_table_free(ls_table *table);
@@ -71,21 +70,20 @@ void ls_table_free(ls_table *table);
 /** Width of the shown columns, with a blank between them. */
 int ls_table_width(const ls_table *table);
 
-/** Hides columns until the others fit: empty ones, options that tell no cases apart, those whose
+/** Hides columns until the others fit: empty ones, options that distinguish no cases, those whose
  * `drop` is above `kept`; with `all` the other options, too. */
 void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
 
 /**
- * Makes it fit `width`: texts are cut to their columns' width, those of options to a third of the
- * line; then columns that are empty go, then options that tell no two cases apart which others do
- * not go (not the model, the strategy, the devices and the batch), the last first; then columns by
- * `drop`, down to the third; then the last one's texts are cut (the status); then the other columns
- * by `drop` go; then other texts are cut; then options go, the last first. At last theirs are cut.
+ * Makes it fit `width`, in this order: truncates texts to their columns' width, those of options to
+ * a third of the line; drops empty columns, then options that distinguish no two cases beyond the
+ * others (not the model, the strategy, the devices and the batch), the last first; drops columns by
+ * `drop`, down to the third; truncates the last one's texts (the status); drops the other columns
+ * by `drop`; truncates other texts; drops options, the last first; finally truncates theirs.
  */
 void ls_table_fit(ls_table *table, int width);
 
-/** Print the titles; and a row by its number, with the reason where it is not ok (format_table.c).
- */
+/** Print the titles; and a row by its number, with the reason if it is not ok (format_table.c). */
 void ls_table_head_print(const ls_table *table, FILE *stream);
 void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number);
 

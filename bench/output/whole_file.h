@@ -7,12 +7,12 @@
 #include <stdio.h>
 
 /**
- * Writes to a temporary name beside `path`, and renames; an existing device or pipe is written
- * directly. LS_CODE_MISSING, about --out, where that cannot be done; else a failure of `write`,
- * which leaves the file as it was.
+ * Writes to a temporary name in the same folder, and renames; an existing device or pipe is written
+ * directly. LS_CODE_MISSING, about --out, if that fails; otherwise a failure of `write`, after
+ * which the old file is unchanged.
  */
 ls_status ls_whole_file(const char *path, ls_status (*write)(FILE *stream, void *context),
                         void *context);
 
-/** LS_CODE_MISSING, about `what`, where no file of that name can be written. Leaves none behind. */
+/** LS_CODE_MISSING, about `what`, if no file of that name can be written. Creates none. */
 ls_status ls_file_writable(const char *what, const char *path);

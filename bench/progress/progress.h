@@ -20,9 +20,9 @@
 typedef struct ls_progress ls_progress;
 
 /**
- * Borrows the stream. `mode` 0: shows nothing; -1: a line that is redrawn if the stream is a
- * terminal, else nothing; 1: the same, or lines elsewhere. Returns NULL where nothing is to be
- * shown, or without memory or a thread for it.
+ * Borrows the stream. `mode` 0: shows nothing; -1: a redrawn line if the stream is a terminal,
+ * otherwise nothing; 1: the same, or lines elsewhere. Returns NULL if nothing is to be shown, or
+ * without memory or a thread for it.
  */
 ls_progress *ls_progress_open(FILE *stream, int mode);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work left: how many seconds a command has yet to run. The expected times of each case are
- * corrected by what it and the others have taken so far. It reads no clock: callers tell it the
- * time that passed.
+ * Remaining work: how many seconds a command still needs. The expected times of each case are
+ * corrected by the times that it and the others have taken so far. It reads no clock: callers pass
+ * the time spent.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ typedef struct ls_work_part {
 
 typedef struct ls_work_case {
     ls_work_part part[LS_PHASES];
-    bool measured; /**< expected times come from measured steps, not from a count of operations */
+    bool measured; /**< expected times come from measured steps, not from operation counts */
 } ls_work_case;
 
 typedef struct ls_work {

@@ -15,10 +15,10 @@ typedef struct ls_child {
 } ls_child;
 
 /**
- * Runs argv[0] (as found in PATH) in `folder` (NULL: this one), in a process group of its own, for
- * at most `limit_ns`. LS_CODE_MISSING where it cannot be started, or is killed since it takes
- * longer. LS_CODE_INTERRUPTED where a signal came to this program, unless the child `cleans` up. A
- * child that fails is no failure of this call.
+ * Runs argv[0] (found in PATH) in `folder` (NULL: this one), in its own process group, for at most
+ * `limit_ns`. LS_CODE_MISSING if it cannot be started, or is killed at the limit.
+ * LS_CODE_INTERRUPTED if this program received a signal, unless the child `cleans` up. A child that
+ * fails is not a failure of this call.
  */
 ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
                        ls_child *out);

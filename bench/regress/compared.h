@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases of a comparison, for the files beside this one. */
+/* Cases of a comparison, for the files in this folder. */
 #pragma once
 
 #include "bench/output/format_parts.h"
@@ -10,10 +10,10 @@
 ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task, int side,
                                  const json_t *row);
 
-/** Joins two cases that each have one side, where the fields that both have agree. */
+/** Joins two cases with one side each if their common fields agree. */
 void ls_regress_join(ls_regress *regress, const ls_regress_task *task);
 
-/** Gives each case a name that tells it from the others. */
+/** Gives each case a name that distinguishes it from the others. */
 ls_status ls_regress_name(ls_regress *regress);
 
 /** The median step in ms; 0: the row has none. */
@@ -36,7 +36,7 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one);
 bool ls_regress_is_given(const ls_regress_task *task, const char *option);
 
 /** Runs BEFORE PROGRAM run OPTIONS --format=jsonl --results=none AFTER; the two lists end with
- * NULL, and may be NULL. Options of AFTER ("--name=value") that OPTIONS has are left out. */
+ * NULL, and may be NULL. Options of AFTER ("--name=value") that OPTIONS has are omitted. */
 ls_status ls_regress_run(const ls_regress_task *task, int side, const char *const *before,
                          const char *const *after, uint64_t limit_ns, ls_child *out);
 

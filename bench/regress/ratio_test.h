@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ratio test: decides from logarithms of ratios whether B takes longer than A by more than a
- * threshold, does not, or cannot be told.
- *
- * Paired: log ratios of blocks that ran in turns, where a coin decided which of the two came first.
- * If B is A times a constant, each log ratio minus the constant's logarithm is, by the coin, as
- * often above 0 as below, whatever the noise of the two turns is: heavy tails, drift, another
- * program's load. Wilcoxon's signed ranks assume nothing else, and are exact.
- *   slower  the bound below of the centre is above log(1 + threshold)
- *   faster  the bound above is under -log(1 + threshold)
- *   same    both bounds, at their own error, are within these: two one-sided tests
- * The bounds are order statistics of the n (n + 1) / 2 means of two (Hodges and Lehmann, Annals of
- * Mathematical Statistics 34, 1963; Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
- *
- * Looks: the test may be made several times. The share of the time that is over is the share of the
- * error that is spent (Lan and DeMets, Biometrika 70, 1983). A look has the error spent since the
+ * threshold, does not, or is undecided. Paired: log ratios of blocks that alternated, where a coin
+ * decided the order in each pair. If B is A times a constant, each log ratio minus the constant's
+ * logarithm is, because of the coin, equally often above and below 0, whatever the noise of the two
+ * blocks: heavy tails, drift, another program's load. Wilcoxon's signed ranks assume nothing else,
+ * and are exact.
+ *   slower  the lower bound of the centre is above log(1 + threshold)
+ *   faster  the upper bound is below -log(1 + threshold)
+ *   same    both bounds, with their own error, are within these: two one-sided tests
+ * The bounds are order statistics of the n (n + 1) / 2 pairwise means (Hodges and Lehmann, Annals
+ * of Mathematical Statistics 34, 1963; Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15,
+ * 1987). Looks: the test may be made several times. The fraction of the time used is the fraction
+ * of the error spent (Lan and DeMets, Biometrika 70, 1983). A look gets the error spent since the
  * last one, so that the sum bounds the error, however looks depend on each other.
  */
 #pragma once
@@ -54,7 +52,7 @@ enum { LS_RATIO_BLOCKS_MOST = 2000 };
  * are at 1/64, then each time at twice that, if the pairs could decide anything, and at 1. */
 double ls_ratio_due(const ls_ratio_test *test, size_t n, double share);
 
-/** Looks at log(B / A) of `n` pairs; `share` of the time is over (1: the last look). */
+/** Tests log(B / A) of `n` pairs; `share` of the time is used (1: the last look). */
 ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n, double share,
                         ls_ratio_result *out);
 
@@ -62,8 +60,7 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 typedef struct ls_ratio_side {
     const double *logs;
     size_t count;
-    double half; /**< where there is one run: half of its 95% interval, in logarithms; 0: not
-                      known */
+    double half; /**< for a single run: half of its 95% interval, in logarithms; 0: unknown */
 } ls_ratio_side;
 
 /**

@@ -59,7 +59,7 @@ typedef struct ls_regress_case {
     json_t *row[LS_SIDES]; /**< of each side; NULL: none */
     ls_log_list logs[LS_SIDES];
     double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
-    bool told;             /**< there is a verdict */
+    bool told;             /**< decided: there is a verdict */
     double slowed;         /**< see ls_regress_task */
     double seconds;        /**< of its turns, until the verdict */
     char *name;
@@ -77,7 +77,7 @@ typedef struct ls_regress {
     double seconds;
 } ls_regress;
 
-/** Compares; close `out` also on failure. It fails where nothing could be measured. */
+/** Compares; close `out` also on failure. Fails if nothing could be measured. */
 ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out);
 void ls_regress_close(ls_regress *regress);
 
@@ -103,7 +103,8 @@ ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int s
 /** Adds the rows of results files. */
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
 
-/** Runs two programs in turns, and adds their rows, until all cases are decided or time is over. */
+/** Runs two programs alternately, and adds their rows, until all cases are decided or time is
+ * up. */
 ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 
 /** Names the cases, and does ls_regress_settle_case for those with both rows. */
@@ -123,7 +124,7 @@ typedef struct ls_bisection {
     const ls_format *format;
 } ls_bisection;
 
-/** Finds the commit, or the range that cannot be told apart, after `good` up to `bad`.
- *  *exit_status: 1 found, 4 a range, 0 `bad` is not slower. */
+/** Finds the commit, or the range of undecided commits, after `good` up to `bad`. *exit_status: 1
+ * found, 4 a range, 0 `bad` is not slower. */
 ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *bisection,
                             FILE *stream, int *exit_status);

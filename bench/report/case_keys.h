@@ -24,25 +24,25 @@ char *ls_report_commit(const json_t *row, int width, char out[64]);
 /** How many devices train. */
 double ls_report_devices(const json_t *row);
 
-/** The number of devices that all rows have; 0 where they differ. */
+/** The number of devices if it is the same in all rows; otherwise 0. */
 double ls_report_shared_devices(const json_t *rows);
 
 /** The rows for which `holds` is true: a new array. */
 json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
                         const void *context);
 
-/** Samples per second, and, where the row has an interval, its bounds; 0 without a time. */
+/** Samples per second, with bounds if the row has an interval; 0 without a time. */
 ls_interval ls_report_rate(const json_t *row);
 
-/** The rate of one device, for ideal scaling: from rows with a speed-up, else that of the fastest
+/** The rate of one device, for ideal scaling: from rows with a speed-up, otherwise of the fastest
  * row on one device. */
 double ls_report_rate_alone(const json_t *rows);
 
-/** a over b, with an interval where both have one: low and high are 0 otherwise. */
+/** a / b, with an interval if both have one; otherwise low and high are 0. */
 ls_interval ls_report_ratio(ls_interval a, ls_interval b);
 
-/** Of repeats of a case, the row that stands for it: that of the median rate (the slower of the
- * middle two; of micro rows, by time), with the range of all as its interval, or of a single row
+/** The row that represents repeats of a case: the one with the median rate (the slower of the
+ * middle two; for micro rows, by time), with the range of all as its interval, or for a single row
  * its own. Borrowed; `rate` may be NULL. */
 const json_t *ls_report_median(const json_t *rows, ls_interval *rate);
 
@@ -56,30 +56,30 @@ bool ls_report_is_candidate(const json_t *row);
 /** Its checks passed; for ls_report_those. */
 bool ls_report_is_ok(const json_t *row, const void *unused);
 
-/** The members of `case` in which rows of one strategy differ that are on as many devices, and have
- *  the same at the path `at` (NULL: at none), each with what most of the strategy's rows have, or
- *  null: {strategy: {member: value}}. What only says how long and how often it was trained is no
- *  difference, nor is the member that `against` names, nor what follows from `reduce`. */
+/** The members of `case` that differ between rows of one strategy with equally many devices and the
+ * same value at the path `at` (NULL: none), each with the most frequent value in the strategy's
+ * rows, or null: {strategy: {member: value}}. Ignores how long and how often a case was trained,
+ * the member that `against` names, and what follows from `reduce`. */
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against);
 
-/** "ps async staleness=2": the strategy with what differs, but for general options that are as in
- *  most rows, or all of these (`own_only`). `out` has LS_LABEL_SIZE. */
+/** "ps async staleness=2": the strategy and what differs, without general options that have their
+ * most frequent value, or without all of these (`own_only`). `out` has LS_LABEL_SIZE. */
 char *ls_report_variant(const json_t *row, const json_t *differences, bool own_only, char *out);
 
-/** The same; then " on 2", where `devices`; then ", VALUE" of `against`, unless that is NULL. */
+/** The same; then " on 2" if `devices`; then ", VALUE" of `against`, unless that is NULL. */
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out);
 
 /** Appends the row to the list of this name in {name: [rows]}. */
 void ls_report_collect(json_t *lists, const char *name, json_t *row);
 
-/** {label: [rows]}, in the order of `rows`. A label is the text at the path `by`, or, where that is
+/** {label: [rows]}, in the order of `rows`. A label is the text at the path `by` or, if that is
  * NULL, ls_report_label with the other arguments. */
 json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
                         const char *against);
 
-/** [{label, rows}] of {label: [rows]}, by the order of two such (NULL: as they come). */
+/** [{label, rows}] of {label: [rows]}, sorted by `order` (NULL: unsorted). */
 json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b));
 
-/** The row that stands for such a case, and its rate; see ls_report_median. */
+/** The row that represents such a case, and its rate; see ls_report_median. */
 const json_t *ls_case_row(const json_t *one, ls_interval *rate);

@@ -36,7 +36,7 @@ typedef struct ls_figures {
     const char *against;
 } ls_figures;
 
-/** What a kind of figures says of itself, and what makes them. */
+/** Properties of a kind of figures, and the function that makes them. */
 typedef struct ls_figure_kind {
     const char *name, *kind, *x, *y, *unit, *caption;
     const char *want; /**< what would make the picture */
@@ -45,14 +45,14 @@ typedef struct ls_figure_kind {
     const char *more; /**< for the sub-title, besides what the rows have in common */
     const void *of;   /**< for those who make it */
     bool (*holds)(const json_t *row, const void *of);
-    const char *without; /**< what rows lack of which it does not hold */
-    /** False where these make none; then that is told. */
+    const char *without; /**< what rows lack that it does not apply to */
+    /** False if these rows make none, which is then reported. */
     bool (*make)(ls_figures *figures, const struct ls_figure_kind *kind, const json_t *rows);
 } ls_figure_kind;
 
-/** Makes the figures of this kind: of the rows that it holds of, by groups and, unless each value
- *  of `against` has but one, by machine; of the largest groups, at most LS_FIGURES_OF_A_KIND. The
- *  rest is told. */
+/** Makes the figures of this kind from the rows to which it applies, by group and, unless each
+ * value of `against` has only one, by machine; for the largest groups, at most
+ * LS_FIGURES_OF_A_KIND. The rest is reported. */
 void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
 
 /** {key: [rows]} of these groups. */
@@ -63,7 +63,7 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
 int ls_figure_style(const json_t *row);
 int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label);
 
-/** Says what, and why, is not there, behind the figure's name, and how many; nothing of none. */
+/** Reports what is missing and why, after the figure's name, and how many; nothing if 0. */
 void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -73,12 +73,12 @@ void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind);
 /** A figure with all but title, series and categories, which `figures` has then; borrowed. */
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
 
-/** Sets the title (taken over), and `alt` from it and from `about`, which says what is drawn. Marks
- * the rows as used. */
+/** Sets the title (takes ownership), and `alt` from it and from `about`, which describes the
+ * drawing. Marks the rows as used. */
 void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
                      const char *about);
 
-/** Adds an empty series; borrowed. Where the variant is used already, it gets the next free one. */
+/** Adds an empty series; borrowed. If the variant is used already, it gets the next free one. */
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
 
 /** Adds a point, if it is finite. */
@@ -97,7 +97,7 @@ double ls_figure_at(const json_t *point, size_t index);
 /** "1.2 ms", "83%", "571,445": a value as people read it. */
 char *ls_figure_value(double value, const char *unit, char out[48]);
 
-/** Adds the figures of lines; `first`: those that come before the bars, else the others. */
+/** Adds line figures; `first`: those before the bars, otherwise the rest. */
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first);
 /** Adds the figures with a bar for each case. */
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows);

@@ -31,9 +31,8 @@ ls_status ls_page_csv(FILE *stream, void *figure);
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];
 
-/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows}]}: the fastest
- *  of the largest comparable set of cases, and the others, by their rates; NULL where no row has a
- *  time. */
+/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows}]}: the fastest of the
+ * largest comparable set of cases, and the others, by rate; NULL if no row has a time. */
 json_t *ls_finding(const json_t *rows, const char *against);
 
 /** [{case, values: [{label, rows}]}]: cases that have rows with several values of the key. */

@@ -18,10 +18,10 @@ typedef struct ls_report_options {
     const char *out;     /**< the folder; made where it is missing */
     const char *against; /**< path of a key whose values are compared side by side; NULL: none */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** Says in words what bounds a row's step (free), or returns NULL. NULL: not asked. */
+    /** Describes what limits a row's step (free), or returns NULL. NULL: not used. */
     char *(*explain)(const json_t *row);
 } ls_report_options;
 
-/** Borrows the rows (an array, oldest first). LS_CODE_MISSING where the folder cannot be written,
- * or gnuplot is missing: page, tables and data are written even then. */
+/** Borrows the rows (an array, oldest first). LS_CODE_MISSING if the folder cannot be written, or
+ * gnuplot is missing: page, tables and data are written nevertheless. */
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options);

@@ -20,7 +20,7 @@ typedef enum ls_escape {
     LS_ESCAPE_BIBTEX,   /**< between braces */
 } ls_escape;
 
-/** Writes at most `most` characters of the text, then dots where it is longer. NULL is "". */
+/** Writes at most `most` characters of the text, then dots if it is longer. NULL is "". */
 void ls_text_put(FILE *stream, const char *text, size_t most, ls_escape escape);
 
 /** The same as HTML. */
@@ -36,6 +36,6 @@ size_t ls_text_step(const char *c);
  */
 size_t ls_text_line(const char *text, size_t width);
 
-/** Appends formatted text, cut between two characters where it does not fit. Returns `out`. */
+/** Appends formatted text, cut between two characters if it does not fit. Returns `out`. */
 char *ls_text_add(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

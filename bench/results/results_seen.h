@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a row says to the rules of what bounds it (results_bound.c). */
+/* A row, prepared for the rules of what limits a step (results_bound.c). */
 #pragma once
 
 #include "bench/results/results_verbs.h"
@@ -7,19 +7,19 @@
 /** Of samples and bytes that are few: beyond, products and messages gain little by more of them. */
 enum { LS_FEW_SAMPLES = 32, LS_FEW_BYTES = 64 << 10 };
 
-/** The row's fields that rules look at; 0 where there is none. Times in ms of the mean step. */
+/** The row's fields that rules read; 0 if absent. Times in ms of the mean step. */
 typedef struct ls_seen {
     const json_t *row;
     json_t *figures; /* those that words have and the row has not */
     double step, compute, exposed, wait, copy, gather, optimizer, harness; /* copy: no gathering */
     double devices, replicas, batch, samples, mfu, sent, messages;
-    double cores, wanted, each; /* cores there are; that the devices would have, and one */
+    double cores, wanted, each; /* existing cores; cores that all devices have; cores of one */
     double servers, busy;       /* parameter servers, and how busy the busiest is: 0..1 */
     double bubble, equal;       /* of a pipeline: share of the step; were its stages equal */
     double piece;               /* samples of a micro-batch; 0: it has none */
     double exact_cost;          /* exact mode over fast mode; 0: it is not exact */
     double state;      /* bytes of parameters, gradients, optimizer of the fullest device */
-    double least_wait; /* of the device that waits least; of the waterfall's where not known */
+    double least_wait; /* of the device that waits least; the waterfall's if unknown */
     bool crowded, linked;
     bool held, divided; /* one device has the variables; a model's parts lie apart */
     bool apart;         /* of those that are held: backward runs there, too */

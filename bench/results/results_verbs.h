@@ -24,8 +24,7 @@ typedef struct ls_selection {
 ls_status ls_selection_open(const ls_option_set *set, ls_selection *out);
 void ls_selection_close(ls_selection *selection);
 
-/** Visits the rows, whole or (where that will do) brief; *count, which may be NULL, says how many
- *  there are. */
+/** Visits the rows, whole or (if enough) brief; *count, which may be NULL, is their number. */
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,
                             ls_row_visit visit, void *context, size_t *count);
 
@@ -68,8 +67,8 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
  */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
-/** Says in words what bounds the row's step: at most three lines, each with its newline; "" where
- * the row has no waterfall. Owned by the caller (free). */
+/** Describes what limits the row's step: at most three lines, each with its newline; "" if the row
+ * has no waterfall. Owned by the caller (free). */
 char *ls_results_bound(const json_t *row);
 
 /** Write an array of rows in formats of other programs. */

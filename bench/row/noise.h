@@ -24,10 +24,10 @@ typedef struct ls_noise_reading {
 void ls_noise_read(ls_noise_reading *out);
 
 /**
- * Says in `words` why the time between two readings was not quiet; false: it was. Reasons: over 2%
- * of the time was stolen; other programs (`alone`: no rank of ours is among them) and this
- * process's `used` cores took more than 95% of the machine; a control group throttled it in over 1%
- * of the time; heat slowed a core down; the clock was over 5% slower at the end.
+ * Writes to `words` why the time between two readings was not quiet; false: it was. Reasons: more
+ * than 2% of the time was stolen; other programs (`alone`: none of our ranks is among them) and
+ * this process's `used` cores used more than 95% of the machine; a control group throttled it for
+ * more than 1% of the time; heat slowed a core down; the clock was more than 5% slower at the end.
  */
 bool ls_noise_between(const ls_noise_reading *before, const ls_noise_reading *after, int used,
                       bool alone, char *words, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Provenance: the group of a row that says what ran, from which source, built how, and where. */
+/* Provenance: the group of a row that describes program, source, build and machine. */
 #pragma once
 
 #include "common/device/device.h"
@@ -21,13 +21,13 @@ typedef struct ls_provenance {
 
 /**
  * The group `provenance`, owned by the caller (json_decref): commit, dirty, version, build_type,
- * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa,
- * arch, os, host, cores_allowed, memory_limit (bytes); of each device in turn, cores_per_device
- * (how many) and cores (which, operating-system numbers); oversubscribed, denormals_flushed (on
- * every CPU device), huge_pages (any device asks for them), ci95 (what the interval of the median
- * is). gpu, driver and gpus (of each one in turn: device, pci, multiprocessors) are there where a
- * device is a GPU, mpi where it is in use, commit and dirty where the source was under git. Text
- * that is not UTF-8 has '?' for its bytes beyond ASCII.
+ * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa, arch,
+ * os, host, cores_allowed, memory_limit (bytes); lists over devices: cores_per_device (their
+ * number) and cores (the system's numbers); oversubscribed, denormals_flushed (on every CPU
+ * device), huge_pages (requested by any device), ci95 (what the median's interval means). gpu,
+ * driver and gpus (a list: device, pci, multiprocessors) exist if a device is a GPU, mpi if it is
+ * used, commit and dirty if the source was under git. Bytes beyond ASCII in text that is not UTF-8
+ * become '?'.
  */
 json_t *ls_provenance_build(const ls_provenance *facts);
 
@@ -38,5 +38,5 @@ typedef struct ls_library {
     char version[32]; /**< "2.6.3" */
 } ls_library;
 
-/** What this build stands on, with the versions that are loaded; how many. */
+/** Lists the libraries that this build uses, with the loaded versions; returns their number. */
 size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST]);

@@ -28,10 +28,10 @@ typedef struct ls_row_facts {
     bool shared;                  /**< other cases ran in the same process, too */
 } ls_row_facts;
 
-/** The group `case`: what tells the case from others. Owned by the caller. */
+/** The group `case`: what distinguishes the case from others. Owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
 
-/** Adds what servers saw and did, where some served: lead, staleness, dropped, server_load. */
+/** Adds what servers counted, if there were any: lead, staleness, dropped, server_load. */
 void ls_row_put_ps(json_t *row, const ls_trial *trial);
 
 /** `id` sorts by time: "20261121T051700Z-1f0c9a7be244", the time to the second and 48 random bits.
@@ -45,8 +45,8 @@ typedef struct ls_row_id {
 ls_status ls_row_id_make(ls_row_id *out);
 
 /** The rate of each whole device in the tenth percentile of the steps, in the model's FLOPs per
- * second. 0 where an algorithm may do fewer operations than are counted (Winograd's, or a library's
- * choice), so that the rate says nothing about the roof. */
+ * second. 0 if an algorithm may do fewer operations than are counted (Winograd's, or a library's
+ * choice), since the rate then says nothing about the roof. */
 double ls_row_reached(const ls_row_facts *facts);
 
 /** A new row, owned by the caller (json_decref). */

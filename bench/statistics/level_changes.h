@@ -18,6 +18,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Sets changes[i] to whether a new level begins with values[i]; never so for i = 0. Both have n
+/** Sets changes[i] to whether a new level begins with values[i]; never for i = 0. Both have n
  * elements, and the values are finite. Takes n^2 time. */
 ls_status ls_level_changes(const double *values, size_t n, bool *changes);

@@ -52,14 +52,14 @@ ls_interval ls_statistics_ratio(ls_interval a, ls_interval b);
 double ls_statistics_quantile(const double *sorted, size_t n, double p);
 
 /**
- * Over how many steps of `mean` to average a time, where the clock's resolution is `tick` (same
- * unit), so that a tick is at most half a percent of the sum.
+ * Over how many steps of mean length `mean` to average a time if the clock's resolution is `tick`
+ * (same unit), so that a tick is at most half a percent of the sum.
  */
 size_t ls_statistics_group_size(double tick, double mean);
 
 /**
- * Writes the means of groups of `per_group` times [n] to `samples` [n]; the last group takes the
- * remainder, too. Returns the number of groups.
+ * Writes the means of groups of `per_group` times [n] to `samples` [n]; the last group includes the
+ * remainder. Returns the number of groups.
  */
 size_t ls_statistics_group(const double *times, size_t n, size_t per_group, double *samples);
 

@@ -18,6 +18,6 @@ typedef struct ls_bubble {
 } ls_bubble;
 
 /** Computes both from the profiles [stages] of the stages' queues in a round. The round's time is
- * that of the queue with the most time, the one that begins and ends its steps. */
+ * that of the queue with the longest time, which begins and ends the steps. */
 ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *stages,
                             ls_bubble *out);

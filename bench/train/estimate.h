@@ -28,10 +28,10 @@ typedef struct ls_estimate {
 /**
  * Opens the case's devices and its strategy, measures how long that takes, and closes them again. A
  * step is estimated as three times the forward pass of its samples (backward has twice the
- * products), divided by the replicas that run at once; the pass is measured on test samples, or,
- * without these, counted at a fixed rate. With `steps`, some steps are trained and timed instead,
- * and thrown away. Memory is the formula that a row has (memory.devices.formula). The caller frees
- * out->need.
+ * products), divided by the replicas that run concurrently; the pass is measured on test samples
+ * or, without these, computed from FLOPs at a fixed rate. With `steps`, some steps are trained and
+ * timed instead, and discarded. Memory is by the row's formula (memory.devices.formula). The caller
+ * frees out->need.
  */
 ls_status ls_estimate_case(const ls_workplace *workplace, const ls_plan_of_case *plan, bool steps,
                            ls_estimate *out);
@@ -45,6 +45,6 @@ ls_costs ls_estimate_count(const ls_workplace *workplace, const ls_plan_of_case 
 void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *plan,
                         const ls_costs *costs, double seconds[LS_PHASES]);
 
-/** Seconds of the gate of kernels (gate_kernels.c): it runs once for a model and batch, so 0 where
- * an earlier case has the same. */
+/** Seconds of the gate of kernels (gate_kernels.c): it runs once per model and batch, so 0 if an
+ * earlier case has the same. */
 double ls_estimate_kernels(const ls_case *cases, size_t index);

@@ -12,5 +12,5 @@
  */
 void ls_interrupt_install(void);
 
-/** Whether a signal has come. Checked between lots of steps. */
+/** Whether a signal has come. Checked between batches of steps. */
 bool ls_interrupted(void);

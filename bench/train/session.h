@@ -29,7 +29,7 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
                                   ls_session *out);
 
 /** The memory that the plan needs, found by opening it with memory that is only counted. CPU
- * devices stand for GPUs, and workspace is that of CPUs. Not yet run on a GPU. */
+ * devices stand for GPUs, and workspace is a CPU's. Not yet run on a GPU. */
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
 
 /** Closes the devices, opens them again with new memory, and continues: digests and losses are
@@ -71,9 +71,8 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
 
 /** Compares `first`, the parameters [elements] of replica 0, with those of this process's other
- * replicas that have their own; says in `differs` what differs, or "". `other` [elements] is
- * scratch.
- */
+ * replicas that have their own; writes the difference to `differs`, or "". `other` [elements] is
+ * scratch. */
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);
 
@@ -83,15 +82,15 @@ json_t *ls_step_kernels(const ls_run *run);
 /* ---- Watched devices (session_watch.c; common/device/watch.h): --timeout where ranks are devices
  * of one process, and of GPUs ------------------------------------------------------------------ */
 
-/** Watches the session's devices where they are such, or a GPU is among them; before its strategy
- * is opened. */
+/** Watches the session's devices if there are several, or one is a GPU; before its strategy is
+ * opened. */
 ls_status ls_session_watch(ls_session *session);
 
 /** Of a session that has lost a device, a line each on stderr: which hangs, and what the others
  *  waited for. */
 void ls_session_autopsy(const ls_session *session);
 
-/** A rank's devices hang from here on (--inject hang); one device where the case has one rank. */
+/** Makes a rank's devices hang (--inject hang); a single device if there is only one rank. */
 ls_status ls_session_hang(const ls_session *session, int rank);
 
 /** Whether the loss of `step` is not finite; then `reason` says so. */

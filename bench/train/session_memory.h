@@ -22,8 +22,8 @@ typedef struct ls_need {
     bool full; /**< a device had no room */
 } ls_need;
 
-/** What the session's devices hold; of an open session that is all that it needs, also with memory
- * that is only counted. `devices` is NULL where memory is short. */
+/** What the session's devices allocated; an open session needs just that, even if memory is only
+ * counted. `devices` is NULL if out of memory. */
 void ls_need_of(const ls_session *session, ls_need *out);
 ls_need ls_need_copy(const ls_need *need);
 void ls_need_free(ls_need *need);
@@ -42,8 +42,8 @@ size_t ls_need_sum(const ls_memory_formula *formula);
  */
 size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);
 
-/** The refusal of a case, or of its judge, that has no room: what each device needs and for what,
- * and what --memory allows. LS_OK where each has room. */
+/** The refusal of a case, or of its judge, without enough memory: what each device needs and for
+ * what, and what --memory allows. LS_OK if each has enough. */
 ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool judge);
 
 /** Bytes that a session holds at a moment. */
@@ -55,12 +55,12 @@ typedef struct ls_held {
 /** Does not see memory that is mapped without malloc. */
 ls_held ls_held_by(const ls_session *session);
 
-/** With fewer steps, a library's first allocations look like those of each step. */
+/** With fewer steps, a library's first allocations would look like growth in each step. */
 enum { LS_GROWTH_STEPS = 5 };
 
 /** Memory that steps allocated and kept. */
 typedef struct ls_growth {
-    double *heap; /**< [puts] bytes per step */
+    double *heap; /**< [calls] bytes per step */
     size_t lots;
     double devices; /**< bytes of all steps */
     uint64_t steps;
@@ -69,6 +69,6 @@ typedef struct ls_growth {
 /** Adds `steps` steps, enqueued at once and done now. growth->heap must have room for one more. */
 void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps);
 
-/** Bytes per step: growth of the devices' memory, and the least growth of the heap over all puts,
- * which is left out for fewer steps than LS_GROWTH_STEPS. */
+/** Bytes per step: growth of the devices' memory, plus the least growth of the heap over all calls,
+ * unless there are fewer steps than LS_GROWTH_STEPS. */
 double ls_growth_per_step(const ls_growth *growth);

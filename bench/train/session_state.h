@@ -10,7 +10,7 @@
 typedef struct ls_session {
     const ls_plan_of_case *plan;
     ls_job job;
-    ls_job *lent;        /**< copy of `job` that `run` borrows; stays where a device is lost */
+    ls_job *lent;        /**< copy of `job` for `run`; not freed if a device is lost */
     bool *left;          /**< ls_workplace.left */
     ls_device **devices; /**< [device_count] */
     size_t device_count;

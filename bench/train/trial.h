@@ -24,7 +24,7 @@ typedef struct ls_device_load {
     double gather_ms;        /**< part of busy_ms: gathering of batches */
 } ls_device_load;
 
-/** Steps that were put together, and accounted. */
+/** Steps that one call enqueued, and that are accounted. */
 typedef struct ls_account {
     uint64_t steps;
     double ms; /**< by their records */
@@ -68,7 +68,7 @@ typedef struct ls_trial {
                                      of speed */
     uint64_t discarded_samples; /**< samples of these */
     double discarded_ms;
-    double *enqueue_ns; /**< [puts] session.put_ns of each lot of timed steps */
+    double *enqueue_ns; /**< [lots] session.put_ns of each such call in timed steps */
     uint64_t lots;
     double loss_first, loss_last;
     double accuracy; /**< NaN: none */
@@ -87,10 +87,10 @@ typedef struct ls_trial {
     size_t rss_peak;               /**< bytes, after the last step */
     double part_ms[LS_TIME_USES];  /**< of the mean step, by use; all 0: not known */
     ls_accounts accounts;          /**< what they are made of */
-    uint64_t accounted;            /**< timed steps that they were taken in; 0: in others, behind */
+    uint64_t accounted;            /**< timed steps among them; 0: extra steps after these */
     double profiled_ms;            /**< the mean of these steps, by the devices' own readings */
     double residual;               /**< that over their mean by the records, less 1 */
-    ls_device_load *loads;         /**< [devices] of this process, where part_ms is known */
+    ls_device_load *loads;         /**< [devices] of this process, if part_ms is known */
     double bubble, bubble_formula; /**< of a pipeline: medians of rounds (bubble.h); else NaN */
     bool counted;                  /**< full steps sent something: `sent` and `formula` are set */
     ls_traffic sent, formula;      /**< of one full step */
@@ -110,12 +110,12 @@ ls_status ls_trial_open(const ls_workplace *workplace, const ls_plan_of_case *pl
 /** Runs the warm-up steps. */
 ls_status ls_trial_warm_up(ls_trial *trial);
 
-/** An added block lasts at least this, so that the work around it takes less. */
+/** Shortest length of an added block, so that the work around it is shorter. */
 enum { LS_ADDED_BLOCK_MS = 100 };
 
 /** Runs block `index` of `blocks`: its share of the timed steps. An added block (`index` from
  * `blocks` on) is as long as those, or LS_ADDED_BLOCK_MS. Every block but the first reopens the
- * devices and continues; where that fails the trial has no session any more. */
+ * devices and continues; if that fails, the trial has no session any more. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
 
 /** Whether to add a block, since the interval is wider than `precision`; all ranks get rank 0's
@@ -134,14 +134,14 @@ ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double 
 /** Finds accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);
 
-/** Whether the timed steps that are put next are accounted: rank 0's answer is all ranks'. */
+/** Whether the next timed steps are accounted: rank 0 decides for all ranks. */
 bool ls_account_wanted(ls_trial *trial);
 /** Around ls_session_steps. All processes together. */
 ls_status ls_account_begin(ls_trial *trial, uint64_t steps);
 ls_status ls_account_end(ls_trial *trial);
 /** Then, of their records: when they began, and had ended everywhere. All processes together. */
 ls_status ls_account_add(ls_trial *trial, uint64_t steps, uint64_t mark_ns, uint64_t end_ns);
-/** At a block's end: so many first steps of it, with these times, are left out of what counts. */
+/** At a block's end: excludes its first `left_out` steps, which took these times. */
 void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out);
 ls_status ls_account_open(ls_accounts *accounts, size_t devices);
 void ls_account_close(ls_accounts *accounts);
@@ -149,11 +149,11 @@ void ls_account_close(ls_accounts *accounts);
 /** Steps that are profiled at most; of a pipeline, in so many rounds. */
 enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
 
-/** Of ls_trial_finish (trial_profile.c): what the step's time goes to; some more full steps. */
+/** Part of ls_trial_finish (trial_profile.c): where the step's time goes; may run extra steps. */
 ls_status ls_trial_profile(ls_trial *trial);
 
 /** The cost of exact mode: the case's median step over that of the same case in fast mode, from
- * five blocks each in turns (exact_cost.c). Trains the trial further, so it comes last. */
+ * five alternating blocks each (exact_cost.c). Trains the trial further, so it is called last. */
 ls_status ls_exact_cost(ls_workplace *workplace, ls_trial *trial, double *out);
 
 void ls_trial_close(ls_trial *trial);

@@ -18,6 +18,6 @@ void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL
 /** The parts as a group "compute_ms" and so on; parts of no time are absent. */
 json_t *ls_waterfall_group(const double ms[LS_TIME_USES]);
 
-/** The group "compute_gap_ms" and so on: each part less that of `ideal`, the parts of an ideal step
- * in which n devices of `single` lose nothing; and "ideal_step_ms", its time. */
+/** The group "compute_gap_ms" and so on: each part minus the same part of `ideal`, an ideal step in
+ * which n devices of `single` lose nothing; and "ideal_step_ms", its time. */
 json_t *ls_waterfall_gap(const double ms[LS_TIME_USES], const double ideal[LS_WATERFALL_PARTS]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * World: the processes of a command, which take every decision together, so all call these at the
- * same points. `comm` is ls_processes.comm, or NULL for a process alone, where they do nothing.
- */
+/* World: the processes of a command, which make every decision together, so all call these
+ * functions at the same points. `comm` is ls_processes.comm, or NULL for a single process, for
+ * which they do nothing. */
 #pragma once
 
 #include "common/comm/processes.h"
@@ -11,22 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Returns the same status on all ranks: success where all succeeded, else the failure of a rank
- * that failed by itself, with the rank's name unless all have the same. Takes over `mine`. */
+/** Returns the same status on all ranks: success if all succeeded, otherwise the failure of a rank
+ * that follows from no other, with the rank's name unless all have it. Takes ownership of
+ * `mine`. */
 ls_status ls_world_agree(ls_comm *comm, ls_status mine);
 
 /** The same; besides, all get rank 0's *number, and *stop if any rank sets it. */
 ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
 
-/** LS_CODE_USAGE on all ranks where one's `value` differs from rank 0's; names the rank, `what` it
+/** LS_CODE_USAGE on all ranks if `value` of one differs from rank 0's; names the rank, `what` it
  * is, and both texts, if any. */
 ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text);
 
 /** Finds the first rank whose value differs from rank 0's; -1: none. */
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
-/** Gathers a text from each rank at rank 0, where the caller owns texts[r]; other ranks get none.
- * `ready`, taken over, says whether this rank has its text: where one has none, all fail. */
+/** Gathers a text from each rank on rank 0, where the caller owns texts[r]; other ranks get none.
+ * `ready` (ownership is taken) says whether this rank has its text: if one has none, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
 
 /** The same of values: a new array of all ranks', on rank 0; an empty one on others. `mine` NULL:

@@ -4,7 +4,6 @@
 #include "impl/step/served.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Those that are at work at once on a pipeline's stage: of the micro-batches in flight. */
 static int slots_of(const ls_job *job, int d, int place)

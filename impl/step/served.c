@@ -65,7 +65,7 @@ ls_status ls_served_open_talk(ls_stepped *me, int m)
 
 void ls_served_close_talk(ls_stepped *me)
 {
-    for (int k = 0; me->served && k < me->served->layout.servers; k++)
+    for (int k = 0; me->served && me->served->servers && k < me->served->layout.servers; k++)
         ls_ps_serving_close(&me->served->servers[k].serving);
 }
 

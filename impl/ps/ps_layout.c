@@ -30,40 +30,27 @@ ls_status ls_ps_refuse_arrival(const char *comm)
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
-/* The rank that it is on; in one process, the device. */
-static int host_of(const ls_job *job, const ls_ps_layout *l, int member)
+ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *l, int member)
 {
-    if (member >= l->workers)
-        return member - l->workers;
-    return member + (job->ps.ranks == 1 || job->ps.colocate ? 0 : l->servers);
-}
-
-int ls_ps_rank(const ls_job *job, const ls_ps_layout *l, int member)
-{
-    const int host = host_of(job, l, member);
-    if (member >= l->workers) /* behind the workers of ranks before */
-        return job->ps.colocate ? 2 * host : host;
-    return member + (host < l->servers ? host + 1 : l->servers);
-}
-
-int ls_ps_process(const ls_job *job, const ls_ps_layout *l, int member)
-{
-    return job->comm ? host_of(job, l, member) : 0;
-}
-
-/* The variable device may be that of a worker. */
-ls_device *ls_ps_device(const ls_job *job, const ls_ps_layout *l, int member)
-{
-    if (member >= l->workers && job->ps.ranks == 1)
-        return job->variable_device;
-    return job->devices[job->comm ? 0 : host_of(job, l, member)];
+    const bool serves = member >= l->workers, all_work = job->ps.ranks == 1 || job->ps.colocate;
+    /* The rank that it is on; in one process, the device. */
+    const int host = serves ? member - l->workers : member + (all_work ? 0 : l->servers);
+    ls_ps_seat seat = {.process = job->comm ? host : 0};
+    if (serves) /* behind the workers of ranks before */
+        seat.rank = job->ps.colocate ? 2 * host : host;
+    else
+        seat.rank = member + (host < l->servers ? host + 1 : l->servers);
+    if (seat.process == ls_job_process(job)) /* the variable device may be that of a worker */
+        seat.device = serves && job->ps.ranks == 1 ? job->variable_device
+                                                   : job->devices[job->comm ? 0 : host];
+    return seat;
 }
 
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *l, int server, int worker)
 {
-    const int member = l->workers + server;
-    return ls_ps_process(job, l, member) == ls_ps_process(job, l, worker) &&
-           (job->comm || ls_ps_device(job, l, member) == ls_ps_device(job, l, worker));
+    const ls_ps_seat a = ls_ps_seat_of(job, l, l->workers + server);
+    const ls_ps_seat b = ls_ps_seat_of(job, l, worker);
+    return a.process == b.process && a.device == b.device;
 }
 
 /* ---- Shards --------------------------------------------------------------------------------- */

@@ -255,8 +255,7 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (!speaks(s, worker) || (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
         return;
     const ls_status status =
-        ls_ps_say(&s->run->served->speakers[worker],
-                  ls_ps_rank(ls_step_job(s), layout_of(s), server), kind, &ops);
+        ls_ps_say(&s->run->served->speakers[worker], ls_members_rank(s->run, server), kind, &ops);
     ls_step *in = kind == LS_PS_BYE ? &s->run->step[LS_AFTER] : s;
     ls_step_fail(in, status);
     const bool asks = kind == LS_PS_PULL && ls_step_job(s)->ps.backups;

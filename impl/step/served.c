@@ -30,7 +30,7 @@ ls_status ls_served_open_server(ls_stepped *me, int member)
     const ls_job *job = me->base.job;
     ls_served *served = me->served;
     const int k = member - served->layout.workers;
-    ls_device *device = ls_ps_device(job, &served->layout, member);
+    ls_device *device = ls_ps_seat_of(job, &served->layout, member).device;
     ls_ps_shard *shard = &served->servers[k].shard;
     const ls_status status = ls_ps_shard_open(job, &served->layout, k, device, shard);
     me->members[member].replica = shard->replica;

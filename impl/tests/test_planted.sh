@@ -238,7 +238,8 @@ update_left_out|after 8 steps: .* on replica 2, on replica 0 |--strategy mirrore
 RUNS
 # A leak of 64 bytes per step shows in growth_per_step: on the devices (plus the host's record of each piece) and on
 # the host's heap (plus malloc's header); without a leak there is no growth. One block only: memory that a session
-# frees at its end, like any free piece, hides some later leaks, up to 7 of a size: so there are more steps, and half of 64 is enough.
+# frees at its end, like any free piece, hides some later leaks, up to 7 of a size: so there are more steps than that,
+# and half of 64 is enough.
 while read -r options; do
   for plant in '' device_leak heap_leak; do
     # shellcheck disable=SC2086

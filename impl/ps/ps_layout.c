@@ -4,6 +4,7 @@
 
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
+#include "impl/buckets.h"
 
 #include <stdlib.h>
 
@@ -106,25 +107,30 @@ static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *
     return status;
 }
 
-/* Each bucket's part of each range. */
-static void cut_by_buckets(const ls_buckets *buckets, ls_ps_layout *l)
+/* Each bucket's part of each range. Backward makes gradients final bucket by bucket. */
+static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
-    for (size_t b = 0; b < buckets->count; b++) {
-        const ls_range *bucket = &buckets->items[b];
-        for (size_t r = 0; r < l->range_count; r++) {
-            const ls_ps_range *range = &l->ranges[r];
-            const ls_range both = ls_range_common(*bucket, (ls_range){range->first, range->count});
-            if (both.count)
-                l->pushed[l->pushed_count++] =
-                    (ls_ps_range){.server = range->server,
-                                  .first = both.first,
-                                  .count = both.count,
-                                  .at = range->at + both.first - range->first};
-        }
+    const ls_graph *graph = job->model->graph;
+    ls_buckets buckets;
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &buckets));
+    ls_status status =
+        ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
+    for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {
+        const ls_ps_range *range = &l->ranges[i % l->range_count];
+        const ls_range both = ls_range_common(buckets.items[i / l->range_count],
+                                              (ls_range){range->first, range->count});
+        if (both.count)
+            l->pushed[l->pushed_count++] =
+                (ls_ps_range){.server = range->server,
+                              .first = both.first,
+                              .count = both.count,
+                              .at = range->at + both.first - range->first};
     }
+    ls_buckets_close(&buckets);
+    return status;
 }
 
-ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *l)
+ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *l)
 {
     const ls_variables *variables = &job->model->graph->variables;
     const int devices = (int)job->device_count, servers = job->ps.ranks == 1 ? 1 : job->ps.servers;
@@ -134,13 +140,11 @@ ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_
                             ls_ps_workers(&job->ps, job->ps.ranks == 1 ? devices : job->ps.ranks)};
     LS_TRY(ls_allocate("ps", &l->elements, (size_t)servers, sizeof *l->elements));
     LS_TRY(ls_allocate("ps", &l->ranges, ranges, sizeof *l->ranges));
-    LS_TRY(ls_allocate("ps", &l->pushed, ranges * buckets->count, sizeof *l->pushed));
     if (job->ps.by_variable)
         LS_TRY(shard_by_variable(variables, l));
     else
         shard_by_bytes(variables, l);
-    cut_by_buckets(buckets, l);
-    return LS_OK;
+    return cut_by_buckets(job, l);
 }
 
 void ls_ps_layout_close(ls_ps_layout *l)

@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include "impl/buckets.h"
 #include "impl/job.h"
 
 /** A range of a server's shard; a shard's ranges lie one after the other. */
@@ -34,8 +33,7 @@ typedef struct ls_ps_layout {
 /** Number of workers of a job with so many devices on all ranks. */
 int ls_ps_workers(const ls_ps_options *options, int all_devices);
 
-/** `buckets`: as backward makes gradients final. */
-ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *out);
+ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 
 /** Refuses a communicator that servers cannot use which serve requests as they arrive. */

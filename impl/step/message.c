@@ -240,13 +240,11 @@ static void touch_gradients(ls_step *s, int worker, int server)
 /* Notes in a request's task the elements of the messages that follow it: the whole shard. */
 static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 {
-    ls_range range;
     if (!task)
         return;
     task->peer = server;
     task->announces = true;
-    for (size_t i = 0; ls_shard_range(s, server, i, &range); i++)
-        *(sends ? &task->sent : &task->received) += range.count;
+    *(sends ? &task->sent : &task->received) = layout_of(s)->elements[number_of(s, server)];
 }
 
 void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)

@@ -5,8 +5,6 @@
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 
-#include <stdlib.h>
-
 typedef struct delay_op {
     ls_op op;
     uint64_t ns;

@@ -404,11 +404,25 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     return LS_OK;
 }
 
+/* Puts moving averages, where there are some, in the parameters' place, or these `back`: meanwhile
+ * they are in the gradient buffer, which nobody reads between steps. */
+static ls_status exchange_averages(ls_replica *r, bool back)
+{
+    const size_t bytes = r->owned * real_bytes(r);
+    const void *from = back ? r->gradients : r->average;
+    if (!r->average)
+        return LS_OK;
+    if (!back)
+        LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));
+    LS_TRY(ls_queue_copy(r->queue, r->parameters, r->device, from, r->device, bytes));
+    return ls_queue_sync(r->queue);
+}
+
 static ls_status begin(const ls_tested *part)
 {
     ls_replica *r = part->replica;
     const uint64_t none = 0;
-    LS_TRY(ls_replica_average_in(r));
+    LS_TRY(exchange_averages(r, false));
     if (!r->test_feed.count)
         LS_TRY(build_evaluation(r, part->net));
     if (r->test_outputs)
@@ -447,7 +461,7 @@ static ls_status end(ls_replica *r, ls_evaluation *out)
     LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
     if (o)
         *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
-    return ls_replica_average_out(r);
+    return exchange_averages(r, true);
 }
 
 ls_status ls_replica_evaluate(const ls_tested *parts, int count,

@@ -139,11 +139,6 @@ ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *ou
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
 
-/** Around an evaluation, where there are moving averages: exchanges the parameters for them, and
- * back. Both wait. */
-ls_status ls_replica_average_in(ls_replica *replica);
-ls_status ls_replica_average_out(ls_replica *replica);
-
 /** A replica, or its part of one, that evaluates with a net. */
 typedef struct ls_tested {
     ls_replica *replica;

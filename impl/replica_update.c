@@ -106,32 +106,6 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_lis
     return r->average ? append_average(r, range.first, range.count, ops) : LS_OK;
 }
 
-/* ---- Averages in the parameters' place ------------------------------------------------------- */
-
-/* The parameters wait in the gradient buffer, which nobody reads between steps. */
-static ls_status copy_owned(const ls_replica *r, void *to, const void *from)
-{
-    return ls_queue_copy(r->queue, to, r->device, from, r->device,
-                         r->owned * r->kernels->table->real_bytes);
-}
-
-ls_status ls_replica_average_in(ls_replica *r)
-{
-    if (!r->average)
-        return LS_OK;
-    LS_TRY(copy_owned(r, r->gradients, r->parameters));
-    LS_TRY(copy_owned(r, r->parameters, r->average));
-    return ls_queue_sync(r->queue);
-}
-
-ls_status ls_replica_average_out(ls_replica *r)
-{
-    if (!r->average)
-        return LS_OK;
-    LS_TRY(copy_owned(r, r->parameters, r->gradients));
-    return ls_queue_sync(r->queue);
-}
-
 /* ---- Values that a run begins with ---------------------------------------------------------- */
 
 /* The argument block of step number job->start. */

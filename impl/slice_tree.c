@@ -5,8 +5,6 @@
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
 
-#include <stdlib.h>
-
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
 {
     return d * total / n;

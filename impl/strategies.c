@@ -5,7 +5,6 @@
 #include "impl/ps/ps_layout.h"
 #include "impl/strategies.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const void *const strategies[] = {

@@ -48,7 +48,6 @@ typedef struct replay {
     ls_device *device, **devices; /* one device, in all entries */
     ls_job job;
     uint64_t steps;
-    ls_buckets buckets;
     ls_ps_layout layout;
     ls_replica *replica;           /* computes for all workers, one after another */
     ls_slice **slices[LS_BATCHES]; /* [workers] */
@@ -141,7 +140,6 @@ static ls_status open_replay(replay *me)
     const ls_memory_policy memory = {.kind = LS_MEMORY_GROWTH};
     LS_TRY(ls_workplace_open(me->request, &me->workplace));
     LS_TRY(ls_plan_open(&me->workplace, &me->request->cases[0], &me->plan));
-    const ls_graph *graph = me->plan.model->graph;
     me->job = me->plan.job;
     me->steps = (uint64_t)(me->plan.warmup + me->plan.timed);
     if (!me->request->ps_record || !me->request->save)
@@ -154,8 +152,7 @@ static ls_status open_replay(replay *me)
         me->devices[i] = me->device;
     me->job.devices = me->devices;
     me->job.device_count = me->plan.device_count;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, me->job.bucket_bytes, &me->buckets));
-    LS_TRY(ls_ps_layout_open(&me->job, &me->buckets, &me->layout));
+    LS_TRY(ls_ps_layout_open(&me->job, &me->layout));
     LS_TRY(open_workers(me));
     return open_shards(me);
 }
@@ -180,7 +177,6 @@ static void close_replay(replay *me)
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         free(memory[i]);
     ls_ps_layout_close(&me->layout);
-    ls_buckets_close(&me->buckets);
     ls_device_close(me->device);
     ls_plan_close(&me->plan);
     ls_workplace_close(&me->workplace);

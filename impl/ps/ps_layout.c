@@ -4,6 +4,7 @@
 
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
+#include "impl/buckets.h"
 
 #include <stdlib.h>
 
@@ -30,40 +31,27 @@ ls_status ls_ps_refuse_arrival(const char *comm)
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
-/* The rank that it is on; in one process, the device. */
-static int host_of(const ls_job *job, const ls_ps_layout *l, int member)
+ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *l, int member)
 {
-    if (member >= l->workers)
-        return member - l->workers;
-    return member + (job->ps.ranks == 1 || job->ps.colocate ? 0 : l->servers);
-}
-
-int ls_ps_rank(const ls_job *job, const ls_ps_layout *l, int member)
-{
-    const int host = host_of(job, l, member);
-    if (member >= l->workers) /* behind the workers of ranks before */
-        return job->ps.colocate ? 2 * host : host;
-    return member + (host < l->servers ? host + 1 : l->servers);
-}
-
-int ls_ps_process(const ls_job *job, const ls_ps_layout *l, int member)
-{
-    return job->comm ? host_of(job, l, member) : 0;
-}
-
-/* The variable device may be that of a worker. */
-ls_device *ls_ps_device(const ls_job *job, const ls_ps_layout *l, int member)
-{
-    if (member >= l->workers && job->ps.ranks == 1)
-        return job->variable_device;
-    return job->devices[job->comm ? 0 : host_of(job, l, member)];
+    const bool serves = member >= l->workers, all_work = job->ps.ranks == 1 || job->ps.colocate;
+    /* The rank that it is on; in one process, the device. */
+    const int host = serves ? member - l->workers : member + (all_work ? 0 : l->servers);
+    ls_ps_seat seat = {.process = job->comm ? host : 0};
+    if (serves) /* behind the workers of ranks before */
+        seat.rank = job->ps.colocate ? 2 * host : host;
+    else
+        seat.rank = member + (host < l->servers ? host + 1 : l->servers);
+    if (seat.process == ls_job_process(job)) /* the variable device may be that of a worker */
+        seat.device = serves && job->ps.ranks == 1 ? job->variable_device
+                                                   : job->devices[job->comm ? 0 : host];
+    return seat;
 }
 
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *l, int server, int worker)
 {
-    const int member = l->workers + server;
-    return ls_ps_process(job, l, member) == ls_ps_process(job, l, worker) &&
-           (job->comm || ls_ps_device(job, l, member) == ls_ps_device(job, l, worker));
+    const ls_ps_seat a = ls_ps_seat_of(job, l, l->workers + server);
+    const ls_ps_seat b = ls_ps_seat_of(job, l, worker);
+    return a.process == b.process && a.device == b.device;
 }
 
 /* ---- Shards --------------------------------------------------------------------------------- */
@@ -119,25 +107,30 @@ static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *
     return status;
 }
 
-/* Each bucket's part of each range. */
-static void cut_by_buckets(const ls_buckets *buckets, ls_ps_layout *l)
+/* Each bucket's part of each range. Backward makes gradients final bucket by bucket. */
+static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
-    for (size_t b = 0; b < buckets->count; b++) {
-        const ls_range *bucket = &buckets->items[b];
-        for (size_t r = 0; r < l->range_count; r++) {
-            const ls_ps_range *range = &l->ranges[r];
-            const ls_range both = ls_range_common(*bucket, (ls_range){range->first, range->count});
-            if (both.count)
-                l->pushed[l->pushed_count++] =
-                    (ls_ps_range){.server = range->server,
-                                  .first = both.first,
-                                  .count = both.count,
-                                  .at = range->at + both.first - range->first};
-        }
+    const ls_graph *graph = job->model->graph;
+    ls_buckets buckets;
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &buckets));
+    ls_status status =
+        ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
+    for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {
+        const ls_ps_range *range = &l->ranges[i % l->range_count];
+        const ls_range both = ls_range_common(buckets.items[i / l->range_count],
+                                              (ls_range){range->first, range->count});
+        if (both.count)
+            l->pushed[l->pushed_count++] =
+                (ls_ps_range){.server = range->server,
+                              .first = both.first,
+                              .count = both.count,
+                              .at = range->at + both.first - range->first};
     }
+    ls_buckets_close(&buckets);
+    return status;
 }
 
-ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *l)
+ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *l)
 {
     const ls_variables *variables = &job->model->graph->variables;
     const int devices = (int)job->device_count, servers = job->ps.ranks == 1 ? 1 : job->ps.servers;
@@ -147,13 +140,11 @@ ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_
                             ls_ps_workers(&job->ps, job->ps.ranks == 1 ? devices : job->ps.ranks)};
     LS_TRY(ls_allocate("ps", &l->elements, (size_t)servers, sizeof *l->elements));
     LS_TRY(ls_allocate("ps", &l->ranges, ranges, sizeof *l->ranges));
-    LS_TRY(ls_allocate("ps", &l->pushed, ranges * buckets->count, sizeof *l->pushed));
     if (job->ps.by_variable)
         LS_TRY(shard_by_variable(variables, l));
     else
         shard_by_bytes(variables, l);
-    cut_by_buckets(buckets, l);
-    return LS_OK;
+    return cut_by_buckets(job, l);
 }
 
 void ls_ps_layout_close(ls_ps_layout *l)

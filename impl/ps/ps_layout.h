@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include "impl/buckets.h"
 #include "impl/job.h"
 
 /** A range of a server's shard; a shard's ranges lie one after the other. */
@@ -34,20 +33,21 @@ typedef struct ls_ps_layout {
 /** Number of workers of a job with so many devices on all ranks. */
 int ls_ps_workers(const ls_ps_options *options, int all_devices);
 
-/** `buckets`: as backward makes gradients final. */
-ls_status ls_ps_layout_open(const ls_job *job, const ls_buckets *buckets, ls_ps_layout *out);
+ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 
 /** Refuses a communicator that servers cannot use which serve requests as they arrive. */
 ls_status ls_ps_refuse_arrival(const char *comm);
 
-/** A member's rank in the communicator: as devices are, and the server first where one serves and
- *  works. */
-int ls_ps_rank(const ls_job *job, const ls_ps_layout *layout, int member);
+/** Where a member is. */
+typedef struct ls_ps_seat {
+    int process;
+    ls_device *device; /**< NULL: in another process, where there is one */
+    int rank; /**< in the communicator: as devices are, the server first where one serves and works
+               */
+} ls_ps_seat;
 
-/** The process that it is on; in that one, its device. */
-int ls_ps_process(const ls_job *job, const ls_ps_layout *layout, int member);
-ls_device *ls_ps_device(const ls_job *job, const ls_ps_layout *layout, int member);
+ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *layout, int member);
 
 /** Whether the two are on one device, so that what they exchange is no traffic. */
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *layout, int server, int worker);

@@ -4,8 +4,6 @@
 #include "common/base/hooks.h"
 #include "impl/ps/ps_serve.h"
 
-#include <stdlib.h>
-
 typedef struct say_op {
     ls_op op;
     ls_ps_speaker *speaker;

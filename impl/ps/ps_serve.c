@@ -100,7 +100,7 @@ static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
 {
     for (int w = 0; w < s->workers; w++) {
         ls_ps_clock *clock = &s->clocks[w];
-        const int rank = ls_ps_rank(s->job, s->shard->layout, w);
+        const int rank = ls_ps_seat_of(s->job, s->shard->layout, w).rank;
         if (!clock->waits || !may_have(s, clock))
             continue;
         clock->waits = false;
@@ -270,7 +270,7 @@ static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange
 static ls_status open_worker(ls_ps_serving *s, int w)
 {
     const ls_replica *r = s->shard->replica;
-    const int rank = ls_ps_rank(s->job, s->shard->layout, w);
+    const int rank = ls_ps_seat_of(s->job, s->shard->layout, w).rank;
     ls_exchange from = {.to = -1, .from = rank, .receive = r->gradients};
     LS_TRY(build_exchanges(s, w, (ls_exchange){.to = rank, .send = r->parameters, .from = -1},
                            &s->send[w]));

@@ -6,8 +6,6 @@
  */
 #include "impl/step/step_private.h"
 
-#include <stdlib.h>
-
 static ls_queue *queue_of(const ls_step *s, int lane)
 {
     return s->run->lanes[lane].queue;

@@ -4,7 +4,6 @@
 #include "impl/step/served.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Those that are at work at once on a pipeline's stage: of the micro-batches in flight. */
 static int slots_of(const ls_job *job, int d, int place)
@@ -27,7 +26,7 @@ static ls_device *device_of(const ls_stepped *run, int number)
     const ls_job *job = run->base.job;
     const int index = number - ls_job_member(job, 0);
     if (run->served)
-        return ls_ps_device(job, &run->served->layout, number);
+        return ls_ps_seat_of(job, &run->served->layout, number).device;
     return index < (int)job->device_count ? job->devices[index] : job->variable_device;
 }
 
@@ -88,8 +87,9 @@ static ls_status prepare(ls_stepped *run)
     for (int m = 0; m < run->total; m++) {
         run->here[ls_members_rank(run, m)] = m;
         if (job->comm)
-            run->members[m].process =
-                run->served ? ls_ps_process(job, &run->served->layout, m) : m / (int)devices;
+            run->members[m].process = run->served
+                                          ? ls_ps_seat_of(job, &run->served->layout, m).process
+                                          : m / (int)devices;
     }
     for (int rank = 0; rank < run->total; rank++)
         if (run->members[run->here[rank]].process == ls_job_process(job))
@@ -128,7 +128,7 @@ bool ls_members_on(const ls_stepped *run, int member, size_t index)
 
 int ls_members_rank(const ls_stepped *run, int member)
 {
-    return run->served ? ls_ps_rank(run->base.job, &run->served->layout, member) : member;
+    return run->served ? ls_ps_seat_of(run->base.job, &run->served->layout, member).rank : member;
 }
 
 ls_status ls_members_open(ls_stepped *run)

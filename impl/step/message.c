@@ -240,13 +240,11 @@ static void touch_gradients(ls_step *s, int worker, int server)
 /* Notes in a request's task the elements of the messages that follow it: the whole shard. */
 static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 {
-    ls_range range;
     if (!task)
         return;
     task->peer = server;
     task->announces = true;
-    for (size_t i = 0; ls_shard_range(s, server, i, &range); i++)
-        *(sends ? &task->sent : &task->received) += range.count;
+    *(sends ? &task->sent : &task->received) = layout_of(s)->elements[number_of(s, server)];
 }
 
 void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
@@ -255,8 +253,7 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (!speaks(s, worker) || (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
         return;
     const ls_status status =
-        ls_ps_say(&s->run->served->speakers[worker],
-                  ls_ps_rank(ls_step_job(s), layout_of(s), server), kind, &ops);
+        ls_ps_say(&s->run->served->speakers[worker], ls_members_rank(s->run, server), kind, &ops);
     ls_step *in = kind == LS_PS_BYE ? &s->run->step[LS_AFTER] : s;
     ls_step_fail(in, status);
     const bool asks = kind == LS_PS_PULL && ls_step_job(s)->ps.backups;

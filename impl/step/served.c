@@ -14,12 +14,9 @@ ls_served *ls_served_of(const ls_run *run)
 
 ls_status ls_served_open(ls_stepped *me)
 {
-    const ls_job *job = me->base.job;
-    const ls_graph *graph = job->model->graph;
     LS_TRY(ls_allocate("step", &me->served, 1, sizeof *me->served));
     ls_served *served = me->served;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &served->buckets));
-    LS_TRY(ls_ps_layout_open(job, &served->buckets, &served->layout));
+    LS_TRY(ls_ps_layout_open(me->base.job, &served->layout));
     me->total = served->layout.workers + served->layout.servers;
     LS_TRY(ls_allocate("step", &served->speakers, (size_t)me->total, sizeof *served->speakers));
     return ls_allocate("step", &served->servers, (size_t)me->total, sizeof *served->servers);
@@ -30,7 +27,7 @@ ls_status ls_served_open_server(ls_stepped *me, int member)
     const ls_job *job = me->base.job;
     ls_served *served = me->served;
     const int k = member - served->layout.workers;
-    ls_device *device = ls_ps_device(job, &served->layout, member);
+    ls_device *device = ls_ps_seat_of(job, &served->layout, member).device;
     ls_ps_shard *shard = &served->servers[k].shard;
     const ls_status status = ls_ps_shard_open(job, &served->layout, k, device, shard);
     me->members[member].replica = shard->replica;
@@ -65,7 +62,7 @@ ls_status ls_served_open_talk(ls_stepped *me, int m)
 
 void ls_served_close_talk(ls_stepped *me)
 {
-    for (int k = 0; me->served && k < me->served->layout.servers; k++)
+    for (int k = 0; me->served && me->served->servers && k < me->served->layout.servers; k++)
         ls_ps_serving_close(&me->served->servers[k].serving);
 }
 
@@ -82,7 +79,6 @@ void ls_served_close(ls_served *served)
     free(served->servers);
     free(served->speakers);
     ls_ps_layout_close(&served->layout);
-    ls_buckets_close(&served->buckets);
     free(served);
 }
 

@@ -19,7 +19,6 @@ typedef struct ls_served_server {
 } ls_served_server;
 
 struct ls_served {
-    ls_buckets buckets;
     ls_ps_layout layout;
     ls_ps_speaker *speakers;   /**< [workers] */
     ls_served_server *servers; /**< [servers] */

@@ -50,7 +50,7 @@ struct ls_comm {
     const ls_layout *layout; /**< NULL: one process */
     bool linked;             /**< messages go over shaped links (link.h) */
     bool shared;          /**< every rank's device reads and writes the others' memory: `direct` */
-    const char *unshared; /**< why not, where the system refused it; else NULL */
+    const char *unshared; /**< why not, if the system refused it; else NULL */
     /* What ls_comm_traffic and ls_comm_received tell. */
     _Atomic uint64_t bytes_sent, messages_sent, bytes_received, bytes_copied;
 };
@@ -69,7 +69,7 @@ typedef struct ls_exchange {
     int from;          /**< rank; -1: nothing is received */
     float *receive;
     size_t receive_count; /**< elements */
-    bool add;             /**< receive[i] = receive[i] + what comes; else it is overwritten */
+    bool add;             /**< receive[i] += the received value; else it is overwritten */
     bool inside;          /**< both ends are on one device: not counted as traffic */
 } ls_exchange;
 
@@ -84,7 +84,7 @@ struct ls_comm_backend {
      * needs; says what would work. May be NULL: ls_comm_open finds out. */
     ls_status (*check)(const ls_device_name *names, int count);
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. May be
-     * NULL where `library` is all there is. */
+     * NULL if there is only `library`. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
     /** All-reduce of ranks that share memory: each sums its slice of all ranks' data, in rank
      * order, and writes the sum to all; up to LS_DIRECT_FEW elements each sums all. With mpi
@@ -96,16 +96,15 @@ struct ls_comm_backend {
     /** See ls_comm_enqueue. NULL: each rank enqueues its own operations. */
     ls_status (*enqueue)(ls_comm *const *comms, const ls_comm_list *lists, int count);
     /** To be called before ls_queue_sync: waits until `queue`, which waits for the operations on
-     * `sums`, is empty. Fails where the library reports a failure or there is no progress for
+     * `sums`, is empty. Fails if the library reports a failure or there is no progress for
      * `timeout_ns`; the operations are then given up, so that ls_queue_sync returns. May be NULL:
-     * queues end by themselves.
-     */
+     * queues always end. */
     ls_status (*wait)(ls_comm *comm, const ls_queue *queue, const ls_queue *sums,
                       uint64_t timeout_ns);
     /** Bytes of device memory that this end holds for its operations. May be NULL: none. */
     size_t (*memory)(const ls_comm *comm);
-    /** Host calls: they block the calling thread; each rank calls from a thread of its own. All are
-     * NULL where `enqueue` is not NULL: there, one thread serves all ranks. */
+    /** Host calls: they block the calling thread; each rank calls from its own thread. All are NULL
+     * if `enqueue` is not NULL: then one thread serves all ranks. */
     ls_status (*send)(ls_comm *comm, int to, int tag, const void *data, size_t bytes);
     ls_status (*receive)(ls_comm *comm, int from, int tag, void *data, size_t bytes);
     ls_status (*receive_any)(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
@@ -121,7 +120,7 @@ struct ls_comm_backend {
 extern const ls_registry ls_comm_backends; /**< of ls_comm_backend */
 
 /**
- * Opens a communicator of all devices of all ranks of `processes` (NULL: of this process alone), in
+ * Opens a communicator of all devices of all ranks of `processes` (NULL: of this process only), in
  * the order of ranks, then of `devices`; comms[i] is the end on devices[i]. All ranks call it.
  * `backend` NULL: that of ls_comm_backend_auto.
  */
@@ -138,7 +137,7 @@ bool ls_comm_is_joint(const ls_comm *comm);
 
 /**
  * Enqueues the operations of all ranks of this process: lists[r] is that of comms[r], and may hold
- * operations of other kinds, too. LS_CODE_USAGE where the ranks' operations do not match.
+ * operations of other kinds, too. LS_CODE_USAGE if the ranks' operations do not match.
  */
 ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int count);
 
@@ -146,9 +145,9 @@ ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int 
  * GPU. */
 bool ls_comm_shares(const ls_device_name *names, int count);
 
-/** Makes the operation of one exchange; memory is borrowed. It touches what it sends and receives,
+/** Makes the operation of one exchange; memory is borrowed. It accesses what it sends and receives,
  * and this end of the communicator, so that the operations of one end stay in order. LS_CODE_USAGE
- * where the back end has its library's all-reduce alone. */
+ * if the back end only has its library's all-reduce. */
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
 
 /** A host call: gathers `bytes` bytes of every rank, in the order of ranks, to all ranks. `all` is
@@ -156,9 +155,9 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **o
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
 /**
- * The same for bytes that each rank found by itself. `mine` says how that went, and is taken over.
- * Where a rank has failed all fail, the others with a consequence of it (ls_status_follows), and
- * nobody waits for its bytes. What a rank does alone before all meet goes through this, or
+ * The same for bytes that each rank computed alone. `mine` is the status of that (takes ownership).
+ * If a rank has failed all fail, the others with a consequence (ls_status_follows), and none waits
+ * for its bytes. Whatever a rank does alone before a collective call ends with this, or with
  * ls_comm_agree.
  */
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
@@ -167,13 +166,13 @@ ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine
 /** Tells all ranks the worst of their codes. A rank that cannot learn it gives up. */
 ls_status ls_comm_worst(ls_comm *comm, ls_code mine, ls_code *worst);
 
-/** ls_comm_bring without bytes: where a rank has failed, all fail. */
+/** ls_comm_bring without bytes: if a rank has failed, all fail. */
 ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
 
 /** What this rank has sent so far; of a library's all-reduce nothing is known. */
 ls_traffic ls_comm_traffic(const ls_comm *comm);
 
-/** What it has received by exchanges; not counted where it is joint. */
+/** What it has received by exchanges; not counted if it is joint. */
 ls_received ls_comm_received(const ls_comm *comm);
 
 /** After the rank's operations are freed. Takes NULL. */
@@ -188,7 +187,7 @@ size_t ls_comm_share(size_t total, int part, int parts);
 typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
     size_t count;
-    float *scratch; /**< [ls_allreduce.scratch(...)]; NULL where that is none */
+    float *scratch; /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
     /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
     int64_t shards;
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
@@ -201,7 +200,7 @@ struct ls_allreduce {
     const char *help;
     /** Elements of scratch that a rank needs; NULL: none. */
     size_t (*scratch)(int rank, int ranks, size_t count, int64_t shards);
-    /** LS_CODE_USAGE where the back end lacks what it needs, saying what would work; NULL: it needs
+    /** LS_CODE_USAGE if the back end lacks what it needs, saying what would work; NULL: it needs
      * nothing. */
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
@@ -209,7 +208,7 @@ struct ls_allreduce {
     /** What one call moves, summed over ranks. NULL: only a library knows. */
     ls_traffic (*formula)(int ranks, size_t count, int64_t shards, const ls_layout *layout);
     /** Appends the steps that compute the same sum, bit for bit, in one thread. NULL for canonical,
-     * and where only a library knows. */
+     * and if only a library knows the order. */
     ls_status (*oracle)(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
 };
 
@@ -228,9 +227,9 @@ typedef struct ls_subtree {
 enum { LS_SUBTREES = 128 }; /**< more than a rank can have: two per level of the tree */
 
 /**
- * The finished subtrees of a rank that holds shards floor(rank S / ranks) to
- * floor((rank + 1) S / ranks) - 1, from left to right: the nodes of the tree whose shards are all
- * its own, while their parent's are not. Returns how many.
+ * The finished subtrees of a rank that holds shards floor(rank S / ranks) to floor((rank + 1) S /
+ * ranks) - 1, from left to right: the nodes of the tree whose shards are all its own, and whose
+ * parent's are not. Returns their number.
  */
 size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out[LS_SUBTREES]);
 

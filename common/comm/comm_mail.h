@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mail of a process: the messages of host calls that have come and that nobody has taken yet, in
- * the order in which they came. Small ones lie in blocks that are used again, so that steps that
- * say something to each other allocate nothing. Any thread.
+ * Mail of a process: messages of host calls that have arrived and were not taken yet, in order of
+ * arrival. Small ones use recycled blocks, so that messages in steps allocate nothing. Any thread.
  */
 #pragma once
 
@@ -36,23 +35,23 @@ typedef struct ls_mailbox {
 void ls_mailbox_open(ls_mailbox *box, int spares);
 void ls_mailbox_close(ls_mailbox *box);
 
-/** Wakes who waits, to look whether somebody gave up. */
+/** Wakes waiting threads, which then check whether a rank gave up. */
 void ls_mailbox_wake(ls_mailbox *box);
 
 /** Room for a message with this header; NULL: there is no memory. */
 ls_mail *ls_mail_make(ls_mailbox *box, const ls_mail_header *header);
 void ls_mail_free(ls_mailbox *box, ls_mail *mail);
 
-/** It has come. */
+/** Adds a message that has arrived. */
 void ls_mail_put(ls_mailbox *box, ls_mail *mail);
 
-/** The first that is for wanted->to, of this tag, from wanted->from or (-1) from any; NULL: none
- *  has come. */
+/** The first one for wanted->to with this tag, from wanted->from or (-1) from any; NULL: none has
+ * arrived. */
 ls_mail *ls_mail_take(ls_mailbox *box, const ls_mail_header *wanted);
 
-/** The same, waited for; NULL: none has come, and *given_up is not 0. */
+/** The same, but waits; NULL: none has arrived, and *given_up is not 0. */
 ls_mail *ls_mail_await(ls_mailbox *box, const ls_mail_header *wanted, const _Atomic int *given_up);
 
-/** Waits for a link's time, copies what was taken, and frees it. */
+/** Waits for a link's time, copies the message, and frees it. */
 ls_status ls_mail_read(ls_mailbox *box, ls_mail *mail, void *data, size_t room, int *from,
                        size_t *bytes);

@@ -28,13 +28,13 @@ typedef struct ls_comm_ring {
 /** Adds the rounds of a reduce-scatter (`add`) or an all-gather: ring_blocks.c. */
 ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops);
 
-/** Formula and order of algorithms in which all data go to one rank and the sum goes back, in the
- * order g0, g1, g2, ... (allreduce_flat.c). */
+/** Formula and order of algorithms that send all data to one rank and the sum back, in the order
+ * g0, g1, g2, ... (allreduce_flat.c). */
 ls_traffic ls_comm_whole_formula(int ranks, size_t count, int64_t shards, const ls_layout *layout);
 ls_status ls_comm_rank_order(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
 
-/** Failures that all back ends word alike: no such rank; a message of more bytes than there is room
- * for, or of another number than wanted (LS_OK where all is well). ls_comm_mismatch also abandons:
+/** Failures with the same text in all back ends: no such rank; a message with more bytes than there
+ * is room for, or another number than expected (otherwise LS_OK). ls_comm_mismatch also abandons:
  * rank `other` has enqueued an operation of `theirs` elements (`more`: of more than that). */
 ls_status ls_comm_check_rank(const ls_comm *comm, const char *what, int rank);
 ls_status ls_comm_check_room(int from, size_t came, size_t room);
@@ -74,7 +74,7 @@ static inline void ls_comm_sent(ls_comm *comm, uint64_t messages, uint64_t bytes
 
 static inline void ls_comm_has(ls_comm *comm, const ls_exchange *exchange, size_t count)
 {
-    if (!exchange->inside || !exchange->add) /* else it is added from where it is */
+    if (!exchange->inside || !exchange->add) /* otherwise it is read in place */
         atomic_fetch_add_explicit(exchange->inside ? &comm->bytes_copied : &comm->bytes_received,
                                   ls_comm_bytes(1, count), memory_order_relaxed);
 }
@@ -94,4 +94,4 @@ extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tre
 
 extern const ls_comm_backend ls_comm_thread, ls_comm_device;
 extern const ls_comm_backend ls_comm_mpi;  /* in builds with MPI */
-extern const ls_comm_backend ls_comm_nccl; /* where LS_HAS_NCCL */
+extern const ls_comm_backend ls_comm_nccl; /* if LS_HAS_NCCL */

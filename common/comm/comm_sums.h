@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of ranges of device memory, as operations: used by communicators that work on devices'
- * queues. Float32, every element by itself and in the order of the steps, so that a result depends
- * on neither range, alignment nor device. A processor's loops or a GPU's kernel.
+ * Sums of ranges of device memory, as operations: used by communicators on devices' queues.
+ * Float32, elementwise and in the order of the steps, so that a result does not depend on range,
+ * alignment or device. A processor's loops or a GPU's kernel.
  */
 #pragma once
 

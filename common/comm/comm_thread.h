@@ -34,7 +34,7 @@ typedef struct thread_shown {
 /* One rank's. Operations use the two entries in turn: one is rewritten only after a meeting (a
  * barrier) that every rank entered after reading it. */
 typedef struct thread_slot {
-    ls_signal met; /* meetings that the rank has arrived at */
+    ls_signal met; /* barriers that the rank has reached */
     thread_shown shown[2];
 } thread_slot;
 
@@ -67,7 +67,7 @@ void ls_comm_thread_abandon(ls_comm *comm);
 ls_status ls_comm_thread_abandoned(const thread_comm *comm);
 bool ls_comm_thread_is_abandoned(const thread_comm *comm);
 
-/* On a queue's thread: raises a counter; waits until one reaches `target`, false where a rank gave
+/* On a queue's thread: raises a counter; waits until one reaches `target`, false if a rank gave
  * up. */
 void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);

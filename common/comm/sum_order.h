@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Order of a sum: what an all-reduce adds up, as steps of one thread that has one rank's input at a
- * time. So the gate's oracle needs memory for a few partial sums, not for all inputs; where an
- * order goes around, as a ring's does, an input is visited twice.
- *
- * Sum 0 is the result. x + y and y + x have the same bits, so which of two is added to which does
- * not matter; what is added to what does.
+ * Order of a sum: an all-reduce's additions, as steps of one thread that has one rank's input at a
+ * time. So the gate's oracle needs memory for a few partial sums, not for all inputs; a ring's
+ * order visits an input twice. Sum 0 is the result. x + y and y + x have the same bits, so it does
+ * not matter which of two is added to the other; what is added to what does.
  */
 #pragma once
 

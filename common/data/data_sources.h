@@ -22,7 +22,7 @@ ls_status ls_splits_read(ls_split_reader read, const void *context, ls_data *dat
 /** Elements in one sample of input `input`; LS_CODE_USAGE where they do not fit a size. */
 ls_status ls_need_width(const ls_data_need *need, int input, size_t *out);
 
-/** Allocates an array of [samples, width]. `where` says what for, in a failure. */
+/** Allocates an array of [samples, width]. `where`: its purpose, for a failure. */
 ls_status ls_array_allocate(const char *where, ls_array_type type, size_t samples, size_t width,
                             ls_array *array);
 

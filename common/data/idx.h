@@ -20,10 +20,10 @@ typedef struct ls_idx {
 } ls_idx;
 
 /**
- * Reads a file whole, inflating where it is gz. LS_CODE_MISSING, naming the file, for: a missing,
+ * Reads a whole file, inflating it if it is gz. LS_CODE_MISSING, naming the file, for: a missing,
  * truncated or mislabelled file, a rank or size out of range, data longer or shorter than the
- * header says, a damaged gz stream. Memory is taken for what the header claims only when the
- * claim is possible: the size of the file, or for gz at most 1032 times that.
+ * header says, a damaged gz stream. Memory is only allocated if the header's claim is possible: the
+ * size of the file, or for gz at most 1032 times that.
  */
 ls_status ls_idx_read(const char *path, ls_idx *out);
 

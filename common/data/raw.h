@@ -15,7 +15,7 @@ typedef struct ls_raw_file {
     size_t size; /**< bytes, when it was opened */
 } ls_raw_file;
 
-/** LS_CODE_MISSING where there is no such file, or it is not a regular one. */
+/** LS_CODE_MISSING if there is no such file, or it is not a regular one. */
 ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out);
 
 /** The next `size` bytes of the file into `out`; LS_CODE_MISSING where fewer are left. */

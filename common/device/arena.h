@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arena: the memory of one GPU, for all devices of this process that are parts of it.
- *
- * A GPU is opened more than once: as several logical devices, and by the runs that are compared or
- * take turns. `--memory all` cannot give each of them nearly the whole; so the memory is taken
- * once, by whoever comes first, and each device's pool takes its chunks from here. When the last
- * one leaves, all of it goes back. A data set is copied to the GPU once, however many devices read
- * it. All functions may be called from any thread.
+ * Arena: the memory of one GPU, for all devices of this process that are parts of it. A GPU is
+ * opened more than once: as several logical devices, and by runs that are compared or take turns.
+ * `--memory all` cannot give each of them nearly everything; so the memory is allocated once, by
+ * the first user, and each device's pool takes its chunks from here. When the last one leaves, all
+ * of it is freed. A data set is copied to the GPU once, however many devices read it. Any thread
+ * may call all functions.
  */
 #pragma once
 
@@ -28,7 +27,7 @@ typedef struct ls_arena_system {
     void *context;
 } ls_arena_system;
 
-/** An empty arena; the first ls_arena_enter says which GPU's. */
+/** An empty arena; the first ls_arena_enter sets its GPU. */
 ls_status ls_arena_create(ls_arena **out);
 
 /** After every device has left. Takes NULL. */
@@ -43,8 +42,8 @@ ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool al
 void ls_arena_leave(ls_arena *arena);
 
 /**
- * Says that the GPU no longer answers, so that freeing its memory could hang: it stays reserved
- * until the process ends, and every further request fails.
+ * The GPU no longer answers, so freeing its memory could hang: it stays reserved until the process
+ * ends, and every further request fails.
  */
 void ls_arena_lose(ls_arena *arena);
 bool ls_arena_is_lost(const ls_arena *arena);
@@ -56,6 +55,6 @@ size_t ls_arena_capacity(ls_arena *arena);
 ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out);
 void ls_arena_free(ls_arena *arena, void *memory);
 
-/** The copy of this host memory on the GPU; made by the first who asks, gone with the last. */
+/** The copy of this host memory on the GPU: created for the first user, freed after the last. */
 ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const void **out);
 void ls_arena_unshare(ls_arena *arena, const void *shared);

@@ -77,11 +77,11 @@ struct ls_queue {
     const bool *pass;         /**< see ls_queue_pass; NULL: nothing is skipped */
     ls_time_profile *profile; /**< NULL: not profiled */
     ls_time_log *log;         /**< NULL: none is kept */
-    uint64_t waited_ns;       /**< within the operation that runs, where profiled */
+    uint64_t waited_ns;       /**< within the current operation, if profiled */
     ls_pulse_place place;     /**< in its machine's pulse */
 };
 
-/** Appends a stretch, or counts it as lost where the log is full. */
+/** Appends a stretch, or counts it as lost if the log is full. */
 static inline void ls_time_log_add(ls_time_log *log, const ls_stretch *stretch)
 {
     const bool peer = stretch->kind == LS_STRETCH_PEER;

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shaped links: a network between the devices of one machine that has a latency and a bandwidth.
- *
- * Each device has one port out and one port in (full duplex, as a host's network card has). A
- * transfer starts when it is asked for and both its ports are free, occupies them for bytes /
- * bandwidth, and has arrived a latency later. So transfers over different ports overlap, those of
- * one port take turns in the order in which they were asked for, and latencies overlap with
- * everything. Ports are booked in the clock's time, not when a thread wakes up: waking late does
- * not add up in them.
- *
- * Between devices of different processes each end books its own port, with its own clock: a
- * transfer leaves when its sender is ready and the port out is free; it comes in, as long and a
- * latency later, when its receiver is ready, too, and the port in is free. So a port out does not
- * know that the other end is late or busy: the network in between holds what it sent.
- *
- * What goes over a link: copies between devices (ls_queue_copy), messages between ranks (comm.h).
- * What does not: copies within a device, to or from the host, and meetings (agree, collect).
- * Leaves out: packets, switches, loss; a gap before a booked transfer is not used by a later one.
+ * Each device has a sending and a receiving port (full duplex, like a host's network card). A
+ * transfer starts when it is requested and both its ports are free, occupies them for bytes /
+ * bandwidth, and has arrived one latency later. So transfers over different ports overlap, those of
+ * one port take turns in the order of their requests, and latencies overlap with everything. Ports
+ * are booked in the clock's time, not when a thread wakes up: late wake-ups do not accumulate.
+ * Between devices of different processes each end books its own port, by its own clock: a transfer
+ * departs when its sender is ready and the sending port is free; it is received, for the same
+ * duration and one latency later, when its receiver is ready, too, and the receiving port is free.
+ * So a sending port does not depend on a late or busy receiver: the network buffers what was sent.
+ * Links apply to copies between devices (ls_queue_copy) and messages between ranks (comm.h), but
+ * not to copies within a device, copies to or from the host, and agreement (agree, collect). Leaves
+ * out packets, switches, loss; a gap before a booked transfer is not used by a later one.
  */
 #pragma once
 
@@ -55,15 +51,15 @@ uint64_t ls_network_arrival_ns(ls_network *network);
 /** Plugs an idle device into a port of its own; NULL: unplugs it. Borrows the network. */
 void ls_device_link(ls_device *device, ls_network *network, int port);
 
-/** Whether what goes from one device to the other goes over a link. */
+/** Whether transfers from one device to the other use a link. */
 bool ls_device_linked(const ls_device *from, const ls_device *to);
 
 /** Whether it is plugged into a network. Either all processes plug in their devices, or none does.
  */
 bool ls_device_plugged(const ls_device *device);
 
-/** What a transfer of a plugged device takes when its ports are free: latency + bytes / bandwidth.
- */
+/** Duration of a transfer of a connected device when its ports are free: latency + bytes /
+ * bandwidth. */
 uint64_t ls_device_transfer_ns(const ls_device *device, size_t bytes);
 
 /** Books a plugged device's own port alone, out or in, for a transfer that starts at `ready_ns` or
@@ -71,6 +67,6 @@ uint64_t ls_device_transfer_ns(const ls_device *device, size_t bytes);
 uint64_t ls_device_send(const ls_device *from, size_t bytes, uint64_t ready_ns);
 uint64_t ls_device_receive(const ls_device *to, size_t bytes, uint64_t ready_ns);
 
-/** Books a transfer, as ls_network_reserve; 0 where no link is between. */
+/** Books a transfer, as ls_network_reserve; 0 without a link. */
 uint64_t ls_device_transfer(const ls_device *from, const ls_device *to, size_t bytes,
                             uint64_t ready_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the system's text files say of this process's limits: control groups (versions 1 and 2),
- * and the processor's name. The functions take the text, so that a test can bring its own.
+ * Limits of this process, from the system's text files: control groups (versions 1 and 2), and the
+ * processor's name. The functions take the text as argument, for tests.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ typedef struct ls_limits {
     size_t memory;    /**< bytes; SIZE_MAX: none */
 } ls_limits;
 
-/** Whole text of a file of at most 1 MiB, owned by the caller; NULL where it cannot be read. */
+/** Whole text of a file of at most 1 MiB, owned by the caller; NULL if it cannot be read. */
 char *ls_limits_read(const char *path);
 
 /** Text of cpu.max ("150000 100000": 1.5 cores; "max 100000": none); 0 for no limit, or text that
@@ -24,11 +24,10 @@ double ls_limits_cpu_max(const char *text);
  */
 size_t ls_limits_memory(const char *text);
 
-/**
- * Folder of the process's group: `groups` is /proc/self/cgroup, `mounts` /proc/self/mountinfo, and
- * `controller` "cpu" or "memory" of version 1, or NULL for version 2. The folder goes to `folder`;
- * *top is the length of its mount point, where the way up ends. False: no such group here.
- */
+/** Folder of the process's group: `groups` is /proc/self/cgroup, `mounts` /proc/self/mountinfo, and
+ * `controller` "cpu" or "memory" of version 1, or NULL for version 2. Writes the folder to
+ * `folder`; *top is the length of its mount point, the last parent group. False: no such group
+ * here. */
 bool ls_limits_group(const char *groups, const char *mounts, const char *controller,
                      char folder[4096], size_t *top);
 
@@ -39,8 +38,8 @@ ls_limits ls_limits_find(const char *groups, const char *mounts);
 bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size);
 
 /**
- * Tells processors of one model name apart, by the first processor in the text of /proc/cpuinfo:
- * family, model and stepping (or what Arm has for them), and a hash of its flags: "6-143-8
- * 1f0c9a7be2440a13". Empty where the text has none of these.
+ * Distinguishes processors with the same model name, by the first processor in the text of
+ * /proc/cpuinfo: family, model and stepping (or Arm's equivalents), and a hash of its flags:
+ * "6-143-8 1f0c9a7be2440a13". Empty if the text has none of these.
  */
 void ls_limits_cpu_identity(const char *cpuinfo, char *out, size_t size);

@@ -11,15 +11,15 @@ enum { LS_MACHINE_DEVICES_MOST = 1024, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LO
 struct ls_machine {
     ls_machine_info info;
     int *cores; /* operating-system numbers of info.cores_allowed cores */
-    int *nodes; /* NUMA node of each; -1: not told */
+    int *nodes; /* NUMA node of each; -1: unknown */
     int cpu_devices;
     int cores_per_device;
     ls_gpus gpus;
     ls_arena **arenas; /* [gpus.count]: the memory of each, for all devices on it */
     int logical_gpus;  /* of each GPU */
-    int neighbour;     /* number of this process among those of the host */
+    int neighbour;     /* index of this process among those of the host */
     ls_pulse *pulse;
 };
 
-/* Gives the machine these GPUs, whose items it takes over, also where it fails. */
+/* Sets the machine's GPUs, and takes ownership of the items, even on failure. */
 ls_status ls_machine_take_gpus(ls_machine *machine, ls_gpus *gpus);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pool of a device: takes memory from the back end in chunks and hands out pieces of them,
- * by one of the three policies of device.h. Its records of the pieces lie in host memory, since the
- * host may not be able to read the device's.
- *
- *     growth    a chunk when nothing free fits; never given back before the pool closes;
- *               at most the capacity
+ * Memory pool of a device: allocates chunks from the back end and divides them into pieces, by one
+ * of the three policies of device.h. Its records of the pieces are in host memory, since the host
+ * may not be able to read the device's.
+ *     growth    a chunk when nothing free fits; not returned before the pool closes; at most the
+ *               capacity
  *     fraction  the same, at most that fraction of the capacity
- *     counted   the same, without a limit: address space alone, until something is written
+ *     counted   the same, without a limit: address space only, until something is written
  *     all       19/20 of the capacity as one chunk at the start; the rest is left to the system
- *
  * A request of at least an eighth of the growing unit gets a chunk of its own size, a smaller one a
- * chunk of a whole unit. The unit is an eighth of what is reserved, at least 2 MiB and at most
- * 64 MiB. So, without releases, reserved stays within a quarter and one unit of what is in use.
+ * chunk of a whole unit. The unit is an eighth of what is reserved, at least 2 MiB and at most 64
+ * MiB. So, without releases, reserved memory exceeds used memory by at most a quarter and one unit.
  */
 #pragma once
 
@@ -31,7 +29,7 @@ typedef struct ls_pool_options {
     bool on_demand;  /**< `all` is a limit only: the memory is reserved elsewhere (arena.h) */
     bool watched;    /**< host memory: in a build with the address sanitizer pieces are marked for
                           it, except under `all`, whose marks would take an eighth of the machine */
-    /** Takes memory from the system: at least `bytes`, 64-byte aligned. Called under a lock. */
+    /** Allocates from the system: at least `bytes`, 64-byte aligned. Called with a lock held. */
     ls_status (*reserve)(void *context, size_t bytes, void **out);
     /** Gives back all that one call of `reserve` took. */
     void (*release)(void *context, void *memory, size_t bytes);
@@ -45,16 +43,15 @@ ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out);
  * has changed. */
 ls_status ls_pool_take_all(ls_pool *pool);
 
-/** Gives all memory back, also what was not released. Takes NULL. */
+/** Frees all memory, even pieces that were not released. Takes NULL. */
 void ls_pool_close(ls_pool *pool);
 
-/**
- * A piece of `bytes`, 64-byte aligned, not cleared; zero bytes give a pointer of their own.
- * LS_CODE_MISSING where the policy or the system has no more. Any thread; linear in the pieces.
- */
+/** A piece of `bytes`, 64-byte aligned, not cleared; zero bytes give a unique pointer.
+ * LS_CODE_MISSING if the policy or the system has no more. Any thread; linear in the number of
+ * pieces. */
 ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void **out);
 
-/** False where `memory` is no live piece of this pool: nothing was done. True for NULL. */
+/** False if `memory` is not a live piece of this pool: nothing was done. True for NULL. */
 bool ls_pool_release(ls_pool *pool, void *memory);
 
 /**

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pulse: whether the queues of a machine's devices make progress. It is read by the thread that
- * tells other processes that this one is alive, and that uses no queue itself.
- *
- * On CPU devices every command and every operation of a program counts; on GPUs every end of a
- * step, every all-reduce of NCCL, and what the host enqueues and has waited for.
+ * sends signs of life to other processes, which uses no queue itself. On CPU devices every command
+ * and every operation of a program counts; on GPUs every end of a step, every all-reduce of NCCL,
+ * and what the host enqueues and has waited for.
  */
 #pragma once
 

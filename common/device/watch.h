@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Watch: notices a device of this process that hangs: one of several, while others wait for it; or
- * a GPU whose work does not end.
- *
- * Whoever waits for a queue of a watched device looks several times per timeout whether any queue
- * of the watched devices makes progress. Where none has for a whole timeout, no transfer is on its
- * way over a link, and one device is at work while another only waits, the one at work is lost, and
- * every wait for a queue fails from then on. Threads that hang cannot be ended: such devices, and
- * what was made on them, are not closed.
- *
- * A GPU makes progress where a step or an all-reduce of NCCL ends; a step is shorter than a
- * timeout. So a GPU that is at work without progress is lost, even where nobody waits for it, and
- * with it all GPUs of the watch, since they share programs. Of several, the one that has ended the
- * fewest steps is named. A GPU that waits in a collective for a slow rank is at work, too: where
- * ranks are on GPUs --timeout must be longer than their slowest step.
- *
- * One host thread uses a watch and the queues of its devices. What it leaves out: a CPU device
- * alone, for the host cannot tell its long work from a hang.
+ * a GPU whose work does not end. A thread that waits for a queue of a watched device checks several
+ * times per timeout whether any queue of the watched devices makes progress. If none has for a
+ * whole timeout, no transfer is in flight on a link, and one device is at work while another only
+ * waits, the one at work is lost, and every wait for a queue fails from then on. Threads that hang
+ * cannot be ended: such devices, and what was made on them, are not closed. A GPU makes progress
+ * when a step or an all-reduce of NCCL ends; a step must be shorter than the timeout. So a GPU at
+ * work without progress is lost, even if no thread waits for it, together with all GPUs of the
+ * watch, since they share programs. Of several, the one that has finished the fewest steps is
+ * named. A GPU that waits in a collective for a slow rank is at work, too: with ranks on GPUs,
+ * --timeout must exceed their slowest step. One host thread uses a watch and the queues of its
+ * devices. Leaves out a single CPU device: the host cannot tell its long work from a hang.
  */
 #pragma once
 
@@ -47,10 +42,10 @@ void ls_watch_begin(ls_watch *watch, uint64_t step);
 /** Whether a device was lost. Takes NULL: no. */
 bool ls_watch_lost(const ls_watch *watch);
 
-/** For how long there was no progress, where a device was lost. */
+/** How long there was no progress when a device was lost. */
 double ls_watch_seconds(const ls_watch *watch);
 
-/** What a device is doing: it is at work where any of its queues is, else waiting where any is. */
+/** What a device is doing: at work if any of its queues is, otherwise waiting if any is. */
 ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device);
 
 /** The queue of the device that was opened first; NULL: it has none. */
@@ -64,5 +59,5 @@ void ls_watch_remove(ls_watch *watch, const ls_queue *queue);
 /** How long to wait before a look. */
 uint64_t ls_watch_patience_ns(const ls_watch *watch);
 
-/** Looks, after that wait; fails where a device is lost. */
+/** Checks, during that wait; fails if a device is lost. */
 ls_status ls_watch_look(ls_watch *watch);

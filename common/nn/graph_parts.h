@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts: a placed graph cut along its borders, so that each place has a graph of its own.
- *
- * Where a node takes the output of a node on another place, a *border* node stands for that: an
- * input that is filled with the output once it is computed, and whose gradient is sent back. Inputs
- * from the data set stand on every place that takes them. Variables that nodes of several places
- * share have one owner, the place of the first use; every other use has a copy of its own, whose
- * gradient goes to the owner.
+ * Parts: a placed graph cut at its borders, so that each place has its own graph. If a node uses
+ * the output of a node on another place, a *border* node represents that: an input that is filled
+ * with the output once it is computed, and whose gradient is sent back. Inputs from the data set
+ * exist on every place that uses them. Variables that nodes of several places share have one owner,
+ * the place of the first use; every other use has its own copy, whose gradient is sent to the
+ * owner.
  */
 #pragma once
 
@@ -17,24 +16,24 @@
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
-    int *local; /**< [nodes of the whole] number here, of the node or of its border; -1: neither */
-    size_t *whole; /**< [variables here] where it, or what it copies, begins in the whole's */
-    size_t owned;  /**< elements of the variables that it owns, which come first */
+    int *local; /**< [nodes of the whole] index here, of the node or of its border; -1: neither */
+    size_t *whole; /**< [variables here] offset of it, or of its original, in the whole's */
+    size_t owned;  /**< elements of the variables that it owns, which are first */
 } ls_graph_part;
 
-/** The output of a node that another place takes, too. */
+/** The output of a node that another place uses, too. */
 typedef struct ls_border {
     int node;       /**< number in the whole graph */
     int from, to;   /**< places */
-    int first_use;  /**< first node on `to` that takes it: number in the whole graph */
-    bool gradient;  /**< its gradient goes back */
+    int first_use;  /**< first node on `to` that uses it: index in the whole graph */
+    bool gradient;  /**< its gradient is sent back */
     size_t samples; /**< elements of one sample */
 } ls_border;
 
 /** A copy of a variable that another place owns. Offsets are of the places' flat buffers. */
 typedef struct ls_variable_copy {
     int node;               /**< that uses it: number in the whole graph */
-    int owner, user;        /**< places; the same where one place has several uses */
+    int owner, user;        /**< places; equal if one place has several uses */
     size_t at_owner, count; /**< elements */
     size_t at_user;
 } ls_variable_copy;
@@ -51,9 +50,9 @@ typedef struct ls_graph_parts {
 } ls_graph_parts;
 
 /**
- * Cuts a graph whose node n is on place[n], of 0 to places - 1. Borrows both. LS_CODE_USAGE where a
- * place has no node, or where the gradients of an output would be added in another order than in
- * the whole graph: its uses on other places must come after those on its own, and be on one place.
+ * Cuts a graph whose node n is on place[n], from 0 to places - 1. Borrows both. LS_CODE_USAGE if a
+ * place has no node, or if the gradients of an output would be added in another order than in the
+ * whole graph: its uses on other places must come after those on its own, and be on one place.
  */
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out);

@@ -18,13 +18,13 @@ typedef struct ls_layer_site {
     const ls_node *node;
     ls_kernels *kernels;
     int64_t rows;
-    int64_t batch; /**< rows of the batch, of which these are part */
+    int64_t batch; /**< rows of the batch to which these belong */
     bool synced;   /**< batch statistics are those of the whole batch: the sums of all its parts
                         are added up between the two halves of a layer */
     double scale;  /**< 1 / global batch size, for losses */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
-    void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL: not wanted */
+    void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL: not needed */
     void *output;                         /**< real [rows, elements] */
     void *output_gradient;                /**< real [rows, elements] */
     const void *variable[LS_NODE_VARIABLES];
@@ -58,25 +58,25 @@ struct ls_layer {
     const char *name;
     const char *help;
     ls_layer_role role;
-    int inputs;           /**< how many it takes */
-    int more_inputs;      /**< how many more it may take */
+    int inputs;           /**< number of inputs */
+    int more_inputs;      /**< number of optional inputs */
     bool fuses_relu;      /**< honours relu_follows */
     bool masks_relu;      /**< in backward, too */
     bool fuses_relu_mask; /**< honours input_relu */
     bool integer_target;  /**< loss: the target is int32 [rows] */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
-    /** Bytes for `rows` samples, beside the output, that forward leaves for backward, in reals of
-     *  `real_bytes`. NULL: none. */
+    /** Bytes for `rows` samples, besides the output, that forward keeps for backward, in reals of
+     * `real_bytes`. NULL: none. */
     size_t (*kept_bytes)(const ls_graph *graph, const ls_node *node, int64_t rows,
                          size_t real_bytes);
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
-    /** Appends operations. Called where a gradient reaches the output, for an input or a variable
-     * that wants one. NULL for inputs and losses. */
+    /** Appends operations. Called if a gradient reaches the output and an input or variable needs
+     * one. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
-    /** Second halves of forward and backward, for a layer with batch statistics: they come after
-     * the `sums` of the batch's parts are added up. NULL: no such layer. */
+    /** Second halves of forward and backward, for a layer with batch statistics: after the `sums`
+     * of the batch's parts were added. NULL: no such layer. */
     ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);
     ls_status (*backward_rest)(const ls_layer_site *site, ls_op_list *ops);
     /** The sums that the first half of forward, or of backward, leaves: *count of them in device
@@ -94,14 +94,14 @@ struct ls_layer {
 };
 
 /* ls_layer_put_gemm, ...: one per entry of the kernel table. Makes its operation and appends it.
- * LS_CODE_MISSING where the table has none. */
+ * LS_CODE_MISSING if the table lacks it. */
 #define LS_LAYER_PUT(entry, args)                                                                  \
     ls_status ls_layer_put_##entry(const ls_layer_site *site, const args *arguments,               \
                                    ls_op_list *ops);
 LS_KERNEL_ENTRIES(LS_LAYER_PUT)
 #undef LS_LAYER_PUT
 
-/** Appends both halves of a pass, where the statistics are of these samples alone. */
+/** Appends both halves of a pass, if the statistics are of these samples only. */
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
 ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 

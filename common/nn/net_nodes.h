@@ -10,23 +10,22 @@
 typedef struct ls_net ls_net; /* net.h */
 
 /**
- * What backward reads of the forward pass, one buffer after the other: the outputs that a layer
- * takes as input, what layers keep beside their outputs, and the loss's gradient. False: there are
- * no more.
+ * What backward reads of the forward pass, one buffer after another: the outputs that a layer has
+ * as input, what layers keep besides their outputs, and the loss's gradient. False: no more.
  */
 bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 
-/** Output and gradient of a node [rows, elements]; the gradient NULL where none is wanted. Of a
- * border between places, the caller that drives the parts (graph_parts.h) fills the one and reads
- * the other. */
+/** Output and gradient of a node [rows, elements]; the gradient is NULL if none is needed. For a
+ * border between places, the caller that drives the parts (graph_parts.h) fills the output and
+ * reads the gradient. */
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 
 /** What node `node`'s operations work on and with. */
 ls_layer_site ls_net_site(ls_net *net, int node);
 
-/** The operations of a node's forward, or backward pass. Those of a fused ReLU belong to the layer
- * that it is fused into. */
+/** The operations of a node's forward or backward pass. Those of a fused ReLU belong to the layer
+ * with which it is fused. */
 const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
 
 /** The flat gradient buffer that backward fills, as given. */
@@ -61,7 +60,7 @@ bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count
 /** Device memory that the net's operations hold (the library's scratch). */
 size_t ls_net_workspace(const ls_net *net);
 
-/** Bytes of activations that a net of this many rows takes: the ledger's formula. */
+/** Bytes of activations that a net of this many rows allocates: the ledger's formula. */
 size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows);
 
 /** Bytes of scratch for gradients of variables that several nodes share. */

@@ -11,12 +11,12 @@ typedef struct net_node {
     bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
-    int last_use;        /* node that takes the output last; -1: none */
+    int last_use;        /* last node that uses the output; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */
     ls_op_list forward, forward_rest, backward, backward_rest;
-    ls_op_list predict; /* where evaluation differs from forward */
+    ls_op_list predict; /* if evaluation differs from forward */
 } net_node;
 
 struct ls_net {
@@ -35,7 +35,7 @@ static inline const ls_node *graph_node(const ls_net *net, int n)
     return &net->options.graph->nodes[n];
 }
 
-/* What a node keeps from forward to backward beside its output. */
+/* What a node keeps from forward to backward besides its output. */
 static inline size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
 {
     const ls_node *node = &graph->nodes[n];

@@ -2,12 +2,10 @@
 /*
  * The MPI back end's own types, shared by its files: queues (comm_mpi.c), waiting
  * (comm_mpi_wait.c), memory that processes of a host share (comm_mpi_shared.c), host calls
- * (comm_mpi_host.c), groups (comm_mpi_open.c), processes (mpi_processes.c), who is
- * left when they lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c), signs of life
- * (mpi_pulse.c).
- *
- * A rank is a member: a device of some process. Members of one process talk through MPI, too, to
- * their own process: one path for all, and which member a message is from and for is in its tag.
+ * (comm_mpi_host.c), groups (comm_mpi_open.c), processes (mpi_processes.c), reports after processes
+ * lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c), signs of life (mpi_pulse.c). A rank
+ * is a member: a device of some process. Members of one process use MPI, too: there is one code
+ * path, and a message's tag says from which member to which it is.
  */
 #pragma once
 
@@ -18,12 +16,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Where a member is: process of the group's MPI communicator, and which of its members. */
+/* Where a member is: its process in the group's MPI communicator, and its index there. */
 typedef struct mpi_place {
     int process, local;
 } mpi_place;
 
-/* Who a process is, for those that must say what became of it. */
+/* Identifies a process, for reports of what became of it. */
 typedef struct mpi_peer {
     char host[64];
     int leader;           /* lowest rank of its host */
@@ -31,7 +29,7 @@ typedef struct mpi_peer {
     uint64_t start_ticks; /* when it started, since pids are used again */
 } mpi_peer;
 
-/* A wait of a member, as the line says it that is written when it has waited too long. */
+/* A wait of a member, with the words for its report if it lasts too long. */
 typedef struct mpi_wait {
     struct mpi_comm *comm;
     const char *what;              /* "a message" */
@@ -49,22 +47,22 @@ typedef struct mpi_keeper mpi_keeper;
 /* What all groups of a process share. */
 typedef struct mpi_life {
     mpi_keeper *keeper;         /* NULL: none */
-    mpi_peer *peers;            /* [processes]; NULL until they have met */
+    mpi_peer *peers;            /* [processes]; NULL until they are connected */
     _Atomic uint64_t *heard_ns; /* [processes] when something last came from each; 0: never */
-    _Atomic bool *let_go;       /* [processes] which have said that they gave up */
+    _Atomic bool *let_go;       /* [processes] which have notified that they gave up */
     _Atomic uint64_t timeout_ns;
     _Atomic uint64_t alive_ns; /* when another process last showed a sign of life */
     int beat;                  /* send buffer of this one's signs of life */
     _Atomic uint64_t starts;   /* how often steps were enqueued: each starts a new count of runs */
     _Atomic uint64_t step, steps; /* enqueued last: the first, how many; 0: none */
-    _Atomic bool alike;           /* each of them runs the same operations */
-    bool (*ending)(void);         /* whether this process was told to end; NULL: not asked */
+    _Atomic bool alike;           /* every step runs the same operations */
+    bool (*ending)(void);         /* whether this process was told to end; NULL: not checked */
     void (*say)(const char *line);
     _Atomic uint64_t told_ns; /* when a wait first saw `ending`; 0: none has */
-    _Atomic bool said;        /* this process has said its part of an autopsy */
+    _Atomic bool said;        /* this process has reported its part of an autopsy */
     int *hosts;               /* [processes] */
     ls_layout layout;  /* of all processes, each with as many members; processes 0: not yet */
-    bool speaks;       /* this process is the one that names who is silent */
+    bool speaks;       /* this process names the silent ones */
     char waited[384];  /* what for, when it first gave up; behind the mutex */
     mpi_wait wait;     /* the one that began last, behind the mutex */
     pthread_t waiter;  /* the thread that waits */
@@ -79,15 +77,15 @@ typedef struct mpi_life {
     void *moved_context;
 } mpi_life;
 
-/* How often an operation ran since steps were last enqueued, which tells the step it is in. */
+/* How often an operation ran since steps were last enqueued, which gives its current step. */
 typedef struct mpi_turns {
     uint64_t starts, runs;
 } mpi_turns;
 
 /* What a process tells the others when a communicator is opened. */
 typedef struct mpi_offer {
-    int members;    /* below 0: its devices cannot take part */
-    int file;       /* descriptor of its board; -1: there is none, `error` says why */
+    int members;    /* negative: its devices cannot take part */
+    int file;       /* descriptor of its board; -1: none, with the reason in `error` */
     int error;      /* errno */
     uint64_t token; /* that the board begins with */
 } mpi_offer;
@@ -111,7 +109,7 @@ typedef struct mpi_group {
     struct mpi_board **boards; /* [processes]; NULL: not mapped */
     bool shared;               /* all are mapped */
     char unshared[192];        /* why not, though all are on one host */
-    pthread_mutex_t pulling;   /* one thread at a time takes messages from MPI */
+    pthread_mutex_t pulling;   /* one thread at a time receives from MPI */
     pthread_mutex_t sending;   /* a message's header and bytes go one after the other */
 } mpi_group;
 
@@ -178,23 +176,23 @@ void ls_comm_mpi_tell_all(const mpi_group *group, const int *from);
 /* Receives pending control messages: who gave up, signs of life. */
 void ls_comm_mpi_read_control(mpi_group *group);
 
-/* Called between two looks at what is waited for: lets others run; fails where a member gave up,
- * this process was told to end, or the timeout is over. */
+/* Called between two polls of a wait: yields to others; fails if a member gave up, this process was
+ * told to end, or the timeout is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
-/* The same, until `until_ns`: nothing can come before, so that time does not count as waited in
- * vain. */
+/* The same, until `until_ns`: nothing can arrive before, so that time does not count towards the
+ * timeout. */
 ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns);
 
 /* How long a process that was told to end waits for others to finish their steps. */
 uint64_t ls_comm_mpi_ending_ns(const mpi_group *world);
 
-/* "a message of 8 bytes, rank 2, step 37": what is waited for, from whom, in which step. */
+/* "a message of 8 bytes, rank 2, step 37": what it waits for, from whom, in which step. */
 void ls_comm_mpi_describe(const mpi_wait *wait, char text[192]);
 
 void ls_comm_mpi_abandon(ls_comm *comm);
 
-/* Takes over `comm` and `places` [size], also on failure; ends are made by ls_comm_mpi_end. */
+/* Owns `comm` and `places` [size] from here on, even on failure; ls_comm_mpi_end makes the ends. */
 ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_group *world,
                             mpi_group **out);
 
@@ -207,10 +205,10 @@ void ls_comm_mpi_close_group(mpi_group *group);
  * is elsewhere. */
 const char *ls_comm_mpi_fate(const mpi_group *world, int process);
 
-/* Who this process is, but for its leader. */
+/* Identifies this process, except its leader. */
 void ls_comm_mpi_introduce(mpi_peer *out);
 
-/* Says this process's part of an autopsy; once. */
+/* Reports this process's part of an autopsy; once. */
 void ls_comm_mpi_last_words(mpi_group *world, const char *line);
 
 /* mpi_ending.c. The beginning and the end of a wait, on the same thread, for the watching thread.
@@ -218,29 +216,28 @@ void ls_comm_mpi_last_words(mpi_group *world, const char *line);
 void ls_comm_mpi_begin_wait(const mpi_wait *wait);
 void ls_comm_mpi_end_wait(const mpi_group *group);
 
-/* Starts a thread that says what this process waits for, if MPI holds all others when it is told to
- * end.
- */
+/* Starts a thread that reports what this process waits for, if MPI blocks all other threads when it
+ * is told to end. */
 void ls_comm_mpi_watch(mpi_group *world);
 void ls_comm_mpi_end_watch(mpi_group *world);
 
 /* Does not return. `world` NULL: there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
 
-/* mpi_keeper.c. Starts a keeper where this process is a task of srun; else NULL. Before MPI_Init.
- */
+/* mpi_keeper.c. Starts a keeper if this process is a task of srun; otherwise NULL. Before
+ * MPI_Init. */
 ls_status ls_comm_mpi_keep(mpi_keeper **out);
 
-/* From here on it keeps connections open for so long after this process died. Takes NULL. */
+/* From here on it keeps connections open for this long after this process died. Takes NULL. */
 void ls_comm_mpi_keep_for(mpi_keeper *keeper, uint64_t linger_ns);
 
-/* Ends it; before this process ends in order. Takes NULL. */
+/* Ends the keeper, before this process exits in order. Takes NULL. */
 void ls_comm_mpi_dismiss(mpi_keeper *keeper);
 
-/* comm_mpi_shared.c. A board for this process's members, and what the others are told of it. */
+/* comm_mpi_shared.c. Creates a board for this process's members, and what others need to map it. */
 void ls_comm_mpi_offer(int rank, int members, mpi_offer *out, struct mpi_board **board);
 
-/* Takes over the own board, and maps the others' where all are on one host. */
+/* Takes ownership of the own board, and maps the others' if all are on one host. */
 ls_status ls_comm_mpi_join(ls_comm *processes, mpi_group *group, const mpi_offer *offers,
                            struct mpi_board *own);
 void ls_comm_mpi_part(mpi_group *group);
@@ -253,6 +250,6 @@ ls_status ls_comm_mpi_receive(ls_comm *comm, int from, int tag, void *data, size
 ls_status ls_comm_mpi_receive_any(ls_comm *comm, int tag, void *data, size_t capacity, int *from,
                                   size_t *bytes);
 
-/* comm_mpi_open.c: a device-level communicator of what each process brings. */
+/* comm_mpi_open.c: a device-level communicator of all processes' devices. */
 ls_status ls_comm_mpi_open(ls_comm *processes, ls_device *const *devices, int count,
                            ls_comm **comms);

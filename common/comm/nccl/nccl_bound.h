@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /**
- * Runs call(context) in a thread of its own and returns its status. Where it is not back after
- * `longest_ns`, *done is false and LS_OK returned: the thread goes on, and `context`, which is then
- * its, must stay.
+ * Runs call(context) in a separate thread and returns its status. If it does not return within
+ * `longest_ns`, *done is false and LS_OK returned: the thread continues, and owns `context`, which
+ * must stay valid.
  */
 ls_status ls_nccl_bound(ls_status (*call)(void *context), void *context, uint64_t longest_ns,
                         bool *done);

@@ -36,9 +36,9 @@ typedef struct ls_nccl {
     uint64_t open_ns; /**< most time to open communicators; 0: the default */
 } ls_nccl;
 
-/** LS_CODE_MISSING where the library is not there or of another major version. */
+/** LS_CODE_MISSING if the library is missing or has another major version. */
 ls_status ls_nccl_load(ls_nccl *out);
 void ls_nccl_unload(ls_nccl *nccl);
 
-/** LS_OK, or the failure of `what`, with what the library itself says of it. */
+/** LS_OK, or the failure of `what`, with the library's own message. */
 ls_status ls_nccl_check(const ls_nccl *nccl, ncclResult_t result, const char *what);

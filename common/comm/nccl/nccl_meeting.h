@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that open communicators of NCCL meet first, over another communicator. */
+/* Processes that open communicators of NCCL first connect through another communicator. */
 #pragma once
 
 #include "common/comm/comm.h"
@@ -12,8 +12,8 @@ typedef struct ls_nccl_rendezvous {
 } ls_nccl_rendezvous;
 
 /**
- * Tells all processes (NULL: this one alone) of all others, each with `count` devices; `mine`: this
- * process's failure so far, with which all fail. LS_CODE_USAGE where two hold one GPU.
+ * Exchanges the ranks of all processes (NULL: of this one only), each with `count` devices; `mine`:
+ * this process's failure so far, with which all fail. LS_CODE_USAGE if two use one GPU.
  */
 ls_status ls_nccl_gather_ranks(const ls_nccl *nccl, ls_status mine, ls_comm *processes,
                                ls_device *const *devices, int count, ls_nccl_rendezvous *out);

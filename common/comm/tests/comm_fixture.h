@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What waits between threads takes ten times as long under a sanitizer: fewer sizes are tried. */
+/* Waiting between threads takes ten times as long with a sanitizer: fewer sizes are tested. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1 };
 #else
@@ -32,7 +32,7 @@ static inline int setup_devices(void **state)
     return 0;
 }
 
-/* Queues that events order; all ranks are put together. */
+/* Queues ordered by events; one call enqueues all ranks' operations. */
 static inline int setup_together(void **state)
 {
     setup_devices(state);
@@ -40,7 +40,7 @@ static inline int setup_together(void **state)
     return 0;
 }
 
-/* The same where no rank may read another's memory: links without any delay. */
+/* The same if no rank may read another's memory: links without delay. */
 static inline int setup_apart(void **state)
 {
     setup_together(state);
@@ -119,7 +119,7 @@ static inline test_op *put_op(ls_op_list *ops, ls_status (*run)(ls_op *op, ls_qu
     return t;
 }
 
-/* The same operations with a delay before each. Takes them over. */
+/* The same operations with a delay before each. Takes ownership of them. */
 static inline void delay_all(ls_op_list *ops, uint64_t seed, uint64_t stream)
 {
     ls_op_list all = {0};
@@ -165,7 +165,7 @@ static inline void replay_all(fixture *f, const ls_op_list *ops, int ranks, uint
         ls_program_close(program[r]);
 }
 
-/* Puts all ranks' lists as a program of the first one's queue, which the others join. */
+/* Captures all ranks' lists as a program of the first one's queue, which the others join. */
 static inline ls_program *capture_together(fixture *f, ls_comm *const *comms, const ls_op_list *ops,
                                            int ranks)
 {

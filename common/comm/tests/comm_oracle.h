@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The oracle's sum where all inputs are at hand: inputs[r] and out are [count]. */
+/* The oracle's sum if all inputs are available: inputs[r] and out are [count]. */
 static inline ls_status allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs,
                                       int ranks, size_t count, float *out, const ls_layout *layout)
 {

@@ -28,7 +28,7 @@ static inline void talk_in_order(ls_comm *comm)
     assert_true(ls_comm_traffic(comm).bytes_sent == MESSAGES * 2 * sizeof(int));
 }
 
-/* Rank 0 serves: takes what comes from anyone, sees nothing of a tag that is never sent. */
+/* Rank 0 serves: receives from any rank, and receives nothing for a tag that is never sent. */
 static inline void talk_to_anyone(ls_comm *comm)
 {
     const ls_comm_backend *b = comm->backend;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NCCL's functions on a CPU, in place of the library's: communicators of one process or of several
- * threads, all-reduces in rank order on the host when a group ends, errors and silence on demand.
- * Calls that NCCL forbids end the test: outside a group where several ranks are one thread's, an id
- * that is not that of rank 0, a communicator that was given up. Nothing is on a queue here.
+ * NCCL's functions on a CPU: communicators of one process or of several threads, all-reduces in
+ * rank order on the host when a group ends, errors and silence on demand. Calls that NCCL forbids
+ * end the test: outside a group if one thread has several ranks, an id that is not rank 0's, a
+ * communicator that was given up. Uses no queue.
  */
 #pragma once
 
@@ -23,20 +23,20 @@ struct ncclComm {
     bool aborted;
 };
 
-/* One clique at a time: what its ranks have come with. */
+/* One clique at a time: what its ranks have contributed. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int ids, joined, destroyed;
     atomic_int aborted;
-    void (*abort)(void); /* what an abort does before it comes back, or not; NULL: nothing */
+    void (*abort)(void); /* called in an abort, and may block; NULL: nothing */
     float *data[EMULATED_RANKS];
     size_t count;
     int came;
     uint64_t rounds;
     _Atomic ncclResult_t async_error, refuse_init;
     atomic_bool never_opens; /* until it is false */
-    atomic_int openings;     /* that have come to an end */
+    atomic_int openings;     /* finished ones */
 } emulated = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Of this thread: what its open group has. */
@@ -116,7 +116,7 @@ static ncclResult_t emulated_allreduce(const void *send, void *receive, size_t c
     return ncclSuccess;
 }
 
-/* With the mutex held: waits until all have come; the last one calls `finish`. */
+/* The mutex must be held: waits until all have arrived; the last one calls `finish`. */
 static void emulated_meet(int came, int all, void (*finish)(int ranks))
 {
     const uint64_t round = emulated.rounds;

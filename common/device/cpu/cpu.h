@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CPU back end's own types, shared by its files.
- *
- * A queue is a thread that takes commands from a ring of segments; the host is the only producer.
- * The nodes of a program are commands too, so replaying a list and draining the ring are the same
- * loop.
+ * The CPU back end's own types, shared by its files. A queue is a thread that runs commands from a
+ * ring of segments; the host is the only producer. The nodes of a program are commands, too, so
+ * replaying a list and draining the ring are the same loop.
  */
 #pragma once
 
@@ -81,7 +79,7 @@ struct cpu_edge {
     _Atomic bool failed;     /* the queue had failed when it last recorded it; rarely written */
     bool waited;             /* some queue waits for it */
     struct cpu_event *event; /* that was recorded, until the capture ends or the event closes */
-    const ls_device *device; /* whose queue records it */
+    const ls_device *device; /* device of the queue that records it */
     cpu_edge *next;
 };
 
@@ -109,7 +107,7 @@ typedef struct cpu_queue {
     _Atomic(const cpu_command *) at; /* what the thread executes; NULL: nothing */
     _Atomic uint64_t replays;        /* done */
 #ifdef LOCKSTEP_HOOKS
-    ls_hooks_place place; /* the thread's own: which operation of which step comes next */
+    ls_hooks_place place; /* for hooks: the thread's next operation and step */
 #endif
     _Atomic(ls_status) failure; /* first failure, for the host */
     cpu_program *capture;       /* NULL, or where commands are recorded */
@@ -139,7 +137,7 @@ typedef struct cpu_device {
 /* cpu_queue.c */
 ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu_queue **out);
 void ls_cpu_queue_close(cpu_queue *queue);
-/* Enqueues a command, or records it where the queue is being captured. */
+/* Enqueues a command, or records it if the queue is being captured. */
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
 ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);

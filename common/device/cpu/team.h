@@ -14,12 +14,11 @@
 void ls_team_run(int threads, void (*body)(void *context, int part, int parts), void *context);
 
 /**
- * Sets up the calling thread: bound to `cores` (part i > 0 of its team to cores[i] alone),
- * denormals flushed on each, and a team of `count` threads for OpenMP. Where `make_team` is false
- * only the number is set, and the thread may run on any of the cores. False: denormals are not
- * flushed.
+ * Sets up the calling thread: bound to `cores` (part i > 0 of its team to cores[i] only), denormals
+ * flushed in each, and a team of `count` threads for OpenMP. If `make_team` is false, only the
+ * number is set, and the thread may run on any of the cores. False: denormals are not flushed.
  */
 bool ls_team_setup(const int *cores, int count, bool make_team);
 
-/** Flushes denormals to zero on the calling thread; false where this processor has no switch. */
+/** Flushes denormals to zero on the calling thread; false if this processor cannot. */
 bool ls_flush_denormals(void);

@@ -63,8 +63,8 @@ typedef struct cuda_program {
 /* cuda_device.c */
 /* Makes the device the calling thread's; before every other call. Fails on one that was lost. */
 ls_status ls_cuda_use(const ls_device *device);
-/* The same for functions that close: false where the device was lost. (The CPU devices on which
- * tests run these kernels never are.) */
+/* The same for functions that close: false if the device was lost. (CPU devices, on which tests run
+ * these kernels, are never lost.) */
 bool ls_cuda_reaches(const ls_device *device);
 
 /* cuda_queue.c */
@@ -78,9 +78,9 @@ ls_status ls_cuda_queue_copy(ls_queue *queue, void *to, const ls_device *to_devi
 ls_status ls_cuda_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
 ls_status ls_cuda_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 ls_status ls_cuda_queue_sync(ls_queue *queue);
-/* Where the kernels of this queue leave a complaint: device-visible. */
+/* Where the kernels of this queue write a fault: device-visible. */
 unsigned *ls_cuda_queue_fault(const ls_queue *queue);
-/* Where kernels of this queue count, for the host to see that it goes on: device-visible. */
+/* Where kernels of this queue count, to show the host its progress: device-visible. */
 unsigned *ls_cuda_queue_pulse(const ls_queue *queue);
 ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
 
@@ -91,15 +91,15 @@ ls_status ls_cuda_await_stream(cuda_queue *queue);
 ls_status ls_cuda_await_event(const cuda_event *event);
 ls_status ls_cuda_await_replay(cuda_queue *queue);
 ls_status ls_cuda_await_lot(cuda_queue *queue);
-/* Where the last operation of a step on this queue writes the number of the next one: device-
- * visible. NULL: it is a CPU's. */
+/* Where the last operation of a step on this queue writes the number of the next one:
+ * device-visible. NULL: it is a CPU's. */
 unsigned *ls_cuda_queue_steps(ls_queue *queue);
 void ls_cuda_queue_begin(ls_queue *queue, uint64_t step);
 void ls_cuda_queue_activity(const ls_queue *queue, ls_activity *out);
 uint64_t ls_cuda_queue_progress(const ls_queue *queue);
 
 /* cuda_program.c */
-/* LS_CODE_USAGE, with `why`, where the queue is being captured. */
+/* LS_CODE_USAGE, with `why`, if the queue is being captured. */
 ls_status ls_cuda_not_capturing(const cuda_queue *queue, const char *why);
 ls_status ls_cuda_event_open(ls_device *device, ls_event **out);
 void ls_cuda_event_close(ls_event *event);

@@ -12,7 +12,7 @@
 ls_status ls_cuda_check_code(const char *where, const char *doing, int error);
 
 /**
- * Marks a failure that a library reported as final, where the calling thread's device has fallen
- * over: the library may not know. Takes LS_OK; returns its argument.
+ * Marks a failure that a library reported as final if the calling thread's device has failed: the
+ * library may not know. Takes LS_OK; returns its argument.
  */
 ls_status ls_cuda_blame(ls_status status);

@@ -9,8 +9,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* Puts a kernel on a stream; the launch's own error, which is not left for the next call to find.
- */
+/* Launches a kernel on a stream; returns the launch's own error, and clears it for the next
+ * call. */
 template <typename... Parameters, typename... Arguments>
 static int ls_gpu_launch(void *stream, unsigned blocks, unsigned threads,
                          void (*kernel)(Parameters...), Arguments... arguments)

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-/* Threads of a block where a kernel says nothing else, and the most blocks of a grid-stride loop:
- * enough to fill any GPU, and the same on all. */
+/* Default threads per block, and the most blocks of a grid-stride loop: enough to fill any GPU, and
+ * the same on all. */
 enum { LS_GPU_THREADS = 256 };
 static const int64_t LS_GPU_BLOCKS = 4096;
 
@@ -55,7 +55,7 @@ template <typename T, int N> struct alignas(sizeof(T) * N) ls_gpu_pack {
     T element[N];
 };
 
-/* n / d, by 32-bit division where that is enough: it costs a fifth. */
+/* n / d, by 32-bit division if possible, at a fifth of the cost. */
 __device__ static inline int64_t ls_gpu_divide(int64_t n, int64_t d)
 {
     if (((uint64_t)n | (uint64_t)d) >> 32)

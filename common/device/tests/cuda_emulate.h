@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CUDA's run-time library on a CPU, for the host logic of the CUDA devices: the linker puts these
- * functions in place of the library's (-Wl,--wrap, ci/cmake/Tests.cmake). Memory is the host's,
- * streams do at once what they are given, and errors come on demand. Graphs are empty; launches of
- * them, on one stream at a time, take the time that a test wants, or for ever. A call that would
- * wait for such a stream ends the test. Left out: kernels; what a call that is left out finds is
- * the real library, which has no driver here.
+ * CUDA's run-time library on a CPU, for the host logic of the CUDA devices: the linker replaces the
+ * library's functions by these (-Wl,--wrap, ci/cmake/Tests.cmake). Memory is the host's, streams
+ * execute immediately, and errors occur on demand. Graphs are empty; launches of them, on one
+ * stream at a time, take as long as a test sets, or for ever. A call that would wait for such a
+ * stream ends the test. Left out: kernels; calls that are not emulated reach the real library,
+ * which has no driver here.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CUDA's functions take more than is needed in their place. */
+/* CUDA's functions have parameters that these do not use. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 enum { EMULATED_GPUS = 3 };
@@ -31,18 +31,18 @@ static struct {
     bool capturing;
     int current;
     int calls;  /* that would wait for the device, or touch it */
-    int pieces; /* of memory and streams that are taken */
-    /* Launches: on which stream, how long each takes, after how many none ends. */
+    int pieces; /* live pieces of memory and streams */
+    /* Launches: the stream, how long each takes, and after how many none ends. */
     cudaStream_t busy;
     uint64_t begun_ns, launch_ns, launched, ended, last;
-    unsigned *word, word_first; /* where steps tell that they end */
+    unsigned *word, word_first; /* where steps write that they ended */
 } cuda_emulated = {.available = (size_t)4 << 30, .total = (size_t)8 << 30};
 
 #define EMULATED(name, ...)                                                                        \
     cudaError_t __wrap_##name(__VA_ARGS__);                                                        \
     cudaError_t __wrap_##name(__VA_ARGS__)
 
-/* What has ended by now, and what it has told. */
+/* Completes what has ended by now, and writes its word. */
 static bool emulated_is_busy(cudaStream_t stream)
 {
     const uint64_t passed_ns = ls_clock_ns() - cuda_emulated.begun_ns;
@@ -55,7 +55,7 @@ static bool emulated_is_busy(cudaStream_t stream)
     return stream == cuda_emulated.busy && cuda_emulated.ended < cuda_emulated.launched;
 }
 
-/* From here on `stream` takes launch_ns for each launch, and none ends after the first `last`. */
+/* From here on each launch on `stream` takes launch_ns, and none ends after the first `last`. */
 static inline void emulate_launches(cudaStream_t stream, unsigned *word, uint64_t launch_ns,
                                     uint64_t last)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An operation whose order shows, for tests. */
+/* An operation whose order matters, for tests. */
 #pragma once
 
 #include "common/device/tests/device_fixture.h"

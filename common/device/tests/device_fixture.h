@@ -60,7 +60,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Whether there is no GPU here, which is then said. */
+/* Whether there is no GPU here, which is then printed. */
 static inline bool no_gpu_here(void)
 {
     ls_machine *machine;

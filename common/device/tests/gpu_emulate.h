@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What CUDA C++ is more than C++, for running the kernels of the cuda table on a CPU: stands in for
- * gpu_device.cuh. The threads of a block are fibers of one host thread; each runs until it meets a
- * barrier or an exchange, and goes on when all that must meet it have come. Blocks and threads run
- * forwards in one launch and backwards in the next, so that what depends on their order shows.
- *
- * A barrier that a thread of the block, or an exchange that a lane of the warp, never comes to ends
- * the test; so does the launch of a kernel that was not loaded before. Launches of several host
- * threads take turns. Left out: what the hardware does about memory (caches, fences, banks), and
- * time.
+ * The parts of CUDA C++ that C++ lacks, for running the kernels of the cuda table on a CPU:
+ * replaces gpu_device.cuh. The threads of a block are fibers of one host thread; each runs until a
+ * barrier or an exchange, and continues when all others have reached it. Blocks and threads run
+ * forwards in one launch and backwards in the next, so that dependence on their order shows. A
+ * barrier that some thread of the block, or an exchange that some lane of the warp, never reaches
+ * ends the test; so does the launch of a kernel that was not loaded before. Launches of several
+ * host threads take turns. Left out: the hardware's memory (caches, fences, banks), and time.
  */
-/* The guard is gpu_device.cuh's: that file is not read where this one was. */
+/* gpu_device.cuh's guard: that file is not read after this one. */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
@@ -43,7 +41,7 @@ struct fiber {
     jmp_buf place;
     bool begun;
     fiber_state state;
-    uint64_t shown[2]; /* what it gives in an exchange, in turns */
+    uint64_t shown[2]; /* its values in exchanges, used alternately */
     unsigned exchanges;
 };
 
@@ -66,7 +64,7 @@ static struct {
     abort();
 }
 
-/* Leaves the fiber that runs, until the scheduler comes back to it. */
+/* Switches from the current fiber, until the scheduler resumes it. */
 static void leave(fiber_state state)
 {
     fiber &self = fibers[threadIdx.x];

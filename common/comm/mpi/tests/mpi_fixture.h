@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the MPI back end share: a communicator of some members of each process, with
- * what they put and what must come of it, and the running of a group of tests, which all processes
- * do in the same order. Statics; for inclusion by the tests of this folder.
+ * Shared by the tests of the MPI back end: a communicator of some members of each process, with
+ * their operations and the expected results, and running a group of tests, in the same order in all
+ * processes. Statics; for inclusion by the tests of this folder.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ typedef struct mpi_fixture {
     ls_processes processes;
 } mpi_fixture;
 
-/* A communicator of `locals` members of each process, and what they put. */
+/* A communicator of `locals` members of each process, and their operations. */
 typedef struct workspace {
     const mpi_fixture *f;
     int locals, ranks, first; /* first: this process's first member */

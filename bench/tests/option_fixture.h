@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of options share: lines that are taken or refused. */
+/* Shared by the tests of options: lines that are accepted or refused. */
 #pragma once
 
 #include "bench/cli/options.h"
@@ -15,7 +15,7 @@
 
 enum { ARGUMENTS = 24 };
 
-/* Parses what follows argv[0], separated by blanks; `said` (may be NULL) is what went to stderr. */
+/* Parses what follows argv[0], separated by blanks; `said` (may be NULL) gets stderr's text. */
 static inline ls_status parse_line(const char *line, ls_request **out, char said[4096])
 {
     char copy[8192], *arguments[ARGUMENTS], *rest = copy;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace of all processes of a case, on one clock, at rank 0; and what follows from it: the
- * window of the steps that are shown, their waterfall and their critical path.
- *
- * One more step is profiled before those shown and one after, so that no start or end is in the
- * window: it goes from the end of the step before to the end of the last one shown, each on the
- * main lane that ends it last. Where workers run independently there is no such end, and the window
- * is the whole time.
+ * The trace of all processes of a case, on one clock, on rank 0; and what is derived from it: the
+ * window of the steps shown, their waterfall and their critical path. One more step is profiled
+ * before and one after those shown, so that no start or end is in the window: it extends from the
+ * end of the step before to the end of the last one shown, each on the main lane that ends last. If
+ * workers run independently there is no such end, and the window is the whole time.
  */
 #pragma once
 
@@ -40,7 +38,7 @@ typedef struct ls_flow {
 /** The critical path, in ns. */
 typedef struct ls_path {
     uint64_t ns[LS_TIME_USES]; /**< of its slices, within the window */
-    uint64_t handover_ns;      /**< between slices, until the one that waited goes on */
+    uint64_t handover_ns;      /**< between slices, until the waiting one continues */
     uint64_t begin_ns;         /**< where it begins */
 } ls_path;
 

@@ -8,7 +8,7 @@
 
 /**
  * Writes the trace. `other` gets the waterfall and other facts of the whole trace, and becomes
- * `otherData`. `devices` is the number of devices that the file shows as one process: with ranks
- * that are threads, those of a rank.
+ * `otherData`. `devices`: how many devices the file shows as one process; with ranks that are
+ * threads, a rank's.
  */
 ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes: what a launcher (mpirun, srun) started together, each a rank of the job.
- *
- * MPI's own header stands in common/comm/mpi alone; whoever needs to know where this process is
- * among the others asks here. A build without MPI has the same calls: nothing is ever launched.
+ * Processes: the ranks of a job that a launcher (mpirun, srun) started. MPI's own header is only
+ * included in common/comm/mpi; all other code asks here where this process is among the others. A
+ * build without MPI has the same functions: nothing is ever launched.
  */
 #pragma once
 
@@ -11,68 +10,68 @@
 
 #include <stdbool.h>
 
-/** All zero but size, hosts, parts, neighbours = 1: a process alone. */
+/** A single process: all zero, except size, hosts, parts, neighbours = 1. */
 struct ls_processes {
     int rank, size;
     int host, hosts;  /**< hosts are numbered in the order of their lowest ranks */
-    int neighbours;   /**< ranks on this host, this one too */
-    int neighbour;    /**< which of them this is, in the order of ranks */
+    int neighbours;   /**< ranks on this host, including this one */
+    int neighbour;    /**< which of them this is, in rank order */
     int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
     ls_layout layout; /**< of the processes; until ls_processes_end */
     ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
     char version[32]; /**< of the MPI library, "Open MPI 4.1.4"; "": none in use */
 };
 
-/** Whether this build can talk between processes. */
+/** Whether this build can communicate between processes. */
 bool ls_processes_built(void);
 
 /** Version of the MPI library in this build, "4.1.4"; NULL: none. Returns `text`. */
 const char *ls_processes_library(char text[32]);
 
-/** Whether this build's MPI finds its peers by PMI-1 and PMI-2, too, not only by PMIx and its
+/** Whether this build's MPI also finds its peers by PMI-1 and PMI-2, not only by PMIx and its
  * mpirun. */
 bool ls_processes_take_pmi(void);
 
 /** Whether this process was started by a launcher through which MPI finds its peers. */
 bool ls_processes_launched(void);
 
-/** How many processes a launcher of any kind says that it started, and which one this is; 1 and 0
- * where none says so. */
+/** How many processes a launcher of any kind started, and which one this is, by its variables; 1
+ * and 0 if there are none. */
 int ls_processes_launched_size(void);
 int ls_processes_launched_rank(void);
 
-/** Whether this is a task of a step that Slurm's srun began: a batch script is none. */
+/** Whether this is a task of a step that Slurm's srun started; a batch script is not. */
 bool ls_processes_stepped(void);
 
-/** A process alone. */
+/** A single process. */
 ls_processes ls_processes_alone(void);
 
-/** Starts MPI, which meets the other processes; all do so, once. LS_CODE_MISSING where MPI is not
- * there, or without MPI_THREAD_MULTIPLE. Where the others do not come within the timeout, `late` is
- * called on another thread; it must not return, since MPI would wait for ever. */
+/** Starts MPI, which connects the processes; all call it, once. LS_CODE_MISSING if there is no MPI,
+ * or no MPI_THREAD_MULTIPLE. If the others do not start within the timeout, `late` is called on
+ * another thread; it must not return, since MPI would wait for ever. */
 ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_processes *out);
 
-/** How long a wait for another process may last without any sign of life. Longer: the processes
- *  have lost each other, and every wait fails. */
+/** How long a wait for another process may last without a sign of life. After that the processes
+ * have lost each other, and every wait fails. */
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns);
 
 /**
  * `ending`, called from any thread, tells whether this process was told to end (NULL: never). A
- * wait then fails: at once where another process of this host is gone, else if nothing comes for a
- * while. `say` gets lines, newline included: what a wait was for, and those of
+ * wait then fails: at once if another process of this host is gone, otherwise if nothing arrives
+ * for a while. `say` gets lines, newline included: what a wait was for, and those of
  * ls_processes_autopsy.
  */
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
                         void (*say)(const char *line));
 
-/** Says that steps [first, first + count) are enqueued next, so that failed waits can name the
- * step; `alike`: each of them runs the same operations. `count` 0: none. Takes NULL. */
+/** Announces that steps [first, first + count) are enqueued next, so that failed waits can name the
+ * step; `alike`: every step runs the same operations. `count` 0: none. Takes NULL. */
 void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike);
 
 /**
- * From here on a thread of its own calls `moved` several times per timeout, and sends the others a
- * sign of life where it says that this process has made progress. `moved` NULL ends that: it is not
- * called any more when this returns. Does nothing for a process alone.
+ * From here on a separate thread calls `moved` several times per timeout, and sends the others a
+ * sign of life if it returns that this process has made progress. `moved` NULL ends that: it is not
+ * called after this returns. Does nothing for a single process.
  */
 ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),
                              void *context);
@@ -82,11 +81,11 @@ bool ls_processes_lost(const ls_processes *processes);
 
 /**
  * After processes have lost each other, writes lines by `say` of ls_processes_watch: one process
- * says which are gone or silent, and since when; each says what it waited for itself. All that are
+ * names those that are gone or silent, and since when; each prints what it waited for. All that are
  * left call it.
  */
 void ls_processes_autopsy(const ls_processes *processes);
 
-/** After every communicator is closed. `in_order`: all processes come here; else the launcher is
- *  told to end them all with this exit status, and the call does not return. */
+/** After every communicator is closed. `in_order`: all processes call this; otherwise the launcher
+ * is told to end them all with this exit status, and the call does not return. */
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status);

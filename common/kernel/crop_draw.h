@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws where a sample's crop lies: the same in every table. */
+/* Draws the position of a sample's crop: the same in every table. */
 #pragma once
 
 #include "common/base/philox_inline.h"

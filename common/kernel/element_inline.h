@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The arithmetic of single elements, one definition for the vector loops of the cpu table and for
- * the kernels of the cuda table: where neither contracts, both give the same bits.
+ * the kernels of the cuda table: neither contracts, so both give the same bits.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ LS_DEVICE_FN float ls_relu(float x)
     return x > 0 ? x : 0;
 }
 
-/** The gradient where the ReLU's output is positive, else 0. */
+/** The gradient if the ReLU's output is positive, else 0. */
 LS_DEVICE_FN float ls_relu_mask(float output, float gradient)
 {
     return output > 0 ? gradient : 0;
@@ -105,7 +105,7 @@ LS_DEVICE_FN float ls_sigmoid_element(float z)
     return z >= 0 ? s : e * s;
 }
 
-/** By e^-2|z|; where that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */
+/** By e^-2|z|; if that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */
 LS_DEVICE_FN float ls_tanh_element(float z)
 {
     float size = fabsf(z), e = ls_exp_element(-2 * size), q = z * z;

@@ -17,19 +17,19 @@ typedef struct ls_work {
     size_t real_bytes; /**< of an element of the table */
     double flops;
     double bytes;        /**< each tensor read or written, once */
-    ls_access *accesses; /**< those of the operation: on the heap, until ls_work_done */
+    ls_access *accesses; /**< of the operation: on the heap, until ls_work_done */
     size_t access_count;
     const void *array; /**< what an argument points to and the operation copies; NULL: nothing */
     size_t array_bytes;
 } ls_work;
 
-/** Adds memory that the operation touches; nothing where it is NULL. */
+/** Adds memory that the operation accesses; ignores NULL. */
 ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool writes);
 
-/** Gives the work to the operation *out, unless making it failed, as `made` says. */
+/** Moves the work to the operation *out, unless making it failed (`made`). */
 ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out);
 
-/** The failure of an operation that met a label outside [0, classes) in row `row`. */
+/** The failure of an operation that found a label outside [0, classes) in row `row`. */
 ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t classes);
 
 /* ls_check_gemm, ls_check_dense_forward, ...: one per entry of the table. */
@@ -39,7 +39,7 @@ LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 #undef LS_KERNEL_CHECK
 
 /** Declares the function that makes an entry's operation from checked arguments. It adds accesses
- * only where operations share memory of their own. */
+ * only if operations share memory of their own. */
 #define LS_KERNEL_MAKES(make, args)                                                                \
     ls_status make(ls_kernels *kernels, const args *arguments, const ls_work *work, ls_op **out);
 

@@ -6,4 +6,4 @@
 
 extern const ls_kernel_table ls_reference_kernels, ls_reference64_kernels;
 extern const ls_kernel_table ls_cpu_kernels;
-extern const ls_kernel_table ls_cuda_kernels; /* where LS_HAS_CUDA */
+extern const ls_kernel_table ls_cuda_kernels; /* if LS_HAS_CUDA */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is computed once in a step: an optimizer's scalars and the argument block's next values; and
+ * Values computed once per step: an optimizer's scalars and the argument block's next values; and
  * the optimizers' arithmetic for one element. One definition for the cpu and the cuda table, in
- * float32 without contraction, so that both give the same bits.
- *
- * Adam's w -= lr mhat / (sqrt(vhat) + eps) is computed as rate m / (sqrt(v c) + eps) with
- * rate = lr / (1 - b1^t) and c = 1 / (1 - b2^t). Powers come by squaring: functions of their
- * arguments alone, however often they are asked for.
+ * float32 without contraction, so that both give the same bits. Adam's w -= lr mhat / (sqrt(vhat) +
+ * eps) is computed as rate m / (sqrt(v c) + eps) with rate = lr / (1 - b1^t) and c = 1 / (1 -
+ * b2^t). Powers are computed by squaring: functions of their arguments only, however often they are
+ * called.
  */
 #pragma once
 
@@ -108,7 +107,7 @@ static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *
     return s;
 }
 
-/** Sets those of the present step. */
+/** Sets the current step's scalars. */
 LS_DEVICE_FN void ls_update_scalars_set(ls_update_scalars *s, ls_optimizer_kind kind,
                                         const ls_step_state *state)
 {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** A tensor's shape and layout, and how the library's functions take one. */
+/** A tensor's shape and layout, and how it is passed to the library's functions. */
 typedef dnnl_memory_desc_t ls_dnnl_shape;
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t ls_dnnl_shape_view;
@@ -29,7 +29,7 @@ typedef struct ls_dnnl_call {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
-    size_t scratch_bytes; /**< set where the primitive is made */
+    size_t scratch_bytes; /**< set when the primitive is made */
     void *scratch;
     int count;
     dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
@@ -47,7 +47,7 @@ ls_dnnl_shape_view ls_dnnl_shape_see(const ls_dnnl_shape *shape);
 /** Scratch memory is the caller's; `sum`: adds to the destination; `relu` after that. */
 dnnl_status_t ls_dnnl_attributes_open(bool sum, bool relu, dnnl_primitive_attr_t *out);
 
-/** "" where the library does not say. */
+/** "" if the library does not tell. */
 const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc);
 
 /** Makes the primitive and notes its scratch. On the device's thread, since oneDNN plans for the
@@ -58,7 +58,7 @@ dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t 
 ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view shape,
                            const void *data);
 
-/** Takes the scratch memory, from the device's workspace, and opens the stream. */
+/** Allocates the scratch memory from the device's workspace, and opens the stream. */
 ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
 
 /** On a thread of the device. */

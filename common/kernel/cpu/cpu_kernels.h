@@ -21,8 +21,8 @@ typedef struct cpu_kernels {
 enum { CPU_SPLIT_ELEMENTS = 8192 };
 
 /**
- * Threads for a loop over `elements`: a function of the shape and the device only. One or all:
- * libgomp ends and starts threads where a team's size changes.
+ * Threads for a loop over `elements`: a function of the shape and the device only. One or all,
+ * since libgomp ends and starts threads if a team's size changes.
  */
 int ls_cpu_threads_for(const cpu_kernels *kernels, int64_t elements);
 
@@ -53,7 +53,7 @@ typedef struct cpu_op {
     _Alignas(16) unsigned char arguments[]; /**< a copy; then one of the work's array */
 } cpu_op;
 
-/** Makes an operation like `like`; where its `threads` is 0 they follow from `elements`. */
+/** Makes an operation like `like`; if its `threads` is 0, `elements` determines them. */
 ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *arguments,
                          size_t bytes, const ls_work *work, ls_op **out);
 
@@ -69,8 +69,7 @@ void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *pa
         return ls_cpu_op_open(kernels, &like, a, sizeof *a, work, out);                            \
     }
 
-/** The same for an operation whose part is a vector loop's call with its arguments, first and last.
- */
+/** The same for an operation whose part calls a vector loop with its arguments, first and last. */
 #define LS_CPU_LOOP(entry, args, loop, ...)                                                        \
     static void entry##_part(const cpu_part *p)                                                    \
     {                                                                                              \

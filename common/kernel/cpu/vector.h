@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Vector loops: the hand-written loops of the cpu table, compiled once per instruction set from
- * vector_loops.c; ls_vector_loops_pick says which one this processor runs.
- *
- * All give the same bits: a product and a sum are rounded once (lanes_fma) or twice as written, no
+ * vector_loops.c; ls_vector_loops_pick selects the one for this processor. All give the same bits:
+ * the source decides whether a product and a sum are rounded once (lanes_fma) or twice, without
  * reassociation; a sum has 16 lanes (element i in lane i % 16), folded by halves, whatever the
- * width of the processor's vectors; the exponential and the logarithm are polynomials of their own.
- * Elements do not depend on where a range starts or ends.
+ * width of the processor's vectors; exponential and logarithm are our own polynomials. Elements do
+ * not depend on where a range starts or ends.
  */
 #pragma once
 
@@ -29,7 +28,7 @@ typedef struct ls_vector_softmax {
     const int32_t *labels;
     float scale;
     float *dlogits; /**< NULL: forward only */
-    float *tile;    /**< of ls_vector_tile_rows(classes) * classes; used where dlogits is NULL */
+    float *tile;    /**< [ls_vector_tile_rows(classes) * classes]; used if dlogits is NULL */
 } ls_vector_softmax;
 
 /** A number of floats rounded up to whole lanes. */
@@ -116,7 +115,7 @@ static inline int64_t ls_vector_tile_rows(int64_t classes)
     return rows < 1 ? 1 : rows > LS_VECTOR_TILE_ROWS ? LS_VECTOR_TILE_ROWS : rows;
 }
 
-/** Ranges are [first, last). Arrays do not overlap, save where said. */
+/** Ranges are [first, last). Arrays do not overlap unless stated. */
 typedef struct ls_vector_loops {
     const char *isa;
     /** y = max(x, 0); x may be y. */
@@ -127,7 +126,7 @@ typedef struct ls_vector_loops {
     void (*add)(const float *a, const float *b, float *y, int64_t count);
     void (*fill)(float *y, float value, int64_t count);
     void (*scale)(float *y, float factor, int64_t count);
-    /** y[r] += bias, then ReLU where set; bias may be NULL. */
+    /** y[r] += bias, then ReLU if set; bias may be NULL. */
     void (*bias)(float *y, const float *bias, int64_t rows, int64_t columns, bool relu);
     /** sums[c] = sum of x[r,c] over the rows, for the columns [first, last). */
     void (*column_sums)(const float *x, int64_t rows, int64_t columns, int64_t first, int64_t last,
@@ -143,10 +142,10 @@ typedef struct ls_vector_loops {
     int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes);
     /** Fills dlogits; the loss, without scale. */
     double (*softmax)(const ls_vector_softmax *softmax);
-    /** dy = factor (y - target) where dy is not NULL; the sum of the squares. */
+    /** dy = factor (y - target) if dy is not NULL; returns the sum of the squares. */
     double (*squared_error)(const float *y, const float *target, float factor, float *dy,
                             int64_t count);
-    /** The rows of [first, last) whose largest logit is the label. */
+    /** The number of rows in [first, last) whose largest logit is the label. */
     uint64_t (*count_correct)(const float *logits, const int32_t *labels, int64_t rows,
                               int64_t classes);
     /** order.h's ls_order_epoch_samples. */

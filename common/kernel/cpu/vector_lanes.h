@@ -35,15 +35,15 @@ typedef double wide_lanes __attribute__((vector_size(128)));
 #define LS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (lanes_mask){__VA_ARGS__})
 #endif
 
-/* The iterations of the next loop are independent, even where its arrays are the same. */
+/* The iterations of the next loop are independent, even if its arrays are the same. */
 #if defined(__clang__)
 #define LS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define LS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Unrolls the next loop, of a constant number of turns, so that the arrays that it indexes are in
- * registers, where there are enough of these. */
+/* Unrolls the next loop, of a constant number of iterations, so that the arrays that it indexes are
+ * in registers if there are enough. */
 #if !defined(__AVX512F__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LS_WRITE_OUT
 #elif defined(__clang__)
@@ -114,7 +114,7 @@ LS_ALWAYS lanes lanes_get_some(const float *from, int64_t count, float rest)
     return lanes_get(some);
 }
 
-/* most = value where it is greater. */
+/* most = value if that is greater. */
 LS_ALWAYS void lanes_max(lanes *most, const lanes *value)
 {
     lanes_mask greater = *value > *most;

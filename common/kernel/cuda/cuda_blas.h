@@ -40,14 +40,14 @@ typedef struct ls_blas {
     cublasLtHandle_t handle; /**< of the device that was current when it was opened */
 } ls_blas;
 
-/** Loads the library; no handle yet. LS_CODE_MISSING where it is not there or of another major
- *  version. */
+/** Loads the library; no handle yet. LS_CODE_MISSING if it is missing or has another major
+ * version. */
 ls_status ls_blas_load(ls_blas *out);
 
 /** The handle; needs a device. */
 ls_status ls_blas_open(ls_blas *blas);
 
-/** Destroys the handle where there is one, lets the library go. */
+/** Destroys the handle, if any, and unloads the library. */
 void ls_blas_close(ls_blas *blas);
 
 /** "13.1.0" of the library that is loaded. Returns `text`. */

@@ -46,8 +46,8 @@ typedef struct cuda_op {
     const void *shared;   /**< the device's copy of `table` */
 } cuda_op;
 
-/** Makes an operation like `like`: its name, launch and arguments; `workspace` bytes of zeroed
- *  device memory come with it. */
+/** Makes an operation like `like`: its name, launch and arguments, with `workspace` bytes of zeroed
+ * device memory. */
 ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t workspace,
                           cuda_op **out);
 
@@ -68,14 +68,14 @@ ls_status ls_cuda_op_make(ls_kernels *kernels, const cuda_op *like, ls_op **out)
                      .args.entry = *arguments,                                                     \
                      ##__VA_ARGS__})
 
-/** The same for one whose blocks leave `parts` to be added up, and have `arrivals` counters. */
+/** The same for one whose blocks write `parts` to be summed, and have `arrivals` counters. */
 ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t parts, size_t arrivals,
                            ls_op **out);
 
 /**
- * As ls_cuda_op_open, of an operation over ranges: `blocks` says how many blocks share a range of
- * so many elements. Workspace is `part` bytes for each block, for one more, and a counter; where
- * `part` is 0 there is none.
+ * As ls_cuda_op_open, for an operation over ranges: `blocks` returns how many blocks share a range
+ * of that many elements. Workspace is `part` bytes for each block, for one more, and a counter;
+ * none if `part` is 0.
  */
 ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_update_range *ranges,
                             int64_t count, unsigned (*blocks)(int64_t count), size_t part,
@@ -84,10 +84,10 @@ ls_status ls_cuda_op_ranges(ls_kernels *kernels, const cuda_op *like, const ls_u
 /** LS_OK, or the failure of a launch. */
 ls_status ls_cuda_launched(const ls_op *op, const ls_queue *queue, int error);
 
-/** Makes the driver load all own kernels onto the current device, which `where` names. */
+/** Makes the driver load all our kernels onto the current device, which `where` names. */
 ls_status ls_cuda_load_own(const char *where);
 
-/** conv/: closes cuDNN, where the table has it. */
+/** conv/: closes cuDNN, if the table has loaded it. */
 void ls_dnn_leave(cuda_kernels *cuda);
 
 /* ls_cuda_gemm, ...: in the files named for them. */

@@ -91,7 +91,7 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_r
 /** An order made ready on the host. */
 typedef struct ls_gpu_order {
     ls_order_epoch epoch; /**< all but its number and keys */
-    ls_random keys;       /**< the stream that an epoch's keys come of */
+    ls_random keys;       /**< the stream from which an epoch's keys are drawn */
     double reciprocal;    /**< 1 / a */
 } ls_gpu_order;
 
@@ -101,12 +101,12 @@ int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls
 
 /* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
 
-/* *steps, in host memory: the low bits of the number of steps recorded; NULL: not wanted. */
+/* steps, in host memory: the low bits of the number of recorded steps; NULL: not needed. */
 int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps);
 
 /* ---- gpu_losses.cu: gradients have the bits of the cpu table --------------------------------- */
 
-/** Where the parts of a loss are added up; device memory that begins as zeros. */
+/** Where the parts of a loss are summed; device memory that is zero at first. */
 typedef struct ls_gpu_parts {
     double *values;    /**< as many as the functions below say */
     unsigned *arrived; /**< [1], of bn one of each group: blocks that have left a part */
@@ -145,13 +145,13 @@ typedef struct ls_gpu_product {
 } ls_gpu_product;
 
 int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
-/** The rest of a product: c = (c +) the sum of its pieces in their order, then + bias, ReLU, and 0
- * where `mask` is not positive. */
+/** What follows a product: c = (c +) the sum of its pieces in order, then + bias, ReLU, and 0 where
+ * `mask` is not positive. */
 typedef struct ls_gpu_rest {
     const float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
     int pieces;
     int64_t rows, columns;
-    bool accumulate;   /**< c is added to, where there are parts */
+    bool accumulate;   /**< c is added to, if there are pieces */
     const float *bias; /**< [columns]; NULL: none */
     bool relu;
     const float *mask; /**< [rows,columns]; NULL: none */
@@ -159,8 +159,8 @@ typedef struct ls_gpu_rest {
 } ls_gpu_rest;
 
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
-/** The rests of both products of a layer's backward pass, and the gradient of its bias, in one
- * launch. A rest without rows is none; `dbias` NULL: not wanted. */
+/** What follows both products of a layer's backward pass, and the gradient of its bias, in one
+ * launch. One without rows is skipped; `dbias` NULL: not needed. */
 typedef struct ls_gpu_backward_rest {
     ls_gpu_rest weights, data;
     int64_t rows, outputs;
@@ -172,7 +172,7 @@ int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest);
 /** The backward pass of a layer of a few outputs, whole: one launch. `dweight`, `dx` NULL: not
  *  wanted. Any size, 0 too. */
 int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args);
-/** y[r] += bias (where not NULL), then ReLU where set. */
+/** y[r] += bias (if not NULL), then ReLU if set. */
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
                 bool relu);
 /** Pieces that many rows are summed in; 1: as a whole. */

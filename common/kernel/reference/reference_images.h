@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference table's operations on images; part of reference_loops.h, which says how. */
+/* The reference table's operations on images; part of reference_loops.h, which explains them. */
 #pragma once
 
 /* Pixel (y, x) of a sample; NULL in the padding. */

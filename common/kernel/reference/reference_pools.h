@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference table's pools, normalisation, transposition and weight decay; part of
- * reference_loops.h, which says how. */
+ * reference_loops.h, which explains them. */
 #pragma once
 
 /* ---- Max pool ------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops of residual networks' operations. Part of reference_loops.h, which says how they count. */
+/* Loops of residual networks' operations. Part of reference_loops.h, which explains them. */
 
 /* ---- Batch normalisation -------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference table's operations on sequences; part of reference_loops.h, which says how. */
+/* The reference table's operations on sequences; part of reference_loops.h, which explains them. */
 #pragma once
 
 static double sigmoid(double z)

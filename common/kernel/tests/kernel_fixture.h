@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the kernel tables share: a device, the tables, and numbers to work on.
- *
- * The table under test is `cpu` of the fixture. A file that defines FIXTURE_OPEN before it includes
- * this one puts another in its place, which works on host memory, too.
+ * Shared by the tests of the kernel tables: a device, the tables, and test data. The table under
+ * test is `cpu` of the fixture. A file that defines FIXTURE_OPEN before it includes this one
+ * replaces it by another table, which works on host memory, too.
  */
 #pragma once
 

@@ -49,7 +49,7 @@ static void test_gemm(void **state)
                                                .n = shapes[i][2]});
 }
 
-/* A row of the result is the same whatever the other rows, where the primitive or a loop runs. */
+/* A row of the result does not depend on other rows, if the primitive or a loop runs. */
 static void check_rows(fixture *f, const ls_dense_forward_args *like, const float *whole)
 {
     if (like->rows < 3)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of test_layer_kernels.c, where the bounds are: sequences, their loss, copies of columns. */
+/* Part of test_layer_kernels.c, with its tolerances: sequences, their loss, copies of columns. */
 #pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table on host memory that has its operations done by another device: what an operation touches
- * is copied there, the operation runs, what it writes is copied back. So the tests of the kernel
- * tables, which work on host memory, run on a GPU.
- *
- * It knows of arguments only what the checks of kernel_check.h say that operations touch, and holds
- * that against what it sees: the operation made of them says the same; around all that is copied
- * lies a guard, which must be whole afterwards; inputs must be unchanged. With `guarded`, on CPU
- * devices, each tensor lies on pages of its own, which can be touched only while an operation that
- * says so runs, and written only if that says so; a pointer of which nothing is said points to
- * pages that nobody may touch (where the compiler can tell pointers from padding).
+ * A table on host memory whose operations run on another device: what an operation accesses is
+ * copied there, the operation runs, and what it writes is copied back. So the tests of the kernel
+ * tables, which work on host memory, run on a GPU. It only knows which memory the checks of
+ * kernel_check.h declare, and verifies that: the operation itself declares the same; guards around
+ * all copies must be intact afterwards; inputs must be unchanged. With `guarded`, on CPU devices,
+ * each tensor has its own pages, which are accessible only while an operation that declares them
+ * runs, and writable only if that declares so; an undeclared pointer points to inaccessible pages
+ * (if the compiler distinguishes pointers from padding).
  */
 #pragma once
 
@@ -28,11 +26,11 @@ typedef struct staging_kernels {
     ls_kernels *inner;
     ls_queue *queue; /* of the inner table's device */
     bool guarded;
-    char *nobodys; /* where guarded: pages that no operation says */
+    char *nobodys; /* if guarded: inaccessible pages */
 } staging_kernels;
 
-/* Memory of the test, and where it lies on the device: a guard, the bytes, aligned as on the host,
- * a guard. */
+/* A test's memory, and its copy on the device: a guard, the bytes, aligned as on the host, a
+ * guard. */
 typedef struct staged_field {
     void *host;
     char *device;
@@ -55,7 +53,7 @@ static inline staging_kernels *staging_of(ls_kernels *kernels)
 
 /* ---- Guarded pages --------------------------------------------------------------------------- */
 
-/* The operation that runs, and where it touched what it had not said; one runs at a time. */
+/* The current operation, and where it accessed undeclared memory; one runs at a time. */
 static struct {
     const staged_op *op;
     const char *volatile at;
@@ -84,7 +82,7 @@ static inline void staged_allow(const staged_field *f, int protection)
         abort();
 }
 
-/* Pages between others that nobody may touch; the bytes end where they end, or nearly. */
+/* Pages between inaccessible ones; the bytes end at a page's end, or nearly. */
 static inline ls_status guard_field(staged_field *f)
 {
     const size_t room = f->bytes + STAGED_GUARD;
@@ -223,7 +221,7 @@ static inline void staged_destroy(ls_op *op)
     free(s);
 }
 
-/* An operation that touches what `work` says, and has memory for that on the device. */
+/* An operation that accesses what `work` declares, and has device memory for that. */
 static inline ls_status staged_open(ls_kernels *kernels, const ls_work *work, staged_op **out)
 {
     staged_op *s = calloc(1, sizeof *s);
@@ -256,7 +254,7 @@ static inline bool is_mapped(uintptr_t at)
            msync((void *)(at / STAGED_PAGE * STAGED_PAGE), STAGED_PAGE, MS_ASYNC) == 0;
 }
 
-/* Whether a word is a pointer to memory of no bytes, of which an operation says so. */
+/* Whether a word is a pointer to memory of zero bytes that an operation declares. */
 static inline bool is_empty(const ls_work *work, uintptr_t word)
 {
     bool empty = false;
@@ -265,7 +263,7 @@ static inline bool is_empty(const ls_work *work, uintptr_t word)
     return empty;
 }
 
-/* Pointers in `words` become the device's, those to what is not said nobody's. */
+/* Replaces pointers in `words` by the device's, and undeclared ones by inaccessible ones. */
 static inline void move_words(const staged_op *s, const ls_work *work, void *words, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
@@ -315,7 +313,7 @@ static inline void move_arguments(const staged_op *s, const char *entry, const l
         memcpy(place, array, sizeof *array);
 }
 
-/* What the operation itself says is the same, of the device's memory. */
+/* The operation itself declares the same accesses, of the device's memory. */
 static inline ls_status staged_close(staged_op *s, ls_status status, ls_op **out)
 {
     const ls_op *op = s->inner;
@@ -387,8 +385,8 @@ static inline void staging_close(ls_kernels *base)
     free(kernels);
 }
 
-/* Kernels on host memory whose operations `inner` does on `queue`; both, and the device of their
- * own that they are on, are closed with it. */
+/* Kernels on host memory whose operations `inner` runs on `queue`; both, and their own device, are
+ * closed with it. */
 static inline ls_kernels *staging_open(ls_kernels *inner, ls_queue *queue)
 {
     staging_kernels *kernels = calloc(1, sizeof *kernels);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A training step of two dense layers on one table, put one by one or as a program: what the tests
- * of the cuda table compare with the cpu table's, and one with the other.
+ * A training step of two dense layers on one table, uncaptured or as a program: the tests of the
+ * cuda table compare both with the cpu table's, and with each other.
  */
 #pragma once
 
@@ -214,9 +214,9 @@ static inline double step_distance(const step_result *a, const step_result *b)
 }
 
 /*
- * 20 steps on `kernels` against 20 on the cpu table: parameters within 1e-5 in 2-norm for sgd and
- * momentum (Adam and RMSprop divide by the gradient's size, so where it is near 0 a rounding error
- * moves a weight by the rate: 1e-2), the first loss within 1e-6; captured or not and once more, the
+ * Compares 20 steps on `kernels` with 20 on the cpu table: parameters within 1e-5 in 2-norm for sgd
+ * and momentum (Adam and RMSprop divide by the gradient's size, so a rounding error near 0 moves a
+ * weight by the rate: 1e-2), the first loss within 1e-6; captured, uncaptured and repeated, the
  * same bits.
  */
 static inline void step_compare(ls_queue *queue, ls_kernels *kernels, ls_queue *cpu_queue,

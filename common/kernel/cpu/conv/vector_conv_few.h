@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Vector loop of the weights' gradient of a convolution over few channels. Part of vector_loops.c.
- *
  * A unit is one row of the window by 16 outputs. Its elements stay in registers over all positions
- * of a sample, and are then added to those of the samples before. So each element is a sum of one
- * sum per sample, whichever thread computes the unit.
+ * of a sample, and are then added to those of earlier samples. So each element is a sum with one
+ * term per sample, whichever thread computes the unit.
  */
 #pragma once
 

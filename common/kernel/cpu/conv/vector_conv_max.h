@@ -37,8 +37,8 @@ static const float *padded_image(const ls_vector_conv_max *m, int64_t row)
 }
 
 /*
- * 16 or 32 outputs (`blocks` of 16) of one sample. A window is `height` runs of `run` elements;
- * where these are constants, the filters stay in registers.
+ * 16 or 32 outputs (`blocks` of 16) of one sample. A window is `height` runs of `run` elements; if
+ * these are constants, the filters stay in registers.
  */
 static inline __attribute__((always_inline)) void
 conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first, int blocks,
@@ -118,8 +118,8 @@ static inline __attribute__((always_inline)) void add_taps(const float *image, i
                 dweight[c * taps + ky * w->width + kx] += dy * image[ky * line + kx * channels + c];
 }
 
-/* Adds a row's part of the gradient of output o: dy times the window at the place, of which only
- * the taps on the image count, rows [y0, y1) and columns [x0, x1) of it. */
+/* Adds a row's part of the gradient of output o: dy times the window at that position, of which
+ * only taps inside the image count, rows [y0, y1) and columns [x0, x1) of it. */
 static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int64_t r, int64_t o,
                                 float dy)
 {
@@ -141,7 +141,7 @@ static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int6
         add_taps(image, line, ys, xs, C, w, dy, dweight);
 }
 
-/* Rows in order, so that one image after the other is in the cache. Where a ReLU was 0 nothing is
+/* Rows in order, so that one image after another is in the cache. If the ReLU was 0, nothing is
  * added. */
 static void conv_max_backward(const ls_conv_max_backward_weights_args *a, int64_t first,
                               int64_t last)

@@ -99,9 +99,9 @@ LS_ALWAYS void from_points(const lanes z[AXIS], int count, lanes *y)
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-/* Where element (y, x) of output o and channel c is: weights are [O, C, side, side], and of the
- * convolution that gives a data gradient those of the other, [C, O, side, side], turned half round.
- */
+/* Offset of element (y, x) of output o and channel c: weights are [O, C, side, side]; for the
+ * convolution that gives a data gradient they are the forward one's, [C, O, side, side], rotated by
+ * 180 degrees. */
 LS_ALWAYS int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_t c, int64_t at)
 {
     const ls_conv_shape *s = &w->shape;
@@ -145,7 +145,7 @@ static void winograd_pack(const ls_vector_winograd *w, int64_t first, int64_t la
                 pack_block(w, 5, c, o);
 }
 
-/* The gradient of the weights from the sums over all tiles, which are where packed weights are. */
+/* The gradient of the weights from the sums over all tiles, stored in place of packed weights. */
 LS_ALWAYS void unpack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
 {
     const ls_conv_shape *s = &w->shape;
@@ -216,7 +216,7 @@ LS_ALWAYS void patch_in(const float *from, int64_t line, int64_t pixel, float *t
     }
 }
 
-/* The same where lines [y[0], y[1]) and columns [x[0], x[1]) are on the image, the others 0. */
+/* The same for lines [y[0], y[1]) and columns [x[0], x[1]) inside the image; the rest is 0. */
 static void patch_in_part(const float *from, int64_t line, int64_t pixel, const int64_t y[2],
                           const int64_t x[2], float *to)
 {

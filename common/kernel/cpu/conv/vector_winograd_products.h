@@ -10,7 +10,7 @@
 enum { AXIS = LS_WINOGRAD_AXIS, TILES = LS_WINOGRAD_TILES, POINT_LANES = AXIS * AXIS * LS_LANES };
 
 /* At one point: tiles in[C / 16, TILES, ., 16] and out[O / 16, TILES, ., 16], of which `count` are
- * at work, and weights or sums [C, O]. */
+ * used, and weights or sums [C, O]. */
 typedef struct winograd_point {
     float *in, *out, *weights;
     int64_t channels, outputs, count;

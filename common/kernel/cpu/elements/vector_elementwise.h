@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector loops over independent elements: activations, sums of two, batches, optimizers. Part of
- * vector_loops.c. Written for the compiler's vectoriser; each element is what the loop says it is
- * wherever it lies, as nothing is contracted or reassociated.
+ * Elementwise vector loops: activations, sums of two arrays, batches, optimizers. Part of
+ * vector_loops.c. Written for the compiler's vectoriser; an element's result does not depend on its
+ * position, since nothing is contracted or reassociated.
  */
 #pragma once
 
@@ -81,7 +81,7 @@ static void unit_row(const uint8_t *restrict from, float *restrict to, int64_t w
         to[i] = ls_unit_of_byte(from[i]);
 }
 
-/* Asks for the start of a row that will be read soon; the processor follows on by itself. */
+/* Prefetches the start of a row that will be read soon; the processor prefetches the rest. */
 static void prefetch_row(const uint8_t *row, int64_t bytes)
 {
     for (int64_t line = 0; line < bytes && line < 2048; line += 64)

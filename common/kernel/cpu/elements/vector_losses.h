@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector loops of the losses. Part of vector_loops.c.
- *
- * Softmax cross-entropy, a tile of rows at a time: shift each row by its largest element; take the
- * exponential of the whole tile as one run of elements (rows of 10 leave no ragged ends); sum each
- * row in 16 lanes; scale. The logarithms of a tile's sums are taken together.
+ * Vector loops of the losses. Part of vector_loops.c. Softmax cross-entropy, a tile of rows at a
+ * time: shift each row by its largest element; compute the exponential of the whole tile as one run
+ * of elements (so rows of 10 have no remainders); sum each row in 16 lanes; scale. The logarithms
+ * of a tile's sums are computed together.
  */
 #pragma once
 

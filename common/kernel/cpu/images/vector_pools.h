@@ -159,7 +159,7 @@ static inline __attribute__((always_inline)) void lrn_sums(const float *in, int6
 
 /*
  * tile: four runs of [radius, pad(channels), radius] floats, zeroed before the first pixel. The
- * radius of the usual normalisation, 4, is a constant where the call makes it so.
+ * usual radius of the normalisation, 4, is passed as a constant.
  */
 static inline __attribute__((always_inline)) void
 lrn_pixel(const ls_lrn_forward_args *a, int64_t pixel, int64_t radius, float *tile)

@@ -10,7 +10,7 @@
 
 enum { BN_TILE = 64 };
 
-/* `count` is 16 but for the last channels of an odd number. */
+/* `count` is 16, except for the last channels of an odd number. */
 LS_ALWAYS lanes channels_get(const float *from, int64_t count)
 {
     return count < LS_LANES ? lanes_get_some(from, count, 0) : lanes_get(from);
@@ -146,7 +146,7 @@ static void bn_forward(const ls_bn_forward_args *a, int64_t first, int64_t last)
     }
 }
 
-/* Which elements of dy count: all, where y is positive, or where the output computed again is. */
+/* Which elements of dy count: all, those with positive y, or with a positive recomputed output. */
 enum bn_mask { BN_ALL, BN_WHERE_Y, BN_WHERE_AGAIN };
 
 LS_ALWAYS void bn_backward_sums_block(const ls_bn_backward_sums_args *a, const bn_block *b,

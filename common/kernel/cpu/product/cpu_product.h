@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by oneDNN (2.6 to 3.x; cpu_dnnl.h has what differs).
- *
- * The shape and the processor decide which of two ways is taken; nothing is timed. The matmul
- * primitive where oneDNN implements it by its batch-reduce kernels ("brg..."): on AVX-512 those are
- * as fast as dnnl_sgemm or faster (1.1x at 256x784x128, 1.5x at 32x1024x1024), and add bias and
- * ReLU for nothing; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm
- * with overhead, so dnnl_sgemm is called itself; there, rows may depend on the number of rows.
+ * Matrix products by oneDNN (2.6 to 3.x; cpu_dnnl.h has the differences). Shape and processor
+ * select one of two implementations; nothing is timed. The matmul primitive is used if oneDNN
+ * implements it by its batch-reduce kernels ("brg..."): with AVX-512 those are as fast as
+ * dnnl_sgemm or faster (1.1x at 256x784x128, 1.5x at 32x1024x1024), and add bias and ReLU at no
+ * cost; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm plus overhead,
+ * so dnnl_sgemm is called directly; rows may then depend on the number of rows.
  */
 #pragma once
 
@@ -15,7 +14,7 @@
 
 struct dnnl_engine;
 
-/** c = op(a) op(b) (+ c), then, where the product is fused, + bias and ReLU. Sizes above 0. */
+/** c = op(a) op(b) (+ c), then, if the product is fused, + bias and ReLU. Sizes above 0. */
 typedef struct ls_product_spec {
     ls_gemm_args gemm;
     const float *bias; /**< [n]; NULL: none */

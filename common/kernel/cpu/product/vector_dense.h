@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector loops of dense layers: sums over columns, and products too small for a library call.
- * Part of vector_loops.c.
- *
- * Forward and backward to the data: each element is one sum in the order of the indices, so a row
- * does not depend on the others. Backward to the weights: row r goes to lane r % 16.
+ * Vector loops of dense layers: sums over columns, and products too small for a library call. Part
+ * of vector_loops.c. Forward and backward to the data: each element is one sum in the order of the
+ * indices, so a row does not depend on the others. Backward to the weights: row r is added in lane
+ * r % 16.
  */
 #pragma once
 
@@ -20,7 +19,7 @@ static void column_sums(const float *x, int64_t rows, int64_t columns, int64_t f
         int64_t width = last - c < LS_LANES ? last - c : LS_LANES, r = 0;
         float part[4][LS_LANES];
         lanes sum[4] = {{0}, {0}, {0}, {0}};
-        /* A load may take the next row's elements along; only the last rows are short of them. */
+        /* A load may include the next row's elements; only the last rows have none after them. */
         for (; r + 4 <= rows && (r + 3) * columns + c + LS_LANES <= end; r += 4)
             for (int k = 0; k < 4; k++)
                 sum[k] += lanes_get(x + (r + k) * columns + c);
@@ -34,7 +33,7 @@ static void column_sums(const float *x, int64_t rows, int64_t columns, int64_t f
     }
 }
 
-/* `inputs` and `outputs` are constants where the call makes them so. */
+/* `inputs` and `outputs` are constants if the caller passes constants. */
 static inline __attribute__((always_inline)) void forward_rows(const ls_dense_forward_args *d,
                                                                int64_t inputs, int64_t outputs)
 {
@@ -64,9 +63,9 @@ static void dense_forward(const ls_dense_forward_args *d)
         relu(d->y, d->y, d->rows * d->outputs);
 }
 
-enum { DENSE_CHUNK = 128 }; /* rows whose products are held at a time */
+enum { DENSE_CHUNK = 128 }; /* rows whose products are stored at a time */
 
-/* The sum over the rows of dy[r,o] x[r,i], or where i is `inputs`, of dy[r,o]. */
+/* The sum over the rows of dy[r,o] x[r,i], or for i == `inputs` of dy[r,o]. */
 static void weights_of_output(const ls_dense_backward_weights_args *d, int64_t o, int64_t i,
                               float *total)
 {
@@ -92,7 +91,7 @@ static void weights_of_output(const ls_dense_backward_weights_args *d, int64_t o
     *total = lanes_sum(&sum);
 }
 
-/* gcc takes such shuffles apart into single elements where vectors are narrower than 16 lanes. */
+/* gcc splits such shuffles into single elements if vectors are narrower than 16 lanes. */
 #if defined(__clang__) || defined(__AVX512F__)
 enum { WIDE_SHUFFLES = 1 };
 #else

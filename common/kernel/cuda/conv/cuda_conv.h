@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table, in two ways: products of windows (cuda_conv.c), and cuDNN's
- * (cuda_conv_dnn.c). Which one an operation gets, cuda_conv_choice.c says.
+ * Convolutions of the cuda table, in two implementations: products of windows (cuda_conv.c), and
+ * cuDNN's (cuda_conv_dnn.c). cuda_conv_choice.c selects one per operation.
  */
 #pragma once
 
@@ -39,11 +39,11 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const
 /** cuda_conv.c: any shape. */
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
 
-/* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, where none is ever found. */
-/** Loads the library for the table: sets cuda->dnn, or, where there is no such library and it was
- * not asked for, cuda->dnn_absent. */
+/* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, which never finds one. */
+/** Loads the library for the table: sets cuda->dnn or, if the library is missing and was not
+ * requested, cuda->dnn_absent. */
 ls_status ls_dnn_find(cuda_kernels *cuda);
 const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32]);
 
-/** By the table's library. Where that has no way to do it, *why says so, and *out is unchanged. */
+/** By the table's library. If that cannot do it, *why has the reason, and *out is unchanged. */
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why);

@@ -52,17 +52,17 @@ struct ls_dnn {
                                time uses it, the one that enqueues the table's operations */
 };
 
-/** Loads the library; no handle yet. LS_CODE_MISSING where it is not there or of another major
- *  version; *absent where there is no such file at all. */
+/** Loads the library; no handle yet. LS_CODE_MISSING if it is missing or has another major version;
+ * *absent if there is no such file at all. */
 ls_status ls_dnn_load(ls_dnn *out, bool *absent);
 
 /** The handle; needs a device. */
 ls_status ls_dnn_open(ls_dnn *dnn);
 
-/** Destroys the handle where there is one, lets the library go. */
+/** Destroys the handle, if any, and unloads the library. */
 void ls_dnn_close(ls_dnn *dnn);
 
-/** LS_OK, or the failure of `what`, with what the library itself says of it. */
+/** LS_OK, or the failure of `what`, with the library's own message. */
 ls_status ls_dnn_check(const ls_dnn *dnn, cudnnStatus_t status, const char *what);
 
 /** NULL, or why the library has nothing for this shape, as far as that is known without it. */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by cuBLASLt. Not yet run on a GPU.
- *
- * The algorithm is the first that the library's heuristic names which does not split the sum over
- * k; nothing is timed. So it is a function of the shape and the layouts, wherever the matrices lie,
- * and the sums of an element have one order: the same bits in every mode, of the whole model and of
- * a part of it.
- *
- * A product of few output tiles and a long sum would leave most multiprocessors idle: a gradient of
- * weights over many rows, a layer of many inputs and a small batch. Where `cut` allows it the sum
- * is cut into equal pieces, whose products are one call of the library, and then added in their
- * order: how many is a function of the sizes alone.
+ * Matrix products by cuBLASLt. Not yet run on a GPU. The algorithm is the first one returned by the
+ * library's heuristic that does not split the sum over k; nothing is timed. So it is a function of
+ * the shape and the layouts, independent of the matrices' addresses, and the sums of an element
+ * have one order: the same bits in every mode, in the whole model and in a part of it. A product
+ * with few output tiles and a long sum would leave most multiprocessors idle: a gradient of weights
+ * over many rows, a layer with many inputs and a small batch. If `cut` allows it, the sum is split
+ * into equal pieces, whose products are one call of the library, and which are then added in order.
+ * Their number is a function of the sizes only.
  */
 #pragma once
 
@@ -43,7 +40,7 @@ size_t ls_cuda_product_workspace(const ls_cuda_product *product);
 
 ls_status ls_cuda_product_run(const ls_cuda_product *product, ls_queue *queue);
 
-/** The library's call alone; *rest is what is left to do, without rows where that is nothing. */
+/** The library's call only; *rest is what remains to do, without rows if nothing remains. */
 ls_status ls_cuda_product_multiply(const ls_cuda_product *product, ls_queue *queue,
                                    ls_gpu_rest *rest);
 

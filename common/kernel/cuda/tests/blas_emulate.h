@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuBLASLt's functions as far as the cuda table calls them, in loops on host memory, by what the
- * library's documentation says of them: column-major matrices, D = op(A) op(B) + beta C. Sums in
- * double. There are no epilogues: none may be used (cuda_product.c).
- *
- * Its heuristic names candidates that must not be taken before the one that must: one that splits
- * its sums, one that failed. It names none without split sums at first where the number of terms is
- * divisible by 3. What it was asked is noted. For matrices that all lie on 16 bytes it names an
- * algorithm of other bits: sums in float.
+ * cuBLASLt's functions that the cuda table calls, as loops on host memory, following the library's
+ * documentation: column-major matrices, D = op(A) op(B) + beta C. Sums in double. There are no
+ * epilogues: none may be used (cuda_product.c). Its heuristic returns candidates that must be
+ * rejected before the right one: one that splits its sums, one that failed. It first returns none
+ * without split sums if the number of terms is divisible by 3. The arguments are recorded. For
+ * matrices that are all declared with an alignment of 16 bytes it returns an algorithm with other
+ * bits: sums in float.
  */
 #pragma once
 
@@ -44,7 +43,7 @@ typedef struct blas_algorithm {
 
 enum { BLAS_EMULATED_WORKSPACE = 4096 };
 
-/* All that the heuristic is told, of the latest times. */
+/* The heuristic's arguments, for the latest calls. */
 typedef struct blas_question {
     blas_desc desc;
     blas_layout layout[3];
@@ -254,7 +253,7 @@ static cublasStatus_t blas_config(const cublasLtMatmulAlgo_t *algo,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* A factor as the arithmetic takes it: TF32 has 10 bits behind the first. */
+/* A factor as the arithmetic rounds it: TF32 has a mantissa of 10 bits. */
 static double blas_factor(const blas_desc *desc, float value)
 {
     if (desc->compute != CUBLAS_COMPUTE_32F_FAST_TF32)

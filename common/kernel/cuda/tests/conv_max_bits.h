@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cuda table promises of convolutions of which the largest position is kept, whichever of
- * its kernels a shape takes: the bits of sums in the order of the taps, the bias after them, the
- * first of equal positions; gradients in the order of rows, thread by thread, folded by halves.
+ * What the cuda table guarantees for convolutions with a global max, whichever kernel a shape gets:
+ * the bits of sums in the order of the taps, then the bias, and the first of equal positions;
+ * gradients in the order of rows, thread by thread, folded by halves.
  */
 #pragma once
 

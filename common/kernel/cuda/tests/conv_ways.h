@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both ways of a convolution, own products and cuDNN, on shapes: a line each that says its time
- * and, of cuDNN, its distance from the own products, and whether three runs gave the same bits.
- * Tolerance: max_rel 1e-4, which sums in another order keep and a wrong layout does not. What
- * includes this defines the three functions declared at its top.
+ * Both implementations of a convolution, own products and cuDNN, for several shapes: prints a line
+ * each with its time and, for cuDNN, its difference from the own products, and whether three runs
+ * gave the same bits. Tolerance: max_rel 1e-4, within which another order of summation stays, but
+ * not a wrong layout. The file that includes this defines the three functions declared at its top.
  */
 #pragma once
 
@@ -95,9 +95,9 @@ static double distance(const float *got, const float *want, int64_t count)
     return sqrt(apart / all);
 }
 
-/* cuDNN's line; whether it is wrong or has other bits each time. `tensors`: of the shape; `own`:
- * what products of windows gave; `first`: as many, for its use. *us: its time; infinity where it
- * does not take the shape. */
+/* cuDNN's line; whether it is wrong or varies. `tensors`: of the shape; `own`: the result of
+ * products of windows; `first`: scratch of that size. *us: its time; infinity if it does not
+ * support the shape. */
 static bool measure_library(fixture *f, const ls_conv_shape *s, conv_direction direction,
                             const conv_case *tensors, const float *own, float *first, double *us)
 {
@@ -179,7 +179,7 @@ static int measure_ways(fixture *f, const ls_conv_shape *shapes, int count)
     return faulty;
 }
 
-/* Whether cuDNN, where it is insisted on, has anything for this. */
+/* Whether cuDNN, if required, supports this. */
 static bool usable(fixture *f, const ls_conv_shape *s, conv_direction direction)
 {
     const ls_convolution asked = cuda_of(f)->base.convolution;

@@ -91,7 +91,7 @@ static void check_optimizer_bits(fixture *f, ls_kernels *cpu, int kind, int64_t 
         }
         for (int i = 0; i < ALL; i += 3)
             data[k][1][i] *= 1e-20f;
-        /* The same elements lie `shift` further where the cuda table runs, the gradient not. */
+        /* The elements are shifted in the cuda table's arrays, except the gradient. */
         const int64_t move = k ? 0 : shift;
         for (int j = 0; j < 4 && move; j++)
             if (j != 1)
@@ -127,7 +127,7 @@ static void test_optimizer_bits(void **state)
 
 /* ---- TF32 ----------------------------------------------------------------------------------- */
 
-/* A square product by the fixture's table, whose arithmetic is that of `kernels`. */
+/* A square product by the fixture's table, with the arithmetic of `kernels`. */
 static void multiply(fixture *f, ls_kernels *kernels, ls_math math, const float *a, const float *b,
                      int64_t n, float *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cuda table on a CPU device, for tests: see test_kernels_emulated.c. Convolutions are its own
- * products where EMULATED_CONVOLUTION says nothing else. */
+ * products unless EMULATED_CONVOLUTION is defined. */
 #pragma once
 
 #include "common/kernel/cuda/cuda_kernels.h"
@@ -8,7 +8,7 @@
 #include "common/kernel/cuda/tests/blas_emulate.h"
 #include "common/kernel/tests/kernel_fixture.h"
 
-/* The fault of the queue at hand, which the linker puts in place of the CUDA queues'. */
+/* The fault of the current queue; the linker replaces the CUDA queues' by it. */
 static unsigned fault;
 unsigned *__wrap_ls_cuda_queue_fault(const ls_queue *queue);
 unsigned *__wrap_ls_cuda_queue_fault(const ls_queue *queue)

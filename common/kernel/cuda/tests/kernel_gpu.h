@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The default table of gpu:0 behind kernel_staging.h, for tests; convolutions are its own products
- * where GPU_CONVOLUTION says nothing else. */
+ * unless GPU_CONVOLUTION is defined. */
 #pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
@@ -30,7 +30,7 @@ static void close_gpu(fixture *f)
     staging_close(f->cpu);
 }
 
-/* Whether there is a GPU; says so where there is none. */
+/* Whether there is a GPU; prints it if there is none. */
 static bool gpu_here(void)
 {
     ls_machine *machine;

@@ -55,7 +55,7 @@ static void check_lrn_bits(fixture *f, ls_kernels *cpu, int64_t channels, int64_
             f, both[k],
             &(ls_lrn_backward_args){PIXELS, channels, radius, 0.3, k, x, dy, out[k][1]});
     }
-    /* With `relu` 0 stands where x is not positive. */
+    /* With `relu`, 0 where x is not positive. */
     for (int64_t i = 0; i < count; i++)
         out[0][1][i] = x[i] > 0 ? out[0][1][i] : 0;
     same_bits("lrn_forward", out[0][0], out[1][0], (size_t)count * sizeof(float));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cuda table promises of residual networks beyond the bounds of test_residual_kernels.c:
- * batch normalisation, both ways, has the bits of the cpu table where sums are the same; sums over
- * more pixels than one run, 1e-13 of them.
+ * What the cuda table guarantees for residual networks beyond the tolerances of
+ * test_residual_kernels.c: batch normalisation, forward and backward, has the bits of the cpu table
+ * if sums are the same; sums over more pixels than one run are within 1e-13.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate: the check that a case computes what it should, in a pass of its own before anything is
- * timed. Candidate and judges start from the same values on devices of their own; after each step
- * losses and parameters are compared. compared.md has the rules.
+ * Gate: checks that a case computes what it should, in a separate pass before anything is timed.
+ * Candidate and judges start from the same values on their own devices; after each step losses and
+ * parameters are compared. compared.md has the rules.
  */
 #pragma once
 
@@ -76,7 +76,7 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
  * orders may wait for each other for ever. All ranks call it. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 
-/** The same of a strategy that is not meant to be equal, in a session of its own. */
+/** The same for a strategy that is not meant to be equal, in its own session. */
 ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_gate *out);
 

@@ -52,8 +52,8 @@ typedef struct ls_micro_figure {
     ls_statistics ns;    /**< time of one operation; n = 0: a sum of medians */
     double flops;        /**< 0: not counted */
     double moved_bytes;  /**< read and written; 0: not counted */
-    double roof_ns; /**< time by a roof of its own; 0: the roof is the device's rate of products */
-    const char *roof; /**< what that roof is; else NULL */
+    double roof_ns;      /**< roof as a time; 0: the roof is the device's rate of products */
+    const char *roof;    /**< what that roof is; else NULL */
     bool checked;
     uint64_t wrong;
     const char *kernel; /**< chosen implementation; NULL: unknown */
@@ -105,7 +105,7 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
  * forward pass, sum_ns[1] of its backward pass; 0 if it has none. */
 ls_status ls_micro_products(ls_micro *m, int node, double sum_ns[2]);
 
-/** Times a copy of so many bytes within the device's memory. */
+/** Times a copy of `bytes` bytes within the device's memory. */
 ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns);
 
 /** Times and prints the passes of the model's layers: all, or (`products_only`) those that consist

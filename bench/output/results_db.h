@@ -17,7 +17,7 @@
 
 typedef struct ls_results ls_results;
 
-/** The file that `run` writes and `results` reads, unless told otherwise. */
+/** The default file that `run` writes and `results` reads. */
 #define LS_RESULTS_DEFAULT "results/lockstep.db"
 
 /** Opens `path`; with `create`, creates it if it is missing (and the folder of LS_RESULTS_DEFAULT).

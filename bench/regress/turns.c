@@ -148,7 +148,7 @@ typedef struct turns {
     ls_results *results; /* NULL: rows are not saved */
     int64_t steps;       /* per block; 0: as the options say */
     uint64_t begin, deadline;
-    size_t measured; /* the first so many cases have rows; the rest are these, counted slower */
+    size_t measured; /* the first `measured` cases have rows; the rest count them as slower */
     double *sums;    /* [2 x measured] logarithms of one pair */
     size_t *counts;
 } turns;

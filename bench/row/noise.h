@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Counters at a moment; 0 where there is none. */
+/** Counters at a point in time; 0 if unavailable. */
 typedef struct ls_noise_reading {
     double at_s;        /**< time of the reading */
     double load;        /**< load average of the last minute */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Level changes: where a series of figures, one a commit, moves to another level and stays there.
- *
- * The series is cut into pieces of constant level so that the squared deviations from the pieces'
- * means, plus 4 s^2 ln n a piece, are least (optimal partitioning: Jackson et al., "An algorithm
- * for optimal partitioning of data on an interval", IEEE Signal Processing Letters 12, 2005). The
- * noise s comes from the differences of neighbours, whose median a few changes do not move: median
- * |x[i+1] - x[i]| / (0.6745 sqrt 2), times 1 + 4 / (n - 1), since few differences tell little, and
- * at least 0.2% of the median, so that nothing smaller counts. In normal noise alone, 2 to 5% of
- * the series get a change (n = 4 to 40); a change of 8 s in the middle of 10 is found in 99%. Fewer
- * than four figures get none.
+ * Level changes: where a series of figures, one per commit, moves to another level and stays there.
+ * The series is divided into segments of constant level so that the squared deviations from the
+ * segments' means, plus 4 s^2 ln n per segment, are least (optimal partitioning: Jackson et al.,
+ * "An algorithm for optimal partitioning of data on an interval", IEEE Signal Processing Letters
+ * 12, 2005). The noise s comes from the differences of neighbours, whose median a few changes do
+ * not affect: median |x[i+1] - x[i]| / (0.6745 sqrt 2), times 1 + 4 / (n - 1), since few
+ * differences tell little, and at least 0.2% of the median, so that nothing smaller counts. In pure
+ * normal noise, 2 to 5% of the series get a change (n = 4 to 40); a change of 8 s in the middle of
+ * 10 is found in 99%. Fewer than four figures get none.
  */
 #pragma once
 

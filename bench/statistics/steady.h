@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /**
- * Sets *out to how many of `times` [n], from the first on, are not yet steady. The first 128 are
- * cut into levels (level_changes.h). Levels at the beginning whose mean is over 5% off the median
+ * Sets *out to the number of initial `times` [n] that are not yet steady. The first 128 are divided
+ * into levels (level_changes.h). Initial levels whose mean differs by more than 5% from the median
  * of the last three quarters are not steady, unless they last longer than a quarter of the block. 0
  * for n below 8.
  */

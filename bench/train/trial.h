@@ -33,7 +33,7 @@ typedef struct ls_account {
 /** What the time of this process's devices went to in the timed steps (account.c). */
 typedef struct ls_accounts {
     enum { LS_ACCOUNTS_UNKNOWN, LS_ACCOUNTS_ALL, LS_ACCOUNTS_NONE } which; /**< of them */
-    ls_account *lots;       /**< [count] of this block */
+    ls_account *lots;       /**< [count] of the current block */
     ls_time_profile *parts; /**< [count, devices] */
     size_t count;
     double *ns; /**< [devices, LS_TIME_USES] of the steps that count */
@@ -146,7 +146,7 @@ void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out);
 ls_status ls_account_open(ls_accounts *accounts, size_t devices);
 void ls_account_close(ls_accounts *accounts);
 
-/** Steps that are profiled at most; of a pipeline, in so many rounds. */
+/** Most steps that are profiled; for a pipeline, in this many rounds. */
 enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
 
 /** Part of ls_trial_finish (trial_profile.c): where the step's time goes; may run extra steps. */

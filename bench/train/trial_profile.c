@@ -24,7 +24,7 @@ static double sum_of(const double *ns)
     return all;
 }
 
-/* Runs and accounts so many extra steps. */
+/* Runs and accounts `steps` extra steps. */
 static ls_status account_more(ls_trial *trial, uint64_t steps)
 {
     uint64_t mark_ns;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hooks: faults that tests switch on in a program built with LOCKSTEP_HOOKS, to see that its checks
- * find them. In any other build each hook is a constant and leaves no code. Environment variables
- * switch them on, and are read once:
- *
+ * Hooks: faults that tests plant in a program built with LOCKSTEP_HOOKS, to check that its checks
+ * detect them. In any other build each hook is a constant and leaves no code. Environment
+ * variables, read once, switch them on:
  *     LOCKSTEP_PLANT=BUG           plants a bug, by its name in the table below
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!], or open:NUMBER
  *     LOCKSTEP_SLOW=NAME:TIME      operations whose names begin with NAME take longer
- *
- * LOCKSTEP_FAIL makes an operation of a device's queue fail: number OPERATION of step STEP, both
- * from 0 and counted since the queue was opened, or the last one where the step has fewer. With `!`
- * the device is of no more use afterwards. With open:NUMBER it is the opening of a session that
- * fails: of those that train, number NUMBER, from 0.
+ * LOCKSTEP_FAIL makes an operation on a device's queue fail: operation OPERATION of step STEP, both
+ * counted from 0 since the queue was opened, or the last one if the step has fewer. With `!` the
+ * device is lost afterwards. open:NUMBER makes the opening of session NUMBER fail, counting
+ * sessions that train from 0.
  */
 #pragma once
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signal: a counter that only grows, and that threads wait for.
- *
- * A waiter spins for a while (the usual wait is short), then sleeps in the kernel (Linux futex);
- * posting costs a store and a load while nobody sleeps. Queues, events and communicators are built
- * on this one way of waiting.
+ * Signal: a monotonic counter for which threads wait. A waiter spins for a while (the usual wait is
+ * short), then sleeps in the kernel (Linux futex); posting costs a store and a load while no thread
+ * sleeps. Queues, events and communicators all wait in this way.
  */
 #pragma once
 

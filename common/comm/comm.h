@@ -90,8 +90,8 @@ struct ls_comm_backend {
      * order, and writes the sum to all; up to LS_DIRECT_FEW elements each sums all. With mpi
      * nothing may be at work on the data during this call (ls_device_register). May be NULL. */
     ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
-    /** All-reduce by the back end's library, in the library's own order. With mpi every rank must
-     * be a process of its own, else LS_CODE_USAGE. May be NULL. */
+    /** All-reduce by the back end's library, in the library's order. With mpi every rank must be a
+     * separate process, else LS_CODE_USAGE. May be NULL. */
     ls_status (*library)(ls_comm *comm, float *data, size_t count, ls_op **out);
     /** See ls_comm_enqueue. NULL: each rank enqueues its own operations. */
     ls_status (*enqueue)(ls_comm *const *comms, const ls_comm_list *lists, int count);

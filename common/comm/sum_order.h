@@ -29,7 +29,7 @@ typedef struct ls_sum_order {
     int sums; /**< how many there are */
 } ls_sum_order;
 
-/** Appends a step; one without elements is none. */
+/** Appends a step; ignores one without elements. */
 ls_status ls_sum_order_add(ls_sum_order *order, const ls_order_step *step);
 
 /** Sorts the steps by visit, those of a visit as they were appended. */

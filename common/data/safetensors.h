@@ -43,11 +43,11 @@ const ls_tensor *ls_tensors_find(const ls_tensor_file *file, const char *name);
 void ls_tensors_close(ls_tensor_file *file);
 
 /**
- * Writes a file: to a temporary name beside it, flushed, then renamed, so that a full disk or a
- * kill leaves what was there before.
+ * Writes a file: to a temporary name in the same folder, flushed, then renamed, so that a full disk
+ * or a kill leaves the old file.
  */
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
 
-/** Whether ls_tensors_write could make the file: its failure, found before there is much to lose.
- *  Makes and removes a file beside it. */
+/** Whether ls_tensors_write could create the file: its failure, detected before there is much to
+ * lose. Creates and removes a file in the same folder. */
 ls_status ls_tensors_writable(const char *path);

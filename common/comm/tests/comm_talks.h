@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ranks say to each other in the tests of host calls, whatever the back end: each function is
- * run by all ranks at once, each on a thread of its own. Statics; for inclusion by tests.
+ * Messages between ranks in the tests of host calls, for any back end: all ranks run each function
+ * at once, each on its own thread. Statics; for inclusion by tests.
  */
 #pragma once
 

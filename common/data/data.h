@@ -31,10 +31,10 @@ typedef struct ls_array {
     void *data;         /**< [samples, width]; NULL: not there */
 } ls_array;
 
-/** Bytes of so many samples; 0 where it is not there. */
+/** Bytes of `samples` samples; 0 if the array is absent. */
 size_t ls_array_bytes(const ls_array *array, size_t samples);
 
-/** Samples to train on, or to test on; 0 samples where there are none. */
+/** Samples for training, or for testing; 0 samples if there are none. */
 typedef struct ls_split {
     size_t samples;                 /**< rows of each array */
     ls_array input[LS_DATA_INPUTS]; /**< x0, x1 */
@@ -51,7 +51,7 @@ typedef struct ls_data_need {
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows" */
 } ls_data_need;
 
-/** A data set, read; owned by who opened it (ls_data_close). */
+/** A data set in memory; owned by its opener (ls_data_close). */
 typedef struct ls_data {
     char name[32];        /**< of the source: "fashion-mnist" */
     char path[512];       /**< where it was read from; "" for synthetic */

@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device, queue, event, program: CUDA's model, the same on every back end.
- *
- * A device has memory of its own and any number of queues. A queue runs operations one after the
- * other, in the order in which they were enqueued, asynchronously to the host. Events order queues.
- * A program is what was captured from a queue (and from the queues that joined it through events)
- * and is replayed as a whole, as often as wished, with one call of the host.
- *
+ * Device, queue, event, program: CUDA's model, the same on every back end. A device has its own
+ * memory and any number of queues. A queue runs operations one after another, in the order in which
+ * they were enqueued, asynchronously to the host. Events order queues. A program is what was
+ * captured from a queue (and from the queues that joined it through events); one call of the host
+ * replays the whole of it any number of times.
  *                 CPU device                             GPU
  *     device      a set of cores, memory of its own      the GPU, or a logical part of it
  *     queue       a thread bound to those cores          a stream
  *     event       a counter that threads wait for        cudaEvent_t
  *     program     a recorded list of operations          cudaGraphExec_t
- *
- * What varies from one replay to the next (step number, position in the data, learning rate) is
- * not an argument: operations read it from a block in device memory (kernel.h, ls_step_state),
- * and an operation of the program moves it on. So the host can ask for many replays at once.
- *
- * Threads: one host thread at a time may use a queue or a program; different queues, different
- * threads. Failure: an operation that fails brings its queue into a failed state; the queue then
- * skips every operation but event records (and calls ls_op.abandon of those that others wait for),
- * so nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows),
- * so none goes on with what was never computed. ls_queue_sync reports, and ends the failed state.
+ * What varies between replays (step number, position in the data, learning rate) is not an
+ * argument: operations read it from a block in device memory (kernel.h, ls_step_state), and an
+ * operation of the program advances it. So the host can launch many replays at once. Threads: one
+ * host thread at a time may use a queue or a program; different threads may use different queues.
+ * Failure: an operation that fails brings its queue into a failed state; the queue then skips every
+ * operation except event records (and calls ls_op.abandon of those that others wait for), so
+ * nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows), so
+ * none uses results that were never computed. ls_queue_sync reports the failure, and ends the
+ * failed state.
  */
 #pragma once
 
@@ -66,12 +63,11 @@ ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, con
 /** Ends it; takes NULL. */
 void ls_device_unshare(ls_device *device, const void *shared);
 
-/**
- * Lets other processes of this host map the pages that hold a piece of the device's memory, until
- * the device closes. *file: a descriptor of this process, in which address a is at offset a; who
- * may see this process's files opens it as /proc/PID/fd/FILE. The pages keep what they hold. Before
- * the first step: nothing may be at work on them. LS_CODE_MISSING where the system refuses.
- */
+/** Lets other processes of this host map the pages that hold a piece of the device's memory, until
+ * the device closes. *file: a descriptor of this process, in which address a is at offset a; a
+ * process that may see this one's files opens it as /proc/PID/fd/FILE. The pages keep their
+ * contents. Call it before the first step: no operation may use the pages meanwhile.
+ * LS_CODE_MISSING if the system refuses. */
 ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int *file);
 
 /* ---- Device ------------------------------------------------------------------------------- */
@@ -101,10 +97,10 @@ void ls_device_close(ls_device *device);
 const ls_device_info *ls_device_describe(const ls_device *device);
 
 /**
- * What the device does will not end, and nobody is to wait for it: from here on every call on a
- * device of the same GPU fails at once, with a final failure, and closing leaves what it has to
- * the process's end. Threads of the process may go on using what was made on it: none of that is to
- * be freed. On a CPU, whose queues end, it is only noted.
+ * Declares the device's work as never ending, so that nobody waits for it: from here on every call
+ * on a device of the same GPU fails at once, with a final failure, and closing leaves its resources
+ * to the process's end. Threads of the process may still use what was made on it, so none of that
+ * may be freed. On a CPU, whose queues end, this is only recorded.
  */
 void ls_device_lose(ls_device *device);
 
@@ -172,7 +168,7 @@ typedef struct ls_access {
     bool writes;        /**< else only reads */
 } ls_access;
 
-/** A message that a run of an operation sends or receives, over a border between devices. */
+/** A message that a run of an operation sends to, or receives from, another device. */
 typedef struct ls_op_message {
     const void *channel; /**< the end of a communicator that it goes through */
     int from, to;        /**< ranks there */
@@ -187,8 +183,8 @@ typedef struct ls_op {
     const char *name; /**< static text: "dense_forward.sgemm" */
     /** Runs on the queue's thread (CPU), or launches on the queue's stream (GPU). No allocation. */
     ls_status (*run)(struct ls_op *op, ls_queue *queue);
-    /** Called instead of run on a queue that has failed, and after a run that failed: lets go of
-     *  whoever waits for this operation on another queue. May be NULL. */
+    /** Called instead of run on a queue that has failed, and after a run that failed: wakes all
+     * that wait for this operation on another queue. May be NULL. */
     void (*abandon)(struct ls_op *op);
     void (*destroy)(struct ls_op *op); /**< frees the op itself; NULL: free(op) will do */
     /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called
@@ -239,9 +235,9 @@ ls_status ls_queue_enqueue(ls_queue *queue, ls_op *op);
 /**
  * Begins a turn: what is enqueued so far, on any queue of the device, can end without what follows.
  * So the host is ahead by little more than a step, and queues keep the size of a step. Call it
- * between steps that are enqueued one by one, not within one, whose queues may wait for each other
- * in any order. Without turns queues grow as far as memory allows. By the host thread that uses the
- * device's queues.
+ * between steps that are enqueued operation by operation, not within one, whose queues may wait for
+ * each other in any order. Without turns, queues grow as far as memory allows. Called by the host
+ * thread that uses the device's queues.
  */
 void ls_device_turn(ls_device *device);
 
@@ -271,9 +267,9 @@ ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t
 
 /**
  * Operations that are enqueued from here on are skipped in every run in which *pass is true when
- * they would start; event records and copies are not. What sets *pass comes before them, on this
- * queue or on one that it has waited for. NULL ends this. `pass` is borrowed, as operations are.
- * LS_CODE_MISSING on a GPU.
+ * they would start; event records and copies are not. The operation that sets *pass must precede
+ * them, on this queue or on one that it has waited for. NULL ends this. `pass` is borrowed, as
+ * operations are. LS_CODE_MISSING on a GPU.
  */
 ls_status ls_queue_pass(ls_queue *queue, const bool *pass);
 
@@ -286,8 +282,7 @@ ls_status ls_queue_sync(ls_queue *queue);
 /**
  * From here on the queue adds its time to `profile`, by a reading of the clock after every
  * operation, and its stretches to `log`, which may be NULL. A NULL profile ends this. The queue
- * must be empty; both may be read when it is empty again. LS_CODE_MISSING where the back end
- * cannot.
+ * must be empty; both may be read when it is empty again. LS_CODE_MISSING if the back end cannot.
  */
 ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 
@@ -310,13 +305,13 @@ void ls_event_close(ls_event *event);
 /** The event happens when the queue gets here. One record per event in a captured program. */
 ls_status ls_queue_record(ls_queue *queue, ls_event *event);
 
-/** The queue waits for the latest record of the event. Where that is part of a capture, the queue
- * joins it. Between a CPU's queue and a GPU's it is the host that waits, in this call, which cannot
- * be captured. */
+/** The queue waits for the latest record of the event. If that is part of a capture, the queue
+ * joins it. Between a CPU's queue and a GPU's the host waits instead, in this call, which cannot be
+ * captured. */
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event);
 
-/** The host waits for the latest record; fails where its queue had failed. Not for events recorded
- *  in a capture. */
+/** The host waits for the latest record; fails if that queue had failed. Not for events recorded in
+ * a capture. */
 ls_status ls_event_sync(ls_event *event);
 
 /* ---- Programs ----------------------------------------------------------------------------- */

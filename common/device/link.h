@@ -48,7 +48,7 @@ uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes,
 /** When the latest of all that was booked arrives; 0: nothing was. Any thread. */
 uint64_t ls_network_arrival_ns(ls_network *network);
 
-/** Plugs an idle device into a port of its own; NULL: unplugs it. Borrows the network. */
+/** Connects an idle device to a port of its own; NULL: disconnects it. Borrows the network. */
 void ls_device_link(ls_device *device, ls_network *network, int port);
 
 /** Whether transfers from one device to the other use a link. */

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: what this process may use, and the devices made of it.
- *
- * A CPU device is a set of cores chosen with hwloc inside the process's affinity mask and CPU
- * quota (cgroup). cpu:i holds cores [i*c, (i+1)*c) of that list, c cores per device; past its end
- * the list starts anew, such devices share cores, and that is called oversubscribed. Where several
- * processes of a job may use the same cores, each has a part of them, or one with others.
- *
- * gpu:g is the GPU of that number among those that the driver shows (CUDA_VISIBLE_DEVICES is the
- * driver's matter). With n logical GPUs gpu:g/0 to gpu:g/n-1 are parts of it: each has its queues
- * and an n-th of its memory; they share its multiprocessors as the hardware lets them, and so are
- * oversubscribed, too.
- *
- * Where several processes run on a host, a number N in `--devices` means, for process number r,
- * GPUs r N to r N + N - 1 of those that it sees; past their end it starts anew. A name such as
- * gpu:0 means that GPU in every process.
+ * Machine: what this process may use, and the devices made of it. A CPU device is a set of cores
+ * chosen with hwloc inside the process's affinity mask and CPU quota (cgroup). cpu:i has cores
+ * [i*c, (i+1)*c) of that list, c cores per device; past its end the list wraps around, such devices
+ * share cores, and are called oversubscribed. If several processes of a job may use the same cores,
+ * each gets a share of them, or shares one with others. gpu:g is the GPU with that number among
+ * those that the driver shows (which CUDA_VISIBLE_DEVICES limits). With n logical GPUs gpu:g/0 to
+ * gpu:g/n-1 are parts of it: each has its queues and an n-th of its memory; they share its
+ * multiprocessors as the hardware schedules them, and so are oversubscribed, too. With several
+ * processes on a host, a number N in `--devices` means, for process number r, GPUs r N to r N + N -
+ * 1 of those that it sees, wrapping around at their end. A name such as gpu:0 means that GPU in
+ * every process.
  */
 #pragma once
 
@@ -85,9 +81,9 @@ int ls_machine_cores_per_device(const ls_machine *machine);
 ls_device_kind ls_machine_best_kind(const ls_machine *machine);
 
 /**
- * Resolves "2" or "cpu:0+cpu:1" to names, owned by the caller (free). A number takes devices of
- * the best kind and makes more CPU devices as needed; a name that does not exist is
- * LS_CODE_MISSING with the list of what does; a device named twice is LS_CODE_USAGE.
+ * Resolves "2" or "cpu:0+cpu:1" to names, owned by the caller (free). A number selects devices of
+ * the best kind and creates more CPU devices as needed; a name that does not exist is
+ * LS_CODE_MISSING with the list of existing ones; a device named twice is LS_CODE_USAGE.
  */
 ls_status ls_machine_resolve(const ls_machine *machine, const char *spec, ls_device_name **out,
                              size_t *out_count);

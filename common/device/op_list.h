@@ -15,7 +15,7 @@ ls_status ls_op_list_add(ls_op_list *list, ls_op *op);
 /** Enqueues them, in order, on a queue of their device. */
 ls_status ls_op_list_enqueue(const ls_op_list *list, ls_queue *queue);
 
-/** Looks at an operation: to name its kernel, to add up its cost. */
+/** Visits an operation: to name its kernel, to sum its cost. */
 typedef void (*ls_op_visit)(void *context, const ls_op *op);
 
 /** Visits them, in order. */

@@ -59,8 +59,8 @@ typedef struct ls_conv_backward_data_args {
     void *dx;            /**< real [B, in_height, in_width, C] */
 } ls_conv_backward_data_args;
 
-/** The largest of each window, and where in the image it is (y in_width + x; the first among
- *  equals). Padding is never the largest. */
+/** The maximum of each window, and its position in the image (y in_width + x; the first among
+ * equals). Padding is never the maximum. */
 typedef struct ls_max_pool_forward_args {
     int64_t rows, channels; /**< B, C */
     ls_window window;       /**< of the image */
@@ -69,8 +69,8 @@ typedef struct ls_max_pool_forward_args {
     int32_t *argmax;        /**< [B, out_height, out_width, C] */
 } ls_max_pool_forward_args;
 
-/** dx of a pixel = the sum of the dy of all windows whose largest it was, else 0. Overwrites. With
- * `relu_output` (y, where a ReLU made x) a dy counts only where that is positive. */
+/** dx of a pixel = the sum of the dy of all windows whose maximum it was, else 0. Overwrites. With
+ * `relu_output` (y, if a ReLU made x) a dy counts only where that is positive. */
 typedef struct ls_max_pool_backward_args {
     int64_t rows, channels;  /**< B, C */
     ls_window window;        /**< of the image */
@@ -123,12 +123,12 @@ typedef struct ls_weight_decay_args {
 } ls_weight_decay_args;
 
 /**
- * Crops of images, each made of mean 0 and variance 1: out = (x - mean) / max(sd, 1 / sqrt(n)), the
- * values x of the crop being 0 to 255 and n = C side^2 their number. The crop of row i lies in the
- * middle, or with `augment` anywhere, and is flipped left to right or not, by Philox4x32-10 of
- * (seed, state->position + offset + i): so a sample of the endless sequence is the same whatever
- * replica gathers it. Images have a border of `pad` zeros, which a crop may reach into. (A random
- * brightness is not drawn: the mean takes it away again.)
+ * Crops of images, each normalised to mean 0 and variance 1: out = (x - mean) / max(sd, 1 /
+ * sqrt(n)), where the values x of the crop are 0 to 255 and n = C side^2 is their number. The crop
+ * of row i is in the middle, or with `augment` anywhere, and is flipped left to right or not, by
+ * Philox4x32-10 of (seed, state->position + offset + i): so a sample of the endless sequence is the
+ * same for every replica. Images have a border of `pad` zeros, which a crop may include. (A random
+ * brightness is not drawn: subtracting the mean would cancel it.)
  */
 typedef struct ls_gather_crops_args {
     int64_t rows, channels;     /**< B, C */
@@ -144,10 +144,10 @@ typedef struct ls_gather_crops_args {
 } ls_gather_crops_args;
 
 /**
- * A convolution of which only the largest of all positions is kept, for each output: convolution
- * and global max pool in one, without the image between them. `argmax` is the position
- * (y out_width + x) that was the largest; among equals any, the same each time.
- * y[b,o] = activation(max over positions of (bias[o] + window * weight[o])).
+ * A convolution followed by a global max: only the maximum over all positions is kept, for each
+ * output, and the image between convolution and pool is never stored. `argmax` is the position (y
+ * out_width + x) of the maximum; among equals any, the same each time. y[b,o] = activation(max over
+ * positions of (bias[o] + window * weight[o])).
  */
 typedef struct ls_conv_max_forward_args {
     ls_conv_shape shape;      /**< sizes */
@@ -199,7 +199,7 @@ typedef struct ls_lstm_backward_args {
     const void *x;         /**< real [B,T,I] */
     const void *weight_ih; /**< real [4H,I] */
     const void *weight_hh; /**< real [4H,H] */
-    void *kept;            /**< real [B,T,6,H]: by forward; what is in it afterwards is nobody's */
+    void *kept;            /**< real [B,T,6,H]: by forward; undefined afterwards */
     const void *dy;        /**< real [B,T,H]; last: [B,H] */
     void *dx;              /**< real [B,T,I]; NULL: not wanted */
     void *dweight_ih;      /**< real [4H,I] */

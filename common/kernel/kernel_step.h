@@ -32,9 +32,9 @@ typedef struct ls_rate_schedule {
 typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activation;
 
 /**
- * Elements that an update treats alike. Where `decay` is not 0, weight decay comes first: gradient
- * += decay * weight. Where `keep` is not 0 they are moving statistics, not trained by the
- * optimizer: weight += (1 - keep) (gradient - weight).
+ * Elements with the same rule of update. If `decay` is not 0, weight decay comes first: gradient +=
+ * decay * weight. If `keep` is not 0 they are moving statistics, not trained by the optimizer:
+ * weight += (1 - keep) (gradient - weight).
  */
 typedef struct ls_update_range {
     int64_t first, count; /**< of the arrays of the operation that takes it */

@@ -12,7 +12,7 @@
 
 typedef struct ls_model_kind ls_model_kind;
 
-/** A model with its sizes; owned by who opened it (ls_model_close). */
+/** A model with its sizes; owned by its opener (ls_model_close). */
 typedef struct ls_model {
     const ls_model_kind *kind; /**< its family */
     char name[128];            /**< with all sizes: "mlp:784-128-10"; "poly" */
@@ -58,7 +58,7 @@ struct ls_model_kind {
 
 extern const ls_registry ls_model_kinds; /**< of ls_model_kind */
 
-/** LS_CODE_USAGE with the valid names, or forms of the sizes, where `text` is none. */
+/** LS_CODE_USAGE with the valid names, or forms of the sizes, if `text` is invalid. */
 ls_status ls_model_open(const char *text, ls_model **out);
 
 /** The same; sizes that `text` leaves open are those of the file that `data`, the text of --data,

@@ -29,7 +29,7 @@ typedef struct ls_layer_options {
     int64_t units;          /**< dense, conv, lstm: outputs; shortcut: channels */
     bool no_bias;           /**< dense, conv */
     ls_layer_window window; /**< conv, max_pool; shortcut: its stride */
-    bool centred;           /**< conv, of odd windows: SAME, but padded alike on both sides */
+    bool centred;           /**< conv, odd windows: SAME with equal padding on both sides */
     bool global_max;        /**< conv: only the largest of all positions */
     double weight_decay;    /**< conv, dense: of the weights; see ls_variable */
     int64_t radius;         /**< lrn: channels on each side */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few things of a GPU that are more than C++: launches, shuffles, the timer. The test that runs
- * the kernels on a CPU has a header of its own in place of this one.
+ * The few parts of a GPU that C++ lacks: launches, shuffles, the timer. The test that runs the
+ * kernels on a CPU replaces this header by its own.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH

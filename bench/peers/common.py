@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the three peers share: cases, data, initial values, the worker loop.
+"""Shared by the three peers: cases, data, initial values, the worker loop.
 
-A peer is a process that reads one JSON request a line on stdin and answers with one JSON line on
-stdout, so that it starts (and compiles) once and then takes turns with the others:
+A peer is a process that reads JSON requests on stdin, one per line, and answers each with one JSON line on stdout, so
+that it starts (and compiles) once and then takes turns with the others:
 
     {"op": "build", "model": "mlp:784-128-10", "batch": 256, "init": FILE, "data": FILE or null,
      "lr": RATE (the model's)}                   -> {"ok": true}
@@ -16,7 +16,7 @@ stdout, so that it starts (and compiles) once and then takes turns with the othe
 (step, reset, read): step(x, y) trains case.stride steps (1 unless build sets it) and returns their
 losses in the framework's own form, without waiting; reset(values) puts back values and optimizer
 state; read(losses) waits and returns a list of floats. n, w and k are multiples of the stride.
-Left out: gathering, shuffling and evaluation; BATCHES batches lie ready as float arrays.
+Left out: gathering, shuffling and evaluation; BATCHES prepared batches are float arrays.
 """
 
 import json
@@ -43,7 +43,7 @@ class Case:
 
 
 class Trainer:
-    """Runs a framework's step over the batches of a case, again from the first after the last."""
+    """Runs a framework's step over the batches of a case, in a cycle."""
 
     def __init__(self, case, build):
         self.case = case
@@ -51,7 +51,7 @@ class Trainer:
         self.at = 0
 
     def restart(self):
-        """Back to step 0 with the case's initial values."""
+        """Returns to step 0 with the case's initial values."""
         self.reset(self.case.values)
         self.at = 0
 
@@ -104,7 +104,7 @@ def answer(request, trainer, build, info):
 
 
 def huge_bytes():
-    """How much of this process's memory lies on huge pages; 0 where the system does not say."""
+    """This process's memory on huge pages; 0 if the system does not tell."""
     try:
         lines = pathlib.Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -113,7 +113,7 @@ def huge_bytes():
 
 
 def shard(case, rank, ranks):
-    """Leaves one replica's part of every batch in the case."""
+    """Reduces every batch of the case to one replica's part."""
     if case.batch % ranks != 0:
         raise ValueError(f"batch: {case.batch}: not a multiple of {ranks} replicas")
     own = slice(rank * case.batch // ranks, (rank + 1) * case.batch // ranks)

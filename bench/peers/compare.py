@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Compares lockstep with PyTorch, TensorFlow and JAX: same values, same data, same statistic.
 
-`agree`: the losses of the first 20 steps, five seeds; for each model and peer the largest relative
-difference of a seed's steps has a median over the seeds of at most 2e-5 and never exceeds 2e-2.
-Peers on two cores are held against `mirrored` on two devices, the others against `single`.
-`time`, `scaling`, `processes`: rounds in which everyone trains in turn from the same initial values
-(measure.py), kept in --file, where a cut session goes on; `all` is the three of them, then the
-tables. `tables` prints the tables of a file in Markdown; both write the rows of its `scaling` in the
-form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl, everyone's as
-NAME-scaling.jsonl.
-Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing or broken.
+`agree`: the losses of the first 20 steps, five seeds; for each model and peer the largest relative difference of a
+seed's steps has a median over the seeds of at most 2e-5 and never exceeds 2e-2. Peers on two cores are compared with
+`mirrored` on two devices, the others with `single`. `time`, `scaling`, `processes`: rounds in which all programs
+train in turn from the same initial values (measure.py), saved in --file, where an interrupted session continues;
+`all` is the three of them, then the tables. `tables` prints the tables of a file in Markdown; both write the rows of
+its `scaling` in the form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl, everyone's as
+NAME-scaling.jsonl. Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing or broken.
 """
 
 import argparse
@@ -54,7 +52,7 @@ class Comparison:
         return str(path)
 
     def data(self, model):
-        """Path of the model's data; None where that is Fashion-MNIST."""
+        """Path of the model's data; None for Fashion-MNIST."""
         kind, _ = models.parse_model(model)
         path = self.directory / f"{kind}.data.safetensors"
         if kind in models.SAMPLES and not path.exists():
@@ -70,7 +68,7 @@ class Comparison:
         return ["--load", init, *self.files(model)]
 
     def timed_files(self, model):
-        """lockstep's option for the data that it is timed on."""
+        """lockstep's option for the data used for timing."""
         return [] if models.parse_model(model)[0] in TEXT_KINDS else self.files(model)
 
     def takers(self, model):
@@ -90,7 +88,7 @@ class Comparison:
 
 
 def machine(arguments, comparison):
-    """Where and with what this is measured."""
+    """The machine and the versions."""
     return {
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "cpu": book.cpu_text(), "cores": arguments.cores, "load_average": os.getloadavg(),
@@ -100,7 +98,7 @@ def machine(arguments, comparison):
 
 
 def parse_cores(parser, text):
-    """The one or two core numbers of --cores; without it the last ones that may be used."""
+    """The one or two core numbers of --cores; by default the last usable ones."""
     if text is None:
         return sorted(os.sched_getaffinity(0), reverse=True)[:2]
     cores = [int(part) for part in text.split(",") if part.isdecimal()]
@@ -175,7 +173,7 @@ def peers_of(part, arguments):
 
 @contextlib.contextmanager
 def open_comparison(arguments, names):
-    """A comparison whose peers end with it. arguments: lockstep, cores."""
+    """A comparison that ends its peers when closed. arguments: lockstep, cores."""
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-peers-"))
         peers = []
@@ -198,7 +196,7 @@ def run_agree(arguments):
 
 
 def run_parts(arguments, parts):
-    """Measures what the file lacks."""
+    """Measures the turns that the file lacks."""
     rounds = book.Rounds(arguments.file)
     for part in parts:
         with open_comparison(arguments, peers_of(part, arguments)) as comparison:
@@ -213,7 +211,7 @@ def run_parts(arguments, parts):
 
 
 def run_tables(arguments):
-    """Prints what the file has. Returns the exit status."""
+    """Prints the file's tables. Returns the exit status."""
     rounds = book.Rounds(arguments.file)
     if not rounds.turns:
         raise book.FileError(f"{arguments.file}: no rounds; `ci/peers.sh all --file FILE` measures them")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Compares lockstep with PyTorch and JAX on a GPU: same values, same data, in turns.
 
-Case by case, rounds in which lockstep and every peer train from the same initial values; each turn is
-in --file (rounds.py) as soon as it ended, and one that is there is not taken again. Before a case's
+For each case, runs rounds in which lockstep and every peer train from the same initial values; each turn is saved in
+--file (rounds.py) when it ends, and is not repeated. Before a case's
 first round all peers build it at once, and the losses of the first steps are compared, at the rates
-of agree.py: they must agree within LARGEST_BOUND. float32, TF32 off, JAX at precision `highest`. Who
-fails, or needs longer than PATIENCE, is named with its last line, and the others go on.
+of agree.py: they must agree within LARGEST_BOUND. float32, TF32 off, JAX at precision `highest`. A program that
+fails, or needs longer than PATIENCE, is named with its last line, and the others continue.
 `--device cpu` rehearses it. Not yet run on a GPU.
-Exit status: 0 all well; 1 losses disagree, or someone failed; 3 broken; 77 neither framework is here.
+Exit status: 0 success; 1 losses disagree, or a program failed; 3 broken; 77 neither framework is installed.
 """
 
 import argparse
@@ -26,8 +26,8 @@ import rounds as book
 import runners
 
 LARGEST_BOUND = 2e-2
-PATIENCE = 45  # seconds: torch.compile of a large model, with others beside it
-# model, batch, steps of a block; warm-up is as long. The most telling first.
+PATIENCE = 45  # seconds: torch.compile of a large model, while others run
+# model, batch, steps of a block; the warm-up is as long. The most important first.
 CASES = (
     ("mlp:784-4096-4096-10", 8192, 5), ("mlp:784-128-10", 256, 1000), ("resnet:20", 128, 30),
     ("cifar10", 128, 100), ("twin-lstm:64", 64, 20), ("cnn", 256, 300), ("lstm-stack:4", 64, 10),
@@ -37,13 +37,13 @@ RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
 
 
 def peers_here(device):
-    """The peers whose framework is here."""
+    """The peers whose framework is installed."""
     names = tuple(runners.GPU_PEERS) if device == "cuda" else ("torch", "jax")
     return [n for n in names if importlib.util.find_spec(n.split("-", maxsplit=1)[0])]
 
 
 class Turns:
-    """One case: who takes turns, and the file that keeps them."""
+    """One case: the programs that take turns, and the file of turns."""
 
     def __init__(self, comparison, rounds, case, count):
         self.comparison, self.rounds, self.count = comparison, rounds, count
@@ -51,15 +51,15 @@ class Turns:
         self.differences, self.failed = {}, set()
 
     def key(self, name):
-        """What turns are known by."""
+        """The key of a turn."""
         return ("gpu", self.model, self.batch, name, 1)
 
     def lacks(self, name):
-        """The rounds that are not there yet."""
+        """The missing rounds."""
         return [turn for turn in range(1, self.count + 1) if not self.rounds.has(self.key(name), turn)]
 
     def attempt(self, name, turn, call):
-        """Calls; where it fails, that is noted, and the name takes no more part."""
+        """Calls; a failure is recorded, and the program takes no further part."""
         try:
             return call()
         except runners.RunError as error:
@@ -82,7 +82,7 @@ class Turns:
         return [(peer, reply) for peer, reply in replies if reply]
 
     def options(self):
-        """lockstep's, of values, data and memory."""
+        """lockstep's options for values, data and memory."""
         files = self.comparison.files(self.model) or ["--data", f"fashion-mnist:{models.FASHION_MNIST}"]
         rate = RATES.get(models.parse_model(self.model)[0])
         return ["--load", self.comparison.initial(self.model, 1), "--memory", "growth", *files,
@@ -90,7 +90,7 @@ class Turns:
 
     def prepare(self, peers):
         """Builds the case in every peer on lockstep's first values, and compares the first losses.
-        Returns who takes turns: nobody where there are no such values."""
+        Returns the programs that take turns: none without such values."""
         init = self.attempt("lockstep", 1, lambda: self.comparison.initial(self.model, 1))
         if not init:
             return []
@@ -115,7 +115,7 @@ class Turns:
             self.rounds.add(self.key(name), turn, blocks, steps=self.steps, **more)
 
     def run(self, peers):
-        """All rounds of the case that are not there."""
+        """Runs the missing rounds of the case."""
         peers = [peer for peer in peers if self.lacks(peer.name)]
         if not peers and not self.lacks("lockstep"):
             return
@@ -134,14 +134,14 @@ class Turns:
 
 
 class Peers:
-    """The peers of all cases; who failed in one begins the next as a process of its own anew."""
+    """The peers of all cases; one that failed in a case starts the next as a new process."""
 
     def __init__(self, names, directory):
         self.directory = directory
         self.peers = [runners.Peer(name, (), directory) for name in names]
 
     def info(self):
-        """{name: what it is}; those that cannot say it take no part."""
+        """{name: description}; programs that cannot tell it take no part."""
         infos = {}
         for peer in self.peers:
             peer.send(op="info")
@@ -167,7 +167,7 @@ class Peers:
 
 
 def measure(arguments, directory):
-    """Takes the turns that the file lacks; returns the rounds."""
+    """Runs the turns that the file lacks; returns the rounds."""
     path = pathlib.Path(arguments.file)
     peers = Peers(peers_here(arguments.device), directory)
     comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What is measured, in rounds in which everyone takes a turn (rounds.py has the statistic).
+"""The measurements, in rounds in which all programs take turns (rounds.py has the statistic).
 
-`time`: the models on one core, beside every peer that knows them. `scaling`: lockstep's strategies
-and what the peers make of two cores, at each global batch. `processes`: replicas and workers as
+`time`: the models on one core, with every peer that supports them. `scaling`: lockstep's strategies and the peers on
+one core and two, for each global batch. `processes`: replicas and workers as
 threads of one process and as processes of one host.
 """
 
@@ -43,14 +43,14 @@ PLACES = {
 
 
 class Measurement:
-    """One session: who takes turns, and the file that keeps them."""
+    """One session: the programs that take turns, and the file of turns."""
 
     def __init__(self, comparison, rounds, count):
         self.comparison, self.rounds, self.count = comparison, rounds, count
 
     def turn(self, key, turn, call):
-        """Takes a turn unless it has been taken. call() -> (blocks in ms, more for the file). A
-        peer that fails is noted and left out; lockstep must not fail."""
+        """Runs a turn unless the file has it. call() -> (blocks in ms, more for the file). A peer that fails is
+        recorded and left out; lockstep must not fail."""
         if self.rounds.has(key, turn):
             return
         runners.say(f"{key[0]}: {key[1]}, batch {key[2]}, round {turn} of {self.count}: {key[3]}")
@@ -95,7 +95,7 @@ class Measurement:
             return [lockstep.floor(model, batch, files)], {}
 
         self.turn(("time", model, batch, "lockstep", 1), turn, own)
-        if turn % 2:  # it takes as long as a turn of several, and is steadier
+        if turn % 2:  # takes as long as a turn of several, and is steadier
             self.turn(("time", model, batch, "floor", 1), turn, floor)
         for peer in comparison.takers(model):
             key = ("time", model, batch, peer.name, 1)
@@ -139,7 +139,7 @@ class Measurement:
     # ---- Threads and processes --------------------------------------------------------------
 
     def processes(self):
-        """Replicas and workers as threads and as processes, beside one core."""
+        """Replicas and workers as threads and as processes, compared with one core."""
         for turn in range(1, self.count + 1):
             for batch in BATCHES:
                 self.place("single", batch, turn, (0, 1, batch, ()))
@@ -147,7 +147,7 @@ class Measurement:
                 self.place(name, place[2], turn, place)
 
     def place(self, name, batch, turn, place):
-        """A turn of one way of placing replicas or workers."""
+        """A turn with one placement of replicas or workers."""
         processes, cores, _, options = place
         values = ["--load", self.comparison.initial(SCALED, 1)]
 
@@ -160,7 +160,7 @@ class Measurement:
 
 
 def out_of_reach(rounds, key, turn):
-    """Whether a peer was so slow in round 1 that it is not run again."""
+    """Whether a peer was too slow in round 1 to run again."""
     if turn == 1:
         return False
     others = [k for k in rounds.keys("time") if k[:3] == key[:3] and k[3] not in ("lockstep", "floor")]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The models that the peers train: parameters, optimizer, data. Nothing of a framework is in here.
+"""The models that the peers train: parameters, optimizer, data. Independent of any framework.
 
 Parameters are a list of numpy arrays in the order of SHAPES, named and laid out as in the files of
-`lockstep run --save`. Data that is not Fashion-MNIST is made here, written once as safetensors and
-read by lockstep (--data file:PATH) and by the peers.
+`lockstep run --save`. Data other than Fashion-MNIST is generated here, written once as safetensors and read by
+lockstep (--data file:PATH) and by the peers.
 """
 
 import gzip
@@ -44,7 +44,7 @@ def parse_model(text):
 
 
 def chosen(cases, kinds):
-    """The cases, whose first part is a model, of these kinds; all where None."""
+    """The cases (whose first item is a model) of these kinds; all if None."""
     return [case for case in cases if not kinds or parse_model(case[0])[0] in kinds]
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The training step in PyTorch, on one CPU thread unless --threads says more, or on a GPU.
 
-Variants: `tuned` (fused optimizer, denormals flushed), `default` (the optimizer as it comes),
+Variants: `tuned` (fused optimizer, denormals flushed), `default` (the default optimizer),
 `compile` (tuned, loss and gradients through torch.compile, on a GPU with CUDA graphs), `float64`
-(double throughout: what the others are rounded from) and `graph` (on a GPU: tuned, the whole step
+(double throughout: the reference for rounding) and `graph` (on a GPU: tuned, the whole step
 captured as one CUDA graph). TF32 is off.
 """
 
@@ -16,11 +16,11 @@ import torch_models
 
 
 def capture(train, case):
-    """The step as one CUDA graph over places of its own, which each batch is copied to."""
+    """The step as one CUDA graph with its own buffers, to which each batch is copied."""
     x, y = (part.clone() for part in case.batches[0])
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # what the first steps allocate is not to be captured
+    with torch.cuda.stream(side):  # allocations of the first steps must not be captured
         for _ in range(3):
             train(x, y)
     torch.cuda.current_stream().wait_stream(side)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files of float32 tensors in the safetensors format, by the standard library alone: what
+"""Files of float32 tensors in the safetensors format, with the standard library only: what
 `lockstep run --save` writes and --load and --data file: read. A tensor is (shape, bytes)."""
 
 import json

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How many nodes TensorFlow 1's graph of one training step has, against the number of towers.
+"""Counts the nodes of TensorFlow 1's graph of one training step, by number of towers.
 
 The graph is built as TensorFlow 1 builds it (tf.compat.v1): one placeholder split over the towers,
 shared variables, each tower's gradients, their sum, one Adam update. Counted are the nodes that the
-update needs, which is what a session runs: no initial values, no savers. One row a line, in the
-form of `lockstep run`. Nothing is trained or timed.
+update needs, which is what a session runs: no initial values, no savers. Prints one row per line, in the form of
+`lockstep run`. Nothing is trained or timed.
 """
 
 import json

@@ -93,7 +93,7 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
     const ls_replica *r = ls_step_replica(s, member);
     ls_span span = {member, NULL, range.count * sizeof(float)};
     float *memory = NULL;
-    if (r && member >= layout_of(s)->workers)
+    if (r && s->run->served && member >= s->run->count)
         memory = arrival(s, member, sum);
     else if (r)
         memory = ls_slice_gradients(ls_step_member(s, member)->slice[s->batch_kind], sum);

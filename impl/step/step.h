@@ -177,8 +177,9 @@ void ls_send(ls_step *step, ls_span to, ls_span from);
  * messages overlap passes, they are on a lane of their own in each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
 
-/** Sets the holder's gradient to the sum of the gradients of `members` [count], which are on its
- * device or were sent to it: in fast mode ((g0 + g1) + g2) + ..., in exact mode up the tree. */
+/** Sets the holder's gradient to the sum of the gradients of all replicas, of which members[i] has
+ * that of replica i, on the holder's device or sent to it: in fast mode ((g0 + g1) + g2) + ..., in
+ * exact mode up the tree. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
 /** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they

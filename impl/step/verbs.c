@@ -201,13 +201,10 @@ void ls_send(ls_step *s, ls_span to, ls_span from)
  */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
-    const int to = ls_holder(s);
-    ls_replica *from = ls_step_replica(s, member), *holder = ls_step_replica(s, to);
-    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    const ls_span sum = {member, ls_slice_gradients(slice, index),
-                         from->elements * from->kernels->table->real_bytes};
-    ls_span here = {to, holder->gradients, sum.bytes};
-    if (from->device == holder->device && !only)
+    ls_replica *holder = ls_step_replica(s, ls_holder(s));
+    const ls_span sum = ls_gradient(s, member, index, ls_all(s));
+    ls_span here = {ls_holder(s), holder->gradients, sum.bytes};
+    if (!ls_apart(s, member, here.member) && !only)
         return sum;
     if (!only)
         ls_step_fail(s, ls_replica_take(holder, "staging", LS_MEMORY_COMMUNICATION, sum.bytes,
@@ -251,21 +248,16 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
     free(sums);
 }
 
-static size_t sums_of(const ls_step *s, int member)
-{
-    return ls_slice_sums(ls_step_member(s, member)->slice[s->batch_kind]);
-}
-
 void ls_add_up(ls_step *s, const int *members, int count)
 {
     const int holder = ls_holder(s);
     size_t parts = 0, at = 0;
     for (int i = 0; i < count; i++)
-        parts += sums_of(s, members[i]);
+        parts += ls_sums(s, i);
     ls_span *spans;
     ls_step_fail(s, ls_allocate("step", &spans, parts, sizeof *spans));
     for (int i = 0; i < count && !s->status; i++)
-        for (size_t k = 0; k < sums_of(s, members[i]) && !s->status; k++)
+        for (size_t k = 0; k < ls_sums(s, i) && !s->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);
     ls_step_sum(s, holder, nothing, spans, count, ls_step_replica(s, holder)->gradients);
     free(spans);

@@ -246,16 +246,16 @@ static ls_status migrate(ls_results *results)
 }
 
 /* A file of an older version is in WAL mode. Converting it needs exclusive access, for which SQLite
- * does not wait: so retry. */
+ * does not always wait: so retry. */
 static int enter_rollback(ls_results *results)
 {
-    int code = SQLITE_BUSY;
-    for (int waited = 0; code == SQLITE_BUSY && waited < BUSY_TIMEOUT_MS; waited += TRY_MS) {
-        if (waited > 0)
-            ls_clock_sleep(TRY_MS * UINT64_C(1000000));
-        code = ls_results_execute(results, "PRAGMA journal_mode = DELETE");
+    const uint64_t end = ls_clock_ns() + BUSY_TIMEOUT_MS * UINT64_C(1000000);
+    for (;;) {
+        const int code = ls_results_execute(results, "PRAGMA journal_mode = DELETE");
+        if (code != SQLITE_BUSY || ls_clock_ns() >= end)
+            return code;
+        ls_clock_sleep(TRY_MS * UINT64_C(1000000));
     }
-    return code;
 }
 
 /* The file, with its journal, must be what the header promised: our table, not a view of that name,

@@ -408,6 +408,7 @@ int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails, and is reported as a failure */
+    signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
     if (argc < 2) {
         if (ls_processes_launched_rank() == 0)
             print_usage(stderr);

@@ -215,7 +215,7 @@ static int initialise(ls_results *results)
         code = ls_results_execute(results, sql);
     if (code == SQLITE_OK)
         code = ls_results_execute(results, "COMMIT");
-    if (code != SQLITE_OK)
+    if (code != SQLITE_OK && !sqlite3_get_autocommit(results->db)) /* else its message is lost */
         ls_results_execute(results, "ROLLBACK");
     return code;
 }

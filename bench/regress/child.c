@@ -31,8 +31,9 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
-    sigemptyset(&defaults); /* this program ignores SIGPIPE; the child must not inherit that */
+    sigemptyset(&defaults); /* this program ignores these; the child must not inherit that */
     sigaddset(&defaults, SIGPIPE);
+    sigaddset(&defaults, SIGXFSZ);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);

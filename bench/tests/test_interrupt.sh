@@ -195,6 +195,11 @@ expect "a closed stdout is not status 0" [ "$code" -ne 0 ]
 lockstep_ok run --model poly --steps 0 --warmup 0 --results none --load closed
 lockstep_ok results list --format jsonl --results closed.db
 rows "the row is kept" "len(rows) == 1"
+code=0
+command_line="run --results limited.db, with ulimit -f 1"
+(ulimit -f 1 && exec "$LOCKSTEP" run --model poly --steps 2 --results limited.db) >out 2>err || code=$?
+expect "a file that may not grow: status 3" [ "$code" -eq 3 ]
+expect "a file that may not grow: one line says so" one_line 'limited.db: disk'
 mkdir small
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
     mount_at=$work/small

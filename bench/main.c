@@ -404,11 +404,19 @@ static int report(const ls_processes *processes, ls_status status)
     return exit_status;
 }
 
+/* Of commands that keep nothing half done; others install their own (interrupt.h). */
+static void end_interrupted(int number)
+{
+    (void)number;
+    _exit(LS_CODE_INTERRUPTED);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails, and is reported as a failure */
     signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
+    signal(SIGINT, end_interrupted);
     if (argc < 2) {
         if (ls_processes_launched_rank() == 0)
             print_usage(stderr);

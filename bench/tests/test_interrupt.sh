@@ -70,6 +70,10 @@ sleep 1
 end INT
 expect "mlp ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "mlp: status 130" [ "$code" -eq 130 ]
+begin micro gemm --results none
+sleep 0.5
+end INT
+expect "micro: status 130" [ "$code" -eq 130 ]
 begin verify $poly --results none
 sleep 0.5
 end INT

@@ -310,6 +310,15 @@ done <<'END'
 3|not in|show 1999
 3|not in|diff last 1999
 END
+command_line="results import /dev/zero, with ulimit -v 1000000"
+code=0
+if (ulimit -v 1000000 && exec "$LOCKSTEP" --version) >out 2>err; then # not with a sanitizer
+    (ulimit -v 1000000 && exec timeout 100 "$LOCKSTEP" results import /dev/zero --results zero.db) >out 2>err || code=$?
+    expect "a line without an end is refused" [ "$code" -eq 3 ]
+    expect "and one line says so" one_line /dev/zero
+else
+    echo "note: the program does not start within 1 GB; a line without an end is skipped"
+fi
 lockstep_ok results --help
 expect "the help has every verb" \
     [ "$(grep -cE '^  (list|show|diff|trend|export|import|prune) ' out)" -eq 7 ]

@@ -35,6 +35,7 @@ typedef struct ls_plan_of_case {
     int all_devices; /**< of all ranks */
     bool oversubscribed;
     bool soft_placed;               /**< it runs on other devices than those asked for */
+    bool variables_placed;          /**< the next likewise */
     ls_device_name variable_device; /**< for towers */
     int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
     ls_job job;                     /**< without `devices`, which are not open yet */

@@ -254,7 +254,7 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* The variable device must be one of the case's, or exist. */
+/* The variable device must be one of the case's, or exist, or may be replaced. */
 static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const char *text = ls_declared_text(&plan->config->own, &ls_option_variable_device);
@@ -266,7 +266,9 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
     for (size_t i = 0; i < plan->device_count; i++)
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             return LS_OK;
-    LS_TRY(ls_machine_resolve(workplace->machine, text, &names, &count));
+    const ls_placement placement = placement_of(workplace);
+    LS_TRY(ls_placement_resolve(&placement, NULL, text, &names, &count, &plan->variables_placed));
+    plan->variable_device = *names;
     free(names);
     if (!ls_plan_mixes_kinds(plan))
         return LS_OK;

@@ -19,8 +19,8 @@ static const char *const last[] = {"allreduce", "bucket_bytes"};
 enum { LOOKED_BACK = 64 };
 
 /* Derived from the options. */
-static const char *const derived[] = {"batch_per_device", "devices_asked", "hosts", "overlap",
-                                      "parameters"};
+static const char *const derived[] = {"batch_per_device", "devices_asked", "hosts",
+                                      "overlap",          "parameters",    "variable_device_asked"};
 
 static bool is_among(const char *const *names, size_t count, const char *name)
 {

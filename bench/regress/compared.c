@@ -17,7 +17,8 @@
 static bool is_ignored(const ls_regress_task *task, const char *field)
 {
     return strcmp(field, "blocks") == 0 || strcmp(field, "devices_asked") == 0 ||
-           strcmp(field, "parameters") == 0 || (!task->fixed_steps && strcmp(field, "steps") == 0);
+           strcmp(field, "variable_device_asked") == 0 || strcmp(field, "parameters") == 0 ||
+           (!task->fixed_steps && strcmp(field, "steps") == 0);
 }
 
 /* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are ignored. */

@@ -6,6 +6,7 @@
 #include "bench/output/format_parts.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/slice.h"
+#include "impl/strategies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,11 @@ json_t *ls_row_case(const ls_row_facts *f)
     ls_put_text(group, "strategy", plan->strategy->name);
     if (plan->soft_placed)
         ls_put_text(group, "devices_asked", c->devices);
+    if (plan->variables_placed) {
+        const ls_declared_option *option = &ls_option_variable_device;
+        ls_put_text(group, "variable_device_asked", ls_declared_text(&c->own, option));
+        ls_put_text(group, "variable_device", ls_device_name_text(&plan->variable_device, text));
+    }
     json_object_set_new(group, "devices", devices);
     ls_put_integer(group, "ranks", (uint64_t)c->ranks);
     ls_put_integer(group, "hosts",

@@ -226,6 +226,10 @@ expect "the placement is logged once" [ "$(grep -c 'node 0' "$work/err")" -eq 1 
 lockstep run --model poly --results none --steps 1 --soft-placement yes --devices gpu:0
 expect "--soft-placement yes replaces a device that is not here, or is refused as an option" \
     [ "$code" -eq 0 -o "$(grep -c -- --soft-placement err)" -eq 1 ]
+lockstep run --model poly --strategy towers --results none --steps 1 --soft-placement --variable-device gpu:7 --format jsonl
+expect "the variable device, too" [ "$code" -eq 0 ]
+rows "and the row says what it changed" "r['case']['variable_device'] == 'cpu:0' and
+    r['case']['variable_device_asked'] == 'gpu:7'"
 
 # ---- Devices ----------------------------------------------------------------------------------
 

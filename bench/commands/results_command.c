@@ -4,6 +4,7 @@
  * it. `import` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
+#include "bench/output/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/results/results_verbs.h"
 
@@ -105,6 +106,10 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
 
 static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
 {
+    const char *out = ls_option_set_text(task->set, "out", NULL);
+    if (out && ls_same_file(out, task->file))
+        return ls_fail(LS_CODE_USAGE, "option --out", out,
+                       "is the file that holds the rows, which would be lost; name another");
     const bool writes = verb->run == ls_results_import || ls_option_set_yes(task->set, "yes");
     if (writes && verb->run != ls_results_import) { /* the file must exist */
         LS_TRY(ls_results_open(task->file, false, &task->results));

@@ -275,6 +275,14 @@ static void set_columns(command_run *run)
 }
 
 /* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
+static ls_status keep_apart(const char *option, const char *path, const char *results)
+{
+    if (path && ls_same_file(path, results))
+        return ls_fail(LS_CODE_USAGE, option, path,
+                       "is the file of --results, whose rows would be lost; name another");
+    return LS_OK;
+}
+
 static ls_status resolve_all(command_run *run)
 {
     const ls_request *request = run->request;
@@ -302,6 +310,8 @@ static ls_status resolve_all(command_run *run)
         ls_status status = ls_results_open(request->results, true, &run->results);
         ls_workplace_busy(&run->workplace, false);
         LS_TRY(status);
+        LS_TRY(keep_apart("option --save", request->save, request->results));
+        LS_TRY(keep_apart("option --ps-record", request->ps_record, request->results));
     }
     LS_TRY(ls_writer_open(format, stdout, &run->writer));
     set_columns(run);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,4 +55,11 @@ ls_status ls_file_writable(const char *what, const char *path)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, what, path, "%s; a file that can be written works",
                    strerror(error));
+}
+
+bool ls_same_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }

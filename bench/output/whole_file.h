@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /**
@@ -16,3 +17,6 @@ ls_status ls_whole_file(const char *path, ls_status (*write)(FILE *stream, void 
 
 /** LS_CODE_MISSING, about `what`, if no file of that name can be written. Creates none. */
 ls_status ls_file_writable(const char *what, const char *path);
+
+/** Whether both names are of one file that exists. */
+bool ls_same_file(const char *path, const char *other);

@@ -6,9 +6,9 @@
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
+#include "bench/output/whole_file.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 typedef struct import_task {
     ls_results *into;
@@ -26,18 +26,11 @@ static ls_status take_row(void *context, int64_t number, const json_t *row)
     return there ? LS_OK : ls_results_put(task->into, row);
 }
 
-static bool is_same_file(const char *path, const char *other)
-{
-    struct stat a, b;
-    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 ls_status ls_results_import(ls_results_task *task)
 {
     const char *path = task->set->operands[1];
     import_task work = {.into = task->results};
-    if (is_same_file(path, task->file))
+    if (ls_same_file(path, task->file))
         return ls_fail(LS_CODE_USAGE, "import", path, "is the file to import into; give another");
     ls_status status = ls_results_begin(task->results);
     if (!status) {

@@ -61,6 +61,15 @@ lockstep results import nothing.jsonl --results some.db
 expect "a file that is not there: status 3" [ "$code" -eq 3 ]
 lockstep results import some.db --results some.db
 expect "a file into itself: status 2" [ "$code" -eq 2 ]
+ln some.db linked.db
+before=$(cksum <some.db)
+for command in "results export --to jsonl --out linked.db" "run --model poly --steps 1 --save linked.db" \
+    "run --model poly --steps 1 --strategy ps --ps-mode async --devices 2 --ps-record linked.db"; do
+    lockstep $command --results some.db
+    expect "another file in the database's place: status 2" [ "$code" -eq 2 ]
+    expect "one line says so" one_line 'linked.db.* rows'
+    expect "and the database is as it was" [ "$before" = "$(cksum <some.db)" ]
+done
 
 # ---- Selection --------------------------------------------------------------------------------
 

@@ -105,10 +105,6 @@ ls_status ls_ps_check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
                        "leaves gradients out, and the exact sum has all; --reduce fast, or 0, "
                        "works");
-    if (ps->backups && ps->backups >= workers)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "%d of %d workers leave none to wait for; at most %d, or more workers, work",
-                       ps->backups, workers, workers - 1);
     if (o->ranks > 1 && o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "is 1 for each rank of ps, not %zu; more ranks work", o->devices);
@@ -121,5 +117,9 @@ ls_status ls_ps_check(const ls_outline *o)
                        "%d servers leave none of %d ranks to work; %d ranks or more, or "
                        "--ps-colocate, work",
                        ps->servers, o->ranks, ps->servers + 1);
+    if (ps->backups && ps->backups >= workers)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "%d of %d workers leave none to wait for; at most %d, or more workers, work",
+                       ps->backups, workers, workers - 1);
     return LS_OK;
 }

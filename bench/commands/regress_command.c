@@ -231,6 +231,10 @@ static ls_status perform(FILE *stream, void *context)
     const char *calibrate = ls_option_set_text(set, "calibrate", NULL);
     const char *good = ls_option_set_text(set, "bisect", NULL);
     int64_t n = 0;
+    for (size_t i = 0; i < set->operand_count; i++)
+        if (r->out && ls_same_file(r->out, set->operands[i]))
+            return ls_fail(LS_CODE_USAGE, "option --out", r->out,
+                           "is what is compared, which would be lost; name another");
     if (good) {
         LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1, 1));
         const ls_bisection bisection = {good, set->operands[0],

@@ -274,7 +274,6 @@ static void set_columns(command_run *run)
         ls_writer_set_columns(run->writer, &run->chosen.columns);
 }
 
-/* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
 static ls_status keep_apart(const char *option, const char *path, const char *results)
 {
     if (path && ls_same_file(path, results))
@@ -283,6 +282,7 @@ static ls_status keep_apart(const char *option, const char *path, const char *re
     return LS_OK;
 }
 
+/* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
 static ls_status resolve_all(command_run *run)
 {
     const ls_request *request = run->request;

@@ -180,6 +180,11 @@ compare base newer
 verdict 0 same
 compare base equal --out /dev/full
 expect "a full disk: status 3" [ "$code" -eq 3 ]
+cp real.jsonl mine.jsonl
+lockstep regress mine.jsonl real.jsonl --format md --out mine.jsonl
+expect "no verdict in place of what is compared" [ "$code" -eq 2 ]
+one_line "--out"
+expect "the rows are still there" cmp -s mine.jsonl real.jsonl
 mkfifo pipe
 cat pipe >piped &
 lockstep regress real.jsonl real.jsonl --format md --out pipe

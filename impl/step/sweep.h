@@ -4,9 +4,8 @@
  * conflict with it: both touch the same bytes, and one of them writes. A vector clock keeps which
  * tasks have ended when it begins: the latest of each lane of its component.
  *
- * Memory is split at every address where an access begins or ends. Each such piece keeps its last
- * writer, and each lane's last reader since. So the work is proportional to the pieces of all
- * accesses, not to pairs of tasks.
+ * Memory is split at every address where an access begins or ends. Each piece keeps its last writer
+ * and each lane's last reader since. So the work grows with accesses, not with pairs of tasks.
  */
 #pragma once
 

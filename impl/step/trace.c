@@ -5,7 +5,6 @@
  * A queue logs what it ran, but does not know tasks. What was enqueued on a lane is known: each
  * task's waits, operations and copy, step after step. Both lists are walked together. A log also
  * has entries of communicators themselves; the next operation, unique in a step, realigns the walk.
-
  */
 #include "impl/step/trace.h"
 

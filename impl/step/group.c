@@ -29,7 +29,7 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
     return group_at(s, place)->buckets.items[b];
 }
 
-/* ---- Where the members are ------------------------------------------------------------------- */
+/* ---- Hosts of the members -------------------------------------------------------------------- */
 
 ls_status ls_group_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
                            ls_buckets *out)

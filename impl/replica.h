@@ -90,7 +90,7 @@ typedef struct ls_replica_options {
     bool no_optimizer;         /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on the device whose parameters
-                                            * and argument block it shares */
+                                                and argument block it shares */
 } ls_replica_options;
 
 /** Opens a queue and kernels on the device, and allocates all buffers. */

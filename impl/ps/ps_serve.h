@@ -52,7 +52,7 @@ typedef struct ls_ps_serving {
     float *spare; /**< backup workers: [elements] receives dropped gradients */
     ls_op_list *send, *receive, *add,
         *drop; /**< [workers] operations that send the shard; receive a gradient; receive and add
-                * one; receive one into `spare` */
+                    one; receive one into `spare` */
     ls_op_list apply;
     ls_ps_clock *clocks; /**< [workers] */
     int workers, byes;

@@ -86,7 +86,7 @@ ls_range ls_owned(const ls_step *step, int member);
 ls_range ls_bucket(const ls_step *step, int place, int b);
 int ls_buckets_of(const ls_step *step, int place);
 
-/** Shards that exact mode cuts the step's batch into, the leaves of its tree; fast mode: 0. */
+/** Number of shards of the step's batch in exact mode, the leaves of its tree; fast mode: 0. */
 int64_t ls_shards(const ls_step *step);
 
 /** Number of partial sums of the replica's gradient: 1, or 0 for an empty slice; in exact mode, one

@@ -62,7 +62,7 @@ struct ls_step {
     size_t *waits;
     size_t wait_count;
     size_t *said;      /**< [members] acts of its slice, or in a divided replica gathered pieces,
-                        * already appended */
+                            already appended */
     const bool **pass; /**< [members] `pass` of the tasks appended now */
     int calls;
     ls_op_list own;    /**< operations owned by this step */
@@ -135,7 +135,7 @@ struct ls_stepped {
     ls_run base;
     ls_graph_parts parts; /**< the model's, by place; count 0: the model is not divided */
     int holder;           /**< in-graph: the member that owns the variables: a replica, or one more,
-                           * without slices, on the variable device; -1: none. Set before opening */
+                               without slices, on the variable device; -1: none. Set before opening */
     int count;            /**< replicas of all processes; with servers, workers */
     int places;           /**< members of each replica, consecutive */
     int loss_place;       /**< the place that has the loss */

@@ -14,7 +14,7 @@ typedef struct ls_given {
     int64_t id;       /**< index of the task in ls_tracing.last */
     const ls_op *op;  /**< of LS_STRETCH_OP; otherwise NULL */
     int64_t awaited;  /**< of LS_STRETCH_EVENT: index of the awaited task in ls_tracing.last; -1:
-                       * none */
+                           none */
     const char *verb; /**< of the awaited task */
 } ls_given;
 

@@ -3,8 +3,8 @@
  * The race check: what must hold of every step, found from its tasks alone; see ls_stepped_check.
  *
  * If two tasks touch the same bytes and one writes them, they must be ordered: by their lane, by
- * the waits that will be enqueued, or because their component's driver begins the step. This is
- * checked over two consecutive steps, of each size. Communicators do not order tasks.
+ * the waits that will be enqueued, or by a wait for the beginning of the step. This is checked over
+ * two consecutive steps, of each size. Communicators do not order tasks.
  *
  * Also, a step must not have an operation more often than its slices do, and all ends that wait for
  * each other must match (meetings.c).
@@ -154,8 +154,8 @@ static void add_acts(const ls_step *s, int member, uses *all)
     }
 }
 
-/* An operation may be in as many tasks as acts: a net that runs several shards has its operations
- * once for each. Operations of no act may be in one task. */
+/* An operation may be in tasks as often as in acts (a net that runs several shards has it once for
+ * each); an operation of no act, once. */
 static ls_status judge_uses(uses *all)
 {
     LS_TRY(all->status);

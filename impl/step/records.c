@@ -5,8 +5,8 @@
  *
  * A step ends when its last member ends it, and its loss is the sum of all parts. This differs if
  * servers do not wait for all workers. With backup workers, a step ends when the servers end it,
- * and its loss is that of the workers that took part. With asynchronous servers, a step is a number
- * of gradients: as many as there are workers.
+ * and its loss is that of the workers that took part. With asynchronous servers and n workers, a
+ * step is n successive gradients.
  */
 #include "common/base/grow.h"
 #include "common/base/hooks.h"

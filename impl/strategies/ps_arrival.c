@@ -12,9 +12,8 @@
  * newest. So step k is computed from variables k of all shards and batch k, or not at all; no
  * gradient is stale, and the number of updates is the number of steps.
  *
- * A worker sends a request to one server at a time, right before the messages, so that servers do
- * not wait for each other's workers. A shard's gradient is pushed as a whole, once all of it is
- * final.
+ * A worker sends a request to one server at a time, right before the messages, so that no server
+ * waits for a worker that another one delays. A shard's gradient is pushed whole, once it is final.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

@@ -81,7 +81,7 @@ void ls_ps_resolve(ls_job *job, int ranks)
                               .by_variable = ls_declared_number(v, &shard)};
 }
 
-/* Servers are ranks; in one process, the variable device is the only server. */
+/* Refuses wrong numbers of ranks and servers; in one process, the only server is a device. */
 ls_status ls_ps_check(const ls_outline *o)
 {
     const bool device = strcmp(o->comm, "device") == 0, exact = o->job->exact;

@@ -89,8 +89,8 @@ typedef struct ls_replica_options {
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
     bool no_optimizer;         /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
-    const struct ls_replica *variables_of; /**< NULL, or a replica on the device whose parameters
-                                                and argument block it shares */
+    const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
+                                                parameters and argument block it shares */
 } ls_replica_options;
 
 /** Opens a queue and kernels on the device, and allocates all buffers. */

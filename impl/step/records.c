@@ -223,9 +223,9 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
     return count;
 }
 
-/* Asynchronous servers: gradients of all workers, in the order of their ends, are divided into
- * steps, one for each worker with samples. So fast workers fill the first steps, and slow ones the
- * last. A loss is the mean over the workers' slices. */
+/* Asynchronous servers: gradients of all workers, in the order of their ends, are split into steps
+ * of one gradient for each worker with samples. So fast workers fill the first steps, and slow ones
+ * the last. A loss is the mean over the workers' slices. */
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
     const int workers = r->run->count;

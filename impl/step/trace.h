@@ -40,7 +40,7 @@ typedef struct ls_trace_message {
     int64_t slice; /**< the first slice of its operation's execution that is not a wait */
     uint64_t bytes;
     int32_t channel, from, to;
-    int32_t sends; /**< 1: the sending end; 0: the receiving end; LS_TRACE_COPY: both */
+    int32_t sends; /**< 1: the sending end; 0: the receiving end; a copy is both */
     int32_t index; /**< number among the slice's messages */
 } ls_trace_message;
 

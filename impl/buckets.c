@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets of a flat gradient buffer; see buckets.h. */
+/* Buckets of the flat gradient buffer; see buckets.h. */
 #include "common/base/grow.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
 
-/* Adds a variable in front of the present bucket, or begins the next one. */
+/* Extends the current bucket by the variable in front of it, or begins a new bucket. */
 static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
 {
     ls_range *last = b->count ? &b->items[b->count - 1] : NULL;

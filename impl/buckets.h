@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buckets: ranges of the flat gradient buffer, each reduced by one all-reduce, in the order in
- * which backward makes them final (the last layer's first). They follow from the model and a size.
+ * Buckets: ranges of the flat gradient buffer, in the order in which backward makes them final (the
+ * last layer's first). Each is reduced by one all-reduce. They depend on the model and a size.
  */
 #pragma once
 
@@ -13,8 +13,8 @@ typedef struct ls_buckets {
 } ls_buckets;
 
 /**
- * Divides the variables in the first `elements` (float32) into buckets of whole variables, of at
- * least `bytes` bytes each but for the last one; 0: one per variable; SIZE_MAX: one for all.
+ * Divides the variables in the first `elements` elements (float32) into buckets of whole variables.
+ * All but the last have at least `bytes` bytes. 0: one per variable; SIZE_MAX: a single one.
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);

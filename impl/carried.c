@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next bytes, to be written or read. */
+/* Returns the next bytes, to write or to read. */
 static ls_status next_piece(ls_carried *carried, size_t bytes, unsigned char **out)
 {
     if (carried->gives) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A straggler on purpose; see delay.h. CPU devices only: it sleeps on the queue's thread. */
+/* Injected delays; see delay.h. CPU devices only: the queue's thread sleeps. */
 #include "impl/delay.h"
 
 #include "common/base/clock.h"

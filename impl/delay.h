@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Delay: a straggler on purpose. */
+/* Delay: makes a replica slow, to measure what a straggler costs. */
 #pragma once
 
 #include "common/device/device.h"

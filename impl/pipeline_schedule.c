@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of a pipeline's passes; see pipeline_schedule.h. */
+/* The order and times of a pipeline's passes; see pipeline_schedule.h. */
 #include "impl/pipeline_schedule.h"
 
 #include "common/base/grow.h"
@@ -19,7 +19,7 @@ int ls_schedule_ticks(const ls_schedule *s)
     return 2 * (s->microbatches + s->stages - 1);
 }
 
-/* Forward passes begin at tick `first`, backward passes at `back`, and repeat every few ticks. */
+/* Forward passes begin at tick `first`, backward passes at `back`, one every `every` ticks. */
 bool ls_schedule_at(const ls_schedule *s, int tick, int stage, ls_pass *out)
 {
     const int p = s->stages, m = s->microbatches, every = s->one_f_one_b ? 2 : 1;
@@ -40,7 +40,7 @@ typedef struct clocks {
     const ls_schedule *schedule;
     const ls_stage_time *times;
     double *free_at; /* [stages] */
-    double *done[2]; /* [stages, microbatches] ends of forward and of backward passes */
+    double *done[2]; /* [stages, microbatches] when forward and backward passes end */
 } clocks;
 
 static double later(double a, double b)
@@ -48,7 +48,7 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* A pass begins when its stage is free and its input is there; a forward pass ends when the next
+/* A pass begins when its stage is free and its input has arrived. A forward pass ends when the next
  * stage has room for its output. */
 static void take_time(const clocks *c, const ls_pass *pass)
 {

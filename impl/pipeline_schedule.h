@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order in which a pipeline's stages take their passes. A pass is one stage's forward or
- * backward of one micro-batch. Stage s of p, m micro-batches:
+ * The order of the passes of a pipeline's stages. A pass is forward or backward of one stage over
+ * one micro-batch. For stage s of p and m micro-batches:
  *
  *     gpipe   all forward passes, then all backward passes (Huang et al., NeurIPS 2019)
- *     1f1b    at most p - s micro-batches in flight: forward until there are, then a backward
- *             pass after each forward one (Narayanan et al., PipeDream, SOSP 2019, with a flush at
- *             the end of the step)
+ *     1f1b    forward until p - s micro-batches are in flight, then alternately a backward and a
+ *             forward pass (Narayanan et al., PipeDream, SOSP 2019, with a flush at the end of the
+ *             step)
  *
- * Each kind of pass takes the micro-batches in order. A schedule is only an order: it knows no
- * devices, and no times but those that it is given.
+ * Passes of each direction are in the order of micro-batches. Leaves out: devices, and measuring
+ * times.
  */
 #pragma once
 
@@ -18,13 +18,13 @@
 
 #include <stdbool.h>
 
-/** Of --pipeline-schedule, whose declaration is in pipeline.c. */
+/** Values of --pipeline-schedule, which pipeline.c declares. */
 enum { LS_SCHEDULE_GPIPE, LS_SCHEDULE_1F1B };
 extern const ls_declared_option ls_option_pipeline_schedule;
 
 typedef struct ls_schedule {
     int stages, microbatches;
-    bool one_f_one_b; /**< else gpipe */
+    bool one_f_one_b; /**< false: gpipe */
 } ls_schedule;
 
 typedef struct ls_pass {
@@ -32,29 +32,27 @@ typedef struct ls_pass {
     bool backward;
 } ls_pass;
 
-/** Most micro-batches that a stage has begun and not ended: it keeps their activations. */
+/** Most micro-batches in flight on a stage, which keeps their activations. */
 int ls_schedule_in_flight(const ls_schedule *schedule, int stage);
 
-/** Ticks of a step in which every stage does at most one pass per tick: 2 (m + p - 1). */
+/** Ticks of a step if every stage runs at most one pass per tick: 2 (m + p - 1). */
 int ls_schedule_ticks(const ls_schedule *schedule);
 
 /**
- * The stage's pass at a tick; false: it has none. Visited tick by tick, the last stage first, every
- * pass comes after all that it waits for: the neighbour's pass of the same micro-batch, and, to
- * have room for what it sends forward, the next stage's end of the micro-batch that was there
- * before.
+ * The stage's pass at a tick; false: none. If ticks are visited in order, and in each the last
+ * stage first, a pass follows all that it depends on: the neighbour's pass of the same micro-batch
+ * and, because the next stage's buffers are reused, the backward pass there that frees one.
  */
 bool ls_schedule_at(const ls_schedule *schedule, int tick, int stage, ls_pass *out);
 
-/** Times of a stage: its passes of one micro-batch, and what it does after all passes. */
+/** A stage's times: its passes of one micro-batch, and its work after all passes. */
 typedef struct ls_stage_time {
     double forward, backward, rest;
 } ls_stage_time;
 
-/**
- * Time of a step whose stages take times [stages]. For gpipe, with F and B the stages' forward and
- * backward times, it is sum F + (m - 1) max F + sum B + (m - 1) max B, and the rest: the first
- * micro-batch goes through all stages, the others follow at the pace of the slowest. Equal stages
- * take (m + p - 1) (F + B) in both schedules, idle for (p - 1) / (m + p - 1) of it.
- */
+/** Duration of a step, from the stages' times [stages]. In gpipe, with F and B the times of forward
+ * and backward, it is sum F + (m - 1) max F + sum B + (m - 1) max B, plus the rest: the first
+ * micro-batch passes all stages, and the others follow at the pace of the slowest. With equal
+ * stages, both schedules take (m + p - 1) (F + B), of which a share of (p - 1) / (m + p - 1) is
+ * idle. */
 ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times, double *out);

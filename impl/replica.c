@@ -16,7 +16,7 @@ static size_t real_bytes(const ls_replica *replica)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-/* Takes one, and notes it. `out` points to a pointer of some type. */
+/* Allocates a buffer and registers it. `out` points to a pointer of some type. */
 static ls_status take(ls_replica *r, ls_replica_buffer buffer, void *out)
 {
     LS_TRY(ls_grow("replica", &r->buffers, r->buffer_count, sizeof buffer));
@@ -97,7 +97,7 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
     return LS_OK;
 }
 
-/* Sets decay[0] to weight decay's part of the loss: each variable's part by itself, in order. */
+/* Appends setting decay[0] to weight decay's part of the loss, summed variable by variable. */
 static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
@@ -107,7 +107,7 @@ static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
         .count = (int64_t)r->owned, .weight = r->parameters, .ranges = ranges, .loss = r->decay};
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        if (v->decay != 0 && v->offset < r->owned) /* else another part's */
+        if (v->decay != 0 && v->offset < r->owned) /* others belong to another part */
             ranges[args.range_count++] =
                 (ls_update_range){(int64_t)v->offset, (int64_t)v->count, v->decay, 0};
     }
@@ -207,7 +207,7 @@ static const ls_gather_type gather_types[] = {[LS_ARRAY_UINT8] = LS_GATHER_BYTES
                                               [LS_ARRAY_ONE_HOT] = LS_GATHER_ONE_HOT,
                                               [LS_ARRAY_INT32] = LS_GATHER_INT32};
 
-/* What a feed reads: a split, its arrays on the device, the order of samples, and the argument
+/* What a feed reads: a split, its arrays on the device, the order of samples, the argument
  * block. */
 typedef struct feed_source {
     const ls_split *split;
@@ -217,7 +217,7 @@ typedef struct feed_source {
     bool augment;
 } feed_source;
 
-/* Images that are larger than the model's are cropped on the way. */
+/* Gathers images, cropped to the model's size. */
 static ls_status append_crops(ls_replica *r, const feed_source *source, const ls_net *net,
                               uint64_t first, ls_op_list *ops)
 {
@@ -241,7 +241,7 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
     return ls_op_list_add(ops, op);
 }
 
-/* As one operation where the table has it. */
+/* As one operation, if the table has it. */
 static ls_status append_gathers(ls_replica *r, const ls_gather_batch_args *batch, ls_op_list *ops)
 {
     const ls_kernel_table *table = r->kernels->table;
@@ -271,7 +271,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
         const ls_array *array = array_at(source->split, i);
         void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
-        if (!array->data || !out || array->type == LS_ARRAY_IMAGE) /* images: below */
+        if (!array->data || !out || array->type == LS_ARRAY_IMAGE) /* append_crops gathers images */
             continue;
         batch.gather[batch.count++] = (ls_gather_args){.rows = ls_net_rows(net),
                                                        .width = array->width,
@@ -281,7 +281,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
                                                        .indices = r->indices,
                                                        .out = out};
     }
-    if (!batch.count && !images) /* a part of a model that takes nothing from the data */
+    if (!batch.count && !images) /* a part of a model without inputs from the data */
         return LS_OK;
     LS_TRY(append_gathers(r, &batch, ops));
     return images ? append_crops(r, source, net, first, ops) : LS_OK;
@@ -300,7 +300,7 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
         .augment = r->job->augment};
     const size_t before = ops->count;
     LS_TRY(append_feed(r, &source, net, first, ops));
-    for (size_t i = before; i < ops->count; i++) /* counts as gathering, not as computing */
+    for (size_t i = before; i < ops->count; i++) /* its time counts as gathering */
         ops->items[i]->use = LS_TIME_GATHER;
     return LS_OK;
 }
@@ -316,7 +316,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .more = r->more,
                                       .more_losses = r->more_losses};
     ls_op *op;
-    if (r->decay) { /* only now, since partial sums use this memory before */
+    if (r->decay) { /* last, since partial sums have used this memory */
         const ls_add_loss_args decay = {.a = r->decay, .b = r->decay + 1, .out = r->loss + r->sums};
         LS_TRY(r->kernels->table->add_loss(r->kernels, &decay, &op));
         LS_TRY(ls_op_list_add(ops, op));
@@ -327,13 +327,13 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
     return r->decay && r->decays == LS_DECAY_UPDATES ? append_decay_loss(r, ops) : LS_OK;
 }
 
-/* ---- Values in and out ---------------------------------------------------------------------- */
+/* ---- Records -------------------------------------------------------------------------------- */
 
 ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
 {
     LS_TRY(ls_queue_read(r->queue, mark_ns, r->mark_ns, sizeof *mark_ns));
-    while (count) { /* the ring's end cuts a range in two */
+    while (count) { /* a range may wrap around the ring's end */
         uint64_t slot = first % r->job->records;
         uint64_t run = r->job->records - slot < count ? r->job->records - slot : count;
         LS_TRY(ls_queue_read(r->queue, out, r->records + slot, run * sizeof *out));
@@ -381,7 +381,7 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
                                 .order = {.samples = test->samples},
                                 .state = r->test_state};
     LS_TRY(append_feed(r, &source, net, 0, &r->test_feed));
-    if (!ls_net_target(net)) /* the model's output is on another place */
+    if (!ls_net_target(net)) /* another place has the model's output */
         return LS_OK;
     const ls_graph *graph = r->job->model->graph;
     const ls_node *loss = &graph->nodes[graph->count - 1];
@@ -404,8 +404,8 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     return LS_OK;
 }
 
-/* Puts moving averages, where there are some, in the parameters' place, or these `back`: meanwhile
- * they are in the gradient buffer, which nobody reads between steps. */
+/* Replaces the parameters by their moving averages, if there are any; `back`: restores them.
+ * Meanwhile they are in the gradient buffer, which is not read between steps. */
 static ls_status exchange_averages(ls_replica *r, bool back)
 {
     const size_t bytes = r->owned * real_bytes(r);
@@ -438,7 +438,7 @@ static ls_status feed(ls_replica *r, uint64_t position)
     return ls_op_list_enqueue(&r->test_feed, r->queue);
 }
 
-/* Counts a batch's right answers, where the net has the model's output. */
+/* Counts a batch's correct predictions, if the net has the model's output. */
 static ls_status count_right(ls_replica *r)
 {
     struct ls_test_outputs *o = r->test_outputs;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replica: one device's share of a training job: its flat buffers, its queue, its argument block,
- * and the operations that strategies compose their steps of:
+ * Replica: one device's share of a training job: flat buffers, a queue, an argument block, and the
+ * operations from which strategies compose steps:
  *
- *     feed       gather a slice of the batch into a net's inputs
+ *     feed       gathers a slice of the batch into a net's inputs
  *     (net)      forward, backward
- *     update     weight decay, then the optimizer's pass, over a range of the flat buffers
- *     finish     record the step, move the argument block on
+ *     update     weight decay and the optimizer's pass, over a range of the flat buffers
+ *     finish     records the step and advances the argument block
  *
  * Weight decay is added to the sum of all replicas' gradients. Its part of a step's loss is that of
- * the values before the update: it is computed when these are set, by a load or by the step before.
+ * the values before the update, computed when these were set: by a load or by the previous step.
  */
 #pragma once
 
@@ -20,52 +20,50 @@
 
 enum {
     LS_REPLICA_ARRAYS = LS_DATA_INPUTS + 1, /* inputs, then the target */
-    LS_REPLICA_LOSSES = 128 /* more than an exact tree's height and finished subtrees, and decay */
+    LS_REPLICA_LOSSES = 128 /* above an exact tree's height and number of finished subtrees */
 };
 
-/** Who computes weight decay's part of the loss. */
+/** Where weight decay's part of the loss is computed. */
 typedef enum ls_decay_loss {
-    LS_DECAY_UPDATES,  /**< the replica that updates the variables */
-    LS_DECAY_HERE,     /**< this one, by `decay_loss`, from variables that it gets each step */
-    LS_DECAY_ELSEWHERE /**< another replica */
+    LS_DECAY_UPDATES,  /**< by the replica that updates the variables */
+    LS_DECAY_HERE,     /**< by this one, with `decay_loss`; it gets variables in each step */
+    LS_DECAY_ELSEWHERE /**< by another replica */
 } ls_decay_loss;
 
 /** A buffer of device memory. */
 typedef struct ls_replica_buffer {
-    const char *what;  /**< for people; NULL: no step touches it */
-    ls_memory_use use; /**< by which it is counted */
-    size_t element;    /**< of an array whose parts are told apart; else 0 */
+    const char *what;  /**< its name; NULL: no step touches it */
+    ls_memory_use use; /**< its kind in memory counts */
+    size_t element;    /**< bytes per element of an array whose ranges are named; else 0 */
     size_t bytes;
-    bool carried; /**< the next step goes by what it holds */
+    bool carried; /**< the next step depends on its contents */
     void *memory;
 } ls_replica_buffer;
 
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
-    int number; /**< which of the job's devices it computes for */
+    int number; /**< of the job's device for which it computes */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph_part *part; /**< that it has of the model; NULL: all */
-    const ls_graph *graph;     /**< the model's, or the part's */
+    const ls_graph_part *part; /**< its part of the model; NULL: the whole */
+    const ls_graph *graph;     /**< the model's or the part's */
     size_t elements;           /**< P: parameters of the graph */
-    size_t owned;              /**< how many of those it updates itself: the first ones */
+    size_t owned;              /**< the first ones, which it updates itself */
     void *parameters;          /**< real [P] */
     ls_decay_loss decays;
-    bool own_variables;      /**< parameters and argument block are its own, not those of
-                                  `variables_of` */
-    bool updates;            /**< it updates variables */
+    bool own_variables;      /**< false: `variables_of` has its parameters and argument block */
+    bool updates;            /**< whether it updates variables */
     void *gradients;         /**< real [P] */
-    void *slot[2];           /**< real [owned], as many as the optimizer has; else NULL */
-    void *average;           /**< real [owned]: moving averages, where it updates; or NULL */
+    void *slot[2];           /**< real [owned], as many as the optimizer has; others NULL */
+    void *average;           /**< real [owned]: moving averages, if it updates; else NULL */
     ls_step_state *state;    /**< argument block of training */
-    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; fast mode has one */
-    size_t sums;             /**< parts of a step's loss, at most */
-    size_t more;             /**< parts recorded besides the first: sums - 1, and weight decay's */
-    double *more_losses;     /**< [job->records, more]; NULL for none */
-    ls_op_list decay_loss;   /**< sets decay[0]; empty where this replica has no weight decay to
-                                  compute */
-    double *decay;           /**< [2]: weight decay's part of the loss, and 0; or NULL */
+    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
+    size_t sums;             /**< most parts of a step's loss */
+    size_t more;             /**< parts recorded after the first: sums - 1, and weight decay's */
+    double *more_losses;     /**< [job->records, more]; NULL: none */
+    ls_op_list decay_loss;   /**< sets decay[0]; empty if this replica does not compute it */
+    double *decay;           /**< [2] weight decay's part of the loss, and 0; or NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
@@ -74,80 +72,79 @@ typedef struct ls_replica {
     ls_op *mark;
     ls_step_state *test_state; /**< argument block of evaluation */
     uint64_t *correct;         /**< [1] */
-    ls_op_list test_feed;      /**< made by the first evaluation */
+    ls_op_list test_feed;      /**< built by the first evaluation */
     ls_op_list test_count;
-    struct ls_test_outputs *test_outputs; /**< likewise; NULL: another place has the model's
-                                               output */
-    int slots;                            /**< buffers of optimizer state, as in `slot` */
-    ls_replica_buffer *buffers;           /**< [buffer_count] all that are its own */
+    struct ls_test_outputs *test_outputs; /**< the same; NULL: the output is on another place */
+    int slots;                            /**< number of buffers of optimizer state */
+    ls_replica_buffer *buffers;           /**< [buffer_count] all that it owns */
     size_t buffer_count;
 } ls_replica;
 
 typedef struct ls_replica_options {
     const ls_job *job;
     ls_device *device;
-    int number;                /**< which of the job's devices it computes for */
+    int number;                /**< of the job's device for which it computes */
     int64_t rows;              /**< of its largest slice */
     const ls_graph_part *part; /**< NULL: the whole model */
-    size_t sums;               /**< most partial sums of its gradient: 1 in fast mode */
-    bool no_optimizer;         /**< no optimizer state: another replica updates */
+    size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
+    bool no_optimizer;         /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
-    const struct ls_replica *variables_of; /**< NULL, or a replica on the same device whose
-                                                parameters and argument block it uses */
+    const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
+                                                parameters and argument block it shares */
 } ls_replica_options;
 
-/** Opens a queue and the kernels on the device and takes all buffers. */
+/** Opens a queue and kernels on the device, and allocates all buffers. */
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
 
-/** Takes memory of its device, which it has until it is closed; `what` as in ls_replica_buffer.
- * `out`: address of a pointer. */
+/** Allocates device memory until the replica is closed; `what` as in ls_replica_buffer. `out` is
+ * the address of a pointer. */
 ls_status ls_replica_take(ls_replica *replica, const char *what, ls_memory_use use, size_t bytes,
                           void *out);
 
-/** Takes NULL. Nets and operations made on it are closed before. */
+/** Takes NULL. Close its nets and operations first. */
 void ls_replica_close(ls_replica *replica);
 
-/** Appends the operations that gather samples [first, first + rows) of each batch into the net. */
+/** Appends operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
-/** Appends weight decay, where the gradient has none in it (`decay`), the optimizer's pass, and
- * what else each step moves on, over a range of the flat buffers. */
+/** Appends, over a range of the flat buffers, weight decay (false: the gradient includes it), the
+ * optimizer's pass, and the steps of moving statistics and averages. */
 ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 
 /** Sets its part of the model's parameters, float32 [elements of the model], optimizer state to
- * zero, the argument block to job->start. */
+ * zero, and the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
-/** Copies what it owns to its place in the model's parameters; with `averages` the moving averages,
- * where it has some. */
+/** Copies the variables that it owns into the model's parameters; with `averages`, their moving
+ * averages if it has any. */
 ls_status ls_replica_gather(ls_replica *replica, bool averages, float *parameters);
 
-/** Saves or restores all that the next step depends on (carried.h). */
+/** Saves or restores the state on which the next step depends (carried.h). */
 ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
 
-/** See ls_strategy.records: this replica's ends of steps and first parts of the loss. */
+/** See ls_run_kind.records: this replica's ends of steps and first parts of losses. */
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
 
-/** The other parts of the loss that record `index` has, [more]. */
+/** Record `index`'s further parts of the loss, [more]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
 
 /** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
 
-/** A replica, or its part of one, that evaluates with a net. */
+/** A replica, or a part of one, and the net with which it evaluates. */
 typedef struct ls_tested {
     ls_replica *replica;
     ls_net *net;
 } ls_tested;
 
-/** See ls_run_kind.evaluate: with the present parameters of the parts [count] of one model, or
- * their averages. `predict` takes a batch through all nets; NULL: there is one part. Where the
- * model's output is on none of them out->accuracy is -1. */
+/** See ls_run_kind.evaluate: with the current parameters of the model's parts [count], or their
+ * averages. `predict` runs a batch through all nets; NULL: there is one part. out->accuracy is -1
+ * if no part has the model's output. */
 ls_status ls_replica_evaluate(const ls_tested *parts, int count,
                               ls_status (*predict)(void *context), void *context, uint64_t most,
                               ls_evaluation *out);

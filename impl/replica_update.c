@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass and moving
- * statistics, in one operation; then moving averages of all parameters. And what it begins with.
+ * statistics as one operation; then moving averages of parameters. Also its initial values.
  */
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
@@ -16,14 +16,14 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
-/* ---- What is done alike ---------------------------------------------------------------------- */
+/* ---- Ranges with equal treatment ------------------------------------------------------------- */
 
 typedef struct range_list {
     ls_update_range *items;
     int64_t count;
 } range_list;
 
-/* Elements of a variable from `first` on; those of neighbours that are treated alike are one. */
+/* Adds elements of a variable; merges them with the previous range if both have equal treatment. */
 static void add_elements(range_list *list, size_t first, size_t count, double decay, double keep)
 {
     ls_update_range *last = list->count ? &list->items[list->count - 1] : NULL;
@@ -33,7 +33,7 @@ static void add_elements(range_list *list, size_t first, size_t count, double de
         list->items[list->count++] = (ls_update_range){(int64_t)first, (int64_t)count, decay, keep};
 }
 
-/* The variables that elements [first, first + count) meet. */
+/* Lists the variables in elements [first, first + count). */
 static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bool decay,
                              range_list *out)
 {
@@ -55,7 +55,7 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
 /* ---- The operations -------------------------------------------------------------------------- */
 
 /* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
- * statistics towards the batch's, which are in the gradient buffer. */
+ * statistics towards those of the batch, which are in the gradient buffer. */
 static ls_status append_update(ls_replica *r, size_t first, size_t count, bool decay,
                                ls_op_list *ops)
 {
@@ -85,7 +85,7 @@ static ls_status append_update(ls_replica *r, size_t first, size_t count, bool d
     return ls_op_list_add(ops, op);
 }
 
-/* Moving averages follow the updated parameters. */
+/* Appends the step of moving averages towards the updated parameters. */
 static ls_status append_average(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
 {
     const ls_moving_average_args args = {.count = (int64_t)count,
@@ -106,7 +106,7 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_lis
     return r->average ? append_average(r, range.first, range.count, ops) : LS_OK;
 }
 
-/* ---- Values that a run begins with ---------------------------------------------------------- */
+/* ---- Initial values ------------------------------------------------------------------------- */
 
 /* The argument block of step number job->start. */
 static ls_step_state state_at_start(const ls_job *job)
@@ -119,12 +119,11 @@ static ls_step_state state_at_start(const ls_job *job)
                            .learning_rate = rate->initial * power};
 }
 
-/* Copies the first `elements` of its part from the model's parameters to a buffer of its own, or,
- * `out`, back. */
+/* Copies the model's parameters into the first `elements` of a buffer of its part; `out`: back. */
 static ls_status move(const ls_replica *r, float *flat, size_t elements, float *model, bool out)
 {
     const ls_variables *variables = &r->graph->variables;
-    if (!r->part) /* at once */
+    if (!r->part) /* one copy */
         return out ? ls_queue_read(r->queue, model, flat, elements * sizeof *flat)
                    : ls_queue_write(r->queue, flat, model, elements * sizeof *flat);
     for (size_t i = 0; i < variables->count && variables->items[i].offset < elements; i++) {

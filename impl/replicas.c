@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows of replicas from the job; see replicas.h. */
+/* Sizes and slices of replicas, from the job; see replicas.h. */
 #include "impl/replicas.h"
 
 bool ls_replicated_syncs(const ls_job *job)
@@ -12,8 +12,8 @@ int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
     return batch_kind == LS_FULL ? job->batch : ls_job_tail(job);
 }
 
-/* The two slices share memory: the one with the larger pieces is opened first. A tail's can be
- * the larger: of 5 replicas, one has 1 of 8 samples but 2 of 7. */
+/* The two slices share memory: the one with larger pieces is opened first. That can be the tail's:
+ * of 5 replicas, one has 1 of 8 samples, but 2 of 7. */
 ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
 {
     ls_slice_options options[LS_BATCHES];

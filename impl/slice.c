@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slice: pieces of a batch and the tree that adds them; see slice.h.
+ * Slice: pieces of a batch and the tree that sums them; see slice.h.
  *
- * Partial sums live on a stack of gradient buffers. sum(lo, hi) at level l computes sum(lo, mid)
- * at l, sum(mid, hi) at l + 1, and adds the second to the first; so a tree over S shards needs
- * about log2 S more buffers. Finished subtree k starts at level k and stays there.
+ * Partial sums are on a stack of gradient buffers. sum(lo, hi) at level l computes sum(lo, mid) at
+ * l and sum(mid, hi) at l + 1, and adds the second to the first. So a tree over S shards needs
+ * about log2 S additional buffers. Finished subtree k starts at level k, and its sum stays there.
  */
 #include "impl/slice_private.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the number of pieces of the whole batch; [*first, *last) of them are the slice's. */
+/* Returns the number of pieces of the whole batch, of which the slice has [*first, *last). */
 static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int64_t *first,
                            int64_t *last)
 {
@@ -78,7 +78,7 @@ static uint64_t divisor_of(const ls_slice *s)
     return (uint64_t)o->batch;
 }
 
-/* The first net of a slot, here or in the slice whose memory is used; NULL: none yet. */
+/* The first net of a slot, of this slice or of that whose memory it shares; NULL: none yet. */
 static ls_net *slot_net(const ls_slice *s, int slot)
 {
     ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, slot) : NULL;
@@ -134,7 +134,7 @@ ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, 
     return LS_OK;
 }
 
-/* Appends an act of one operation, whose making ended with `made`. */
+/* Appends an act of one operation; `made` is the status of its constructor. */
 static ls_status act_op(ls_slice *s, ls_act_kind kind, ls_status made, ls_op *op)
 {
     ls_act *act;
@@ -161,7 +161,7 @@ ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
     return ls_replica_feed(s->options.replica, *net, (uint64_t)piece_begin(s, piece), &feed->own);
 }
 
-/* The next piece, in the slot whose turn it is. */
+/* Feeds the next piece and runs its passes; pieces use the slots in turn. */
 static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
 {
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
@@ -191,7 +191,7 @@ ls_status ls_slice_build_sum(ls_slice *s, size_t into, size_t from)
     return act_op(s, LS_ACT_LOSS, status, op);
 }
 
-/* sum(lo, hi), all of whose shards are this replica's. */
+/* sum(lo, hi) of shards that are all this replica's. */
 static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
 {
     if (hi - lo == 1)
@@ -201,7 +201,7 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
     return ls_slice_build_sum(s, index, index + 1);
 }
 
-/* Micro-batches are added in order; an epoch's last batch may have fewer samples than there are. */
+/* Sums micro-batches in order. A tail batch may leave some of them empty. */
 static ls_status build_fast(ls_slice *s)
 {
     for (int64_t piece = s->first; piece < s->last; piece++) {
@@ -224,9 +224,9 @@ static ls_status build(ls_slice *s)
     if (o->synced)
         return ls_slice_build_synced(s, rows);
     LS_TRY(ls_slice_need_level(s, 0));
-    if (!rows) /* an epoch's last batch may have fewer samples than there are replicas */
+    if (!rows) /* a tail batch may have fewer samples than there are replicas */
         return LS_OK;
-    /* The largest piece of each slot comes first: its net's memory serves the others. */
+    /* Opens the largest net of each slot first: the smaller ones share its memory. */
     for (int slot = 0; slot < slots(o); slot++)
         LS_TRY(ls_slice_need_net(s, 0, rows, slot, &net));
     if (!job->exact)
@@ -269,8 +269,8 @@ static ls_status build_fault(ls_slice *s)
     return act_op(s, LS_ACT_FAULT, status, op);
 }
 
-/* Ends the list of acts. Gradients are final node by node where the slice is one piece and no fault
- * is injected after it; else with the last act. */
+/* Ends the list of acts. If the slice is one piece without an injected fault, gradients are final
+ * node by node; otherwise, after the last act. */
 static void end_acts(ls_slice *s)
 {
     const bool by_node = s->piece_count == 1 && !is_flipped(s) && !s->options.synced;
@@ -293,7 +293,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
     slice->pieces = find_pieces(options->replica->job, options, &slice->first, &slice->last);
-    if (options->memory_of) { /* stack levels are shared, too */
+    if (options->memory_of) { /* levels of the stack are shared, too */
         slice->level_count = options->memory_of->level_count;
         memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
     }

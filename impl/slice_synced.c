@@ -2,12 +2,12 @@
 /*
  * A slice whose pieces advance node by node, for statistics of the whole batch (--sync-bn):
  *
- *     for each node, forward and then backward: the first half, of each piece; the sums that these
- * leave are added up over pieces and replicas; the second half, of each piece
+ *     for each node, forward and then backward: the first half of each piece; its sums are reduced
+ *     over pieces and replicas; the second half of each piece
  *
- * Sums are added in the order in which gradients are: in exact mode up the tree of shards (each
- * replica its finished subtrees; these travel around a ring; each replica adds the rest), in fast
- * mode ((s0 + s1) + s2) + ... by number of the replica. So they have the same bits everywhere.
+ * Sums are reduced in the order of the gradients, so they have the same bits everywhere: in exact
+ * mode up the tree of shards (each replica computes its finished subtrees, an all-gather exchanges
+ * them, and each replica adds the rest); in fast mode ((s0 + s1) + s2) + ... by replica number.
  */
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
@@ -15,13 +15,13 @@
 
 #include <stdlib.h>
 
-/* The pieces of a slice, and the sums that they are added up to. */
+/* The slice's pieces, and its partial sums. */
 typedef struct plan {
     ls_slice *s;
     ls_subtree sums[LS_SUBTREES]; /* pieces [first, last) of each sum */
-    size_t count;                 /* of sums, which have the first levels */
-    int replicas;                 /* replicas whose sums are gathered and added */
-    size_t before, all;           /* sums of the replicas before, and of all */
+    size_t count;                 /* of sums; sum k is at level k */
+    int replicas;                 /* whose sums are gathered and added */
+    size_t before, all;           /* sums of the replicas before this one, and of all */
 } plan;
 
 static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
@@ -32,7 +32,7 @@ static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
     return false;
 }
 
-/* A sum's first piece works at the sum's own level, its other pieces at levels behind. */
+/* The first piece of a sum uses the sum's level; all other pieces have levels behind the sums'. */
 static size_t level_of(const plan *p, int64_t piece)
 {
     size_t sum, level = p->count;
@@ -86,7 +86,7 @@ static ls_status build_pieces(const plan *p, int64_t rows)
     for (size_t k = 0; k < p->count; k++)
         pieces += p->sums[k].last - p->sums[k].first;
     LS_TRY(ls_slice_need_level(s, 0));
-    for (int64_t l = 0; l < pieces; l++) { /* the largest net of each level has its memory */
+    for (int64_t l = 0; l < pieces; l++) { /* the largest of each level: others share it */
         LS_TRY(ls_slice_need_level(s, (size_t)l));
         LS_TRY(ls_slice_need_net(s, (size_t)l, rows, (int)l, &net));
     }
@@ -98,7 +98,7 @@ static ls_status build_pieces(const plan *p, int64_t rows)
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
-/* Sums of a node in one direction; 0: it has none. */
+/* Number of sums of a node in one direction; 0: none. */
 static size_t sums_of_node(const ls_graph *graph, int n)
 {
     const ls_layer_site site = {.graph = graph, .node = &graph->nodes[n]};
@@ -120,10 +120,10 @@ static ls_status append_add(const plan *p, const double *const parts[2], double 
     return ls_op_list_add(ops, op);
 }
 
-/* One addition of sums over all pieces: where each piece has its own. */
+/* The reduction of a node's sums in one direction. */
 typedef struct meeting {
     const plan *plan;
-    double *at[LS_SLICE_LEVELS]; /* by piece, from the slice's first */
+    double *at[LS_SLICE_LEVELS]; /* sums of each piece, from the slice's first */
     size_t count;
     ls_op_list *ops;
 } meeting;
@@ -144,7 +144,7 @@ static double *gathered(const meeting *m, size_t sum)
     return m->plan->s->gathered + sum * m->count;
 }
 
-/* All-gathers every replica's sums, as pairs of floats, which no exchange adds. */
+/* All-gathers the replicas' sums as pairs of floats, which are only copied. */
 static ls_status append_gather(const meeting *m)
 {
     const plan *p = m->plan;
@@ -164,7 +164,7 @@ static ls_status append_gather(const meeting *m)
     return status;
 }
 
-/* Adds the rest of the tree, or of the row, over all replicas' sums; number 0 becomes the whole. */
+/* Reduces the gathered sums, in exact mode up the rest of the tree, to sum number 0. */
 static ls_status append_rest(const meeting *m)
 {
     const plan *p = m->plan;
@@ -205,7 +205,7 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
     return LS_OK;
 }
 
-/* A node of all pieces: the first halves, the addition of sums, and the second halves. */
+/* A node's passes over all pieces: first halves, reduction of the sums, second halves. */
 static ls_status build_node(const plan *p, int n, bool backward)
 {
     const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_BACKWARD_HALF};

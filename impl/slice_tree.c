@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many sums slices have, and how those of all replicas are added; see slice.h. */
+/* The number of sums of each slice, and the order in which all are added; see slice.h. */
 #include "impl/slice_private.h"
 
 #include "common/base/grow.h"
@@ -33,12 +33,12 @@ size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int cou
 
 typedef struct tree_builder {
     int64_t shards, replicas;
-    size_t leaves; /* sums taken so far */
+    size_t leaves; /* sums visited so far */
     ls_tree_sum *sums;
     size_t count;
 } tree_builder;
 
-/* The replica that has all shards of sum(lo, hi); -1: none. */
+/* The replica that owns all shards of sum(lo, hi); -1: none. */
 static int64_t owner_of(int64_t lo, int64_t hi, int64_t shards, int64_t replicas)
 {
     for (int64_t d = 0; d < replicas; d++)
@@ -48,7 +48,7 @@ static int64_t owner_of(int64_t lo, int64_t hi, int64_t shards, int64_t replicas
     return -1;
 }
 
-/* Appends the additions of sum(lo, hi); returns the number of the sum that holds it. */
+/* Appends the additions of sum(lo, hi); returns the number of its sum. */
 static size_t tree_below(tree_builder *b, int64_t lo, int64_t hi)
 {
     if (owner_of(lo, hi, b->shards, b->replicas) >= 0)
@@ -78,7 +78,7 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum
     return LS_OK;
 }
 
-/* sum(lo, hi) of losses: each replica's parts are taken from left to right. */
+/* sum(lo, hi) of losses; reads each replica's parts from left to right. */
 static double loss_below(const double *const *parts, size_t *taken, int64_t lo, int64_t hi,
                          const int64_t tree[2])
 {
@@ -102,7 +102,7 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
         if (!ls_slice_count_sums(job, batch, d, count))
             continue;
         double part = parts[d][0];
-        if (job->period) /* the mean over its own samples */
+        if (job->period) /* the part is a mean over the replica's own samples */
             part *= (double)ls_slice_share(batch, d, count) / (double)batch;
         loss = first ? part : loss + part;
         first = false;

@@ -52,7 +52,7 @@ const ls_declared_option ls_option_variable_device = {
     .check = check_device_name,
 };
 
-/* Refuses what ranks in processes of their own cannot do. */
+/* Refuses all-reduces that the ranks' communicator cannot run. */
 static ls_status check_ranks(const ls_outline *o)
 {
     const bool mpi = strcmp(o->comm, "mpi") == 0 && o->ranks > 1;

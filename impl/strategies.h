@@ -14,27 +14,26 @@ extern const ls_strategy ls_strategy_pipeline;
 extern const ls_strategy ls_strategy_hybrid;
 extern const ls_strategy ls_strategy_ps;
 
-/** Options that several strategies have. */
+/** Options that several strategies share. */
 extern const ls_declared_option ls_option_variable_device;       /* strategies.c */
 extern const ls_declared_option ls_option_model_parallel_place;  /* model_parallel.c */
 extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c */
 
-/** The order of summation ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c).
- */
+/** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
-/** The `build` of `ps` where servers do not wait for all workers (ps_arrival.c). */
+/** The `build` of `ps` if servers serve requests as they arrive (ps_arrival.c). */
 void ls_ps_arrival_build(ls_step *step);
 
-/** A divided replica's passes, node by node (model_parallel.c), or stage by stage in the order of
- *  its schedule (pipeline.c). */
+/** A divided replica's passes: node by node (model_parallel.c), or by stages in the order of the
+ * schedule (pipeline.c). */
 void ls_node_passes(ls_step *step, int replica);
 void ls_stage_passes(ls_step *step, int replica);
-/** Refuses more micro-batches than samples (exact: shards) of a replica; `whole` says in the
- * refusal what is split into them. */
+/** Refuses more micro-batches than samples (exact: shards) of a replica. `whole` names, in the
+ * refusal, what is split. */
 ls_status ls_check_microbatches(const ls_outline *outline, int replicas, const char *whole);
 
-/** The options of `ps`, and entries of its ls_strategy that read them (ps_options.c). */
+/** The options of `ps`, and the entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];
 bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_option *option);
 void ls_ps_resolve(ls_job *job, int ranks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the examples share: CPU devices to work on, a check that names the figure that is wrong,
- * and a main that says "ok" or why not.
+ * Shared by the examples: CPU devices, a check that names a wrong figure, and a main that prints
+ * "ok" or the error.
  */
 #pragma once
 
@@ -11,14 +11,14 @@
 
 enum { EXAMPLE_DEVICES = 8 };
 
-/** Devices cpu:0 to cpu:n-1, and a queue of cpu:0. What is allocated on them is freed with them. */
+/** Devices cpu:0 to cpu:n-1, and a queue of cpu:0. They own the memory allocated on them. */
 typedef struct example {
     ls_machine *machine;
     ls_device *device[EXAMPLE_DEVICES];
     ls_queue *queue;
 } example;
 
-/** A failure (exit status 1) unless `right`; `figure` names what was expected. */
+/** Fails (exit status 1) unless `right`; `figure` names what was expected. */
 static inline ls_status example_expect(bool right, const char *figure)
 {
     return right ? LS_OK
@@ -26,7 +26,7 @@ static inline ls_status example_expect(bool right, const char *figure)
                            "is not what came out; the head of the file says what must");
 }
 
-/** Memory of device `index`. */
+/** Allocates memory on device `index`. */
 static inline ls_status example_take(const example *e, int index, size_t bytes, void **out)
 {
     return ls_device_allocate(e->device[index], LS_MEMORY_ACTIVATIONS, bytes, out);
@@ -51,7 +51,7 @@ static inline void example_close(example *e)
     ls_machine_close(e->machine);
 }
 
-/** Shows it on `devices` CPU devices; the exit status. */
+/** Runs `show` with so many CPU devices; returns the exit status. */
 static inline int example_main(int devices, ls_status (*show)(example *e))
 {
     example e = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the examples that train by a strategy share: a job of a model and a data set, and a run of
- * it over whole epochs or steps. */
+/* Shared by the examples that train by a strategy: a job of a model and a data set, and a run over
+ * whole epochs or steps. */
 #pragma once
 
 #include "impl/examples/example.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/** Opens both on the example's first `devices`; the rest of the job is the model's default. */
+/** Opens a model and data for a job on the example's first `devices`; other values are defaults. */
 static inline ls_status example_job(const example *e, const char *model, const char *data,
                                     size_t devices, ls_model **out_model, ls_data **out_data,
                                     ls_job *out)
@@ -34,15 +34,15 @@ static inline ls_status example_job(const example *e, const char *model, const c
     return ls_optimizer_parse(kind->default_optimizer, &out->optimizer);
 }
 
-/** What a run came to. */
+/** Results of a run. */
 typedef struct example_outcome {
-    double first, last; /**< losses */
-    double accuracy;    /**< of the test set */
+    double first, last; /**< losses of the first and the last step */
+    double accuracy;    /**< on the test set */
     size_t nodes;       /**< of the program */
-    float *parameters;  /**< [elements], the caller's (free) */
+    float *parameters;  /**< [elements] owned by the caller (free) */
 } example_outcome;
 
-/** `steps` full steps, or with job->epochs so many epochs, from the initial values. */
+/** Trains from the initial values: `steps` full steps, or so many epochs if job->epochs. */
 static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome *out)
 {
     const ls_job *job = run->job;
@@ -76,7 +76,7 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     return run->kind->gather(run, out->parameters);
 }
 
-/** The same, by a strategy's name. */
+/** The same for a strategy by name. */
 static inline ls_status example_train(const ls_job *job, const char *name, uint64_t steps,
                                       example_outcome *out)
 {

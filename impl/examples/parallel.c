@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_parallel; see parallel.h. A lane is what the parts of one device share: a queue, kernels, a
- * copy of the variables. The holder's lane is enqueued after the others have been started.
+ * make_parallel; see parallel.h. A lane is what parts on one device share: a queue, kernels, and a
+ * copy of the variables. The other lanes are enqueued before the holder's.
  */
 #include "impl/examples/parallel.h"
 
@@ -12,10 +12,10 @@ typedef struct lane {
     ls_queue *queue; /* the holder's is borrowed */
     ls_kernels *kernels;
     void *variables;
-    ls_event *done; /* its parts' results have arrived; NULL for the holder's lane */
+    ls_event *done; /* recorded when its parts' results have arrived; NULL: the holder's lane */
 } lane;
 
-/* A part, and where its sums arrive on the holder. */
+/* A part, with its sums on the holder. */
 typedef struct piece {
     ls_part part;
     lane *at;
@@ -35,9 +35,9 @@ struct ls_parallel {
     lane *lanes;
     int lane_count;
     piece *pieces;   /* [options.count] */
-    ls_event *ready; /* batches and variables are up to date */
+    ls_event *ready; /* recorded when batches and variables are up to date */
     ls_kernels *kernels;
-    ls_op_list sums; /* on the holder */
+    ls_op_list sums; /* run by the holder */
     allocation *allocations;
     size_t allocation_count;
     ls_traffic sent;
@@ -194,7 +194,7 @@ static ls_status place_batches(ls_parallel *me, const piece *p, const ls_batch *
     return LS_OK;
 }
 
-/* Where the part leaves a sum, and where the holder finds it: one part's is the result. */
+/* Allocates a sum in the part's memory and on the holder; a single part's is the result. */
 static ls_status place_sum(ls_parallel *me, const piece *p, size_t bytes, void *result,
                            ls_memory_use use, void **there, void **here)
 {
@@ -243,7 +243,7 @@ static ls_status open_piece(ls_parallel *me, int number, piece *p)
     return o->function->open(part);
 }
 
-/* result = ((part 0 + part 1) + part 2) + ..., of gradients and of losses. */
+/* result = ((part 0 + part 1) + part 2) + ..., for gradients and losses. */
 static ls_status build_sums(ls_parallel *me)
 {
     const ls_parallel_options *o = &me->options;

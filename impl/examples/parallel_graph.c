@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_parallel's function of a graph: a net over the rows of the part; see parallel.h. */
+/* make_parallel's function of a graph: a net over the part's rows; see parallel.h. */
 #include "common/nn/net.h"
 #include "impl/examples/parallel.h"
 
@@ -12,7 +12,7 @@ static ls_status check_row(const char *where, const ls_batch *batch, size_t row_
                    row_bytes);
 }
 
-/* Number of the graph's own inputs among the part's: with gradients the last is the target. */
+/* Number of inputs of the graph: with gradients, the part's last input is the target. */
 static int own_inputs(const ls_part *part)
 {
     return part->input_count - (part->gradients != NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Placed operations; see placed.h. A step makes one matrix: on its device by its operations, or
- * by a copy of another step's. The first device that is named drives the program: the queues of
- * the others wait for its start, each step waits for what it copies, and the end for all.
+ * Placed operations; see placed.h. A step makes one matrix, by its operations or by a copy of
+ * another step's. The first device used drives the program: the queues of all others wait for its
+ * start, each step waits for the matrices that it copies, and the end waits for all queues.
  */
 #include "impl/examples/placed.h"
 
@@ -17,16 +17,16 @@ typedef struct site {
     ls_device *device;
     ls_queue *queue;
     ls_kernels *kernels;
-    ls_event *edge; /* of the first site: the start; of the others: their end */
+    ls_event *edge; /* the start on the first site; on all others their end */
     struct site *next;
 } site;
 
 typedef struct step {
     ls_matrix matrix;
     site *at;
-    const struct step *source; /* whose copy it is; NULL: made by `ops` */
+    const struct step *source; /* the step that it copies; NULL: made by `ops` */
     ls_op_list ops;            /* empty for a constant */
-    ls_event *made;            /* NULL until another device copies it */
+    ls_event *made;            /* NULL: no other device copies it */
     struct step *next;
 } step;
 
@@ -34,7 +34,7 @@ struct ls_placed {
     const ls_placement *placement;
     site *sites;
     step *steps;
-    ls_program *program; /* NULL: to be captured */
+    ls_program *program; /* NULL: not captured */
 };
 
 static size_t bytes_of(const ls_matrix *matrix)
@@ -93,7 +93,7 @@ static ls_status find_site(ls_placed *me, const ls_device_name *name, site **out
     return LS_OK;
 }
 
-/* Resolves where an operation runs, and logs that. */
+/* Chooses the device of an operation and logs it. */
 static ls_status place_operation(ls_placed *me, ls_place place, site **out)
 {
     ls_device_name name;
@@ -147,7 +147,7 @@ static ls_status find_step(const ls_placed *me, const ls_matrix *matrix, step **
                    "is another program's; make it in this one, too");
 }
 
-/* The matrix on this site: itself, a copy that is there, or a new one. */
+/* The matrix on this site: itself, or a copy, which may be new. */
 static ls_status bring(ls_placed *me, const ls_matrix *matrix, site *at, const void **out)
 {
     step *source = NULL, *copy = NULL;
@@ -216,7 +216,7 @@ ls_status ls_placed_add_n(ls_placed *me, ls_place place, const ls_matrix *const 
     LS_TRY(check_terms(place.name, terms, count));
     LS_TRY(place_operation(me, place, &at));
     const void *first, *unused;
-    for (size_t i = 0; i < count; i++) /* copies come before what takes them */
+    for (size_t i = 0; i < count; i++) /* copies precede the step that reads them */
         LS_TRY(bring(me, terms[i], at, &unused));
     LS_TRY(bring(me, terms[0], at, &first));
     LS_TRY(add_step(me, place.name, at, (int64_t[]){terms[0]->rows, terms[0]->columns}, &s));

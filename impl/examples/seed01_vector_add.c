@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 1: the sum of two [1000,100] uniform tensors: on one CPU device; on an accelerator, where
- * there is one; split along axis 0 over two devices and concatenated. All have the same bits.
+ * Seed 1: the sum of two [1000,100] uniform tensors: on one CPU device; on an accelerator, if there
+ * is one; split along axis 0 over two devices and concatenated. All results have the same bits.
  */
 #include "common/base/philox.h"
 #include "impl/examples/example.h"
@@ -14,7 +14,7 @@ enum { ROWS = 1000, COLUMNS = 100, COUNT = ROWS * COLUMNS };
 
 static float a[COUNT], b[COUNT], whole[COUNT], other[COUNT];
 
-/* On one device, named as in TensorFlow. */
+/* Adds on one device, whose name is in TensorFlow's form. */
 static ls_status sum_on(const ls_placement *placement, const char *device, float *sum)
 {
     ls_placed *program;
@@ -34,7 +34,7 @@ static ls_status sum_on(const ls_placement *placement, const char *device, float
     return status;
 }
 
-/* What each part does with its rows. */
+/* A part adds its rows. */
 static ls_status open_add(ls_part *part)
 {
     const ls_add_args args = {.count = part->rows * COLUMNS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 2: make_parallel for two different functions: a network with shared variables, and a
- * function of two batches with two results. 10 rows over 3 devices are 3, 3 and 4; outputs are
- * those of the function on the whole batch, bit for bit; what crosses borders is counted.
+ * Seed 2: make_parallel for two functions: a network with shared variables, and a function of two
+ * batches with two results. 10 rows on 3 devices are split into 3, 3 and 4; outputs are bitwise
+ * equal to those of the whole batch; copies between devices are counted.
  */
 #include "common/base/philox.h"
 #include "common/nn/model.h"
@@ -28,7 +28,7 @@ static ls_status open_sum_and_relu(ls_part *part)
     return ls_op_list_add(&part->ops, op);
 }
 
-/* Runs the function in `count` parts and reads its outputs, one behind the other. */
+/* Runs the function in `count` parts and reads its outputs, one after the other. */
 static ls_status run_parts(example *e, ls_parallel_options *options, int count,
                            float outputs[2 * MOST], ls_traffic *sent)
 {
@@ -49,7 +49,7 @@ static ls_status run_parts(example *e, ls_parallel_options *options, int count,
     return LS_OK;
 }
 
-/* Whole and in three parts: the same outputs. `bytes` must cross borders in `messages` copies. */
+/* Outputs of three parts must equal those of one; `messages` copies must move `bytes` bytes. */
 static ls_status compare(example *e, ls_parallel_options *options, uint64_t messages,
                          uint64_t bytes)
 {
@@ -72,7 +72,7 @@ static ls_status show(example *e)
     const size_t row = WIDTH * sizeof(float), result = CLASSES * sizeof(float);
     void *a, *b, *sum, *relu, *variables;
     void **const memory[] = {&a, &b, &sum, &relu, &variables};
-    const ls_kernel_table *table; /* whose rows do not depend on how many there are */
+    const ls_kernel_table *table; /* whose rows do not depend on the number of rows */
     ls_model *model;
     for (int i = 0; i < 5; i++)
         LS_TRY(example_take(e, 0, sizeof parameters, memory[i]));

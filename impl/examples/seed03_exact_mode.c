@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 3, by strategies: 1000 steps of the polynomial in exact mode, `single` on cpu:0, and
- * `towers` (backward on each tower's device, variables on cpu:0) on two devices: w has the same
- * bits. `towers` is one program for all devices.
+ * Seed 3, by strategies: 1000 steps of the polynomial in exact mode, by `single` on cpu:0 and by
+ * `towers` on two devices (backward on each tower's device, variables on cpu:0). w has the same
+ * bits. `towers` is one program for both devices.
  */
 #include "impl/examples/example.h"
 #include "impl/strategy.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Seed 3: y = w2 x^2 + w1 x + w0 fitted to 5 x^2 + 3 with Adam(0.1), batches of 100, x uniform in
- * [-10, 10]; six seeds. In double precision, from w = 0, w is within (0.021, 0.002, 1.2) of
- * (5, 0, 3) after 1000 steps and within (1e-5, 1e-6, 5e-4) after 3000. How far it is depends on
- * where it starts: from the model's own initial values the bounds after 3000 steps are
- * (1e-5, 5e-6, 1e-3). In float32 the same, but for w1: 5e-6 after 3000 steps.
+ * [-10, 10]; six seeds. In double precision, from w = 0, w is within (0.021, 0.002, 1.2) of (5, 0,
+ * 3) after 1000 steps and within (1e-5, 1e-6, 5e-4) after 3000. The error depends on the start:
+ * from the model's own initial values the bounds after 3000 steps are (1e-5, 5e-6, 1e-3). In
+ * float32 the bounds are the same, except 5e-6 for w1 after 3000 steps.
  *
- * Each batch is four parts, backward on the part's own device; all four on cpu:0, or two there and
- * two on cpu:1, w has the same bits: parts, and the order in which they are added, are the same.
+ * Each batch has four parts, with backward on the part's device: all four on cpu:0, or two each on
+ * cpu:0 and cpu:1. w has the same bits, since the parts and their order of summation are the same.
  */
 #include "common/base/philox.h"
 #include "common/nn/model.h"
@@ -21,7 +21,7 @@ enum { BATCH = 100, PARTS = 4, SEEDS = 6, STEPS = 3000 };
 
 static const double goal[3] = {5, 0, 3}; /* w2, w1, w0 */
 
-/* A precision, a start, and how far from the goal w may be after 1000 and 3000 steps. */
+/* A precision, initial values, and bounds of the error of w after 1000 and 3000 steps. */
 typedef struct figures {
     const char *table;
     bool from_zero;
@@ -35,7 +35,7 @@ static const figures all[] = {
     {"cpu", false, {{0.021, 0.002, 1.2}, {1e-5, 5e-6, 1e-3}}},
 };
 
-/* In the precision of the table. */
+/* Writes values in the precision of the table. */
 static ls_status write(ls_queue *queue, void *to, size_t real, const double *values, int count)
 {
     float narrow[BATCH];
@@ -54,7 +54,7 @@ static ls_status read(ls_queue *queue, const void *from, size_t real, double w[3
     return LS_OK;
 }
 
-/* Runs steps first to last - 1 of a seed, each on its own batch; reads w. */
+/* Runs steps first to last - 1 of a seed, each on a new batch; reads w. */
 static ls_status train(ls_parallel_training *t, uint64_t seed, int first, int last, double w[3])
 {
     const size_t real = t->options.table->real_bytes;
@@ -113,7 +113,7 @@ static ls_status run(example *e, const figures *f, uint64_t seed, int second, do
     return LS_OK;
 }
 
-/* Six seeds, on one device and on two. */
+/* Runs six seeds on one device and on two. */
 static ls_status check(example *e, const figures *f)
 {
     double one[2][3], two[2][3], worst[2][3] = {{0}};

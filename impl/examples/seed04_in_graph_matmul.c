@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Seed 4: [[1,2,3],[4,5,6],[7,8,9],[10,11,12]] x [[1],[1],[2]] = [[9],[21],[33],[45]] on one
- * device; then in-graph on n devices: the data on /cpu:0, its rows split over cpu:1 to cpu:n, the
- * products concatenated on /cpu:0. The same result; each device adds the same number of nodes to
- * the program.
+ * device; then in-graph on n devices, with the data on /cpu:0, its rows split over cpu:1 to cpu:n,
+ * and the products concatenated on /cpu:0. The result is the same; each device adds the same number
+ * of nodes to the program.
  */
 #include "impl/examples/example.h"
 #include "impl/examples/parallel.h"
@@ -46,7 +46,7 @@ static ls_status open_matmul(ls_part *part)
     return ls_op_list_add(&part->ops, op);
 }
 
-/* In `count` parts; how many nodes the program has. */
+/* Runs in `count` parts; returns the program's number of nodes. */
 static ls_status in_graph(example *e, ls_parallel_options *options, int count, size_t *nodes)
 {
     ls_parallel *parallel;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Seed 5: between-graph replication. Every worker builds only its own program, which has as many
- * nodes with 1, 2, 4 and 6 workers; the variables live once, on the server: dense0.weight there is
- * what each worker has after it has pulled. In exact mode two workers have the bits of one. One
- * worker is as asynchronous as it is synchronous, bit by bit.
+ * nodes with 1, 2, 4 and 6 workers. The variables exist once, on the server: a worker that has
+ * pulled has the server's dense0.weight. In exact mode two workers have the bits of one. A single
+ * asynchronous worker has the bits of a synchronous one.
  */
 #include "impl/examples/example.h"
 #include "impl/strategy.h"
@@ -32,7 +32,7 @@ static ls_status train(const ls_job *job, float *out, size_t *nodes)
     return status;
 }
 
-/* The size of a worker's program does not depend on how many there are. */
+/* A worker's program is as large with several workers as with one. */
 static ls_status show_programs(ls_job *job)
 {
     size_t first = 0, nodes;
@@ -46,7 +46,7 @@ static ls_status show_programs(ls_job *job)
     return LS_OK;
 }
 
-/* One variable of one name: what workers pull is what the server holds. */
+/* Variables exist once: workers pull those of the server. */
 static ls_status show_variable(ls_job *job)
 {
     const ls_strategy *ps;
@@ -54,12 +54,12 @@ static ls_status show_variable(ls_job *job)
     job->device_count = 2;
     LS_TRY(ls_strategy_find("ps", &ps));
     LS_TRY(ls_strategy_open(ps, job, &run));
-    /* What the server's device holds as parameters: of all variables, each once. */
+    /* The parameters in the memory of the server's device: each variable once. */
     const ls_memory_ledger ledger = ls_device_ledger(job->variable_device);
     const size_t elements = ledger.in_use[LS_MEMORY_PARAMETERS] / sizeof(float);
     const ls_variables *variables = &job->model->graph->variables;
     ls_status status = run->kind->load(run, initial);
-    if (!status) /* the step pulls what was loaded, and the server then updates it */
+    if (!status) /* a step pulls the loaded values, and then the server updates them */
         status = run->kind->step(run, false, 1);
     if (!status)
         status = run->kind->sync(run);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 7: the batch-splitting wrapper, as Keras' multi_gpu_model: a batch of 256 on 8 devices is
- * 32 samples each; cpu:0 is the master, which holds the variables and updates them. The gradient
- * is the average of the 8 parts' own gradients, bit for bit; 100 steps take the loss of the batch
- * to less than half.
+ * Seed 7: batch splitting as in Keras' multi_gpu_model: a batch of 256 on 8 devices is 32 samples
+ * each; cpu:0, the master, owns and updates the variables. The gradient is bitwise equal to the
+ * average of the 8 parts' own gradients; 100 steps reduce the loss of the batch to less than half.
  */
 #include "common/data/data.h"
 #include "common/nn/model.h"
@@ -29,7 +28,7 @@ static ls_status open_part(ls_part *part)
     return ls_part_graph.open(part);
 }
 
-/* Gradient of the mean over one part alone, on the master. */
+/* The gradient of the mean over a single part, computed on the master. */
 static ls_status part_gradient(example *e, const ls_parallel_options *like, int part,
                                float gradient[PARAMETERS])
 {

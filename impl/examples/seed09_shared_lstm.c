@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 9: two sequences (140,256) through one LSTM(64), the first on cpu:0, the second on cpu:1;
- * the two encodings are concatenated, and judged, on cpu:2. The gradient of the shared weights is
- * the sum of both branches': six steps leave the bits of a model on one device, which computes one
- * branch after the other and adds. Both devices hold the weights; the merge holds the dense layer
- * alone.
+ * Seed 9: two sequences (140,256) through one LSTM(64), the first on cpu:0, the second on cpu:1; on
+ * cpu:2 the two encodings are concatenated and classified. The gradient of the shared weights is
+ * the sum over both branches: after six steps the bits are those of a single device, which runs the
+ * branches one after the other. cpu:0 and cpu:1 have the LSTM's weights, cpu:2 only the dense
+ * layer's.
  */
 #include "common/nn/places.h"
 #include "impl/examples/example_training.h"

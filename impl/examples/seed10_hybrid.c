@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 10: two instances of a model, each on two devices: the twin LSTM's first branch on one, its
- * second on the other, with what follows. Each instance takes half of the batch; the gradients of
- * what the same device of each instance owns are all-reduced. After 20 steps in exact mode both
- * instances have the same bits, those of one device alone, and the loss is below the first.
+ * Seed 10: two instances of a model, each on two devices: the twin LSTM's first branch on one, all
+ * other layers on the other. Each instance trains on half of the batch; gradients of the same
+ * device of both instances are all-reduced. After 20 steps in exact mode both instances have the
+ * bits of a single device, and the loss is below the first.
  */
 #include "impl/examples/example.h"
 #include "impl/strategy.h"
@@ -15,7 +15,7 @@ enum { INSTANCES = 2, DEVICES = 2, STEPS = 20, NODES = 16, MOST = 100000 };
 
 static float values[INSTANCES + 1][MOST];
 
-/* Everything is on an instance's second device, but for the first branch. */
+/* Only the first branch is on an instance's first device. */
 static ls_status place_nodes(const ls_graph *graph, int place[NODES])
 {
     char name[LS_NODE_NAME];

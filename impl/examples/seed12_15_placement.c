@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seeds 12 and 15: the placement log, and towers. Each operation is listed with its device.
+ * Seeds 12 and 15: the placement log, and towers. The log has the device of each operation.
  * [[1,2,3],[4,5,6]] x [[1,2],[3,4],[5,6]] = [[22,28],[49,64]], with a and b on /cpu:0 and the
- * product on the default device; then the product on each of two devices, operands copied there,
- * and their sum on /cpu:0: [[44,56],[98,128]].
+ * product on the default device; then the product on two devices, with copied operands, and the sum
+ * of both on /cpu:0: [[44,56],[98,128]].
  */
 #include "impl/examples/example.h"
 #include "impl/examples/placed.h"
@@ -56,7 +56,7 @@ static ls_status towers(ls_placed *program)
                           "a and b to each tower, a product back from each");
 }
 
-/* Runs one with its log kept, which must list these lines. */
+/* Makes and runs a program; its log must have these lines. */
 static ls_status with_log(example *e, ls_status (*make)(ls_placed *program), const char *listed)
 {
     char text[1024] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 13: an operation that names no device runs on the default one: an accelerator before a CPU,
- * of several the one with the lowest number. So gpu:0 where there is one, else cpu:0.
+ * Seed 13: an operation without a device runs on the default device: an accelerator rather than a
+ * CPU, and of several the one with the lowest number. So gpu:0 if there is one, else cpu:0.
  */
 #include "common/device/placement.h"
 #include "impl/examples/example.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 14: an operation on a device that does not exist is refused, naming the operation, the
- * device asked for and those that exist; with soft placement it runs on an existing one, and the
- * log says so.
+ * Seed 14: an operation on a missing device is refused; the error names the operation, the
+ * requested device, and the devices that exist. With soft placement it runs on an existing device,
+ * and the log says so.
  */
 #include "impl/examples/example.h"
 #include "impl/examples/placed.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 16: how a device takes memory from the system. `all` has nearly the whole capacity (19
- * parts of 20) from the start; `growth` takes what is asked for, as it is asked for, and gives
- * nothing back; `fraction=0.4` grows, too, but refuses what would take more than 0.4 of it.
+ * Seed 16: how a device reserves memory. `all` reserves nearly the whole capacity (19 parts of 20)
+ * at the start; `growth` reserves memory when it is allocated, and releases none; `fraction=0.4`
+ * grows, too, but refuses to exceed 0.4 of the capacity.
  */
 #include "impl/examples/example.h"
 
-enum { DEVICES = 512 }; /* of this machine's memory, so that one device's part is small */
+enum { DEVICES = 512 }; /* many devices, so that each has a small part of the memory */
 
-/* Takes and frees in turn, an eighth of the capacity each. What is reserved at each point. */
+/* Reserved memory, while eighths of the capacity are allocated and freed. */
 enum { START, ONE, TWO, FREED, AGAIN, POINTS };
 
 static ls_status print(const ls_device *device, const char *when, size_t *reserved)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seed 17: the CIFAR-10 multi-tower tutorial: one set of variables on a device without a tower,
- * cpu:2; a tower on each of cpu:0 and cpu:1; their gradients come there, are added (each is of its
- * share of the mean over the whole batch, so the sum is the tutorial's average), and applied once.
- * No CIFAR-10 comes with Debian: the images are made up. In exact mode the variables have the bits
- * of `single` after 24 steps; the program of two towers has more nodes than one tower's, and the
- * loss falls below the first.
+ * Seed 17: the CIFAR-10 multi-tower tutorial: one set of variables on cpu:2, which has no tower,
+ * and a tower on each of cpu:0 and cpu:1. The towers' gradients are summed on cpu:2 and applied
+ * once; each is divided by the whole batch, so the sum is the tutorial's average. Images are
+ * synthetic: Debian has no CIFAR-10. In exact mode the variables have the bits of `single` after 24
+ * steps; the program of two towers has more nodes than that of one, and the loss falls.
  */
 #include "impl/examples/example_training.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who serves, who works, and what a server holds; see ps_layout.h. */
+/* Roles of ranks, and shards of servers; see ps_layout.h. */
 #include "impl/ps/ps_layout.h"
 
 #include "common/base/grow.h"
@@ -34,14 +34,14 @@ ls_status ls_ps_refuse_arrival(const char *comm)
 ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *l, int member)
 {
     const bool serves = member >= l->workers, all_work = job->ps.ranks == 1 || job->ps.colocate;
-    /* The rank that it is on; in one process, the device. */
+    /* in one process, the number of the member's device */
     const int host = serves ? member - l->workers : member + (all_work ? 0 : l->servers);
     ls_ps_seat seat = {.process = job->comm ? host : 0};
-    if (serves) /* behind the workers of ranks before */
+    if (serves) /* workers of earlier ranks precede it */
         seat.rank = job->ps.colocate ? 2 * host : host;
     else
         seat.rank = member + (host < l->servers ? host + 1 : l->servers);
-    if (seat.process == ls_job_process(job)) /* the variable device may be that of a worker */
+    if (seat.process == ls_job_process(job)) /* a worker may be on the variable device, too */
         seat.device = serves && job->ps.ranks == 1 ? job->variable_device
                                                    : job->devices[job->comm ? 0 : host];
     return seat;
@@ -77,8 +77,8 @@ static void shard_by_bytes(const ls_variables *variables, ls_ps_layout *l)
     }
 }
 
-/* Greedy: the largest variable that is left goes to the server that holds least; among equals the
- * first. Ranges are then sorted in the order of the flat buffer. */
+/* Greedy: assigns the largest remaining variable to the server with the fewest elements, in a tie
+ * the first. Then adds ranges in the order of the flat buffer. */
 static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *l)
 {
     size_t *held;
@@ -107,7 +107,7 @@ static ls_status shard_by_variable(const ls_variables *variables, ls_ps_layout *
     return status;
 }
 
-/* Each bucket's part of each range. Backward makes gradients final bucket by bucket. */
+/* Splits all ranges at bucket boundaries. Backward makes gradients final bucket by bucket. */
 static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;

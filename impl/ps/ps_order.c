@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Order of arrival, and distances; see ps_order.h. */
+/* Logs and histograms of served requests; see ps_order.h. */
 #include "common/base/grow.h"
 #include "impl/ps/ps_order.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Order: which requests a server served, in what order, and how far apart workers were. The bits of
+ * Order: the requests that a server served, in order, and how far apart workers were. The bits of
  * an asynchronous run depend on this order alone.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_PS_BINS = 256 }; /* the last one counts larger values, too */
+enum { LS_PS_BINS = 256 }; /* the last one includes all larger values */
 
 typedef struct ls_ps_histogram {
     uint64_t bins[LS_PS_BINS];
@@ -20,29 +20,29 @@ typedef struct ls_ps_histogram {
 void ls_ps_histogram_note(ls_ps_histogram *histogram, uint64_t value);
 void ls_ps_histogram_join(ls_ps_histogram *sum, const ls_ps_histogram *more);
 
-/** What a server saw. */
+/** Statistics of a server. */
 typedef struct ls_ps_report {
-    ls_ps_histogram lead;      /**< steps that a worker was ahead when its gradient was applied */
-    ls_ps_histogram staleness; /**< updates by others since its pull */
-    uint64_t dropped;          /**< gradients that came too late, with backup workers */
+    ls_ps_histogram lead;      /**< steps ahead of the slowest worker when a gradient was applied */
+    ls_ps_histogram staleness; /**< updates by others since the pull of the gradient's worker */
+    uint64_t dropped;          /**< late gradients, with backup workers */
 } ls_ps_report;
 
 /** A worker's request to a server. */
 typedef enum ls_ps_kind {
-    LS_PS_PULL,  /**< wants the shard's variables */
+    LS_PS_PULL,  /**< requests the shard's variables */
     LS_PS_PUSH,  /**< sends a gradient of the shard */
-    LS_PS_EMPTY, /**< has no sample, so no gradient, in this step */
-    LS_PS_DROP,  /**< noted of a gradient that came too late (backup workers) */
-    LS_PS_BYE    /**< has done all steps that were enqueued */
+    LS_PS_EMPTY, /**< has no gradient in this step, since it has no samples */
+    LS_PS_DROP,  /**< logged for a late gradient, with backup workers */
+    LS_PS_BYE    /**< has finished all enqueued steps */
 } ls_ps_kind;
 
-/** A request that was served. */
+/** A served request. */
 typedef struct ls_ps_event {
     uint32_t worker;
-    uint32_t kind; /**< ls_ps_kind, but for LS_PS_BYE */
+    uint32_t kind; /**< ls_ps_kind except LS_PS_BYE */
 } ls_ps_event;
 
-/** One server's events; those after `capacity` are counted in `lost`. */
+/** One server's events; `lost` counts those that exceed `capacity`. */
 typedef struct ls_ps_log {
     ls_ps_event *events;
     size_t count, capacity, lost;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gathers what servers saw from all processes; see ps_report.h. */
+/* Gathers statistics and logs of servers from all processes; see ps_report.h. */
 #include "common/base/grow.h"
 #include "impl/ps/ps_report.h"
 
@@ -18,7 +18,7 @@ static uint64_t steps_of(const ls_run *run)
     return enqueued[LS_FULL] + enqueued[LS_TAIL];
 }
 
-/* Synchronous: each gradient of each shard is applied with the others of its step. */
+/* Synchronous: each shard's gradients of a step are applied together, without lead or staleness. */
 static void all_together(const ls_run *run, ls_ps_report *out)
 {
     const ls_ps_layout *l = &ls_served_of(run)->layout;
@@ -52,7 +52,7 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
         join(out, &all[p]);
     free(all);
     if (!ls_ps_by_arrival(
-            &run->job->ps)) /* all gradients of a step count at once: nobody is ahead */
+            &run->job->ps)) /* no worker is ahead: a step's gradients are applied together */
         all_together(run, out);
     return status;
 }
@@ -93,7 +93,7 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
 /* ---- The record -------------------------------------------------------------------------------
  */
 
-/* Of a server's log, as its process tells it. */
+/* Size of a server's log. */
 typedef struct log_size {
     uint64_t count, lost;
 } log_size;
@@ -128,8 +128,8 @@ static void write_log(FILE *file, int server, const ls_ps_event *events, log_siz
         fprintf(file, "%d lost %llu\n", server, (unsigned long long)size.lost);
 }
 
-/* Server k is in process k, or all are in one. Process 0 has opened the file and allocated memory
- * before any process sends: a message that nobody received would be taken for another one. */
+/* Server k is in process k, or all are in one process. Process 0 opens the file and allocates
+ * memory before any process sends: a message not received would later be received as another. */
 static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
                             ls_ps_event *room)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Report: what the servers of a `ps` run did. All processes call these functions, after sync; `run`
- * is of a strategy with servers.
+ * must have servers.
  */
 #pragma once
 
@@ -9,22 +9,21 @@
 #include "impl/ps/ps_order.h"
 #include "impl/strategy.h"
 
-/** Over all servers. */
+/** Sums statistics over all servers. */
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out);
 
 /** A server of this process. */
 typedef struct ls_ps_server {
     const char *device;   /**< its name */
-    size_t bytes;         /**< of variables that it holds */
-    ls_received received; /**< gradients from other devices, and those that it only moved from
-                               one place of its own to another, for the worker on it; ... */
-    uint64_t steps;       /**< ... in so many steps, all that were enqueued; 0: not counted */
-    double busy;          /**< share of its time that it did not wait, while profiled last */
+    size_t bytes;         /**< of its variables */
+    ls_received received; /**< gradients received, and copied from the worker on its device, ... */
+    uint64_t steps;       /**< ... in so many steps, all those enqueued; 0: not counted */
+    double busy;          /**< share of its time in which it did not wait, when last profiled */
 } ls_ps_server;
 
-/** Number `index` of them. False: there are no more. */
+/** Server number `index` of this process; false: there are no more. */
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 
-/** Writes what each server served since the load, in order, a line per request: server, request,
- * worker. Process 0 writes; all return the same status. LS_CODE_MISSING where it cannot. */
+/** Writes the requests that each server served since the load, in order, a line each: server,
+ * request, worker. Process 0 writes; all return its status. LS_CODE_MISSING if it fails. */
 ls_status ls_ps_record(const ls_run *run, const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers' requests to servers that serve by arrival, and the answers; see ps_serve.h. */
+/* Workers' requests to servers that serve as requests arrive, and the answers; see ps_serve.h. */
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/ps/ps_serve.h"
@@ -17,7 +17,7 @@ static void abandon_say(ls_op *op)
     control->backend->abandon(control);
 }
 
-/* `decides`: whether the worker is late. */
+/* `decides`: the operation sets whether the worker is late. */
 static ls_status add_say(say_op make, bool decides, ls_op_list *ops)
 {
     enum { SAYS = 2, DECIDES = 5 };
@@ -50,7 +50,7 @@ static ls_status run_say(ls_op *op, ls_queue *queue)
     const say_op *say = (const say_op *)op;
     ls_ps_message message = {.step = 0};
     (void)queue;
-    if (say->kind != LS_PS_BYE) /* which belongs to no step, and waits for none */
+    if (say->kind != LS_PS_BYE) /* a BYE belongs to no step, and must not wait for one */
         message.step = say->speaker->state->step;
     return tell(say, message);
 }

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that serve whoever comes first. A worker says what it wants in a small message; its
- * server takes these from any worker, in the order in which they come, and serves one at a time.
+ * Servers that serve requests as they arrive. A worker's request is a small message; its server
+ * receives requests from all workers in the order of arrival, and serves them one at a time.
  *
  * Async and ssp:
  *
- *     pull      sends its shard to that worker
- *     push      receives that worker's gradient of the shard, straight into the shard's own, and
- *               updates: one step of the optimizer's state
+ *     pull      sends the shard to the worker
+ *     push      receives the worker's gradient into the shard's gradient buffer, and updates: one
+ *               step of the optimizer's state
  *
- * ssp: a pull is held back while its worker is more than K steps ahead of the slowest one; so no
- * gradient is ever applied that is more than K steps ahead. Each server checks this by itself.
+ * ssp: a pull waits while its worker is more than K steps ahead of the slowest; so no applied
+ * gradient is more than K steps ahead. Each server checks this on its own.
  *
  * Backup workers (ps_arrival.c):
  *
- *     pull k    a worker wants the variables of step k. A server whose update k - 1 is not done
- *               answers when it is; one that has done update k says that it is too late
- *     push k    one of the first n - B gradients of step k is added up as it comes; a later one is
+ *     pull k    requests the variables of step k. A server answers after update k - 1; after
+ *               update k, it answers that the worker is late
+ *     push k    the first n - B gradients of step k are added as they arrive; a later one is
  *               received and dropped
- *     update k  by n - B gradients, or as many as there are in an epoch's last batch: their sum,
- *               scaled to the mean over the samples that it is of
+ *     update k  by n - B gradients (fewer, if a tail batch has fewer samples): their sum, scaled
+ *               to the mean over their samples
  *
- * Each server decides for its own shard who is first. None waits in vain: one that is past step k
- * has had n - B gradients of it, and those workers push theirs to every server, waiting for nothing
- * between.
+ * Each server decides on its own which gradients are first. There is no deadlock: a server past
+ * step k has had n - B gradients of it, and their workers push to every server without waiting.
  *
- * All of it is one operation of the server's queue, which ends when every worker has said that it
- * is done. Leaves out: pushes in parts; a gradient is applied whole, so that the optimizer's state
- * counts applied gradients. With backup workers: one decision for all shards; a worker asked before
- * it pushes, which would save the bytes of what is dropped and cost the others a message.
+ * This is one operation of the server's queue; it ends when every worker has sent BYE. Leaves out:
+ * pushes in parts (a gradient is applied whole, so that the optimizer's state counts gradients);
+ * one decision for all shards; asking before a push, which saves the bytes of dropped gradients,
+ * but costs every worker a message.
  */
 #include "impl/ps/ps_serve.h"
 
@@ -50,7 +49,7 @@ static uint64_t slowest(const ls_ps_serving *s)
     return least;
 }
 
-/* Here and now, on the queue's own thread. */
+/* Runs operations on the thread of the server's queue. */
 static ls_status run_list(const ls_op_list *ops, ls_queue *queue)
 {
     for (size_t i = 0; i < ops->count; i++)
@@ -71,7 +70,7 @@ static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
     return LS_OK;
 }
 
-/* A shard, or a gradient of one, has gone between the two. */
+/* Counts the traffic of a sent shard, or of a received gradient. */
 static void note_served(ls_ps_serving *s, int worker)
 {
     const ls_ps_layout *l = s->shard->layout;
@@ -94,8 +93,8 @@ static bool may_have(const ls_ps_serving *s, const ls_ps_clock *clock)
            clock->steps - slowest(s) <= (uint64_t)ps->staleness;
 }
 
-/* Sends the variables to every worker that asked and may have them; with backup workers the version
- * before, by which it is told when its step has gone. */
+/* Sends the variables to each waiting worker that may have them. With backup workers, sends the
+ * version first, which tells a worker if it is late. */
 static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
 {
     for (int w = 0; w < s->workers; w++) {
@@ -135,7 +134,7 @@ static ls_status update(ls_ps_serving *s, int64_t batch, ls_queue *queue)
     float *gradient = s->shard->replica->gradients;
     const float factor = (float)((double)batch / (double)s->now.samples);
     for (size_t i = 0; i < s->shard->replica->elements && !LS_PLANTED(mean_over_all); i++)
-        gradient[i] *= factor; /* slices are scaled by the whole batch (slice.h) */
+        gradient[i] *= factor; /* gradients are divided by the whole batch (slice.h) */
     LS_TRY(run_list(&s->apply, queue));
     s->now.version++;
     s->now.accepted = 0;
@@ -163,7 +162,7 @@ static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue
     return update(s, batch, queue);
 }
 
-/* ---- Whoever comes first --------------------------------------------------------------------- */
+/* ---- Requests in the order of arrival -------------------------------------------------------- */
 
 static ls_status serve_one(ls_ps_serving *s, const ls_ps_message *message, ls_queue *queue)
 {
@@ -241,8 +240,7 @@ ls_status ls_ps_serving_op(ls_ps_serving *s, ls_op **out)
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
-/* Appends exchanges of all ranges of the shard: the shard to a worker, or its gradient from there.
- */
+/* Appends exchanges of all ranges of the shard: sends it to a worker, or receives its gradient. */
 static ls_status build_exchanges(const ls_ps_serving *s, int worker, ls_exchange like,
                                  ls_op_list *ops)
 {

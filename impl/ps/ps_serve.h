@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that serve whoever comes first (ls_ps_by_arrival): one operation each, which takes what
- * workers say, from any of them, in the order in which it comes: ps_serve.c; what workers say:
- * ps_say.c.
+ * Servers that serve requests as they arrive (ls_ps_by_arrival): one operation each, which serves
+ * all workers' requests in the order of arrival (ps_serve.c). Workers' requests: ps_say.c.
  */
 #pragma once
 
@@ -10,77 +9,75 @@
 #include "impl/ps/ps_order.h"
 #include "impl/ps/ps_shard.h"
 
-/** A worker's side. Requests are small messages on a communicator of their own, and are not counted
- * as traffic.
- */
+/** A worker's end of requests: small messages on their own communicator, not counted as traffic. */
 typedef struct ls_ps_speaker {
     ls_comm *control;
     const ls_job *job;
     const ls_step_state *state;
     int number;
     /* Backup workers: */
-    bool late;       /**< the present step was decided without it, so it skips the step */
-    uint64_t newest; /**< steps before this one are decided */
-    bool *took;      /**< [job->records] whether it computed the step of each record */
+    bool late;       /**< the worker skips this step, which was decided without it */
+    uint64_t newest; /**< earlier steps are decided */
+    bool *took;      /**< [job->records] whether the worker computed the step of each record */
 } ls_ps_speaker;
 
-/** A request, as it is sent. */
+/** A request as a message. */
 typedef struct ls_ps_message {
     ls_ps_event what;
     uint64_t step; /**< the worker's step, from 0 */
 } ls_ps_message;
 
-/** What a server knows of a worker. */
+/** A worker's state, as its server keeps it. */
 typedef struct ls_ps_clock {
-    uint64_t steps;  /**< how many of its gradients were applied */
-    uint64_t pulled; /**< version of the shard that it last pulled */
-    uint64_t asked;  /**< step for which it wants the variables */
-    bool waits;      /**< it waits for the variables */
+    uint64_t steps;  /**< number of its applied gradients */
+    uint64_t pulled; /**< version of the shard in its latest pull */
+    uint64_t asked;  /**< step of its latest request */
+    bool waits;      /**< whether its request waits for an answer */
 } ls_ps_clock;
 
-/** How far a server is, since the load. */
+/** A server's progress since the load. */
 typedef struct ls_ps_progress {
-    uint64_t version; /**< updates */
+    uint64_t version; /**< number of updates */
     ls_ps_report seen;
     /* Backup workers: */
-    int accepted;    /**< gradients of the present update */
+    int accepted;    /**< gradients in the current update so far */
     int64_t samples; /**< samples of these gradients */
 } ls_ps_progress;
 
-/** A server at work. */
+/** A server. */
 typedef struct ls_ps_serving {
     const ls_job *job;
     const ls_ps_shard *shard;
     ls_comm *comm, *control;
-    float *spare; /**< backup workers: [elements] for gradients that are dropped */
+    float *spare; /**< backup workers: [elements] receives dropped gradients */
     ls_op_list *send, *receive, *add,
-        *drop; /**< [workers] sends the shard; receives a gradient, adds one to those there,
-                    receives one into `spare` */
+        *drop; /**< [workers] operations that send the shard; receive a gradient; receive and add
+                    one; receive one into `spare` */
     ls_op_list apply;
     ls_ps_clock *clocks; /**< [workers] */
     int workers, byes;
     ls_ps_log log;
     ls_ps_progress now;
-    ls_traffic served; /**< backup workers: traffic of what it served, by formula */
+    ls_traffic served; /**< backup workers: traffic due to served requests */
 } ls_ps_serving;
 
-enum { LS_PS_TAG = 0x7073, LS_PS_ANSWER }; /* of small messages: to a server, to a worker */
+enum { LS_PS_TAG = 0x7073, LS_PS_ANSWER }; /* tags of small messages, to servers and to workers */
 
-/** The caller sets `job`, `shard`, `comm`, `control` and `spare`; the rest is zero. Close it also
- * on failure; a zero-filled one holds nothing. */
+/** The caller sets `job`, `shard`, `comm`, `control` and `spare`; all else is zero. Close it also
+ * on failure; a zero-filled one may be closed. */
 ls_status ls_ps_serving_open(ls_ps_serving *serving);
 void ls_ps_serving_close(ls_ps_serving *serving);
-/** Sets it back: nothing was served yet. */
+/** Resets it to before the first request. */
 void ls_ps_serving_load(ls_ps_serving *serving);
-/** Makes the operation that serves until all workers are done (LS_PS_BYE). */
+/** Makes the operation that serves until all workers have sent LS_PS_BYE. */
 ls_status ls_ps_serving_op(ls_ps_serving *serving, ls_op **out);
 
-/** Appends the message of a worker to the server of that rank; with backup workers a pull ends with
- *  the answer: the worker is `late`, or the variables follow. */
+/** Appends a worker's request to the server of that rank. With backup workers, a pull receives the
+ * answer: the worker is `late`, or the variables follow. */
 ls_status ls_ps_say(ls_ps_speaker *speaker, int server, ls_ps_kind kind, ls_op_list *ops);
 
-/** Appends the beginning of a step where there are backup workers: is it late already? */
+/** Appends, with backup workers, the beginning of a step, which checks if it is already late. */
 ls_status ls_ps_begin(ls_ps_speaker *speaker, ls_op_list *ops);
 
-/** How many gradients make an update of a batch of so many samples, with backup workers. */
+/** Number of gradients in an update with backup workers, for a batch of so many samples. */
 int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch);

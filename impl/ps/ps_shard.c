@@ -3,7 +3,7 @@
 #include "common/base/grow.h"
 #include "impl/ps/ps_shard.h"
 
-/* Adds the parts of variables that lie in a range to a graph, which has nothing else. */
+/* Adds the parts of variables in a range to a graph without layers. */
 static ls_status add_variables(const ls_variables *whole, const ls_ps_range *range,
                                ls_graph_part *part)
 {

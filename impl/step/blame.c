@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divides the time that a lane waited for a task of another lane by what that one did meanwhile.
- * While it communicated or copied, the time counts as that; while it waited for a third lane, as
- * what this did, and so on; else as waiting.
+ * Divides the time that a lane waited for a task of another lane by what that lane did meanwhile.
+ * Its communication and copies count as such; while it waited for a third lane, what the third one
+ * did counts, and so on; all other time counts as waiting.
  */
 #include "common/base/numbers.h"
 #include "impl/step/run.h"
@@ -14,10 +14,10 @@ enum { DEEPEST = 16 };
 
 /* ---- Waits for other lanes ------------------------------------------------------------------- */
 
-/* A wait that is divided into parts. */
+/* A wait, to be divided into parts. */
 typedef struct blocked {
     int64_t slice;
-    size_t first; /* part of it */
+    size_t first; /* its first part */
 } blocked;
 
 static ls_time_use use_of(const ls_trace_slice *s)
@@ -27,7 +27,7 @@ static ls_time_use use_of(const ls_trace_slice *s)
     return s->use == LS_TIME_COMMUNICATION ? LS_TIME_COMMUNICATION : LS_TIME_WAIT;
 }
 
-/* Adds a part, or extends the one before where that is of the same use. */
+/* Adds a part, or extends the previous part if it has the same use. */
 static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, ls_time_use use)
 {
     ls_trace *out = w->out;
@@ -45,7 +45,7 @@ static void add_part(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t e
         (ls_trace_part){.begin_ns = begin, .end_ns = end, .slice = b->slice, .use = (int32_t)use};
 }
 
-/* The first slice of a lane that ends after a time. */
+/* A lane's first slice that ends after a time. */
 static size_t first_after(const ls_tracing *w, int lane, uint64_t ns)
 {
     const size_t begin = w->begin[lane];
@@ -89,7 +89,7 @@ void ls_tracing_blame(ls_tracing *w)
 
 /* ---- A profile's parts ----------------------------------------------------------------------- */
 
-/* Adds a stretch to a profile, as far as it is within the window; returns its time there. */
+/* Adds the part of a stretch within the window to a profile; returns its duration. */
 static uint64_t add_within(ls_time_profile *sum, const uint64_t window[2], uint64_t begin,
                            uint64_t end, int32_t use)
 {
@@ -100,8 +100,8 @@ static uint64_t add_within(ls_time_profile *sum, const uint64_t window[2], uint6
     return ns;
 }
 
-/* Adds what a lane did within the window: its slices from number *at on, and their parts from *part
- * on. What these do not cover it was idle, or behind its last slice waiting. */
+/* Adds a lane's time within the window: its slices from number *at on, with their parts from *part
+ * on. Uncovered time counts as idle, after the lane's last slice as waiting. */
 static void add_lane(const ls_trace *t, int lane, size_t *at, size_t *part,
                      const uint64_t window[2], ls_time_profile *sum)
 {
@@ -115,7 +115,7 @@ static void add_lane(const ls_trace *t, int lane, size_t *at, size_t *part,
             covered += add_within(sum, window, t->parts[*part].begin_ns, t->parts[*part].end_ns,
                                   t->parts[*part].use);
     }
-    if (!last_ns) /* nothing trains here */
+    if (!last_ns) /* no member trains here */
         return;
     covered += add_within(sum, window, last_ns, window[1], LS_TIME_WAIT);
     sum->ns[LS_TIME_IDLE] += window[1] - window[0] - covered;

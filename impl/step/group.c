@@ -3,9 +3,9 @@
  * All-reduces of gradients, bucket by bucket, over members of all processes.
  *
  * With overlap, a member's all-reduces have a lane of their own, so a bucket is reduced while
- * backward goes on. Else they are on its compute lane, which is faster where one core does both and
- * memory is shared. Where the communicator's queues are ordered by events (GPUs), one call puts
- * those of all members; else each waits for its peers on its own queue.
+ * backward goes on. Otherwise they are on its compute lane, which is faster if one core does both
+ * and memory is shared. If events order the communicator's queues (GPUs), one call enqueues the
+ * operations of all members; otherwise each member waits for its peers on its own queue.
  */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"
@@ -29,7 +29,7 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
     return group_at(s, place)->buckets.items[b];
 }
 
-/* ---- Where the members are ------------------------------------------------------------------- */
+/* ---- Hosts of the members -------------------------------------------------------------------- */
 
 ls_status ls_group_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
                            ls_buckets *out)
@@ -40,8 +40,8 @@ ls_status ls_group_buckets(const ls_job *job, const ls_graph_parts *parts, int p
                            job->exact ? SIZE_MAX : job->bucket_bytes, out);
 }
 
-/* Where a replica is on q processes with c devices on each, place m of replica d is on process d q
- * + m / c. */
+/* If a replica has q processes with c devices each, place m of replica d is in process d q + m /
+ * c. */
 const ls_layout *ls_group_layout(const ls_job *job, int place, int *hosts, ls_layout *spread)
 {
     const int here = (int)job->device_count, places = ls_job_places(job);
@@ -55,7 +55,7 @@ const ls_layout *ls_group_layout(const ls_job *job, int place, int *hosts, ls_la
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* Allocates the most scratch that an all-reduce of this end needs; they run one after the other. */
+/* Allocates scratch for the largest all-reduce of this end; they run one after the other. */
 static ls_status take_scratch(ls_stepped *run, ls_group *g, int i)
 {
     const ls_job *job = run->base.job;
@@ -112,7 +112,7 @@ ls_status ls_group_open(ls_stepped *run, int place, ls_group *g)
     if (!status && g->buckets.count)
         status = ls_held_connect(run, g->members, g->count, true, g->comms);
     if (status)
-        g->count = 0; /* it has no ends */
+        g->count = 0; /* no end was opened */
     LS_TRY(status);
     return g->buckets.count ? ls_comm_agree(run->base.job->comm, open_members(run, g)) : LS_OK;
 }
@@ -128,7 +128,7 @@ void ls_group_close(ls_group *g)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-/* Builds an end's all-reduce of a range of `flat`, the member's gradients or parameters. */
+/* Builds a member's all-reduce of a range of `flat`, its gradients or parameters. */
 static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_range range,
                        ls_op_list *ops)
 {
@@ -147,7 +147,7 @@ static ls_status build(ls_step *s, const ls_group *g, int i, void *flat, ls_rang
     return job->allreduce->build(g->comms[i], &args, ops);
 }
 
-/* Appends a task that sets an empty slice's gradient to 0; `canonical` needs none. */
+/* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
 static void say_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);

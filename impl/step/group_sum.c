@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The order in which fast mode adds gradients up, as a list of sums for one thread, which the
- * gate's oracle follows; see ls_strategy.sum. */
+/* Fast mode's reduction order as a sequence of additions, which the gate's oracle replays; see
+ * ls_strategy.sum. */
 #include "impl/step/step_private.h"
 
 /* ---- Members of one group -------------------------------------------------------------------- */
 
-/* The steps of one bucket. */
+/* Appends the additions of one bucket. */
 static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bool *has, int count,
                             const ls_range *bucket, ls_sum_order *out)
 {
@@ -22,8 +22,8 @@ static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bo
     return status;
 }
 
-/* Appends the sum of `count` parts, each [elements], or zeros where has[d] is false, bucket by
- * bucket. */
+/* Appends the sum of `count` parts, each [elements], bucket by bucket; has[d] false: part d is
+ * zeros. */
 static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int place,
                            const bool *has, int count, ls_sum_order *out)
 {
@@ -41,16 +41,16 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
 
 /* ---- Places of replicas ---------------------------------------------------------------------- */
 
-/* A place's sums: those of its group, and one more for the parts of a replica. */
+/* A place's sums: those of its group, and one for the parts of a replica. */
 typedef struct place_sum {
     const ls_graph_part *part;
     const bool *has; /* [replicas, parts] */
     int parts;       /* of a replica */
-    int above;       /* number of the sum of these */
+    int above;       /* number of that sum */
     ls_sum_order *out;
 } place_sum;
 
-/* Adds a step over elements of the place as steps over the whole model's. */
+/* Appends a step over the place's elements as steps over those of the whole model. */
 static ls_status add_step(const place_sum *p, ls_order_step step)
 {
     const ls_range range = {step.first, step.count};
@@ -65,7 +65,7 @@ static ls_status add_step(const place_sum *p, ls_order_step step)
     return LS_OK;
 }
 
-/* A replica's input is its parts, added up in order. */
+/* Appends a step whose input is a replica: the sum of its parts, in order. */
 static ls_status add_replica(const place_sum *p, const ls_order_step *step)
 {
     const size_t first = (size_t)step->input * (size_t)p->parts;
@@ -92,7 +92,7 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
     const int n = ls_job_replicas(job);
     bool all[LS_JOB_REPLICAS];
     for (int d = 0; d < n; d++)
-        all[d] = true; /* add_replica leaves those out that have no gradient */
+        all[d] = true; /* add_replica skips parts without a gradient */
     ls_sum_order group = {0};
     ls_status status = sum_group(job, parts, place, all, n, &group);
     const place_sum p = {part, has, ls_job_parts(job) / n, group.sums, out};

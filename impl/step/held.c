@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ends of communicators that members have; noted where they are opened, for all who ask what
- * there is, and closed with the run. */
+/* Communicators of a run. Each end is registered when it is opened, so that names, memory and
+ * traffic can be found, and is closed with the run. */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"
 

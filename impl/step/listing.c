@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The listing of a run's steps, for people: a line for each task; see run.h. */
+/* The listing of a run's steps for people: a line for each task; see run.h. */
 #include "impl/step/names.h"
 #include "impl/step/run.h"
 
@@ -20,7 +20,7 @@ static void say_waits(const ls_step *s, const ls_task *task, FILE *out)
         fputs(task->begins ? "begin" : "-", out);
 }
 
-/* Columns end with tabs, the row with a newline. */
+/* Ends columns with tabs, the row with a newline. */
 static ls_status say_row(const ls_names *n, const ls_step *s, size_t t, FILE *out)
 {
     const ls_task *task = &s->tasks[t];
@@ -99,7 +99,7 @@ static void say_title(const ls_step *s, FILE *out)
     fprintf(out, ": %zu tasks, %zu operations\n\n", s->task_count, s->op_count);
 }
 
-/* None: it is not there. */
+/* Prints a step; nothing if it has no tasks. */
 static ls_status list_step(const ls_names *n, const ls_step *s, FILE *out)
 {
     char *text = NULL;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lowers steps: tasks go onto queues, waits become events, a component's tasks become one program.
- * Tasks are enqueued in the order of `build`. So every wait follows its record, as a capture
- * demands, and the host is never blocked by a task that waits for one that is still to be enqueued.
- */
+/* Lowers steps: enqueues tasks on queues, turns waits into events, and captures the tasks of a
+ * component as one program. Tasks are enqueued in the order of `build`. So an event is recorded
+ * before it is waited for, as a capture requires, and the host never blocks on a task that waits
+ * for one not yet enqueued. */
 #include "impl/step/step_private.h"
 
 static ls_queue *queue_of(const ls_step *s, int lane)
@@ -65,7 +64,7 @@ static ls_status enqueue_ops(const ls_step *s, const ls_task *task)
     return LS_OK;
 }
 
-/* Changes the condition by which later tasks of the lane are skipped. */
+/* Sets the condition on which later tasks of the lane are skipped. */
 static ls_status pass_by(ls_lane *lane, const bool *pass)
 {
     if (lane->pass == pass)
@@ -74,7 +73,7 @@ static ls_status pass_by(ls_lane *lane, const bool *pass)
     return ls_queue_pass(lane->queue, pass);
 }
 
-/* Enqueues a task's work, without its waits. */
+/* Enqueues a task without its waits. */
 static ls_status enqueue_work(const ls_step *s, const ls_task *task)
 {
     ls_queue *queue = queue_of(s, task->lane);
@@ -103,14 +102,12 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
     return sum;
 }
 
-/* Enqueues tasks that belong to one ls_comm_enqueue, with the ends of all ranks of their
- * communicator.
- */
+/* Enqueues the tasks of one ls_comm_enqueue, with their communicator's ends of all ranks. */
 static ls_status enqueue_call(ls_step *s, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = first->ends;
     const int size = ends[0]->size;
-    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and a server */
+    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and one server */
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size > LS_JOB_REPLICAS + 1)
         return ls_fail(LS_CODE_USAGE, "step", first->verb, "of %d ranks is too large a call", size);

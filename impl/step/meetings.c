@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that all ends of messages and all-reduces meet; part of the check of steps (race.c). It
- * plays a step: a task runs once those before it on its lane and those that it waits for have run;
- * an end of a message runs at once with its other end, of the same size; an end of an all-reduce
- * with all the others. Nothing is buffered, so a step that gets through here gets through with any
- * communicator. Servers that serve by themselves serve each request. And every member that computes
- * must end its step.
+ * Checks that all ends of messages and all-reduces match; part of the check of steps (race.c). It
+ * simulates a step: a task runs once the tasks before it on its lane, and those that it waits for,
+ * have run. An end of a message runs together with its other end, of the same size; an end of an
+ * all-reduce together with all other ends. Nothing is buffered, so a step that completes here
+ * completes with any communicator. A server that serves requests as they arrive serves each. Also,
+ * every member that computes must end its step.
  *
  * Leaves out: ends in other processes, which are assumed to match.
  */
@@ -15,17 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements that a server is to send to a worker, or receive, by the latest request. */
+/* Elements that a server has yet to send to a worker, or receive, for the current request. */
 typedef struct told {
     size_t sends, receives;
 } told;
 
 typedef struct play {
     const ls_step *step;
-    size_t *next; /* [lanes] the lane's next task, from 1; 0: none is left */
-    size_t *then; /* [tasks] the one after it on its lane, likewise */
-    bool *gone;   /* [tasks] */
-    told *told;   /* [members, members] by worker and server; NULL: none serves by itself */
+    size_t *next; /* [lanes] the lane's next task, from 1; 0: none */
+    size_t *then; /* [tasks] the next task on its lane, from 1; 0: none */
+    bool *gone;   /* [tasks] whether it has run */
+    told *told;   /* [members, members] by worker and server; NULL: no requests are sent */
 } play;
 
 static const ls_task *next_on(const play *p, int lane)
@@ -55,12 +55,12 @@ static told *told_of(const play *p, const ls_task *task)
     return &p->told[(size_t)member * (size_t)run->total + (size_t)task->peer];
 }
 
-/* Plays a worker's task with a server that serves by itself. */
+/* Runs a worker's task with a server that serves requests as they arrive. */
 static bool serve(play *p, const ls_task *task)
 {
     told *t = told_of(p, task);
     if (task->announces && (t->sends || t->receives))
-        return false; /* it still serves the request before */
+        return false; /* the server still serves the previous request */
     if (task->announces)
         *t = (told){task->received, task->sent};
     else if (t->sends < task->received || t->receives < task->sent)
@@ -77,7 +77,7 @@ static bool pass_message(play *p, const ls_task *task)
     const ls_message_end *end = &run->ends[task->peer];
     if (end->control)
         return serve(p, task);
-    if (!end->comm) { /* in another process */
+    if (!end->comm) { /* the peer is in another process */
         go(p, task);
         return true;
     }
@@ -113,7 +113,7 @@ static bool reduce(play *p, const ls_task *task)
     return true;
 }
 
-/* Runs a task if it can; whether it did. */
+/* Runs a task if it can run; returns whether it ran. */
 static bool take(play *p, const ls_task *task)
 {
     if (next_on(p, task->lane) != task || !is_free(p, task))
@@ -126,7 +126,7 @@ static bool take(play *p, const ls_task *task)
     return true;
 }
 
-/* Runs all tasks that can run; in the order of `build`, most steps need one round. */
+/* Runs all tasks that can run. They are in the order of `build`, so most steps need one round. */
 static void take_all(play *p)
 {
     for (bool moved = true; moved;) {
@@ -141,8 +141,8 @@ static ls_status fail_task(const ls_task *task, size_t number, const char *why)
     return ls_fail(LS_CODE_CHECK, "step", task->verb, "task %zu %s", number, why);
 }
 
-/* A member with variables of its own, or that serves within the step, must end last, since its end
- * moves the step on. */
+/* The last task of a member that owns variables, or of a server that takes part in the step, must
+ * be its end, which advances its step number. */
 static ls_status check_end(const play *p, const ls_task *task)
 {
     const ls_step *s = p->step;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Those that are at work at once on a pipeline's stage: of the micro-batches in flight. */
+/* Pieces in flight on a pipeline's stage: those of its micro-batches in flight. */
 static int slots_of(const ls_job *job, int d, int place)
 {
     int most = 1;
@@ -30,8 +30,8 @@ static ls_device *device_of(const ls_stepped *run, int number)
     return index < (int)job->device_count ? job->devices[index] : job->variable_device;
 }
 
-/* Workers get their variables in each step. With backup workers worker 0 may skip it, so every
- * worker computes weight decay's part of the loss. */
+/* Workers get variables in each step, so one of them computes weight decay's part of the loss; with
+ * backup workers all do, since worker 0 may skip the step. */
 static ls_decay_loss decay_loss_of(const ls_stepped *run, int replica)
 {
     if (!run->served)
@@ -39,7 +39,7 @@ static ls_decay_loss decay_loss_of(const ls_stepped *run, int replica)
     return replica == 0 || run->base.job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }
 
-/* A part of a replica, a shadow of one, or a holder that is none. */
+/* Opens a part of a replica, a shadow, or a holder that is no replica. */
 static ls_status open_member(const ls_stepped *run, int index)
 {
     const ls_job *job = run->base.job;
@@ -97,7 +97,7 @@ static ls_status prepare(ls_stepped *run)
     return LS_OK;
 }
 
-/* Where pieces of a batch, or replicas, add up batch statistics, they meet on a communicator. */
+/* Opens the communicator with which replicas sum batch statistics. */
 static ls_status open_statistics(ls_stepped *run)
 {
     const ls_job *job = run->base.job;
@@ -153,7 +153,7 @@ static void close_member(ls_member *m)
 
 void ls_members_close(ls_stepped *run)
 {
-    for (int i = run->all; i-- > 0;) /* shadows use others' memory */
+    for (int i = run->all; i-- > 0;) /* shadows share members' memory */
         close_member(&run->members[i]);
     for (size_t i = 0; run->statistics_comms && i < run->base.job->device_count; i++)
         ls_comm_close(run->statistics_comms[i]);
@@ -166,7 +166,7 @@ void ls_members_close(ls_stepped *run)
     free(run);
 }
 
-/* ---- Values in and out ----------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 ls_status ls_members_load(const ls_stepped *run, const float *parameters)
 {

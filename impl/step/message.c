@@ -7,7 +7,7 @@
 
 static const ls_range nothing = {0, 0};
 
-/* ---- Who and what ---------------------------------------------------------------------------- */
+/* ---- Servers and their ranges ---------------------------------------------------------------- */
 
 static const ls_ps_layout *layout_of(const ls_step *s)
 {
@@ -72,7 +72,7 @@ size_t ls_step_place(const ls_step *s, int member, ls_range range)
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
-/* A server's memory for sum number `sum` of all workers', shared by both sizes of a batch. */
+/* A server's buffer for sum number `sum`, counted over all workers; both batch sizes share it. */
 static void *arrival(ls_step *s, int server, size_t sum)
 {
     ls_served_server *at = server_at(s, server);
@@ -120,7 +120,7 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-enum { MOST = 2 * LS_JOB_REPLICAS }; /* members that send messages: workers, and servers */
+enum { MOST = 2 * LS_JOB_REPLICAS }; /* most members with messages: workers and servers */
 
 static ls_status open_ends(ls_stepped *run)
 {
@@ -159,7 +159,7 @@ bool ls_apart(const ls_step *s, int a, int b)
            (x && y && x->device != y->device);
 }
 
-/* Appends one end; none of a member in another process, or of a server that serves by itself. */
+/* Appends one end; none in another process, or of a server that serves requests as they arrive. */
 static void say_end(ls_step *s, const char *verb, int member, int peer, const ls_exchange *exchange,
                     int call)
 {
@@ -209,9 +209,9 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
     say_end(s, add ? "add" : "receive", to.member, from.member, &receive, call);
 }
 
-/* ---- Servers that serve whoever comes first -------------------------------------------------- */
+/* ---- Servers that serve requests as they arrive ---------------------------------------------- */
 
-/* Once for both sizes of a batch. */
+/* Appended once, not for the tail. */
 void ls_serve(ls_step *s, int server)
 {
     ls_op *op = NULL;
@@ -226,8 +226,7 @@ static bool speaks(const ls_step *s, int worker)
     return !s->status && ls_step_replica(s, worker);
 }
 
-/* A request to push waits for the gradients that it announces, since the server waits for nothing
- * else. */
+/* A push request depends on the gradients that it announces: the server waits for nothing else. */
 static void touch_gradients(ls_step *s, int worker, int server)
 {
     ls_range range;
@@ -237,7 +236,7 @@ static void touch_gradients(ls_step *s, int worker, int server)
     }
 }
 
-/* Notes in a request's task the elements of the messages that follow it: the whole shard. */
+/* Sets the elements of the messages that follow a request: the whole shard. */
 static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 {
     if (!task)
@@ -261,7 +260,7 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
-    if (kind == LS_PS_PUSH) /* the announced gradients must be final */
+    if (kind == LS_PS_PUSH) /* the gradients must be final */
         touch_gradients(in, worker, server);
     ls_task_end(in);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of a run's memory, its members and its tasks; see names.h. */
+/* Names of a run's memory, members and tasks; see names.h. */
 #include "impl/step/names.h"
 
 #include "common/base/grow.h"
@@ -8,22 +8,22 @@
 
 #include <stdlib.h>
 
-/* A buffer. */
+/* A named buffer. */
 typedef struct name {
-    uintptr_t begin, end; /* first: it is sought by it */
+    uintptr_t begin, end; /* first member: the search key */
     const char *what;     /* static text */
-    int member;           /* -1: nobody's */
-    size_t element;       /* bytes of one; 0: parts of it are not told apart */
+    int member;           /* -1: no member's */
+    size_t element;       /* bytes per element; 0: ranges are not named */
 } name;
 
 struct ls_names {
     const ls_stepped *run;
-    name *items; /* in order of addresses, none twice */
+    name *items; /* by address, disjoint */
     size_t count;
     ls_status status;
 };
 
-/* ---- What there is --------------------------------------------------------------------------- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
 static void add(ls_names *n, int member, const char *what, const void *memory, size_t bytes,
                 size_t element)
@@ -54,7 +54,7 @@ static void add_replica(ls_names *n, int member, const ls_replica *r)
     add_data(n, r);
 }
 
-/* Names the buffers that a net's batch is gathered into. */
+/* Names the buffers into which a net's batch is gathered. */
 static void add_net(ls_names *n, int member, const ls_replica *r, const ls_net *net)
 {
     const ls_split *train = &r->job->data->train;
@@ -141,7 +141,7 @@ static const char *device_of(const ls_stepped *run, int member)
     return ls_device_describe(ls_step_replica(&run->step[LS_FULL], member)->device)->text;
 }
 
-/* A device has one member, except for shadows. */
+/* Writes the device, on which there is one member; for a shadow, also its replica's device. */
 static void say_member(const ls_stepped *run, int member, FILE *out)
 {
     fputs(device_of(run, member), out);
@@ -192,11 +192,11 @@ void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
 
 /* ---- Accesses -------------------------------------------------------------------------------- */
 
-/* Accesses of one buffer, or of all buffers of a member with the same name. */
+/* Accesses to buffers of one name and one member. */
 typedef struct noted {
     const char *what;
     int member;
-    ls_range range; /* empty: parts are not told apart */
+    ls_range range; /* empty: ranges are not named */
 } noted;
 
 typedef struct list {
@@ -211,7 +211,7 @@ static ls_status note(list *l, noted one)
         if (had->what != one.what || had->member != one.member)
             continue;
         if (!one.range.count || one.range.first == had->range.first)
-            return LS_OK; /* the same: two buffers of optimizer state */
+            return LS_OK; /* another buffer of optimizer state */
         if (had->range.first + had->range.count == one.range.first) {
             had->range.count += one.range.count;
             return LS_OK;
@@ -222,7 +222,7 @@ static ls_status note(list *l, noted one)
     return LS_OK;
 }
 
-/* The last that begins at or before the address; -1: none does. */
+/* The last buffer that begins at or before the address; -1: none. */
 static ptrdiff_t find(const ls_names *n, uintptr_t address)
 {
     return (ptrdiff_t)ls_count_up_to(address, n->items, n->count, sizeof *n->items) - 1;
@@ -233,7 +233,7 @@ static bool holds(const ls_span *span, uintptr_t at)
     return span->memory && at - (uintptr_t)span->memory < span->bytes;
 }
 
-/* An activation's member: the one of the span that it is copied from or to, else the task's. */
+/* The member of an activation: the source's or target's in a copy, otherwise the task's. */
 static int member_of(const ls_step *s, const ls_task *task, uintptr_t at)
 {
     return holds(&task->to, at)     ? task->to.member
@@ -264,9 +264,9 @@ static ls_status note_access(const ls_names *n, const ls_step *s, const ls_task 
     return LS_OK;
 }
 
-enum { FEW = 4 }; /* members that are named one by one */
+enum { FEW = 4 }; /* up to so many members are named one by one */
 
-/* How many other members have memory of this name, and how many of them come before. */
+/* Counts other members with memory of this name; *before: those before it in the list. */
 static size_t count_members(const list *l, size_t index, int own, size_t *before)
 {
     size_t all = 0;
@@ -274,7 +274,7 @@ static size_t count_members(const list *l, size_t index, int own, size_t *before
     for (size_t i = 0; i < l->count; i++) {
         if (l->items[i].what != l->items[index].what || l->items[i].member == own)
             continue;
-        all += l->items[i].member != last; /* those of a member are next to each other */
+        all += l->items[i].member != last; /* a member's entries are adjacent */
         last = l->items[i].member;
         *before = i < index ? all : *before;
     }

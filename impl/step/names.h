@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of a run's memory, members and tasks, for the listing and the race check. Memory that is
- * none of a member's buffers belongs to its nets: activations.
+ * Names of a run's memory, members and tasks, for the listing and the race check. Memory outside
+ * the named buffers belongs to nets: activations.
  */
 #pragma once
 
@@ -13,18 +13,17 @@ typedef struct ls_names ls_names;
 
 ls_status ls_names_open(const ls_stepped *run, ls_names **out);
 
-/** Takes NULL. */
 void ls_names_close(ls_names *names);
 
-/** Writes the names of what a task's accesses [count] read, or write; "-" where that is nothing. */
+/** Writes the names of the memory that accesses [count] of a task read, or write; "-" if none. */
 ls_status ls_names_accesses(const ls_names *names, const ls_step *step, const ls_task *task,
                             const ls_access *accesses, size_t count, bool writes, FILE *out);
 
-/** "backward, elements 0 to 1289" */
+/** Writes "backward, elements 0 to 1289". */
 void ls_names_task(const ls_step *step, const ls_task *task, FILE *out);
 
-/** Name in the whole model of a node of a place's part of it; "" where it has none. */
+/** Name, in the whole model, of a node of a place's part; "": it has none there. */
 const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME]);
 
-/** "cpu:0 compute" */
+/** Writes "cpu:0 compute". */
 void ls_names_lane(const ls_stepped *run, int lane, FILE *out);

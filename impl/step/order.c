@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which task waits for which: every conflict between lanes becomes a wait, unless others imply it.
+ * Which task waits for which: each conflict between lanes becomes a wait, unless others imply it.
  *
- * Lanes between which there is a wait, or a call, are a component: one program. A wait for what a
- * task's clock knows (sweep.h) is left out. Two kinds are added: a lane that nothing else ties to
- * the step's beginning waits for that, and the last task waits for what is last on every lane. So a
- * step ends before the next one begins, and one capture holds all lanes.
+ * Lanes connected by a wait or a joint call form a component, which is one program. A wait is
+ * dropped if the task's vector clock (sweep.h) implies it. Two kinds are added: a lane without a
+ * wait waits for the beginning of the step, and the last task waits for the last task of every
+ * lane. So a step ends before the next one begins, and one capture has all lanes.
  */
 #include "common/base/grow.h"
 #include "impl/step/sweep.h"
@@ -14,11 +14,11 @@
 
 /* ---- Components ------------------------------------------------------------------------------ */
 
-/* Lanes of one component have one root. */
+/* Union-find: lanes of one component have the same root. */
 typedef struct union_of_lanes {
     const ls_step *step;
     int *parent; /* [lanes] */
-    int lane;    /* of the task at hand */
+    int lane;    /* of the current task */
 } union_of_lanes;
 
 static int root(int *parent, int lane)
@@ -51,14 +51,14 @@ static ls_status join_lanes(const ls_step *s, int *parent)
     return status;
 }
 
-/* Lanes with tasks, each in a set of its own that is not numbered yet. */
+/* Marks lanes that have tasks, to be numbered by component. */
 static void count_lanes(const ls_step *s, int *component)
 {
     for (size_t t = 0; t < s->task_count; t++)
         component[s->tasks[t].lane] = 0;
 }
 
-/* Sets each component's driver: the lane of its last task, which must be the same in every step. */
+/* Sets each component's driver: the lane of its last task, which must be the same in all steps. */
 static void find_driver(ls_stepped *run, const ls_step *s)
 {
     for (size_t t = 0; t < s->task_count; t++) {
@@ -100,8 +100,8 @@ static ls_status find_components(ls_stepped *run, int *parent)
 typedef struct ordering {
     ls_sweep sweep;
     ls_step *step;
-    size_t *last;   /* [components] its last task, from 1; 0: it has none */
-    size_t *wanted; /* [lanes] the latest task that the one at hand is to wait for, likewise */
+    size_t *last;   /* [components] its last task, from 1; 0: none */
+    size_t *wanted; /* [lanes] the latest task to wait for, from 1; 0: none */
 } ordering;
 
 static void want(void *context, size_t earlier, ls_access both)
@@ -112,7 +112,7 @@ static void want(void *context, size_t earlier, ls_access both)
     *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;
 }
 
-/* The latest of those that are wanted, no more after this; 0: none is left. */
+/* Removes the latest task from `wanted` and returns it; 0: none is left. */
 static size_t take_wanted(ordering *o)
 {
     int latest = 0;

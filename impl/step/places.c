@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model over several places (graph_parts.h): a node's work is a task of its place, and its
- * outputs for other places are carried there.
+ * Models divided over places (graph_parts.h): a node's passes are tasks of its place, and outputs
+ * that another place needs are sent there.
  *
- * In one process that is a copy by the place that has it. Between processes it is a message
- * (message.c), on a lane that each place has for this alone, so that a place computes on while it
- * travels. Every process appends the messages that concern it in the same order of the whole step,
- * so that those which wait for their peers cannot lock up.
+ * In one process, the sending place copies them. Between processes they are messages (message.c),
+ * on a lane of each place for messages only, so that a place computes meanwhile. All processes
+ * append their messages in the same order of the whole step, so that waiting ends cannot deadlock.
  */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"
@@ -33,7 +32,7 @@ static size_t real_bytes(const ls_stepped *r)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* The owners' memory for gradients of copies, of as many pieces as are at work at once. */
+/* Allocates the owners' buffers for copies' gradients, for all pieces in flight. */
 static ls_status take_memory(ls_stepped *run)
 {
     const size_t copies = run->parts.copy_count, all = (size_t)run->count * copies;
@@ -60,7 +59,7 @@ void ls_places_close(ls_stepped *run)
     free(run->divided.arrived);
 }
 
-/* ---- Questions ------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------- */
 
 int ls_places(const ls_step *s)
 {
@@ -92,9 +91,9 @@ static ls_net *net_of(const ls_step *s, int member, int piece)
     return ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
 }
 
-/* ---- From place to place --------------------------------------------------------------------- */
+/* ---- Messages between places ----------------------------------------------------------------- */
 
-/* A border's output or its gradient, as a place has it. */
+/* The output or its gradient at a boundary, in a member's memory. */
 static ls_span border_at(const ls_step *s, const ls_border *b, int member, int piece, bool gradient)
 {
     ls_span span = {.member = member};
@@ -115,7 +114,7 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool g
                false);
 }
 
-/* A part of a flat buffer; `flat` NULL: of a member that is elsewhere. */
+/* Elements of a flat buffer; `flat` is NULL for a member in another process. */
 static ls_span elements(const ls_step *s, int member, void *flat, size_t first, size_t count)
 {
     const size_t real = real_bytes(s->run);
@@ -134,7 +133,7 @@ static void *parameters_of(const ls_step *s, int member)
 
 /* ---- Shared variables ------------------------------------------------------------------------ */
 
-/* The owner's memory for the gradient of a copy. */
+/* The owner's buffer for a copy's gradient. */
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
@@ -143,7 +142,7 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
     return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
 }
 
-/* The gradient of a copy goes to the owner. */
+/* Sends a copy's gradient to the owner. */
 static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
@@ -152,7 +151,7 @@ static void send_shared(ls_step *s, int replica, int piece, size_t copy)
                elements(s, user, gradients_of(s, user, piece), c->at_user, c->count), false);
 }
 
-/* The owner's addition of it, into the buffer of the piece. */
+/* Adds a copy's gradient, on the owner, to that of the piece. */
 static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
@@ -182,7 +181,7 @@ void ls_share_values(ls_step *s, int replica)
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-/* Gathers a piece's inputs on a place, once. */
+/* Gathers a piece's inputs on a place, unless that is done. */
 static void gather(ls_step *s, int member, int piece)
 {
     if (s->said[member] > (size_t)piece)
@@ -191,7 +190,7 @@ static void gather(ls_step *s, int member, int piece)
     ls_step_say_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
 }
 
-/* A node of evaluation's forward pass. */
+/* Appends a node's pass of evaluation. */
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
@@ -244,7 +243,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)
             send_shared(s, replica, piece, i);
-    for (size_t i = 0; i < parts->copy_count; i++) /* the first use comes last: it adds all up */
+    for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
     if (here && is_first(s, n))
@@ -254,7 +253,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
 
 /* ---- Stages ---------------------------------------------------------------------------------- */
 
-/* Where the pieces of a micro-batch begin. */
+/* Number of a micro-batch's first piece. */
 static int begin_of(const ls_step *s, int replica, int microbatch)
 {
     const ls_schedule schedule = ls_schedule_of(s, replica);
@@ -284,8 +283,8 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* Of the replica that has a part here, each place's variables go to the replica's other processes.
- */
+/* The replica with a part in this process: sends each place's variables to the replica's other
+ * processes. */
 ls_status ls_places_gather(ls_stepped *run, float *parameters)
 {
     const ls_job *job = run->base.job;
@@ -307,7 +306,7 @@ ls_status ls_places_gather(ls_stepped *run, float *parameters)
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* The forward pass of evaluation: of a replica's first piece of a full batch. */
+/* The forward pass of evaluation, over the replica's first piece of a full batch. */
 static ls_status build_test(ls_stepped *run, int replica)
 {
     ls_step *s = &run->divided.test;
@@ -325,7 +324,7 @@ static ls_status build_test(ls_stepped *run, int replica)
     return status;
 }
 
-/* The host waits at every border, for nothing is timed here. */
+/* Runs tasks one by one: evaluation is not timed. */
 static ls_status predict_all(void *run)
 {
     return ls_step_enqueue_serially(&((ls_stepped *)run)->divided.test);
@@ -343,14 +342,14 @@ ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluat
     if (!status)
         status = ls_replica_evaluate(parts, count, divided ? predict_all : NULL, run, most, out);
     for (int i = 0; status && divided && run->comms[i]; i++)
-        run->comms[i]->backend->abandon(run->comms[i]); /* for who waits at a border for this one */
+        run->comms[i]->backend->abandon(run->comms[i]); /* for peers that wait for this process */
     return status;
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */
 
-/* Every output over a border, its gradient back, of all rows once; gradients of copies once a
- * piece, their values once. */
+/* Each output at a boundary, and its gradient, is sent once for all rows; gradients of copies are
+ * sent once per piece, values once. */
 ls_traffic ls_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);

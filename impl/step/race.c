@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The race check: what must hold of steps, by their tasks alone; see ls_stepped_check.
+ * The race check: what must hold of every step, found from its tasks alone; see ls_stepped_check.
  *
- * Any two tasks that touch the same bytes, one of them writing, are ordered: by their lane, by the
- * waits that will be enqueued, by what begins a step behind its driver. Looked at are two steps one
- * after the other, of each size. Communicators order nothing.
+ * If two tasks touch the same bytes and one writes them, they must be ordered: by their lane, by
+ * the waits that will be enqueued, or by a wait for the beginning of the step. This is checked over
+ * two consecutive steps, of each size. Communicators do not order tasks.
  *
- * Besides, no step may have an operation more often than it is to be done, and all ends that wait
- * for each other must meet (meetings.c).
+ * Also, a step must not have an operation more often than its slices do, and all ends that wait for
+ * each other must match (meetings.c).
  */
 #include "common/base/grow.h"
 #include "impl/step/names.h"
@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* ---- Words ----------------------------------------------------------------------------------- */
+/* ---- Reports --------------------------------------------------------------------------------- */
 
 static void say_task(const ls_step *s, const ls_task *task, FILE *out)
 {
@@ -28,13 +28,13 @@ static void say_task(const ls_step *s, const ls_task *task, FILE *out)
 }
 
 typedef struct race_check {
-    ls_sweep sweep; /* of two steps */
-    size_t *begun;  /* [components] the driver's latest when the present step begins, from 1 */
-    size_t met;     /* what the task at hand races with, from 1; 0: nothing */
-    ls_access both; /* touched by both */
+    ls_sweep sweep; /* over two steps */
+    size_t *begun;  /* [components] the driver's latest task when the current step begins, from 1 */
+    size_t met;     /* what the current task races with, from 1; 0: nothing */
+    ls_access both; /* bytes that both touch */
 } race_check;
 
-/* `first`: number of the step's first task. */
+/* `first`: number of the first task of the step, counted over both. */
 static ls_status say_race(const race_check *r, size_t first, FILE *out)
 {
     const ls_step *earlier, *s;
@@ -79,7 +79,7 @@ static void meet(void *context, size_t earlier, ls_access both)
     r->both = both;
 }
 
-/* The next task, of the step whose tasks count from `first`. */
+/* Checks the next task; the tasks of its step are numbered from `first`. */
 static ls_status take(race_check *r, size_t first)
 {
     ls_sweep *w = &r->sweep;
@@ -115,7 +115,7 @@ static ls_status check_pair(const ls_stepped *run, const ls_step *a, const ls_st
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-/* An operation where it is said, or of the acts of a slice. */
+/* An operation of a task (`said`), or of an act of a slice. */
 typedef struct use {
     const ls_op *op;
     bool said;
@@ -154,8 +154,8 @@ static void add_acts(const ls_step *s, int member, uses *all)
     }
 }
 
-/* A net that goes through several shards in turn has its operations as often; others are there
- * once. */
+/* An operation may be in tasks as often as in acts (a net that runs several shards has it once for
+ * each); an operation of no act, once. */
 static ls_status judge_uses(uses *all)
 {
     LS_TRY(all->status);
@@ -186,7 +186,7 @@ static ls_status check_step(const ls_step *s)
     return status ? status : ls_step_check_meetings(s);
 }
 
-/* Checks pairs of steps in a row, of all kinds, except two smaller batches. */
+/* Checks consecutive pairs of all kinds of steps, except two tail steps. */
 ls_status ls_stepped_check(const ls_run *run)
 {
     const ls_stepped *me = (const ls_stepped *)run;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends and losses of steps. All processes call this, and each tells the others what its members
- * recorded. Ends are relative to the process's latest mark, so that clocks of several hosts need
- * not agree.
+ * Ends and losses of steps. All processes call this; an all-gather gives each the records of all.
+ * Ends are relative to the process's latest mark, since clocks of hosts differ.
  *
- * A step ends with its last member, and its loss is the sum of all parts. Where servers do not wait
- * for all workers: with backup workers a step ends when the servers end it, and its loss is of the
- * workers that took part; where workers run independently a step is as many gradients as there are
- * workers.
+ * A step ends when its last member ends it, and its loss is the sum of all parts. This differs if
+ * servers do not wait for all workers. With backup workers, a step ends when the servers end it,
+ * and its loss is that of the workers that took part. With asynchronous servers and n workers, a
+ * step is n successive gradients.
  */
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
@@ -17,42 +16,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The numbers that a process tells of each record: its members' last end, in ns from the mark;
- * weight decay's part of the loss, of its first replica; then, for each replica whose loss it has:
- */
+/* The numbers that a process sends for each record: its members' last end, in ns from the mark;
+ * weight decay's part of the loss, of its first replica; then, for each replica whose loss it
+ * has: */
 enum { END, DECAY, REPLICAS };
 enum {
     OWN_END,
-    OWN_DECAY, /* weight decay's part, with servers that do not wait for all */
-    TOOK,      /* whether it took the step at all */
+    OWN_DECAY, /* weight decay's part, if servers do not wait for all workers */
+    TOOK,      /* whether the worker took part in the step */
     LOSSES     /* the parts of its loss */
 };
 
 typedef struct reading {
     const ls_stepped *run;
     const ls_job *job;
-    uint64_t first, count;   /* records */
-    size_t width;            /* most numbers that a process tells of a record */
-    size_t *at;              /* [replicas] where its process tells of it */
-    uint64_t mark_ns;        /* the latest of this process */
-    ls_step_record *records; /* [count] of one member */
-    double *mine, *all;      /* [count, width], [processes, count, width] */
-    const double **each;     /* [replicas] the parts of one record, in `all` */
+    uint64_t first, count;   /* of records */
+    size_t width;            /* most numbers that a process sends for a record */
+    size_t *at;              /* [replicas] index of the replica's numbers */
+    uint64_t mark_ns;        /* latest mark of this process */
+    ls_step_record *records; /* [count] of the current member */
+    double *mine, *all;      /* [count, width] sent, [processes, count, width] received */
+    const double **each;     /* [replicas] parts of the current record's loss, in `all` */
 } reading;
 
-/** A gradient of a worker that runs independently. */
+/** A gradient of a worker of asynchronous servers. */
 typedef struct gradient {
-    double end_ns, loss; /* as told */
-    int64_t rows;        /* samples that it is of */
+    double end_ns, loss; /* as received */
+    int64_t rows;        /* its samples */
 } gradient;
 
-/* The member that has a replica's loss. */
+/* The member that records a replica's loss. */
 static int loss_of(const ls_stepped *run, int replica)
 {
     return replica * run->places + run->loss_place;
 }
 
-/* Sets `at` and `width`; used [processes] is zero. */
+/* Sets `at` and `width`; used [processes] must be zero. */
 static void lay_out(reading *r, size_t *used)
 {
     r->width = REPLICAS;
@@ -64,10 +63,10 @@ static void lay_out(reading *r, size_t *used)
     }
 }
 
-/* ---- Here ------------------------------------------------------------------------------------ */
+/* ---- This process's records ------------------------------------------------------------------ */
 
-/* Whether a member's ends are those of steps. With backup workers they are the servers' (of those
- * with variables), whose records are updates, one per step; workers may be behind. */
+/* Whether a member's ends are ends of steps. With backup workers, those of servers with variables
+ * are: such a server records each update, one per step, while workers may be behind. */
 static bool ends_steps(const reading *r, int index)
 {
     const ls_replica *replica = r->run->members[index].replica;
@@ -85,8 +84,8 @@ static ls_status read_mark(reading *r, int index)
     return LS_OK;
 }
 
-/* Reads a member's records, and tells of the replica whose loss it has. Weight decay's part comes
- * from members that update: those of the first replica's places are added up. */
+/* Reads a member's records into `mine`. Weight decay's part comes from members that update: it is
+ * summed over the places of the first replica. */
 static ls_status read_member(reading *r, int index)
 {
     ls_replica *replica = r->run->members[index].replica;
@@ -96,7 +95,7 @@ static ls_status read_member(reading *r, int index)
     const int from = r->run->holder >= 0 ? r->run->holder : 0;
     const bool first = index >= from && index < from + r->run->places;
     const bool more = replica->more && (first || replica->sums > 1 || took);
-    double further[LS_REPLICA_LOSSES] = {0}; /* parts, then weight decay's */
+    double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     uint64_t mark_ns;
     LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
     for (uint64_t k = 0; k < r->count; k++) {
@@ -125,7 +124,7 @@ static ls_status read_here(reading *r)
     for (int i = 0; i < r->run->total; i++)
         if (ends_steps(r, i))
             LS_TRY(read_mark(r, i));
-    const bool marked = r->mark_ns != 0; /* by none of a process that has only workers */
+    const bool marked = r->mark_ns != 0; /* false: this process has only workers */
     for (int i = 0; i < r->run->total && !marked; i++)
         if (r->run->members[i].replica)
             LS_TRY(read_mark(r, i));
@@ -135,16 +134,16 @@ static ls_status read_here(reading *r)
     return LS_OK;
 }
 
-/* ---- Of all ---------------------------------------------------------------------------------- */
+/* ---- All processes' records ------------------------------------------------------------------ */
 
-/* What a process tells of record k. */
+/* The numbers that a process sent for record k. */
 static const double *told_in(const reading *r, int process, uint64_t k)
 {
     return r->all + ((uint64_t)process * r->count + k) * r->width;
 }
 
-/* Finds what each replica tells of record k. Returns the latest end of any process; *decay: weight
- * decay's part of the loss. */
+/* Finds the numbers of each replica for record k. Returns the latest end of all processes; *decay:
+ * weight decay's part of the loss. */
 static double find_told(const reading *r, uint64_t k, double *decay)
 {
     double end_ns = 0;
@@ -171,8 +170,8 @@ static int64_t batch_at(const reading *r, uint64_t k)
     return ls_replicated_batch(r->job, ls_job_is_tail(r->job, r->first + k) ? LS_TAIL : LS_FULL);
 }
 
-/* The loss of the workers that took part, which all have the same part of weight decay; the other
- * parts are scaled by the whole batch. */
+/* The loss of the workers that took part. Weight decay's part is the same in all of them; the other
+ * parts are scaled to the whole batch. */
 static double loss_of_taken(const reading *r, int64_t batch)
 {
     double sum = 0, decay = 0;
@@ -207,8 +206,7 @@ static int ends_before(const void *a, const void *b)
     return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* Lists all workers' gradients, except those of no samples; losses begin with weight decay's part.
- */
+/* Lists the gradients of workers with samples; sets losses to weight decay's part. */
 static size_t list_gradients(const reading *r, gradient *out, ls_step_record *losses)
 {
     size_t count = 0;
@@ -225,9 +223,9 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
     return count;
 }
 
-/* Independent workers: a step is as many gradients as it has workers with samples, in the order in
- * which they ended; so the first steps are of fast workers, the last ones of the slowest. Losses
- * are means over their workers' shares. */
+/* Asynchronous servers: gradients of all workers, in the order of their ends, are split into steps
+ * of one gradient for each worker with samples. So fast workers fill the first steps, and slow ones
+ * the last. A loss is the mean over the workers' slices. */
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
     const int workers = r->run->count;

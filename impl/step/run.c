@@ -15,9 +15,8 @@ static ls_stepped *stepped(const ls_run *run)
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* The holder, where replicas do not have variables of their own: the replica on the variable
- * device, or one more member.
- */
+/* The holder, if replicas have no variables of their own: the replica on the variable device, or
+ * one more member. */
 static int find_holder(const ls_strategy *strategy, const ls_job *job)
 {
     const int n = (int)job->device_count;
@@ -28,10 +27,10 @@ static int find_holder(const ls_strategy *strategy, const ls_job *job)
     return held ? n : -1;
 }
 
-/* Each member's compute queue is the lane of its number. */
+/* A member's compute queue is the lane with its number. */
 static ls_status open_lanes(ls_stepped *me)
 {
-    const size_t most = 3 * (size_t)me->all; /* communication, transfers */
+    const size_t most = 3 * (size_t)me->all; /* and communication and transfers */
     LS_TRY(ls_allocate("step", &me->lanes, most, sizeof *me->lanes));
     for (int m = 0; m < me->all; m++) {
         me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
@@ -60,7 +59,7 @@ static ls_status open_members(ls_stepped *me)
     const ls_job *job = me->base.job;
     me->holder = find_holder(strategy, job);
     LS_TRY(ls_members_open(me));
-    /* They are empty where nothing is reduced. */
+    /* Groups are empty if nothing is reduced. */
     LS_TRY(ls_allocate("step", &me->groups, (size_t)me->places, sizeof *me->groups));
     return open_lanes(me);
 }
@@ -108,12 +107,12 @@ static ls_status build(ls_stepped *me)
 /* ---- Enqueuing and waiting ------------------------------------------------------------------- */
 
 /*
- * Enqueuing more replays than a GPU's queue holds blocks until some are done, which never happens
- * where a library waits for a lost rank. So the library is checked before there are that many.
+ * A launch blocks if a GPU's queue is full of replays, for ever if a library waits for a lost rank.
+ * So the library is checked after so many replays.
  */
 enum { REPLAYS_AHEAD = 128 };
 
-/* Before each step that is put operation by operation. */
+/* Begins a turn on all devices, before a step that is enqueued operation by operation. */
 static void begin_turn(const ls_job *job)
 {
     for (size_t i = 0; i < job->device_count; i++)
@@ -123,8 +122,8 @@ static void begin_turn(const ls_job *job)
 }
 
 /*
- * Where servers serve by themselves, steps are no turns (ls_device_turn): a worker may wait for
- * another one's step, so none may be blocked because another's queue is full.
+ * If servers serve as requests arrive, steps are not turns (ls_device_turn): a worker may wait for
+ * another one's step, so a full queue of one must not block others.
  */
 static ls_status enqueue_times(ls_stepped *me, int kind, uint64_t times)
 {
@@ -144,8 +143,8 @@ static ls_status enqueue_times(ls_stepped *me, int kind, uint64_t times)
     return LS_OK;
 }
 
-/* Where a library can make queues wait for ever: waits until they are empty, or the library is
- * given up. */
+/* If a library may make queues wait for ever: waits until they are empty or the library is
+ * aborted. */
 static ls_status wait_for_library(ls_stepped *me, bool *waits)
 {
     ls_status status = LS_OK;
@@ -174,7 +173,7 @@ static ls_status enqueue_alike(ls_stepped *me, int kind, uint64_t times)
     return enqueue_times(me, kind, times);
 }
 
-/* The last step of a period is of another kind than those before it. */
+/* Enqueues steps; the last step of a period has a kind of its own. */
 static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
 {
     const uint64_t period = (uint64_t)me->base.job->period;
@@ -201,7 +200,7 @@ ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
     return ls_step_enqueue_apart(&me->step[LS_AFTER]);
 }
 
-/* Members' queues first: all that other lanes wait for is enqueued by then. */
+/* Members' queues are first: then all that other lanes wait for is enqueued. */
 ls_status ls_stepped_sync(ls_run *run)
 {
     ls_stepped *me = stepped(run);
@@ -213,7 +212,7 @@ ls_status ls_stepped_sync(ls_run *run)
     return status;
 }
 
-/* A component's other lanes come after its driver, so only drivers are marked. */
+/* Marks drivers only: a component's other lanes start after its driver. */
 ls_status ls_stepped_mark(ls_run *run)
 {
     ls_stepped *me = stepped(run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of strategies that say their steps: what they hold, move, found and hand on; see run.h. */
+/* Runs of steps: values, evaluation, description, traffic, state for another run; see run.h. */
 #include "common/base/grow.h"
 #include "impl/carried.h"
 #include "impl/step/run.h"
@@ -12,7 +12,7 @@ static ls_stepped *stepped(const ls_run *run)
     return (ls_stepped *)run;
 }
 
-/* NULL: the member is elsewhere. */
+/* NULL: the member is in another process. */
 static ls_replica *replica_of(const ls_run *run, int member)
 {
     return stepped(run)->members[member].replica;
@@ -20,7 +20,7 @@ static ls_replica *replica_of(const ls_run *run, int member)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* The member whose variables are the run's, or the first that has a part of them. */
+/* The member that owns the run's variables; in a divided model, the first such member. */
 static int owner_of(const ls_run *run)
 {
     const ls_stepped *me = stepped(run);
@@ -77,7 +77,7 @@ static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_
 static ls_program_info describe_replica(const ls_run *run, int index)
 {
     const ls_stepped *me = stepped(run);
-    const int lane = first_of(run, index); /* of that member */
+    const int lane = first_of(run, index); /* a member's number is its lane's */
     const ls_program *program = me->components[me->component[lane]].program[LS_FULL];
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
@@ -90,7 +90,7 @@ static ls_status gradient(ls_run *run, float *out)
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* Brings the variables, or their averages, to a replica; NULL: it is in another process. */
+/* Copies the variables, or their averages, to a replica; NULL: it is in another process. */
 static ls_status fetch(ls_run *run, bool averages, const ls_replica *to)
 {
     const size_t elements = run->job->model->graph->variables.elements;
@@ -105,7 +105,7 @@ static ls_status fetch(ls_run *run, bool averages, const ls_replica *to)
     return status;
 }
 
-/* Tells all processes what one of them found; the others come with accuracy -1. */
+/* Sends the result of one process to all; in all others, accuracy is -1. */
 static ls_status tell(const ls_job *job, ls_status mine, ls_evaluation *out)
 {
     const size_t n = (size_t)ls_job_processes(job);
@@ -119,9 +119,9 @@ static ls_status tell(const ls_job *job, ls_status mine, ls_evaluation *out)
     return status;
 }
 
-/* By the first replica that has members here; with servers, by worker 0. One that gets its
- * variables from others has those first. A worker pulls them again before its next step; a tower,
- * which may have fetched ahead, gets them back. */
+/* Evaluates the first replica of this process; with servers, worker 0. A replica without variables
+ * of its own gets the variables first. A worker pulls anew in its next step; a tower, which may
+ * have fetched ahead, gets back its values. */
 static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     ls_stepped *me = stepped(run);
@@ -199,7 +199,7 @@ static ls_memory_formula memory(const ls_run *run, size_t index)
     return formula;
 }
 
-/* The sum over all processes, which all call it. */
+/* The sum over all processes. All processes call it. */
 static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
 {
     const size_t n = (size_t)ls_job_processes(job);
@@ -213,7 +213,7 @@ static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
     return status;
 }
 
-/* Over all steps; but for ends that count when they are put, once for all replays
+/* Adds the traffic of all steps, unless the end counts only when it is enqueued, not in replays
  * (ls_step.called). */
 static void add_counted(const ls_comm *end, ls_traffic *sum)
 {
@@ -232,7 +232,7 @@ static ls_traffic count_ends(const ls_stepped *me)
     return sum;
 }
 
-/* All traffic that this process has sent. */
+/* All traffic sent by this process. */
 static ls_traffic count_sent(const ls_stepped *me)
 {
     ls_traffic sum = count_ends(me);
@@ -255,8 +255,8 @@ static ls_traffic formula_of(const ls_stepped *me, int kind)
     return sum;
 }
 
-/* What all steps must have sent, by the strategy's formula; with backup workers, by what servers
- * served. */
+/* The traffic that all steps must have sent, by the strategy's formula; with backup workers, by the
+ * served requests. */
 static ls_status find_due(const ls_stepped *me, ls_traffic *due)
 {
     ls_traffic mine = {0};
@@ -271,23 +271,22 @@ static ls_status find_due(const ls_stepped *me, ls_traffic *due)
     return collect(me->base.job, mine, due);
 }
 
-/* An average over the steps, rounded away from 0, so that a difference in a single step shows. */
+/* Mean over the steps, rounded away from 0, so that a difference in a single step shows. */
 static uint64_t per_step(uint64_t all, uint64_t steps)
 {
     const int64_t signed_all = (int64_t)all, n = (int64_t)steps;
     return (uint64_t)((signed_all + (signed_all > 0 ? n - 1 : 1 - n)) / n);
 }
 
-/* *formula is that of a full step, or, where steps differ, of their mean. *sent is the formula plus
- * the average by which the steps sent more, or less, than they must.
- */
+/* *formula is that of a full step or, if steps differ, their mean. *sent is the formula plus the
+ * mean difference between the traffic sent and the traffic due. */
 static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_stepped *me = stepped(run);
     ls_traffic all, due;
     uint64_t steps = 0;
     *sent = *formula = (ls_traffic){0};
-    if (me->group_count && !run->job->allreduce->formula) /* only its library knows what it sends */
+    if (me->group_count && !run->job->allreduce->formula) /* only the library knows its traffic */
         return LS_OK;
     for (int kind = 0; kind < LS_KINDS; kind++)
         steps += me->enqueued[kind];
@@ -303,10 +302,10 @@ static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formul
     return LS_OK;
 }
 
-/* ---- What a run that goes on takes over ------------------------------------------------------ */
+/* ---- State for a run that continues this one ------------------------------------------------- */
 
-/* What each member has in its flat buffers, what servers know of their workers, and what was
- * counted. Not records, which have been read, nor what every step makes anew. */
+/* The state for a run that continues this one: flat buffers, servers' state of their workers, and
+ * counts. Not records, which have been read, nor memory that every step overwrites. */
 static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
 {
     LS_TRY(ls_carry_value(carried, s->clocks, (size_t)s->workers * sizeof *s->clocks));
@@ -317,7 +316,7 @@ static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
     return ls_carry_value(carried, &s->served, sizeof s->served);
 }
 
-/* What the server's end has received so far goes on with it. */
+/* Includes what the server's end has received so far. */
 static ls_status keep_received(ls_served_server *server, const ls_comm *end, ls_carried *carried)
 {
     ls_received *before = &server->received, all = *before;

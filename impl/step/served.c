@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs with parameter servers: servers, requests, and values; see served.h. */
+/* Runs with parameter servers: opening, and values of variables; see served.h. */
 #include "common/base/grow.h"
 #include "impl/step/served.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Appending tasks to a step, with their operations and the memory that these touch; see step.h.
- */
+/* Appending tasks to a step, with their operations and accesses; see step.h. */
 #include "common/base/grow.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
 
-/* ---- Lists that grow ------------------------------------------------------------------------- */
+/* ---- Status ---------------------------------------------------------------------------------- */
 
 void ls_step_fail(ls_step *s, ls_status status)
 {
@@ -70,12 +69,12 @@ void ls_task_take_ops(ls_step *s, ls_op_list *ops)
 {
     ls_task_add_ops(s, ops);
     for (size_t i = 0; i < ops->count; i++)
-        ls_step_fail(s, ls_op_list_add(&s->own, ops->items[i])); /* or frees it */
+        ls_step_fail(s, ls_op_list_add(&s->own, ops->items[i])); /* frees it on failure */
     free(ops->items);
     *ops = (ls_op_list){0};
 }
 
-/* Reads and writes apart, each by address. */
+/* Sorts reads before writes, each by address. */
 static int compare_accesses(const void *a, const void *b)
 {
     const ls_access *x = a, *y = b;
@@ -146,7 +145,7 @@ void ls_step_close(ls_step *s)
     free(s->pass);
 }
 
-/* ---- Questions ------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------- */
 
 ls_member *ls_step_member(const ls_step *s, int member)
 {

@@ -44,7 +44,7 @@ typedef struct ls_pushed {
     bool last; /**< the last one of that server */
 } ls_pushed;
 
-/* ---- Who and what ---------------------------------------------------------------------------- */
+/* ---- Members, ranges and memory -------------------------------------------------------------- */
 
 const ls_job *ls_step_job(const ls_step *step);
 
@@ -64,7 +64,7 @@ int ls_place_of(const ls_step *step, int member);
 int ls_places(const ls_step *step);
 int ls_nodes(const ls_step *step);
 
-/** The member that has the variables: a replica on the variable device, or one more member; -1:
+/** The member that owns the variables: a replica on the variable device, or one more member; -1:
  * each replica has its own. */
 int ls_holder(const ls_step *step);
 
@@ -86,7 +86,7 @@ ls_range ls_owned(const ls_step *step, int member);
 ls_range ls_bucket(const ls_step *step, int place, int b);
 int ls_buckets_of(const ls_step *step, int place);
 
-/** Shards that exact mode cuts the step's batch into, the leaves of its tree; fast mode: 0. */
+/** Number of shards of the step's batch in exact mode, the leaves of its tree; fast mode: 0. */
 int64_t ls_shards(const ls_step *step);
 
 /** Number of partial sums of the replica's gradient: 1, or 0 for an empty slice; in exact mode, one
@@ -162,7 +162,7 @@ void ls_backward_stage(ls_step *step, int replica, int stage, int microbatch);
 /** The order of the stages' passes. */
 ls_schedule ls_schedule_of(const ls_step *step, int replica);
 
-/** Sends updated variables that several places use from their owners to the others. */
+/** Sends updated variables that several places use from the owner to the other places. */
 void ls_share_values(ls_step *step, int replica);
 
 /* ---- Between members ------------------------------------------------------------------------- */
@@ -177,9 +177,9 @@ void ls_send(ls_step *step, ls_span to, ls_span from);
  * messages overlap passes, they are on a lane of their own in each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
 
-/** Sets the holder's gradient to the sum of the gradients of all replicas, of which members[i] has
- * that of replica i, on the holder's device or sent to it: in fast mode ((g0 + g1) + g2) + ..., in
- * exact mode up the tree. */
+/** Sets the holder's gradient to the sum of all replicas' gradients. members[i] has that of replica
+ * i, on the holder's device or sent to it. Fast mode: ((g0 + g1) + g2) + ...; exact mode: the
+ * tree. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
 /** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tasks of steps one after the other; see sweep.h. */
+/* The sweep over the tasks of consecutive steps; see sweep.h. */
 #include "impl/step/sweep.h"
 
 #include "common/base/grow.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reader of a piece since its last writer. */
+/* A task that read a piece after its last writer. */
 struct ls_sweep_reader {
     size_t task;
-    size_t next; /* the one after it, from 1; 0: none */
+    size_t next; /* the piece's next reader, from 1; 0: none */
 };
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static int lane_of(const ls_sweep *w, size_t number)
     return ls_sweep_task(w, number, &step)->lane;
 }
 
-/* A lane's later reader stands for its earlier ones. */
+/* Adds the current task as a reader; it replaces earlier readers on its lane, which it follows. */
 static ls_status note_reader(ls_sweep *w, size_t piece)
 {
     for (size_t r = w->readers[piece]; r; r = w->pool[r - 1].next) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sweep: the tasks of some steps one after the other, in the order said. Of each it tells which
- * earlier ones it meets, those that touch the same bytes, one of the two writing; and keeps which
- * are known to have ended when it begins: its clock has of every lane of its component the last.
+ * Sweep: visits the tasks of some steps in program order. For each it finds the earlier tasks that
+ * conflict with it: both touch the same bytes, and one of them writes. A vector clock keeps which
+ * tasks have ended when it begins: the latest of each lane of its component.
  *
- * Addresses are cut where any access begins or ends; each piece knows its last writer, and the last
- * reader of each lane since. So the work is that of the accesses' pieces, not of pairs of tasks.
+ * Memory is split at every address where an access begins or ends. Each piece keeps its last writer
+ * and each lane's last reader since. So the work grows with accesses, not with pairs of tasks.
  */
 #pragma once
 
@@ -13,43 +13,43 @@
 
 typedef struct ls_sweep {
     const ls_stepped *run;
-    const ls_step *const *steps; /**< [step_count] tasks are counted through all, from 0 */
+    const ls_step *const *steps; /**< [step_count] their tasks are numbered through, from 0 */
     size_t step_count;
-    size_t task;    /**< the one at hand */
-    size_t before;  /**< the one before it on its lane, from 1; 0: none */
-    size_t next;    /**< the one after it */
-    size_t *latest; /**< [lanes] the last one so far, from 1; 0: none */
-    size_t *first;  /**< [tasks] where its clock begins in `clocks`; none without components */
+    size_t task;    /**< the current one */
+    size_t before;  /**< the previous one on its lane, from 1; 0: none */
+    size_t next;    /**< the number after the current task's */
+    size_t *latest; /**< [lanes] the latest task so far, from 1; 0: none */
+    size_t *first;  /**< [tasks] index of its clock in `clocks`; empty if there are no components */
     size_t *clocks;
-    size_t *clock, size; /**< of the task at hand */
-    uintptr_t *cuts;     /**< [cut_count] in order: piece i is [cuts[i], cuts[i + 1]) */
+    size_t *clock, size; /**< the current task's */
+    uintptr_t *cuts;     /**< [cut_count] ascending; piece i is [cuts[i], cuts[i + 1]) */
     size_t cut_count;
-    size_t *writer;  /**< [cut_count] the piece's last, from 1; 0: none */
-    size_t *readers; /**< [cut_count] the first of the piece's in `pool`, from 1 */
+    size_t *writer;  /**< [cut_count] the piece's last writer, from 1; 0: none */
+    size_t *readers; /**< [cut_count] the piece's first reader in `pool`, from 1; 0: none */
     struct ls_sweep_reader *pool;
     size_t pool_count;
 } ls_sweep;
 
-/** Of steps [count]; clocks where the run has components. To be closed also on failure. */
+/** Over steps [count]; with clocks if the run has components. Close it also on failure. */
 ls_status ls_sweep_open(const ls_stepped *run, const ls_step *const *steps, size_t count,
                         ls_sweep *out);
 void ls_sweep_close(ls_sweep *sweep);
 
-/** A task by its number, and the step that it is of. */
+/** Returns a task by its number, and its step. */
 const ls_task *ls_sweep_task(const ls_sweep *sweep, size_t number, const ls_step **step);
 
-/** Goes on to the next task, which knows what the one before it on its lane knew. */
+/** Advances to the next task; its clock begins as that of the previous task on its lane. */
 const ls_task *ls_sweep_next(ls_sweep *sweep);
 
-/** The task at hand waits for an earlier one of its component: it knows what that knew. */
+/** The current task waits for an earlier one of its component: merges that one's clock into its. */
 void ls_sweep_hear(ls_sweep *sweep, size_t earlier);
 
-/** Whether that is known to have ended. */
+/** Whether the earlier task has ended, by the current one's clock. */
 bool ls_sweep_knows(const ls_sweep *sweep, size_t earlier);
 
-/** Told of an earlier task, and of bytes that both touch. */
+/** Called with an earlier task, and a piece of memory that both touch. */
 typedef void (*ls_sweep_visit)(void *context, size_t earlier, ls_access both);
 
-/** Visits the earlier tasks that the one at hand meets; once. Those that another one implies by the
- *  order of its lane may be left out; some are visited twice. */
+/** Visits earlier tasks that conflict with the current one; to be called once for each task. Tasks
+ * that precede a visited one on its lane may be skipped; some tasks are visited twice. */
 ls_status ls_sweep_meet(ls_sweep *sweep, ls_sweep_visit visit, void *context);

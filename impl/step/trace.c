@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From queues' logs to slices of tasks; see trace.h.
+ * Makes slices of tasks from the queues' logs; see trace.h.
  *
- * A queue logs what it does, but knows no tasks. What a lane was given is known: each task's waits,
- * operations and copy, step after step. So both are walked side by side. An operation is in a step
- * only once, so the walk finds its place again where a communicator enqueued something of its own.
+ * A queue logs what it ran, but does not know tasks. What was enqueued on a lane is known: each
+ * task's waits, operations and copy, step after step. Both lists are walked together. A log also
+ * has entries of communicators themselves; the next operation, unique in a step, realigns the walk.
  */
 #include "impl/step/trace.h"
 
@@ -14,17 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The walk of one lane's stretches beside what the lane was given. */
+/* The walk over a lane's log and over what was enqueued on it. */
 typedef struct lane_walk {
     ls_tracing *w;
     int lane;
-    size_t next;         /* of w->given[lane] */
-    size_t peers;        /* waits for peers that stand before what is looked at */
-    const ls_given *now; /* what was found last */
+    size_t next;         /* next item of w->given[lane] */
+    size_t peers;        /* waits for peers that the log has before the current entry */
+    const ls_given *now; /* the item found last */
 } lane_walk;
 
-/* Advances past the next given thing of that kind and operation, and returns it; NULL: there is
- * none, and it does not advance. */
+/* Returns the next enqueued item of that kind and operation, and advances behind it; NULL: none. */
 static const ls_given *find(lane_walk *l, const ls_stretch *stretch)
 {
     const ls_given_list *given = &l->w->given[l->lane];
@@ -57,7 +56,7 @@ static void emit(lane_walk *l, ls_trace_slice *slice)
     out->slices[out->slice_count++] = *slice;
 }
 
-/* `found`: NULL for a wait of a communicator's own. */
+/* `found` is NULL for a communicator's own wait. */
 static void emit_event(lane_walk *l, const ls_stretch *s, const ls_given *found)
 {
     ls_trace_slice slice = {.begin_ns = s->begin_ns,
@@ -79,7 +78,7 @@ static void add_message(ls_tracing *w, const ls_trace_message *message)
         out->messages[out->message_count++] = *message;
 }
 
-/* A stretch of work, cut where it waited for peers. Returns its first slice. */
+/* Emits an entry, split where it waited for peers. Returns its first slice. */
 static int64_t emit_work(lane_walk *l, const ls_stretch *s, ls_trace_slice *work, double bytes,
                          double flops)
 {
@@ -176,7 +175,7 @@ static void walk_lane(ls_tracing *w, int lane)
     }
 }
 
-/* Finds the slice that each wait was for. */
+/* Replaces the task that each wait was for by its slice. */
 static void find_causes(ls_tracing *w)
 {
     for (size_t i = 0; i < w->out->slice_count; i++) {

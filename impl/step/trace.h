@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the lanes of a run in one process did while it was profiled: every operation, copy and wait
- * of every step, with its times. Arrays of plain values, so that processes can send them.
+ * of every step, with its times. The arrays have plain values, so processes can send them.
  *
- *     slice     a stretch of a lane's time, of one operation, copy or wait. One lane's follow each
- *               other, in order, and do not overlap
- *     part      of a wait for another lane: by what that did meanwhile
- *     message   one end of it; the peer's slices have the other one
+ *     slice     a stretch of a lane's time: an operation, a copy or a wait, or a piece of one. A
+ *               lane's slices are in order and do not overlap
+ *     part      of a wait for another lane: by what that lane did meanwhile
+ *     message   one end of a message; the peer's trace has the other end
  */
 #pragma once
 
@@ -17,17 +17,16 @@
 enum { LS_TRACE_TEXT = 40 };
 
 typedef struct ls_trace_slice {
-    uint64_t begin_ns, end_ns; /**< of this process's clock (ls_clock_ns) */
+    uint64_t begin_ns, end_ns; /**< by this process's clock (ls_clock_ns) */
     int32_t lane;
-    int32_t step;  /**< number among the profiled steps; -1: once before or after them */
+    int32_t step;  /**< number among the profiled steps; -1: before or after them */
     int32_t kind;  /**< ls_stretch_kind */
-    int32_t use;   /**< ls_time_use; a wait for a peer: LS_TIME_WAIT, for another lane: IDLE */
-    int64_t run;   /**< the same for all slices of one run of an operation */
-    int64_t cause; /**< of a wait for another lane: slice that it waits for; -1: not known, or
-                        none */
+    int32_t use;   /**< ls_time_use; LS_TIME_WAIT for a peer, LS_TIME_IDLE for another lane */
+    int64_t run;   /**< equal in all slices of one execution of an operation */
+    int64_t cause; /**< the slice that a wait for another lane is for; -1: unknown or none */
     double bytes, flops;
     char name[LS_TRACE_TEXT];
-    char layer[LS_TRACE_TEXT]; /**< ""; "dense0"; of a range "dense0 to dense1" */
+    char layer[LS_TRACE_TEXT]; /**< ""; "dense0"; for a range "dense0 to dense1" */
 } ls_trace_slice;
 
 typedef struct ls_trace_part {
@@ -38,42 +37,41 @@ typedef struct ls_trace_part {
 } ls_trace_part;
 
 typedef struct ls_trace_message {
-    int64_t slice; /**< first slice of its operation's run that is no wait */
+    int64_t slice; /**< the first slice of its operation's execution that is not a wait */
     uint64_t bytes;
     int32_t channel, from, to;
-    int32_t sends; /**< 1: the sending end; 0: the receiving one; LS_TRACE_COPY: a copy, both
-                        ends */
-    int32_t index; /**< number among the messages of its slice */
+    int32_t sends; /**< 1: the sending end; 0: the receiving end; a copy is both */
+    int32_t index; /**< number among the slice's messages */
 } ls_trace_message;
 
-/** `channel` of a copy between devices of this process; `from` and `to` are main lanes then. */
+/** `channel` of a copy between devices of this process; `from` and `to` are members. */
 enum { LS_TRACE_COPY = -1 };
 
 typedef struct ls_trace_lane {
     char name[2 * LS_TRACE_TEXT]; /**< "cpu:0 compute" */
     char device[LS_TRACE_TEXT];
     int32_t member;
-    int32_t main;   /**< 1: a device's compute queue; 0: a queue that transfers for it, or serves */
-    int32_t used;   /**< 1: it has slices */
-    int32_t number; /**< of its device among those of its process */
-    int32_t served; /**< channel of its messages between workers and servers; -1: it has none */
-    int32_t rank;   /**< its rank in that channel */
+    int32_t main;   /**< 1: a device's compute queue; 0: a queue for its transfers, or a server's */
+    int32_t used;   /**< 1: the lane has slices */
+    int32_t number; /**< the device's number in its process */
+    int32_t served; /**< channel of the lane's messages between workers and servers; -1: none */
+    int32_t rank;   /**< the lane's rank in that channel */
 } ls_trace_lane;
 
 typedef struct ls_trace {
     ls_trace_slice *slices; /**< [slice_count] lane by lane */
     size_t slice_count;
-    ls_trace_part *parts; /**< [part_count] in the order of their slices and of time */
+    ls_trace_part *parts; /**< [part_count] ordered by slice, then by time */
     size_t part_count;
     ls_trace_message *messages; /**< [message_count] */
     size_t message_count;
     ls_trace_lane *lanes; /**< [lane_count] */
     size_t lane_count;
-    uint64_t lost; /**< waits that there was no room for */
+    uint64_t lost; /**< waits that did not fit into the logs */
 } ls_trace;
 
-/** Of the steps that were profiled last, when that has ended. `named`: with names and layers. To
- *  be closed also on failure. */
+/** Traces the steps that were profiled last, after they have ended; `named`: with names and layers.
+ * Close it also on failure. */
 ls_status ls_stepped_trace(const ls_run *run, bool named, ls_trace *out);
 
 void ls_trace_close(ls_trace *trace);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a trace starts from: the steps that were enqueued, operations' layers, lanes' names and
- * logs. */
+/* The input of a trace: enqueued steps, layers of operations, names and logs of lanes. */
 #include "impl/step/names.h"
 #include "impl/step/served.h"
 #include "impl/step/trace_private.h"
@@ -9,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Room ------------------------------------------------------------------------------------ */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 enum { LEAST = 64, LEAST_BYTES = 2048 };
 
-/* All zero. */
+/* Allocates zero-filled memory. */
 static void *take_room(ls_tracing *w, size_t count, size_t size)
 {
     const size_t bytes = count * size < LEAST_BYTES ? LEAST_BYTES : count * size;
@@ -23,7 +22,7 @@ static void *take_room(ls_tracing *w, size_t count, size_t size)
     return room;
 }
 
-/* Full at powers of two, and at first when it is empty. */
+/* Reallocates at powers of two. */
 void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size)
 {
     const bool full = !count || (count >= LEAST && !(count & (count - 1)));
@@ -44,7 +43,7 @@ static void give(ls_tracing *w, const ls_given *one)
         list->items[list->count++] = *one;
 }
 
-/* Adds a task's waits, operations and copy. `base`: number of its step's first task. */
+/* Adds a task's waits, operations and copy; `base` is the number of its step's first task. */
 static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, int32_t number)
 {
     const ls_task *task = &s->tasks[t];
@@ -112,7 +111,7 @@ static int compare_nodes(const void *a, const void *b)
     return ((uintptr_t)x->op > (uintptr_t)y->op) - ((uintptr_t)x->op < (uintptr_t)y->op);
 }
 
-/* The node of each operation of a member's passes. */
+/* Adds the node of each operation of a member's passes. */
 static void note_nodes(ls_tracing *w, int m)
 {
     const ls_slice *slice = w->run->members[m].slice[LS_FULL];
@@ -131,7 +130,7 @@ static void note_nodes(ls_tracing *w, int m)
     }
 }
 
-/* Its name in the whole model. */
+/* The node's name in the whole model. */
 static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_TEXT])
 {
     const int place = m % run->places;
@@ -141,13 +140,13 @@ static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_
                               : ls_graph_node_name(run->members[m].replica->graph, node, text));
 }
 
-/* "dense0" of "dense0.weight". */
+/* The length of "dense0" in "dense0.weight". */
 static int stem(const char *name)
 {
     return (int)strcspn(name, ".");
 }
 
-/* The layers whose variables a range has. */
+/* The layers of the variables in a range. */
 static void name_range(const ls_graph *graph, ls_range range, char out[LS_TRACE_TEXT])
 {
     const ls_variables *v = &graph->variables;
@@ -241,7 +240,7 @@ void ls_tracing_close(ls_tracing *w)
 
 /* ---- Logs ------------------------------------------------------------------------------------ */
 
-/* What a lane does in a step; a communicator may put more than was said. */
+/* A lane's log entries per step; 64 more for a joint call, which may enqueue other operations. */
 static size_t count_in(const ls_step *s, int lane)
 {
     size_t count = 0;
@@ -252,7 +251,7 @@ static size_t count_in(const ls_step *s, int lane)
     return count;
 }
 
-/* The most of the kinds of steps; with what is put around steps that are put together. */
+/* The most in any kind of step, and what is enqueued once before and after steps. */
 static size_t count_stretches(const ls_stepped *run, int lane)
 {
     size_t most = 0;
@@ -263,7 +262,7 @@ static size_t count_stretches(const ls_stepped *run, int lane)
     return most + count_in(&run->step[LS_BEFORE], lane) + count_in(&run->step[LS_AFTER], lane);
 }
 
-/* One that has enough is used again. */
+/* Reuses a log that is large enough. */
 static ls_status open_log(ls_time_log *log, size_t known)
 {
     const size_t peers = 2 * known + 1024, capacity = known + peers;
@@ -272,7 +271,7 @@ static ls_status open_log(ls_time_log *log, size_t known)
         *log = (ls_time_log){.items = malloc(capacity * sizeof *log->items)};
         if (!log->items)
             return ls_fail_memory("profile", capacity * sizeof *log->items);
-        memset(log->items, 0, capacity * sizeof *log->items); /* its pages are there */
+        memset(log->items, 0, capacity * sizeof *log->items); /* touches its pages */
         log->capacity = capacity;
     }
     log->count = log->lost = 0;
@@ -280,7 +279,7 @@ static ls_status open_log(ls_time_log *log, size_t known)
     return LS_OK;
 }
 
-/* Each time that steps are put these are one at least, and something may be put around them. */
+/* A call enqueues at least one step, and may enqueue tasks before and after its steps. */
 static ls_status open_puts(ls_stepped *run, uint64_t steps)
 {
     const size_t room = 3 * steps;

@@ -24,7 +24,7 @@ static void add_act(ls_step *s, const ls_act *act)
         ls_task_add_ops(s, act->lists[l]);
 }
 
-/* The next acts, up to number `end`, as one task. */
+/* Appends the next acts, up to number `end`, as one task. */
 static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
 {
     size_t count;
@@ -37,7 +37,7 @@ static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_ra
     ls_task_end(s);
 }
 
-/* Appends weight decay's part of the loss, of a member that gets its variables in each step. */
+/* Appends weight decay's part of the loss, on a member that gets its variables in each step. */
 static void say_decay(ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
@@ -58,7 +58,7 @@ void ls_forward(ls_step *s, int member)
     say_acts(s, "forward", member, end, nothing);
 }
 
-/* How many acts it takes to make all of the range final. */
+/* Number of acts until all of the range is final. */
 static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
 {
     size_t final = 0, end = 0;
@@ -81,7 +81,7 @@ int ls_pieces(const ls_step *s, int replica)
     return ls_replicated_pieces(ls_step_job(s), replica, s->batch_kind);
 }
 
-/* The first of the acts of a piece; *end: behind the last. */
+/* The piece's first act; *end is behind the last act of all. */
 static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
 {
     size_t high, low = 0;
@@ -173,7 +173,7 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
 {
     if (ls_apart(s, to.member, from.member)) {
         s->copied.bytes_sent += to.bytes;
-        s->copied.messages_sent++; /* also of nothing: buffers are counted */
+        s->copied.messages_sent++; /* counts buffers, even empty ones */
     }
     ls_task *task = to.bytes ? ls_task_begin(s, verb, lane, nothing) : NULL;
     if (!task)
@@ -197,8 +197,7 @@ void ls_send(ls_step *s, ls_span to, ls_span from)
 
 /* ---- Sums at the holder ---------------------------------------------------------------------- */
 
-/* Brings a member's sum number `index` to where the holder can add it; `only`: it is the only sum.
- */
+/* Makes a member's sum number `index` readable by the holder; `only`: there is no other sum. */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {
     ls_replica *holder = ls_step_replica(s, ls_holder(s));

@@ -3,13 +3,13 @@
  * hybrid: D replicas of a model, each divided over M devices: model-parallel or a pipeline within a
  * replica, mirrored between replicas. Device number d M + m is place m of replica d.
  *
- * Every replica takes its slice of the batch through its places; place m reduces the gradients of
- * what it owns with place m of the other replicas, bucket by bucket, each as soon as backward has
- * made it final, and updates it.
+ * A replica runs its slice of the batch over its places. Place m all-reduces the gradients of its
+ * variables with place m of the other replicas, each bucket as soon as backward has made it final,
+ * and then updates them.
  *
- * Order of summation: fast mode a replica's micro-batches in order, then the all-reduce algorithm's
- * own over the replicas, place by place and bucket by bucket; exact mode the tree. Leaves out: the
- * all-reduce of a library.
+ * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
+ * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
+ * all-reduces of libraries.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -69,7 +69,7 @@ static void resolve(ls_job *job, int ranks)
             (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
 }
 
-/* Lists the numbers of replicas that so many devices can be divided into: "1, 2, 3, 6". */
+/* Lists the numbers of replicas that divide the devices evenly: "1, 2, 3, 6". */
 static void list_divisors(int64_t devices, char *text, size_t size)
 {
     size_t used = 0;

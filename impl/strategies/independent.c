@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * independent: every replica trains by itself on its part of the batch and nothing is exchanged.
- * The upper bound of what replication could give; not equal to `single`, and its rows say so.
+ * independent: every replica trains alone on its part of the batch, without communication: an upper
+ * bound on the speed of replication. Not equal to `single`, and its rows say so.
  *
- * Parameters drift apart; those of the first replica are evaluated and saved.
+ * Parameters diverge; those of the first replica are evaluated and saved.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local-sgd: replicas train by themselves, each on its part of the batch, and average their
- * parameters every H steps (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019).
- * A gradient is the mean over its replica's own samples. The optimizer's state stays each replica's
- * own.
+ * local-sgd: every replica trains alone on its part of the batch; every H steps, replicas average
+ * their parameters (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019). A
+ * gradient is the mean over the replica's own samples. Optimizer state is not averaged.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -14,7 +13,7 @@ static void build(ls_step *s)
     for (int r = 0; r < n; r++) {
         ls_forward(s, r);
         ls_backward(s, r, ls_all(s));
-        if (ls_sums(s, r)) /* an epoch's last batch may have fewer samples than replicas are many */
+        if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
             ls_update(s, r, ls_all(s));
     }
     for (int b = 0; b < buckets && ls_ends_period(s); b++)
@@ -46,7 +45,7 @@ static ls_status check(const ls_outline *outline)
     return LS_OK;
 }
 
-/* The parameters, once a period. */
+/* An all-reduce of the parameters once a period. */
 static ls_traffic formula(const ls_step *s)
 {
     return ls_ends_period(s) ? ls_reduced_traffic(s) : (ls_traffic){0};

@@ -12,7 +12,7 @@
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: a replica is whole */
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
     for (int r = 0; r < n; r++)
         ls_forward(s, r);
     for (int b = 0; b < buckets; b++) {

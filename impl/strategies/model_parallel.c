@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model-parallel: one model divided over the devices by layer or branch. Nothing is replicated:
- * each device holds the variables of its own nodes, and activations and their gradients cross
- * borders.
+ * model-parallel: one model divided over the devices by layer or branch, without replication. Each
+ * device owns the variables of its nodes. Activations and their gradients are sent between devices.
  *
- * Order of summation: that of `single`, in fast mode as in exact mode.
+ * Reduction order: that of `single`, in fast and in exact mode.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

@@ -11,7 +11,7 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-/* The last stage first: see ls_schedule_at. */
+/* Within a tick, the last stage is first; see ls_schedule_at. */
 void ls_stage_passes(ls_step *s, int replica)
 {
     const ls_schedule schedule = ls_schedule_of(s, replica);

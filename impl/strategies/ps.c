@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps: between-graph replication with parameter servers, which hold the variables, a shard each. A
- * worker pulls the variables; takes its part of the batch forward and backward; and pushes its
- * gradients, range by range, as they become final. A server adds up its shard's gradients and
- * updates the shard.
+ * ps: between-graph replication with parameter servers, each of which owns a shard of the
+ * variables. A worker pulls the variables, runs forward and backward over its slice, and pushes
+ * each range of gradients as soon as it is final. A server sums the gradients of its shard and
+ * updates it.
  *
- * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the worker; exact mode the rest
- * of the tree over the workers' finished subtrees (slice.h). Who is what and which ranges a server
- * holds: ps_layout.h. Servers that do not wait for all workers: ps_arrival.c. Options:
- * ps_options.c.
+ * Reduction order: in fast mode ((g0 + g1) + g2) + ... by worker number; in exact mode the rest of
+ * the tree over the workers' finished subtrees (slice.h). Ranks and shards: ps_layout.h. Servers
+ * that do not wait for all workers: ps_arrival.c. Options: ps_options.c.
  */
 #include "impl/ps/ps_layout.h"
 #include "impl/step/step.h"
@@ -22,7 +21,7 @@ static void pull(ls_step *s, int server)
             ls_message(s, ls_parameters(s, w, range), ls_parameters(s, server, range), false);
 }
 
-/* Each worker pushes its sums; in exact mode each to memory of its own. */
+/* Each worker pushes its sums; in exact mode, each sum has a buffer on the server. */
 static void push(ls_step *s, const ls_pushed *p)
 {
     const bool exact = ls_step_job(s)->exact;
@@ -70,8 +69,8 @@ static void add(ls_traffic *sum, const ls_step *s, int worker, int server, ls_ra
     sum->bytes_sent += times * range.count * sizeof(float);
 }
 
-/* For every worker that is not on the server's device: the ranges to it, and its sums back; whole
- * shards where servers do not wait for all. */
+/* For each worker on another device than the server: sends it the ranges, and its sums back.
+ * Servers that do not wait for all workers receive a shard's gradient as a whole. */
 static ls_traffic formula(const ls_step *s)
 {
     const bool whole = ls_ps_by_arrival(&ls_step_job(s)->ps);

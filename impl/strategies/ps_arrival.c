@@ -3,18 +3,17 @@
  * Parameter servers that do not wait for all workers. A worker's part is a step, described here; a
  * server is one operation, which serves requests as they arrive (ps_serve.c).
  *
- * Asynchronous, and ssp: each gradient, the mean over its worker's share, is applied when it
- * arrives, and its worker continues with the updated variables. So a run depends on the order of
- * arrival, and on that alone.
+ * Async and ssp: a gradient, the mean over its worker's slice, is applied when it arrives, and the
+ * worker continues with the updated variables. So a run depends on the order of arrival alone.
  *
  * Backup workers: synchronous steps that do not wait for the last B of n workers (Chen et al. 2016,
- * "Revisiting Distributed Synchronous SGD"). A worker asks each server for the variables of its
- * step, and is told where it is too late. It then skips the whole step, and all steps up to the
- * newest: it computes step k with variables k of all shards and batch k, or not at all. So no
- * gradient is stale, and training ends after as many updates as there are steps.
+ * "Revisiting Distributed Synchronous SGD"). When a worker requests the variables of its step, a
+ * server answers whether it is late. A late worker skips this step and all others before the
+ * newest. So step k is computed from variables k of all shards and batch k, or not at all; no
+ * gradient is stale, and the number of updates is the number of steps.
  *
- * A worker asks one server at a time, right before their messages, so that no server waits for a
- * worker that another one holds back. A shard's gradient goes whole, when the last of it is final.
+ * A worker sends a request to one server at a time, right before the messages, so that no server
+ * waits for a worker that another one delays. A shard's gradient is pushed whole, once it is final.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -29,8 +28,8 @@ static void pull(ls_step *s, int worker, int server)
     }
 }
 
-/* In an epoch's last batch, with fewer samples than workers, some have no gradient; with backup
- * workers nobody waits for those. */
+/* In a tail batch with fewer samples than workers, some workers have no gradient; with backup
+ * workers, servers do not wait for them. */
 static void push(ls_step *s, int worker, int server)
 {
     const bool empty = !ls_sums(s, worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of ps, and the jobs that it refuses. */
+/* The options of `ps`, and the jobs that it refuses. */
 #include "impl/ps/ps_layout.h"
 #include "impl/strategies.h"
 
@@ -64,7 +64,7 @@ bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_op
         return m == LS_PS_SSP;
     if (option == &backups)
         return m == LS_PS_SYNC;
-    if (option == &ls_option_variable_device) /* in one process the server is a device */
+    if (option == &ls_option_variable_device) /* the server in one process */
         return ranks == 1;
     return option == &mode || ranks > 1;
 }
@@ -81,7 +81,7 @@ void ls_ps_resolve(ls_job *job, int ranks)
                               .by_variable = ls_declared_number(v, &shard)};
 }
 
-/* Servers are ranks, or in one process the one variable device. */
+/* Refuses wrong numbers of ranks and servers; in one process, the only server is a device. */
 ls_status ls_ps_check(const ls_outline *o)
 {
     const bool device = strcmp(o->comm, "device") == 0, exact = o->job->exact;

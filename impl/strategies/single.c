@@ -2,8 +2,8 @@
 /*
  * single: one device, the whole batch. The reference that every other strategy is compared with.
  *
- * Order of summation: fast mode takes the batch in one piece, so the kernels' own order; exact mode
- * adds canonical shards over a fixed tree (slice.h).
+ * Reduction order: in fast mode the kernels' own, over the batch as one piece; in exact mode the
+ * fixed binary tree over the shards (slice.h).
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

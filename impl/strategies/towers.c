@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * towers: in-graph replication. One program drives a tower per device; the variables live on the
- * variable device, where gradients are added and applied, as in the multi-tower tutorials.
+ * towers: in-graph replication, as in the multi-tower tutorials. One program runs a tower on each
+ * device. The variables are on the variable device, where gradients are summed and applied. The
+ * tower on that device uses them in place; every other tower has a copy.
  *
- * staged: the variables are updated range by range, and the towers fetch each range for the next
- * step as soon as it is updated. Not colocated: a tower goes forward and hands what backward needs
- * to its shadow on the variable device.
+ * --towers-staged: variables are updated range by range, and towers fetch each range for the next
+ * step as soon as it is updated. --colocate-gradients no: a tower runs forward, and sends what
+ * backward reads to its shadow on the variable device.
  *
- * Order of summation: fast mode ((g0 + g1) + g2) + ... by number of the tower; exact mode the rest
- * of the tree over the towers' finished subtrees (slice.h). The tower on the variable device uses
- * the variables where they are; every other one has a copy.
+ * Reduction order: in fast mode ((g0 + g1) + g2) + ... by tower number; in exact mode the rest of
+ * the tree over the towers' finished subtrees (slice.h).
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -39,14 +39,14 @@ static int ranges(const ls_step *s)
     return is_staged(s) ? STAGED_RANGES : 1;
 }
 
-/* Fetches a part of the variables, unless it is empty (poly has three elements). */
+/* Fetches a range of the variables, unless it is empty (poly has three elements). */
 static void fetch(ls_step *s, int tower, ls_range range)
 {
     if (range.count)
         ls_fetch(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range));
 }
 
-/* Piece by piece: forward on the tower, backward on its shadow. */
+/* For each piece: forward on the tower, backward on its shadow. */
 static void go_apart(ls_step *s, int tower)
 {
     const int shadow = ls_shadow(s, tower);
@@ -65,7 +65,7 @@ static void build(ls_step *s)
 {
     const int n = ls_replicas(s), holder = ls_holder(s);
     const bool ahead = is_staged(s), apart = ls_step_job(s)->backward_held;
-    int from[LS_JOB_REPLICAS]; /* whose gradients are added */
+    int from[LS_JOB_REPLICAS]; /* the members with the gradients */
     for (int t = 0; t < n; t++) {
         from[t] = apart && t != holder ? ls_shadow(s, t) : t;
         if (t != holder && !ahead)
@@ -97,8 +97,8 @@ static ls_status check(const ls_outline *outline)
     return LS_OK;
 }
 
-/* For every tower but the holder: the variables to it, range by range; back its sums, or what
- * backward reads. */
+/* For each tower except the holder: the variables, by range; and back its sums, or what backward
+ * reads. */
 static ls_traffic formula(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_parallel: which rows each part gets, outputs in place, variables shared, sums in order
- * whatever the devices, copies counted, refusals, a part that fails. No tolerance: bits.
+ * make_parallel: rows of each part, outputs in place, shared variables, order of summation on any
+ * devices, counted copies, refusals, a failing part. No tolerance: bits.
  */
 #include "common/base/tests/must.h"
 #include "common/nn/model.h"
@@ -27,10 +27,10 @@ typedef struct fixture {
     ls_parallel_options options;
 } fixture;
 
-/* What a part does: copies its rows, adds its first variable to them or not, or fails. */
+/* A part copies its rows, adds its first variable to them or not, or fails. */
 typedef struct behaviour {
-    int fails;  /* number of the part whose operation fails; -1: none */
-    int broken; /* number of the part that cannot be opened; -1: none */
+    int fails;  /* number of the part with a failing operation; -1: none */
+    int broken; /* number of the part that fails to open; -1: none */
 } behaviour;
 
 static ls_status run_failing(ls_op *op, ls_queue *queue)
@@ -45,14 +45,14 @@ static void free_op(ls_op *op)
     free(op);
 }
 
-/* `op` is where the constructor that made the status put the operation. */
+/* `made` is the status of the constructor, which sets `op`. */
 static ls_status append(ls_part *part, ls_status made, ls_op **op)
 {
     LS_TRY(made);
     return ls_op_list_add(&part->ops, *op);
 }
 
-/* Gradients whose sum depends on the order: 2^25, 1, 1, -2^25, ... by number of the part. */
+/* Gradients whose sum depends on the order: part by part 2^25, 1, 1, -2^25, ... */
 static double gradient_of(int number)
 {
     static const double values[] = {0x1p25, 1, 1, -0x1p25};
@@ -64,7 +64,7 @@ static ls_status open_copy(ls_part *part)
     const behaviour *does = part->context;
     const ls_kernel_table *table = part->kernels->table;
     ls_op *op = NULL;
-    part->own = malloc(1); /* leaks where close is forgotten */
+    part->own = malloc(1); /* a leak if close is not called */
     if (part->number == does->broken)
         return ls_fail(LS_CODE_CHECK, "test", "broken", "planted; none");
     const ls_add_args rows = {
@@ -171,7 +171,7 @@ static void put_and_sync(ls_parallel *parallel)
     must(ls_parallel_sync(parallel));
 }
 
-/* Every number of parts, devices taken in turns from the second on: no row lost or moved. */
+/* Every number of parts, on all devices in turn from the second on: no row is lost or moved. */
 static void rows_are_split(void **state)
 {
     fixture *f = *state;
@@ -199,7 +199,7 @@ static void rows_are_split(void **state)
     }
 }
 
-/* ((g0 + g1) + g2) + g3, in float32, wherever the parts run, fresh variables in every replay. */
+/* ((g0 + g1) + g2) + g3, in float32, on any devices; each replay uses the current variables. */
 static void sums_are_in_order(void **state)
 {
     fixture *f = *state;
@@ -235,7 +235,7 @@ static void sums_are_in_order(void **state)
     }
 }
 
-/* One part alone leaves its sums where they are wanted, from its own device or another. */
+/* A single part writes its sums directly to the result, from the holder or another device. */
 static void one_part_needs_no_sum(void **state)
 {
     fixture *f = *state;
@@ -312,8 +312,8 @@ static void graph_sizes_are_checked(void **state)
     ls_model_close(model);
 }
 
-/* Whichever part cannot be opened, all is given back; whichever fails, it is told, and no one
- * waits for ever. */
+/* If a part cannot be opened, all memory is freed; if a part fails, the failure is reported and
+ * nothing waits for ever. */
 static void failures_are_told(void **state)
 {
     fixture *f = *state;
@@ -340,7 +340,7 @@ static void failures_are_told(void **state)
     }
 }
 
-/* Two steps of plain descent on the holder; the state moves on, the loss is read. */
+/* Two steps of gradient descent on the holder: the state advances, the loss is read. */
 static void training_updates_the_variables(void **state)
 {
     fixture *f = *state;

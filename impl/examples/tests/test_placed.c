@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Placed operations: operands are copied where they are elsewhere, once per device, in order;
- * shapes, devices and foreign tensors are refused. Small integers: exact.
+ * Placed operations: operands on another device are copied, once per device, in order; wrong
+ * shapes, devices and foreign matrices are refused. Small integers: exact.
  */
 #include "common/base/tests/must.h"
 #include "impl/examples/placed.h"
@@ -62,7 +62,7 @@ static void expect(fixture *f, const ls_matrix *matrix, const float right[2][2])
     assert_memory_equal(got, right, sizeof got);
 }
 
-/* a a on two devices, their product on a third, a sum with a twice: many runs, the same figures. */
+/* a a on two devices, their product on a third, a sum with a twice: equal values in many runs. */
 static void operands_travel(void **state)
 {
     fixture *f = *state;
@@ -75,7 +75,7 @@ static void operands_travel(void **state)
     expect(f, right, squared);
     const ls_matrix *terms[3] = {multiply(f, "cpu:1", left, right), f->a, f->a}, *total;
     must(ls_placed_add_n(f->program, (ls_place){"sum", "cpu:2"}, terms, 3, &total));
-    const ls_traffic sent = ls_placed_traffic(f->program); /* right to 1, the product to 2 */
+    const ls_traffic sent = ls_placed_traffic(f->program); /* `right` to 1, the product to 2 */
     assert_int_equal(sent.messages_sent, 4);
     assert_int_equal(sent.bytes_sent, 4 * sizeof two);
     assert_int_equal(ls_placed_describe(f->program).nodes, 0);
@@ -115,7 +115,7 @@ static void misuse_is_refused(void **state)
     refused(ls_placed_matmul(other, here, f->a, f->a, &out), LS_CODE_USAGE, "another program's");
     ls_placed_close(other);
     assert_null(out);
-    expect(f, f->a, two); /* what was refused left nothing behind */
+    expect(f, f->a, two); /* refused operations changed nothing */
 }
 
 int main(void)

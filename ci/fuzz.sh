@@ -34,7 +34,7 @@ for source in common/data/tests/fuzz_*.c; do
     name=$(basename "$source" .c)
     name=${name#fuzz_}
     clang "${flags[@]}" "$source" common/data/{raw,idx,safetensors}.c \
-        common/base/{status,numbers}.c -o "$out/$name" -lz -ljansson -lm
+        common/base/{grow,numbers,status}.c -o "$out/$name" -lz -ljansson -lm
     mkdir -p "$out/found-$name"
     echo "fuzz.sh: $name for $seconds s"
     "$out/$name" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 \

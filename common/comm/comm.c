@@ -193,9 +193,8 @@ size_t ls_comm_share(size_t total, int part, int parts)
 
 ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
 {
-    size_t n = (size_t)parts, *split = calloc(2 * n, sizeof *split);
-    if (!split)
-        return ls_fail_memory("communicator", 2 * n * sizeof *split);
+    size_t n = (size_t)parts, *split;
+    LS_TRY(ls_allocate("communicator", &split, 2 * n, sizeof *split));
     for (int p = 0; p < parts; p++) {
         ls_range part = ls_comm_parts(total, p, 1, parts);
         split[p] = part.first;

@@ -74,9 +74,8 @@ static void destroy_op(ls_op *base)
 static ls_status make_op(device_comm *comm, const char *name, bool ready, bool taken,
                          device_op **out)
 {
-    device_op *op = calloc(1, sizeof *op);
-    if (!op)
-        return ls_fail_memory("communicator", sizeof *op);
+    device_op *op;
+    LS_TRY(ls_allocate("communicator", &op, 1, sizeof *op));
     op->op = (ls_op){.name = name,
                      .run = ls_comm_run_alone,
                      .destroy = destroy_op,
@@ -217,10 +216,9 @@ static ls_status make_sums(device_op *op)
     const int n = comm->base.size;
     const bool few = op->part.few;
     const ls_range slice = op->part.slice;
-    ls_sum_step *steps = calloc(2 * (size_t)n, sizeof *steps);
     size_t used = 0;
-    if (!steps)
-        return ls_fail_memory("communicator", 2 * (size_t)n * sizeof *steps);
+    ls_sum_step *steps;
+    LS_TRY(ls_allocate("communicator", &steps, 2 * (size_t)n, sizeof *steps));
     float *to = few ? comm->scratch : peer_op(comm, 0)->data + slice.first;
     for (int r = 1; r < n; r++)
         steps[used++] = (ls_sum_step){to, r == 1 ? peer_op(comm, 0)->data + slice.first : to,
@@ -388,9 +386,8 @@ static void close_comm(ls_comm *base)
 static ls_status open_group(int ranks, device_group **out)
 {
     const size_t n = (size_t)ranks;
-    device_group *group = calloc(1, sizeof *group);
-    if (!group)
-        return ls_fail_memory("communicator", sizeof *group);
+    device_group *group;
+    LS_TRY(ls_allocate("communicator", &group, 1, sizeof *group));
     group->size = ranks;
     group->ranks = calloc(n, sizeof(device_comm *));
     group->message = calloc(n * n, sizeof(device_op *));
@@ -418,9 +415,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
 static ls_status open_end(device_group *group, int rank, ls_device *device, ls_comm **out)
 {
     LS_TRY(ls_sums_load(device));
-    device_comm *comm = calloc(1, sizeof *comm);
-    if (!comm)
-        return ls_fail_memory("communicator", sizeof *comm);
+    device_comm *comm;
+    LS_TRY(ls_allocate("communicator", &comm, 1, sizeof *comm));
     comm->base =
         (ls_comm){.backend = &ls_comm_device, .rank = rank, .size = group->size, .device = device};
     comm->group = group;

@@ -2,6 +2,7 @@
 /* What the files of the collectives share: adding exchanges to a list, and parts of ranges. */
 #pragma once
 
+#include "common/base/grow.h"
 #include "common/comm/comm.h"
 #include "common/comm/comm_loops.h"
 

@@ -7,7 +7,6 @@
 
 #include "common/comm/comm_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #if LS_HAS_CUDA
@@ -73,9 +72,8 @@ ls_status ls_sums_make(const ls_device *device, const char *name, const ls_sum_s
                        size_t step_count, size_t count, ls_op **out)
 {
     const size_t bytes = sizeof(sums_op) + step_count * sizeof *steps;
-    sums_op *sums = calloc(1, bytes);
-    if (!sums)
-        return ls_fail_memory("communicator", bytes);
+    sums_op *sums;
+    LS_TRY(ls_allocate("communicator", &sums, 1, bytes));
     sums->op = (ls_op){.name = name, .run = run_loops, .use = LS_TIME_COMMUNICATION};
     sums->count = count;
     sums->step_count = step_count;

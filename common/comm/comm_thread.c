@@ -201,9 +201,8 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
         LS_TRY(find_channel(comm->group, base->rank, exchange->to, &to));
     if (exchange->from >= 0)
         LS_TRY(find_channel(comm->group, exchange->from, base->rank, &from));
-    exchange_op *x = calloc(1, sizeof *x);
-    if (!x)
-        return ls_fail_memory("communicator", sizeof *x);
+    exchange_op *x;
+    LS_TRY(ls_allocate("communicator", &x, 1, sizeof *x));
     *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
                               .run = run_exchange,
                               .abandon = abandon_exchange,

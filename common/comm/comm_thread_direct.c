@@ -8,7 +8,6 @@
 #include "common/comm/comm_thread.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A barrier of all ranks' queues. With a core each, ranks poll each other's counters, which moves
@@ -96,9 +95,8 @@ static void abandon_direct(ls_op *op)
 ls_status ls_comm_thread_make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
 {
     size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
-    direct_op *d = calloc(1, bytes);
-    if (!d)
-        return ls_fail_memory("communicator", bytes);
+    direct_op *d;
+    LS_TRY(ls_allocate("communicator", &d, 1, bytes));
     d->op = (ls_op){.name = "allreduce.direct",
                     .run = run_direct,
                     .abandon = abandon_direct,

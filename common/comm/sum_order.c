@@ -36,9 +36,8 @@ static int comes_before(const void *a, const void *b)
 
 ls_status ls_sum_order_sort(ls_sum_order *order)
 {
-    numbered *all = malloc((order->count + 1) * sizeof *all);
-    if (!all)
-        return ls_fail_memory("sum", order->count * sizeof *all);
+    numbered *all;
+    LS_TRY(ls_allocate("sum", &all, order->count, sizeof *all));
     for (size_t i = 0; i < order->count; i++)
         all[i] = (numbered){order->steps[i], i};
     qsort(all, order->count, sizeof *all, comes_before);

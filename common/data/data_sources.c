@@ -148,9 +148,8 @@ ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out
     const ls_data_source *source = NULL;
     const char *argument = NULL;
     LS_TRY(find_source(spec, &source, &argument));
-    opened *made = calloc(1, sizeof *made);
-    if (!made)
-        return ls_fail_memory(spec, sizeof *made);
+    opened *made;
+    LS_TRY(ls_allocate(spec, &made, 1, sizeof *made));
     ls_data *data = &made->data;
     snprintf(data->name, sizeof data->name, "%s", source->name);
     uint64_t start = ls_clock_ns();

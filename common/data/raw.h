@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "common/base/status.h"
+#include "common/base/grow.h"
 
 #include <stddef.h>
 

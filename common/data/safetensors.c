@@ -148,9 +148,8 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
         return ls_fail(LS_CODE_MISSING, what, path,
                        "its header does not parse: %s at byte %d; an intact file is needed",
                        error.text, error.position);
-    file->entries = calloc(json_object_size(file->header) + 1, sizeof *file->entries);
-    if (!file->entries)
-        return ls_fail_memory(path, (json_object_size(file->header) + 1) * sizeof(entry));
+    LS_TRY(
+        ls_allocate(path, &file->entries, json_object_size(file->header), sizeof *file->entries));
     const char *name;
     json_t *value;
     json_object_foreach(file->header, name, value)

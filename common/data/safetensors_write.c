@@ -8,6 +8,7 @@
  */
 #include "common/data/safetensors.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <errno.h>
@@ -135,9 +136,8 @@ static void flush_directory(char *path)
 static ls_status replace(char *target, const char *header, const ls_tensor *tensors, size_t count)
 {
     const size_t size = strlen(target) + 40;
-    char *name = malloc(size);
-    if (!name)
-        return ls_fail_memory(target, size);
+    char *name;
+    LS_TRY(ls_allocate(target, &name, 1, size));
     const int fd = open_beside(target, name, size);
     int error = fd < 0 || (header && !write_contents(fd, header, tensors, count)) ? errno : 0;
     if (fd >= 0 && close(fd) && !error)

@@ -176,10 +176,8 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
                        "work");
     text_set set = {.need = need,
                     .directory = argument ? argument : DIRECTORY,
-                    .window = (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1),
-                    .files = calloc(FILES, sizeof *set.files)};
-    if (!set.files)
-        return ls_fail_memory(what, FILES * sizeof *set.files);
+                    .window = (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1)};
+    LS_TRY(ls_allocate(what, &set.files, FILES, sizeof *set.files));
     snprintf(data->path, sizeof data->path, "%s", set.directory);
     ls_status status = take_files(&set);
     if (!status)

@@ -5,6 +5,7 @@
  */
 #include "common/device/arena.h"
 
+#include "common/base/grow.h"
 #include "common/device/pool.h"
 
 #include <pthread.h>
@@ -63,9 +64,8 @@ static size_t spare_of(size_t available)
 
 ls_status ls_arena_create(ls_arena **out)
 {
-    ls_arena *arena = calloc(1, sizeof *arena);
-    if (!arena)
-        return ls_fail_memory("arena", sizeof *arena);
+    ls_arena *arena;
+    LS_TRY(ls_allocate("arena", &arena, 1, sizeof *arena));
     pthread_mutex_init(&arena->lock, NULL);
     *out = arena;
     return LS_OK;
@@ -213,9 +213,8 @@ static shared_copy *find_copy(const ls_arena *arena, const void *host, size_t by
 
 static ls_status make_copy(ls_arena *arena, const void *host, size_t bytes, shared_copy **out)
 {
-    shared_copy *copy = calloc(1, sizeof *copy);
-    if (!copy)
-        return ls_fail_memory("arena", sizeof *copy);
+    shared_copy *copy;
+    LS_TRY(ls_allocate("arena", &copy, 1, sizeof *copy));
     *copy = (shared_copy){.next = arena->copies, .host = host, .bytes = bytes};
     ls_status status = take_for_data(arena, bytes, &copy->memory);
     if (!status && bytes)

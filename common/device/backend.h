@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "common/base/grow.h"
 #include "common/device/device.h"
 #include "common/device/pulse.h"
 

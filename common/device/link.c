@@ -93,9 +93,8 @@ ls_status ls_network_open(const ls_link *link, int ports, ls_network **out)
         return ls_fail(LS_CODE_USAGE, "network", "ports", "%d; from 1 to %d work", ports,
                        UINT16_MAX + 1);
     size_t bytes = sizeof(ls_network) + (size_t)ports * sizeof(booking);
-    ls_network *network = calloc(1, bytes);
-    if (!network)
-        return ls_fail_memory("network", bytes);
+    ls_network *network;
+    LS_TRY(ls_allocate("network", &network, 1, bytes));
     network->link = *link;
     pthread_mutex_init(&network->mutex, NULL);
     *out = network;

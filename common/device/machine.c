@@ -107,13 +107,12 @@ static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwlo
     const int total = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     const hwloc_obj_type_t type = total > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     info->cores_total = total > 0 ? total : hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-    machine->cores = calloc((size_t)info->cores_total + 1, sizeof *machine->cores);
-    machine->nodes = calloc((size_t)info->cores_total + 1, sizeof *machine->nodes);
+    const size_t cores = (size_t)info->cores_total;
+    LS_TRY(ls_allocate("machine", &machine->cores, cores, sizeof *machine->cores));
+    LS_TRY(ls_allocate("machine", &machine->nodes, cores, sizeof *machine->nodes));
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    if (!machine->cores || !machine->nodes || !mine) {
-        hwloc_bitmap_free(mine);
-        return ls_fail_memory("machine", (size_t)info->cores_total * sizeof *machine->cores);
-    }
+    if (!mine)
+        return ls_fail_memory("machine", sizeof(void *));
     hwloc_obj_t core = NULL;
     while ((core = hwloc_get_next_obj_by_type(topology, type, core)) != NULL) {
         hwloc_bitmap_and(mine, core->cpuset, usable);
@@ -198,9 +197,7 @@ ls_status ls_machine_take_gpus(ls_machine *machine, ls_gpus *gpus)
     machine->gpus = *gpus;
     snprintf(info->gpu, sizeof info->gpu, "%s", gpus->count ? gpus->items->name : gpus->reason);
     memcpy(info->driver, gpus->driver, sizeof info->driver);
-    machine->arenas = calloc((size_t)gpus->count + 1, sizeof(void *));
-    if (!machine->arenas)
-        return ls_fail_memory("machine", (size_t)gpus->count * sizeof(void *));
+    LS_TRY(ls_allocate("machine", &machine->arenas, (size_t)gpus->count, sizeof(void *)));
     for (int i = 0; i < gpus->count; i++)
         LS_TRY(ls_arena_create(&machine->arenas[i]));
     return LS_OK;
@@ -259,9 +256,8 @@ ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
     LS_TRY(check_range("--cpu-devices", options->cpu_devices, LS_MACHINE_DEVICES_MOST));
     LS_TRY(check_range("--cores-per-device", options->cores_per_device, LS_MACHINE_CORES_MOST));
     LS_TRY(check_range("--logical-gpus", options->logical_gpus, LS_MACHINE_LOGICAL_MOST));
-    ls_machine *machine = calloc(1, sizeof *machine);
-    if (!machine)
-        return ls_fail_memory("machine", sizeof *machine);
+    ls_machine *machine;
+    LS_TRY(ls_allocate("machine", &machine, 1, sizeof *machine));
     ls_status status = ls_pulse_open(&machine->pulse);
     if (!status)
         status = look(machine);

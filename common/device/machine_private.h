@@ -2,6 +2,7 @@
 /* The machine's own type, for machine.c, machine_resolve.c and their test. */
 #pragma once
 
+#include "common/base/grow.h"
 #include "common/device/machine.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/pulse.h"

@@ -184,9 +184,8 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
         return fail_missing(machine, spec,
                             "are more GPUs than there are; --logical-gpus splits "
                             "each, and names may mix kinds");
-    ls_device_name *names = calloc((size_t)count, sizeof *names);
-    if (!names)
-        return ls_fail_memory("device names", (size_t)count * sizeof *names);
+    ls_device_name *names;
+    LS_TRY(ls_allocate("device names", &names, (size_t)count, sizeof *names));
     for (int64_t i = 0; i < count; i++) /* each process has its own cores */
         names[i] =
             name_at(machine, kind,

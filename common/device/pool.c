@@ -9,6 +9,7 @@
  */
 #include "common/device/pool.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <pthread.h>
@@ -162,9 +163,8 @@ static ls_status cut(block *found, size_t bytes)
     size_t keep;
     if (!ls_size_round_up(bytes, alignment, &keep) || keep >= found->bytes)
         return LS_OK;
-    block *rest = calloc(1, sizeof *rest);
-    if (!rest)
-        return ls_fail_memory("pool", sizeof *rest);
+    block *rest;
+    LS_TRY(ls_allocate("pool", &rest, 1, sizeof *rest));
     *rest = (block){.previous = found,
                     .next = found->next,
                     .start = found->start + keep,
@@ -357,9 +357,8 @@ ls_status ls_pool_take_all(ls_pool *pool)
 
 ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out)
 {
-    ls_pool *pool = calloc(1, sizeof *pool);
-    if (!pool)
-        return ls_fail_memory("pool", sizeof *pool);
+    ls_pool *pool;
+    LS_TRY(ls_allocate("pool", &pool, 1, sizeof *pool));
     pool->options = *options;
     snprintf(pool->name, sizeof pool->name, "%s", options->name);
     pool->options.name = pool->name;

@@ -29,9 +29,8 @@ struct ls_watch {
 
 ls_status ls_watch_open(uint64_t timeout_ns, ls_watch **out)
 {
-    ls_watch *watch = calloc(1, sizeof *watch);
-    if (!watch)
-        return ls_fail_memory("watch", sizeof *watch);
+    ls_watch *watch;
+    LS_TRY(ls_allocate("watch", &watch, 1, sizeof *watch));
     watch->end = &watch->first;
     watch->patience_ns = timeout_ns / LOOKS + 1;
     *out = watch;
@@ -52,9 +51,8 @@ void ls_device_watch(ls_device *device, ls_watch *watch)
 
 ls_status ls_watch_add(ls_watch *watch, ls_queue *queue)
 {
-    watched *w = calloc(1, sizeof *w);
-    if (!w)
-        return ls_fail_memory("watch", sizeof *w);
+    watched *w;
+    LS_TRY(ls_allocate("watch", &w, 1, sizeof *w));
     w->queue = queue;
     *watch->end = w;
     watch->end = &w->next;

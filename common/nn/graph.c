@@ -19,9 +19,8 @@ int64_t ls_shape_elements(const ls_shape *shape)
 
 ls_status ls_graph_open(ls_graph **out)
 {
-    ls_graph *graph = calloc(1, sizeof *graph);
-    if (!graph)
-        return ls_fail_memory("graph", sizeof *graph);
+    ls_graph *graph;
+    LS_TRY(ls_allocate("graph", &graph, 1, sizeof *graph));
     *out = graph;
     return LS_OK;
 }

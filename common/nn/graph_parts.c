@@ -181,10 +181,8 @@ static ls_status build_part(builder *b)
     size_t n = (size_t)whole->count, variables = 0;
     for (int i = 0; i < whole->count; i++)
         variables += (size_t)whole->nodes[i].variable_count;
-    b->part->local = malloc(n * sizeof *b->part->local);
-    b->part->whole = calloc(variables + 1, sizeof *b->part->whole);
-    if (!b->part->local || !b->part->whole)
-        return ls_fail_memory("parts", n * sizeof *b->part->local);
+    LS_TRY(ls_allocate("parts", &b->part->local, n, sizeof *b->part->local));
+    LS_TRY(ls_allocate("parts", &b->part->whole, variables, sizeof *b->part->whole));
     memset(b->part->local, -1, n * sizeof *b->part->local);
     LS_TRY(ls_graph_open(&b->part->graph));
     int own = 0;
@@ -216,9 +214,7 @@ static ls_status list_copies(ls_graph_parts *out)
     size_t most = 0;
     for (int n = 0; n < whole->count; n++)
         most += has_copy(out, n) ? (size_t)whole->nodes[n].variable_count : 0;
-    out->copies = calloc(most + 1, sizeof *out->copies);
-    if (!out->copies)
-        return ls_fail_memory("parts", most * sizeof *out->copies);
+    LS_TRY(ls_allocate("parts", &out->copies, most, sizeof *out->copies));
     for (int n = 0; n < whole->count; n++) {
         for (int v = 0; has_copy(out, n) && v < whole->nodes[n].variable_count; v++) {
             int owner = owner_of(whole, n);
@@ -240,9 +236,7 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 {
     *out = (ls_graph_parts){.whole = whole, .place = place};
     ls_status status = LS_OK;
-    out->parts = calloc((size_t)places, sizeof *out->parts);
-    if (!out->parts)
-        return ls_fail_memory("parts", (size_t)places * sizeof *out->parts);
+    LS_TRY(ls_allocate("parts", &out->parts, (size_t)places, sizeof *out->parts));
     out->count = places;
     for (int n = 0; n < whole->count && !status; n++)
         status = check_order(out, n);

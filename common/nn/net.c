@@ -288,12 +288,10 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         (options->memory_of && options->memory_of->options.rows < options->rows))
         return ls_fail(LS_CODE_USAGE, "net", "rows",
                        "must not be negative, nor more than those of the net whose memory is used");
-    ls_net *net = calloc(1, sizeof *net);
-    if (!net)
-        return ls_fail_memory("net", sizeof *net);
+    ls_net *net;
+    LS_TRY(ls_allocate("net", &net, 1, sizeof *net));
     net->options = *options;
-    net->nodes = calloc((size_t)graph->count, sizeof *net->nodes);
-    ls_status status = net->nodes ? LS_OK : ls_fail_memory("net", sizeof *net->nodes);
+    ls_status status = ls_allocate("net", &net->nodes, (size_t)graph->count, sizeof *net->nodes);
     if (!status) {
         plan_nodes(graph, net->nodes);
         status = take_buffers(net);

@@ -4,8 +4,6 @@
 
 #include "common/base/hooks.h"
 
-#include <stdlib.h>
-
 void *ls_net_input(const ls_net *net, int index)
 {
     const ls_graph *graph = net->options.graph;

@@ -2,6 +2,7 @@
 /* Places of a model's nodes; see places.h. */
 #include "common/nn/places.h"
 
+#include "common/base/grow.h"
 #include "common/nn/graph_parts.h"
 #include "common/nn/layer.h"
 
@@ -204,14 +205,15 @@ static ls_status check_places(const ls_graph *graph, const ls_device_name *devic
 static ls_status read_plan(const char *path, char **out)
 {
     enum { MOST = 1 << 16 };
+    LS_TRY(ls_allocate("placement", out, MOST + 1, 1));
+    char *text = *out;
     FILE *file = fopen(path, "r");
     size_t used = 0;
     bool comment = false;
     if (!file)
         return ls_fail(LS_CODE_USAGE, "placement", path, "names no device and is no file; %s",
                        plan_form);
-    char *text = *out = calloc(MOST + 1, 1);
-    for (int c = getc(file); text && c != EOF && used < MOST; c = getc(file)) {
+    for (int c = getc(file); c != EOF && used < MOST; c = getc(file)) {
         comment = c != '\n' && (comment || c == '#');
         if (c == '\n' && used && text[used - 1] != ',')
             text[used++] = ',';
@@ -220,8 +222,6 @@ static ls_status read_plan(const char *path, char **out)
     }
     const int error = ferror(file) ? errno : 0; /* for example, if it is a directory */
     fclose(file);
-    if (!text)
-        return ls_fail_memory("placement", MOST);
     if (error)
         return ls_fail(LS_CODE_USAGE, "placement", path, "cannot be read: %s; %s", strerror(error),
                        plan_form);

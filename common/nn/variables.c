@@ -131,9 +131,8 @@ ls_status ls_variables_load(const ls_variables *variables, const char *path, flo
 
 ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values)
 {
-    ls_tensor *tensors = calloc(variables->count, sizeof *tensors);
-    if (!tensors)
-        return ls_fail_memory("save", variables->count * sizeof *tensors);
+    ls_tensor *tensors;
+    LS_TRY(ls_allocate("save", &tensors, variables->count, sizeof *tensors));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         tensors[i] = (ls_tensor){

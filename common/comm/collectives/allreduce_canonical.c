@@ -102,10 +102,9 @@ static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range s
 {
     ls_subtree nodes[LS_SUBTREES];
     size_t all = count_all(comm->size, a->shards), scratch_used = 0, next = 0;
-    t->leaves = calloc(all, sizeof *t->leaves);
-    t->steps = calloc(all, sizeof *t->steps); /* one less than leaves, and the final copy */
-    if (!t->leaves || !t->steps)
-        return ls_fail_memory("canonical", all * sizeof *t->leaves);
+    LS_TRY(ls_allocate("canonical", &t->leaves, all, sizeof *t->leaves));
+    /* one less than leaves, and the final copy */
+    LS_TRY(ls_allocate("canonical", &t->steps, all, sizeof *t->steps));
     for (int r = 0; r < comm->size; r++) {
         size_t count = ls_canonical_subtrees(r, comm->size, a->shards, nodes);
         for (size_t k = 0; k < count; k++)

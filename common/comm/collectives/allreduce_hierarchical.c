@@ -43,11 +43,9 @@ static void free_places(places *all)
 static ls_status find_places(const ls_layout *layout, int ranks, places *out)
 {
     const int each = layout ? ranks / layout->processes : ranks;
-    *out = (places){.ranks = ranks,
-                    .at = calloc((size_t)ranks, sizeof *out->at),
-                    .leaders = calloc((size_t)ranks, sizeof *out->leaders)};
-    if (!out->at || !out->leaders)
-        return ls_fail_memory("communicator", (size_t)ranks * sizeof *out->at);
+    *out = (places){.ranks = ranks};
+    LS_TRY(ls_allocate("communicator", &out->at, (size_t)ranks, sizeof *out->at));
+    LS_TRY(ls_allocate("communicator", &out->leaders, (size_t)ranks, sizeof *out->leaders));
     for (int r = 0; r < ranks; r++) {
         const int p = r / each;
         out->at[r] = (place){p * each, layout ? first_beside(layout, p) * each : 0};

@@ -313,9 +313,8 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     const int mine = group->places[base->rank].local;
     if (exchange->from >= 0 && exchange->add)
         LS_TRY(take_scratch(comm, exchange->receive_count));
-    exchange_op *x = calloc(1, sizeof *x);
-    if (!x)
-        return ls_fail_memory("communicator", sizeof *x);
+    exchange_op *x;
+    LS_TRY(ls_allocate("communicator", &x, 1, sizeof *x));
     *x = (exchange_op){.op = {.name = exchange->add ? "exchange.add" : "exchange.copy",
                               .run = run_exchange,
                               .abandon = abandon_exchange,
@@ -393,9 +392,8 @@ static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **
                        "adds up one device of each rank, and here are %d of %d ranks; one device "
                        "per rank, or auto, works",
                        comm->group->size, comm->group->processes);
-    library_op *l = calloc(1, sizeof *l);
-    if (!l)
-        return ls_fail_memory("communicator", sizeof *l);
+    library_op *l;
+    LS_TRY(ls_allocate("communicator", &l, 1, sizeof *l));
     *l = (library_op){.op = {.name = "allreduce.library",
                              .run = run_library,
                              .abandon = abandon_library,

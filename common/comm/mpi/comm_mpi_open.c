@@ -70,14 +70,10 @@ static ls_status check_tags(const mpi_group *group)
 
 static ls_status open_life(size_t processes, mpi_life **out)
 {
-    mpi_life *life = calloc(1, sizeof *life);
-    *out = life;
-    if (life) {
-        life->heard_ns = calloc(processes, sizeof *life->heard_ns);
-        life->let_go = calloc(processes, sizeof *life->let_go);
-    }
-    if (!life || !life->heard_ns || !life->let_go)
-        return ls_fail_memory("communicator", processes * sizeof *life->heard_ns);
+    LS_TRY(ls_allocate("communicator", out, 1, sizeof **out));
+    mpi_life *life = *out;
+    LS_TRY(ls_allocate("communicator", &life->heard_ns, processes, sizeof *life->heard_ns));
+    LS_TRY(ls_allocate("communicator", &life->let_go, processes, sizeof *life->let_go));
     atomic_init(&life->timeout_ns, first_timeout_ns);
     pthread_mutex_init(&life->pulse_mutex, NULL);
     pthread_cond_init(&life->pulse_changed, NULL);
@@ -97,9 +93,8 @@ static ls_status open_parts(mpi_group *group)
     else
         group->life = group->world->life;
     count_locals(group);
-    group->devices = calloc((size_t)group->locals + 1, sizeof *group->devices);
-    if (!group->devices)
-        return ls_fail_memory("communicator", (size_t)group->locals * sizeof *group->devices);
+    LS_TRY(ls_allocate("communicator", &group->devices, (size_t)group->locals,
+                       sizeof *group->devices));
     return check_tags(group);
 }
 
@@ -139,9 +134,8 @@ static int member_of(const mpi_group *group, int local)
 
 ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_comm **out)
 {
-    mpi_comm *comm = calloc(1, sizeof *comm);
-    if (!comm)
-        return ls_fail_memory("communicator", sizeof *comm);
+    mpi_comm *comm;
+    LS_TRY(ls_allocate("communicator", &comm, 1, sizeof *comm));
     comm->base = (ls_comm){.backend = &ls_comm_mpi,
                            .rank = member_of(group, local),
                            .size = group->size,

@@ -155,9 +155,8 @@ static void map_boards(mpi_group *group, char why[sizeof group->unshared])
 static ls_status agree_on_boards(ls_comm *processes, mpi_group *group)
 {
     const size_t bytes = sizeof group->unshared;
-    char mine[sizeof group->unshared] = "", *all = calloc((size_t)group->processes, bytes);
-    if (!all)
-        return ls_fail_memory("communicator", (size_t)group->processes * bytes);
+    char mine[sizeof group->unshared] = "", *all;
+    LS_TRY(ls_allocate("communicator", &all, (size_t)group->processes, bytes));
     map_boards(group, mine);
     ls_status status = ls_comm_collect(processes, mine, bytes, all);
     for (int p = 0; p < group->processes && !status && !*group->unshared; p++)

@@ -91,9 +91,8 @@ static ls_status find_host(int rank, int *leader)
 static ls_status keep_peers(const standing *all, const ls_processes *processes)
 {
     const size_t count = processes->size > 0 ? (size_t)processes->size : 1;
-    mpi_peer *peers = calloc(count, sizeof *peers);
-    if (!peers)
-        return ls_fail_memory("processes", count * sizeof *peers);
+    mpi_peer *peers;
+    LS_TRY(ls_allocate("processes", &peers, count, sizeof *peers));
     for (size_t r = 0; r < count; r++)
         peers[r] = all[r].peer;
     ((mpi_comm *)processes->comm)->group->life->peers = peers;
@@ -104,9 +103,7 @@ static ls_status keep_peers(const standing *all, const ls_processes *processes)
 static ls_status keep_layout(const standing *all, ls_processes *out)
 {
     mpi_life *life = ((mpi_comm *)out->comm)->group->life;
-    life->hosts = calloc((size_t)out->size, sizeof *life->hosts);
-    if (!life->hosts)
-        return ls_fail_memory("processes", (size_t)out->size * sizeof *life->hosts);
+    LS_TRY(ls_allocate("processes", &life->hosts, (size_t)out->size, sizeof *life->hosts));
     for (int r = 0, hosts = 0; r < out->size; r++)
         life->hosts[r] = all[r].peer.leader == r ? hosts++ : life->hosts[all[r].peer.leader];
     life->layout = out->layout = (ls_layout){.processes = out->size, .host = life->hosts};
@@ -115,9 +112,8 @@ static ls_status keep_layout(const standing *all, ls_processes *out)
 
 static ls_status look_around(ls_processes *out)
 {
-    standing mine, *all = calloc((size_t)out->size, sizeof *all);
-    if (!all)
-        return ls_fail_memory("processes", (size_t)out->size * sizeof *all);
+    standing mine, *all;
+    LS_TRY(ls_allocate("processes", &all, (size_t)out->size, sizeof *all));
     memset(&mine, 0, sizeof mine);
     ls_comm_mpi_introduce(&mine.peer);
     sched_getaffinity(0, sizeof mine.cores, &mine.cores);

@@ -64,9 +64,8 @@ typedef struct allreduce_op {
 
 static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **out)
 {
-    allreduce_op *a = calloc(1, sizeof *a);
-    if (!a)
-        return ls_fail_memory("communicator", sizeof *a);
+    allreduce_op *a;
+    LS_TRY(ls_allocate("communicator", &a, 1, sizeof *a));
     *a = (allreduce_op){
         .op = {.name = "allreduce.nccl", .run = ls_comm_run_alone, .use = LS_TIME_COMMUNICATION},
         .comm = (nccl_comm *)base,
@@ -349,9 +348,8 @@ static ls_status open_ends(nccl_group *group, const ls_nccl_rendezvous *met,
                            ls_device *const *devices, ls_comm **comms)
 {
     for (int i = 0; i < group->locals; i++) {
-        nccl_comm *end = calloc(1, sizeof *end);
-        if (!end)
-            return ls_fail_memory("communicator", sizeof *end);
+        nccl_comm *end;
+        LS_TRY(ls_allocate("communicator", &end, 1, sizeof *end));
         end->base = (ls_comm){.backend = &ls_comm_nccl,
                               .rank = met->first + i,
                               .size = met->size,

@@ -61,9 +61,8 @@ static void cpu_close(ls_device *base)
 static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
                           const ls_memory_policy *policy, ls_device **out)
 {
-    cpu_device *device = calloc(1, sizeof *device);
-    if (!device)
-        return ls_fail_memory("cpu device", sizeof *device);
+    cpu_device *device;
+    LS_TRY(ls_allocate("cpu device", &device, 1, sizeof *device));
     device->pages_file = -1;
     device->base.pulse = ls_machine_pulse(machine);
     keep_heap();

@@ -7,7 +7,6 @@
  * list cannot end a replay before the other lists, and replays never overlap.
  */
 #include "common/base/clock.h"
-#include "common/base/grow.h"
 #include "common/device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -36,9 +35,8 @@ ls_status ls_cpu_program_begin(ls_queue *base)
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
         return ls_fail(LS_CODE_USAGE, "program", base->name, "the queue is captured already");
-    cpu_program *program = calloc(1, sizeof *program);
-    if (!program)
-        return ls_fail_memory("program", sizeof *program);
+    cpu_program *program;
+    LS_TRY(ls_allocate("program", &program, 1, sizeof *program));
     program->base.device = base->device;
     program->begun_ns = ls_clock_ns();
     ls_status status = join_capture(program, queue);

@@ -151,9 +151,8 @@ static void cuda_close(ls_device *base)
 static ls_status cuda_open(const ls_machine *machine, const ls_device_name *name,
                            const ls_memory_policy *policy, ls_device **out)
 {
-    cuda_device *device = calloc(1, sizeof *device);
-    if (!device)
-        return ls_fail_memory("gpu device", sizeof *device);
+    cuda_device *device;
+    LS_TRY(ls_allocate("gpu device", &device, 1, sizeof *device));
     device->base.backend = &ls_cuda_backend;
     device->base.info.name = *name;
     ls_device_name_text(name, device->base.info.text);

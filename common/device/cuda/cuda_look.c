@@ -26,9 +26,8 @@ static ls_status describe(int index, ls_gpu *out)
 
 static ls_status describe_all(int count, ls_gpus *out)
 {
-    ls_gpu *items = calloc((size_t)count, sizeof *items);
-    if (!items)
-        return ls_fail_memory("gpus", (size_t)count * sizeof *items);
+    ls_gpu *items;
+    LS_TRY(ls_allocate("gpus", &items, (size_t)count, sizeof *items));
     for (int i = 0; i < count; i++) {
         ls_status status = describe(i, &items[i]);
         if (status) {

@@ -35,9 +35,8 @@ bool ls_cuda_queue_captured(const ls_queue *base)
 
 ls_status ls_cuda_event_open(ls_device *device, ls_event **out)
 {
-    cuda_event *event = calloc(1, sizeof *event);
-    if (!event)
-        return ls_fail_memory("event", sizeof *event);
+    cuda_event *event;
+    LS_TRY(ls_allocate("event", &event, 1, sizeof *event));
     event->base.device = device;
     ls_status status = ls_cuda_use(device);
     if (!status)
@@ -133,12 +132,9 @@ ls_status ls_cuda_program_end(ls_queue *base, ls_program **out)
         return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
     LS_TRY(ls_cuda_use(base->device));
     const cudaError_t error = cudaStreamEndCapture(queue->stream, &graph);
-    cuda_program *program = calloc(1, sizeof *program);
-    ls_status status = LS_OK;
-    if (error != cudaSuccess)
-        status = fail_capture(queue, "capture the step", error);
-    else if (!program)
-        status = ls_fail_memory("program", sizeof *program);
+    cuda_program *program = NULL;
+    ls_status status = error != cudaSuccess ? fail_capture(queue, "capture the step", error)
+                                            : ls_allocate("program", &program, 1, sizeof *program);
     if (!status) {
         program->base.device = base->device;
         program->queue = queue;

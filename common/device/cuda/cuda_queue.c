@@ -35,9 +35,8 @@ static ls_status open_stream(cuda_queue *queue, ls_device *device)
 
 ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out)
 {
-    cuda_queue *queue = calloc(1, sizeof *queue);
-    if (!queue)
-        return ls_fail_memory("queue", sizeof *queue);
+    cuda_queue *queue;
+    LS_TRY(ls_allocate("queue", &queue, 1, sizeof *queue));
     queue->base = (ls_queue){.device = device, .name = name};
     ls_status status = open_stream(queue, device);
     if (status) {

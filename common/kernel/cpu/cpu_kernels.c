@@ -78,9 +78,8 @@ ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *ar
                          size_t bytes, const ls_work *work, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    cpu_op *op = malloc(sizeof *op + bytes + work->array_bytes);
-    if (!op)
-        return ls_fail_memory(like->op.name, sizeof *op + bytes + work->array_bytes);
+    cpu_op *op;
+    LS_TRY(ls_allocate(like->op.name, &op, 1, sizeof *op + bytes + work->array_bytes));
     *op = *like;
     memcpy(op->arguments, arguments, bytes);
     if (work->array_bytes)
@@ -114,9 +113,8 @@ static void close_table(ls_kernels *kernels)
 
 static ls_status open_table(ls_device *device, ls_kernels **out)
 {
-    cpu_kernels *kernels = calloc(1, sizeof *kernels);
-    if (!kernels)
-        return ls_fail_memory("cpu kernels", sizeof *kernels);
+    cpu_kernels *kernels;
+    LS_TRY(ls_allocate("cpu kernels", &kernels, 1, sizeof *kernels));
     kernels->base = (ls_kernels){.table = &ls_cpu_kernels, .device = device};
     kernels->loops = ls_vector_loops_pick();
     int cores = ls_device_describe(device)->core_count;

@@ -2,6 +2,7 @@
 /* The cpu table's own types, shared by its files. */
 #pragma once
 
+#include "common/base/grow.h"
 #include "common/kernel/cpu/vector.h"
 #include "common/kernel/kernel.h"
 #include "common/kernel/kernel_check.h"

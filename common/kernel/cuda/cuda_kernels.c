@@ -33,9 +33,8 @@ static void destroy(ls_op *base)
 
 ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t workspace, cuda_op **out)
 {
-    cuda_op *op = malloc(sizeof *op);
-    if (!op)
-        return ls_fail_memory(like->op.name, sizeof *op);
+    cuda_op *op;
+    LS_TRY(ls_allocate(like->op.name, &op, 1, sizeof *op));
     *op = *like;
     op->device = kernels->device;
     op->workspace = NULL;
@@ -81,9 +80,8 @@ static ls_status share_ranges(cuda_op *op, const ls_update_range *ranges,
 {
     const size_t bytes = (size_t)op->ranges.count * sizeof(ls_gpu_range);
     int64_t block = 0;
-    ls_gpu_range *table = op->table = malloc(bytes);
-    if (!table)
-        return ls_fail_memory(op->op.name, bytes);
+    LS_TRY(ls_allocate(op->op.name, &op->table, 1, bytes));
+    ls_gpu_range *table = op->table;
     for (int64_t r = 0; r < op->ranges.count; r++) {
         table[r] = (ls_gpu_range){ranges[r], block};
         block += blocks(ranges[r].count);
@@ -164,9 +162,8 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     if (ls_device_describe(device)->name.kind != LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "kernels", ls_device_describe(device)->text,
                        "the cuda table runs on GPUs; give a GPU, or the cpu table");
-    cuda_kernels *kernels = calloc(1, sizeof *kernels);
-    if (!kernels)
-        return ls_fail_memory("cuda kernels", sizeof *kernels);
+    cuda_kernels *kernels;
+    LS_TRY(ls_allocate("cuda kernels", &kernels, 1, sizeof *kernels));
     kernels->base = (ls_kernels){.table = &ls_cuda_kernels, .device = device};
     kernels->window_bytes = LS_CUDA_WINDOW_BYTES;
     ls_status status = ls_blas_load(&kernels->blas);

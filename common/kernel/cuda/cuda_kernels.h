@@ -2,6 +2,7 @@
 /* The cuda table's own types, shared by its files. */
 #pragma once
 
+#include "common/base/grow.h"
 #include "common/kernel/cuda/cuda_blas.h"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/kernel.h"

@@ -6,6 +6,7 @@
 #include "common/kernel/reference/step_ops.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 #include "common/kernel/step_inline.h"
 
 #include <math.h>
@@ -14,9 +15,8 @@
 
 ls_status ls_reference_open(const ls_kernel_table *table, ls_device *device, ls_kernels **out)
 {
-    ls_kernels *kernels = calloc(1, sizeof *kernels);
-    if (!kernels)
-        return ls_fail_memory(table->name, sizeof *kernels);
+    ls_kernels *kernels;
+    LS_TRY(ls_allocate(table->name, &kernels, 1, sizeof *kernels));
     *kernels = (ls_kernels){.table = table, .device = device};
     *out = kernels;
     return LS_OK;
@@ -31,9 +31,8 @@ ls_status ls_op_bind(const char *name, ls_status (*run)(ls_op *op, ls_queue *que
                      const void *arguments, size_t bytes, const ls_work *work, ls_op **out)
 {
     const size_t size = sizeof(ls_bound_op) + bytes + work->array_bytes;
-    ls_bound_op *bound = calloc(1, size);
-    if (!bound)
-        return ls_fail_memory(name, size);
+    ls_bound_op *bound;
+    LS_TRY(ls_allocate(name, &bound, 1, size));
     bound->op = (ls_op){.name = name, .run = run};
     memcpy(bound->arguments, arguments, bytes);
     if (work->array_bytes)

@@ -298,9 +298,8 @@ static ls_status open_parts(conv_op *c)
 static ls_status make(ls_kernels *kernels, const conv_op *like, ls_op **out)
 {
     const cpu_kernels *cpu = (const cpu_kernels *)kernels;
-    conv_op *c = malloc(sizeof *c);
-    if (!c)
-        return ls_fail_memory(like->op.name, sizeof *c);
+    conv_op *c;
+    LS_TRY(ls_allocate(like->op.name, &c, 1, sizeof *c));
     *c = *like;
     c->device = kernels->device;
     c->loops = cpu->loops;

@@ -2,6 +2,7 @@
 /* Products by oneDNN; see cpu_product.h. The device's own thread chooses the primitive. */
 #include "common/kernel/cpu/product/cpu_product.h"
 
+#include "common/base/grow.h"
 #include "common/kernel/cpu/cpu_dnnl.h"
 
 #include <stdio.h>
@@ -107,9 +108,8 @@ static ls_status add_memories(ls_product *product)
 ls_status ls_product_open(ls_device *device, struct dnnl_engine *engine,
                           const ls_product_spec *spec, ls_product **out)
 {
-    ls_product *product = calloc(1, sizeof *product);
-    if (!product)
-        return ls_fail_memory("product", sizeof *product);
+    ls_product *product;
+    LS_TRY(ls_allocate("product", &product, 1, sizeof *product));
     *product = (ls_product){.spec = *spec, .call = {.device = device, .engine = engine}};
     ls_status status = ls_device_call(device, create, product);
     if (!status && product->call.primitive)

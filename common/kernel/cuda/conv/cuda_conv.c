@@ -265,9 +265,8 @@ static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
 
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
-    conv_op *c = calloc(1, sizeof *c);
-    if (!c)
-        return ls_fail_memory("convolution", sizeof *c);
+    conv_op *c;
+    LS_TRY(ls_allocate("convolution", &c, 1, sizeof *c));
     c->op = (ls_op){.name = "conv_backward_data.cublaslt", .run = run_backward_data};
     if (task->y)
         c->op = (ls_op){.name = "conv_forward.cublaslt", .run = run_forward};

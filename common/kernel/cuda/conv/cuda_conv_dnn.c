@@ -58,10 +58,9 @@ static ls_status open_handle(void *context)
 
 ls_status ls_dnn_find(cuda_kernels *cuda)
 {
-    ls_dnn *dnn = calloc(1, sizeof *dnn);
     bool absent = false;
-    if (!dnn)
-        return ls_fail_memory("cuDNN", sizeof *dnn);
+    ls_dnn *dnn;
+    LS_TRY(ls_allocate("cuDNN", &dnn, 1, sizeof *dnn));
     ls_status status = ls_dnn_load(dnn, &absent);
     if (!status)
         status = ls_device_call(cuda->base.device, open_handle, dnn);
@@ -357,9 +356,8 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
         *why = "its tensors begin on 16 bytes";
     if (*why)
         return LS_OK;
-    dnn_conv *c = calloc(1, sizeof *c);
-    if (!c)
-        return ls_fail_memory("convolution", sizeof *c);
+    dnn_conv *c;
+    LS_TRY(ls_allocate("convolution", &c, 1, sizeof *c));
     c->op = (ls_op){.name = "conv_backward_data.cudnn_nhwc_algo1", .run = run, .destroy = destroy};
     if (task->y)
         c->op.name = "conv_forward.cudnn_nhwc_precomp_gemm";

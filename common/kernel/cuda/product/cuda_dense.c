@@ -63,9 +63,8 @@ static ls_status run_product(ls_op *op, ls_queue *queue)
 static ls_status make_product(ls_kernels *kernels, const dense_names *names,
                               const ls_cuda_product_spec *spec, bool plain, ls_op **out)
 {
-    product_op *p = malloc(sizeof *p);
-    if (!p)
-        return ls_fail_memory(names->plain, sizeof *p);
+    product_op *p;
+    LS_TRY(ls_allocate(names->plain, &p, 1, sizeof *p));
     *p = (product_op){.op = {.name = plain ? names->plain : names->library,
                              .run = run_product,
                              .destroy = destroy_product},
@@ -191,9 +190,8 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
     const ls_dense_backward_data_args *d = &args->data;
     const bool narrow = wanted[WEIGHTS] ? is_narrow(w->rows, w->inputs, w->outputs)
                                         : is_narrow(d->rows, d->inputs, d->outputs);
-    backward_op *b = malloc(sizeof *b);
-    if (!b)
-        return ls_fail_memory(names->plain, sizeof *b);
+    backward_op *b;
+    LS_TRY(ls_allocate(names->plain, &b, 1, sizeof *b));
     *b = (backward_op){.op = {.name = narrow ? names->plain : names->library,
                               .run = narrow ? run_narrow : run_backward,
                               .destroy = destroy_backward},

@@ -12,6 +12,7 @@
  */
 #include "common/kernel/cuda/product/cuda_product.h"
 
+#include "common/base/grow.h"
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/gpu_kernels.h"
 
@@ -291,10 +292,9 @@ static void *align_workspace(void *room)
 ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
                                const ls_cuda_product_spec *spec, ls_cuda_product **out)
 {
-    ls_cuda_product *p = calloc(1, sizeof *p);
     void *parts = NULL;
-    if (!p)
-        return ls_fail_memory("product", sizeof *p);
+    ls_cuda_product *p;
+    LS_TRY(ls_allocate("product", &p, 1, sizeof *p));
     p->spec = *spec;
     p->device = device;
     p->blas = blas;

@@ -65,9 +65,8 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int
 {
     const ls_lstm_shape *s = &like->loop.shape;
     void *memory = NULL;
-    lstm_op *l = malloc(sizeof *l);
-    if (!l)
-        return ls_fail_memory(like->op.name, sizeof *l);
+    lstm_op *l;
+    LS_TRY(ls_allocate(like->op.name, &l, 1, sizeof *l));
     *l = *like;
     l->op.destroy = destroy;
     l->op.workspace = (size_t)(4 * s->hidden * lines) * sizeof(float);

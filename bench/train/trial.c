@@ -7,6 +7,7 @@
 #include "bench/train/world.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -389,9 +390,7 @@ static ls_status list_servers(ls_trial *trial)
     trial->server_count = 0;
     while (ls_ps_report_server(run, trial->server_count, &server))
         trial->server_count++;
-    trial->servers = calloc(trial->server_count + 1, sizeof *trial->servers);
-    if (!trial->servers)
-        return ls_fail_memory("trial", trial->server_count * sizeof *trial->servers);
+    LS_TRY(ls_allocate("trial", &trial->servers, trial->server_count, sizeof *trial->servers));
     for (size_t s = 0; s < trial->server_count; s++)
         ls_ps_report_server(run, s, &trial->servers[s]);
     return LS_OK;

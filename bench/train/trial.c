@@ -387,12 +387,13 @@ static ls_status list_servers(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
     ls_ps_server server;
-    trial->server_count = 0;
-    while (ls_ps_report_server(run, trial->server_count, &server))
-        trial->server_count++;
-    LS_TRY(ls_allocate("trial", &trial->servers, trial->server_count, sizeof *trial->servers));
-    for (size_t s = 0; s < trial->server_count; s++)
+    size_t count = 0;
+    while (ls_ps_report_server(run, count, &server))
+        count++;
+    LS_TRY(ls_allocate("trial", &trial->servers, count, sizeof *trial->servers));
+    for (size_t s = 0; s < count; s++)
         ls_ps_report_server(run, s, &trial->servers[s]);
+    trial->server_count = count;
     return LS_OK;
 }
 

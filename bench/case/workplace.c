@@ -4,6 +4,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"
@@ -59,9 +60,8 @@ ls_machine_options ls_request_machine(const ls_request *request)
 ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
 {
     const ls_machine_options options = ls_request_machine(request);
-    *out = (ls_workplace){.request = request, .left = calloc(1, sizeof *out->left)};
-    if (!out->left)
-        return ls_fail_memory("workplace", sizeof *out->left);
+    *out = (ls_workplace){.request = request};
+    LS_TRY(ls_allocate("workplace", &out->left, 1, sizeof *out->left));
     LS_TRY(ls_machine_open(&options, &out->machine));
     LS_TRY(ls_processes_pulse(request->processes, has_moved, out));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
@@ -97,9 +97,8 @@ static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_m
             return LS_OK;
         }
     }
-    struct ls_data_cache *entry = calloc(1, sizeof *entry);
-    if (!entry)
-        return ls_fail_memory("data", sizeof *entry);
+    struct ls_data_cache *entry;
+    LS_TRY(ls_allocate("data", &entry, 1, sizeof *entry));
     ls_status status = ls_data_open(spec, &model->need, &entry->data);
     if (status) {
         free(entry);
@@ -293,9 +292,7 @@ static ls_status take_places(ls_plan_of_case *plan)
     const size_t nodes = (size_t)plan->model->graph->count;
     if (!ls_strategy_divides(plan->strategy))
         return LS_OK;
-    plan->place = calloc(nodes, sizeof *plan->place);
-    if (!plan->place)
-        return ls_fail_memory("placement", nodes * sizeof *plan->place);
+    LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
     plan->job.place = plan->place;
     return LS_OK;
 }

@@ -16,9 +16,8 @@ ls_status ls_option_set_open(unsigned command, ls_option_set *out)
 {
     size_t count;
     ls_option_table(&count);
-    ls_option_set set = {.command = command, .given = calloc(count, sizeof *set.given)};
-    if (!set.given)
-        return ls_fail_memory("options", count * sizeof *set.given);
+    ls_option_set set = {.command = command};
+    LS_TRY(ls_allocate("options", &set.given, count, sizeof *set.given));
     *out = set;
     return LS_OK;
 }

@@ -8,6 +8,7 @@
 #include "bench/cli/cases.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,17 +39,15 @@ static void set_defaults(ls_request *request)
 static ls_status default_request(bool verify, const ls_processes *processes, FILE *err,
                                  ls_request **out)
 {
-    ls_request *request = calloc(1, sizeof *request);
-    if (!request)
-        return ls_fail_memory("options", sizeof *request);
+    ls_request *request;
+    LS_TRY(ls_allocate("options", &request, 1, sizeof *request));
     *out = request;
     request->verify = verify;
     request->log = (ls_log){err, LS_LOG_NORMAL};
-    request->cases = calloc(1, sizeof *request->cases); /* including padding: compared as bytes */
-    request->given = calloc(1, sizeof *request->given);
-    request->plan = calloc(1, sizeof *request->plan);
-    if (!request->cases || !request->given || !request->plan)
-        return ls_fail_memory("options", sizeof *request->cases);
+    /* including padding: compared as bytes */
+    LS_TRY(ls_allocate("options", &request->cases, 1, sizeof *request->cases));
+    LS_TRY(ls_allocate("options", &request->given, 1, sizeof *request->given));
+    LS_TRY(ls_allocate("options", &request->plan, 1, sizeof *request->plan));
     request->processes = processes;
     request->case_count = 1;
     set_defaults(request);

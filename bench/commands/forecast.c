@@ -11,6 +11,7 @@
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,10 +22,8 @@
 static ls_status list_cases(const ls_request *request, ls_forecast *out)
 {
     const size_t most = request->case_count * (request->baseline ? 2 : 1);
-    out->configs = calloc(most, sizeof *out->configs);
-    out->cases = calloc(most, sizeof *out->cases);
-    if (!out->configs || !out->cases)
-        return ls_fail_memory("cases", most * sizeof *out->configs);
+    LS_TRY(ls_allocate("cases", &out->configs, most, sizeof *out->configs));
+    LS_TRY(ls_allocate("cases", &out->cases, most, sizeof *out->cases));
     memcpy(out->configs, request->cases, request->case_count * sizeof *out->configs);
     out->count = request->case_count;
     for (size_t i = 0; i < request->case_count && request->baseline; i++) {

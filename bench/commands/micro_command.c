@@ -15,6 +15,7 @@
 #include "bench/row/roof.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -89,9 +90,7 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     }
     LS_TRY(ls_machine_resolve(m->machine, spec, &m->names, &count));
     m->ranks = (int)count;
-    m->known = calloc(count, sizeof *m->known);
-    if (!m->known)
-        return ls_fail_memory("micro", count * sizeof *m->known);
+    LS_TRY(ls_allocate("micro", &m->known, count, sizeof *m->known));
     if (count != 1 && !op->redop && (count != 2 || !op->pairs))
         return ls_fail(LS_CODE_USAGE, "option --devices", ls_option_set_text(set, "devices", "1"),
                        "micro %s runs on one device%s; use --devices 1 or a name", op->name,

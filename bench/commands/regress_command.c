@@ -10,6 +10,7 @@
 #include "bench/regress/regress.h"
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <stdio.h>
@@ -140,9 +141,7 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
             return ls_fail(LS_CODE_USAGE, "option", dashed,
                            "leaves nothing to compare; leave it out");
     }
-    task->options = calloc(count + 1, sizeof *task->options);
-    if (!task->options)
-        return ls_fail_memory("options", count * sizeof *task->options);
+    LS_TRY(ls_allocate("options", &task->options, count + 1, sizeof *task->options));
     for (size_t i = 0; i < count; i++) {
         if (set->given[i].count == 0 || (table[i].commands & LS_FOR_REGRESS))
             continue;

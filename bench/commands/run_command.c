@@ -20,6 +20,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "common/base/philox.h"
 
 #include <stdio.h>
@@ -235,10 +236,8 @@ static ls_status list_cases(command_run *run)
 {
     const ls_request *request = run->request;
     const size_t most = request->case_count * (request->baseline ? 2 : 1);
-    run->configs = calloc(most, sizeof *run->configs);
-    run->cases = calloc(most, sizeof *run->cases);
-    if (!run->configs || !run->cases)
-        return ls_fail_memory("cases", most * (sizeof *run->configs + sizeof *run->cases));
+    LS_TRY(ls_allocate("cases", &run->configs, most, sizeof *run->configs));
+    LS_TRY(ls_allocate("cases", &run->cases, most, sizeof *run->cases));
     for (size_t next = 0, group = 0; next < request->case_count; group++)
         list_group(run, &next, group);
     return LS_OK;

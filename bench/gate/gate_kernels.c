@@ -12,6 +12,7 @@
 #include "bench/case/case_plan.h"
 #include "bench/gate/reference.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 #include "common/base/order.h"
 #include "common/kernel/reference/step_ops.h"
 
@@ -50,13 +51,12 @@ static ls_status pick(ls_array *array, const uint32_t *samples, size_t count)
     const char *all = array->data;
     if (!all)
         return LS_OK;
-    char *picked = malloc(count * bytes + 1);
+    char *picked;
+    ls_status status = ls_allocate("gate", &picked, count, bytes);
     array->data = picked;
-    if (!picked)
-        return ls_fail_memory("gate", count * bytes);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !status; i++)
         memcpy(picked + i * bytes, all + samples[i] * bytes, bytes);
-    return LS_OK;
+    return status;
 }
 
 static void close_data(ls_data *data)
@@ -214,9 +214,8 @@ static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const
         if (memcmp(&k->key, &key, sizeof key) == 0)
             return LS_OK;
     }
-    known *k = calloc(1, sizeof *k);
-    if (!k)
-        return ls_fail_memory("gate", sizeof *k);
+    known *k;
+    LS_TRY(ls_allocate("gate", &k, 1, sizeof *k));
     k->key = key;
     ls_status status = find_out(workplace, plan, rows, k);
     if (status) {

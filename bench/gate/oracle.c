@@ -3,6 +3,7 @@
  * one slice's gradient and a few partial sums, so a ring's order computes slices twice. */
 #include "bench/gate/oracle.h"
 
+#include "common/base/grow.h"
 #include "common/comm/comm.h"
 #include "impl/replicas.h"
 
@@ -48,9 +49,7 @@ static ls_status open_synced(oracle *me, int batch_kind)
 static ls_status open_slices(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
-    me->slices[batch_kind] = calloc((size_t)me->count, sizeof(ls_slice *));
-    if (!me->slices[batch_kind])
-        return ls_fail_memory("oracle", (size_t)me->count * sizeof(ls_slice *));
+    LS_TRY(ls_allocate("oracle", &me->slices[batch_kind], (size_t)me->count, sizeof(ls_slice *)));
     if (!ls_replicated_batch(job, batch_kind))
         return LS_OK;
     if (job->sync_statistics)
@@ -73,9 +72,8 @@ static ls_status open_order(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
     const int64_t batch = ls_replicated_batch(job, batch_kind);
-    me->has[batch_kind] = calloc((size_t)me->count, sizeof *me->has[batch_kind]);
-    if (!me->has[batch_kind])
-        return ls_fail_memory("oracle", (size_t)me->count * sizeof *me->has[batch_kind]);
+    LS_TRY(ls_allocate("oracle", &me->has[batch_kind], (size_t)me->count,
+                       sizeof *me->has[batch_kind]));
     for (int d = 0; d < me->count && batch; d++)
         me->has[batch_kind][d] = job->sync_statistics
                                      ? ls_slice_count_sums(job, batch, d, me->count) > 0
@@ -93,17 +91,14 @@ static ls_status open_order(oracle *me, int batch_kind)
 static ls_status open_sums(oracle *me)
 {
     const size_t bytes = (me->base.job->model->graph->variables.elements + 1) * sizeof(float);
-    me->sums = calloc((size_t)me->sum_count, sizeof *me->sums);
-    me->part = calloc(1, bytes);
-    me->wide = calloc(1, bytes);
-    me->exact = calloc(2, bytes);
-    me->losses = calloc((size_t)me->count, sizeof *me->losses);
-    bool all = me->sums && me->part && me->wide && me->exact && me->losses;
-    for (int s = 0; all && s < me->sum_count; s++) {
-        me->sums[s] = calloc(1, bytes);
-        all = me->sums[s] != NULL;
-    }
-    return all ? LS_OK : ls_fail_memory("oracle", bytes);
+    LS_TRY(ls_allocate("oracle", &me->sums, (size_t)me->sum_count, sizeof *me->sums));
+    LS_TRY(ls_allocate("oracle", &me->part, 1, bytes));
+    LS_TRY(ls_allocate("oracle", &me->wide, 1, bytes));
+    LS_TRY(ls_allocate("oracle", &me->exact, 2, bytes));
+    LS_TRY(ls_allocate("oracle", &me->losses, (size_t)me->count, sizeof *me->losses));
+    for (int s = 0; s < me->sum_count; s++)
+        LS_TRY(ls_allocate("oracle", &me->sums[s], 1, bytes));
+    return LS_OK;
 }
 
 static ls_status open_parts(oracle *me)
@@ -328,9 +323,8 @@ static const ls_run_kind oracle_run = {
 ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
                          ls_run **out)
 {
-    oracle *me = calloc(1, sizeof *me);
-    if (!me)
-        return ls_fail_memory("oracle", sizeof *me);
+    oracle *me;
+    LS_TRY(ls_allocate("oracle", &me, 1, sizeof *me));
     *me = (oracle){.base = {&oracle_run, strategy, job},
                    .of = strategy,
                    .its_job = of,

@@ -3,6 +3,7 @@
 #include "bench/gate/reference.h"
 
 #include "bench/case/case_facts.h"
+#include "common/base/grow.h"
 #include "impl/strategies.h"
 
 #include <stdlib.h>
@@ -100,9 +101,7 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
     ls_plan_of_case fast = *plan;
     ls_session session;
     fast.job.exact = false;
-    r->whole = calloc(r->elements + 1, sizeof *r->whole);
-    if (!r->whole)
-        return ls_fail_memory("reference", r->elements * sizeof *r->whole);
+    LS_TRY(ls_allocate("reference", &r->whole, r->elements, sizeof *r->whole));
     LS_TRY(ls_session_open_single(workplace, &fast, &session));
     ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
     if (!status)
@@ -117,9 +116,7 @@ static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
     const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
     if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
         return LS_OK;
-    r->tail = calloc(r->elements + 1, sizeof *r->tail);
-    if (!r->tail)
-        return ls_fail_memory("reference", r->elements * sizeof *r->tail);
+    LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
     LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
     LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
     return ls_session_begin_at(&r->session, 0, plan->initial);
@@ -169,9 +166,8 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
         else
             left -= kept_bytes(r->elements, r->steps);
     }
-    ls_reference *r = calloc(1, sizeof *r);
-    if (!r)
-        return ls_fail_memory("reference", sizeof *r);
+    ls_reference *r;
+    LS_TRY(ls_allocate("reference", &r, 1, sizeof *r));
     r->key = key;
     r->elements = plan->model->graph->variables.elements;
     r->steps = steps;

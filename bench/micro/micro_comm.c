@@ -12,6 +12,7 @@
  */
 #include "bench/micro/micro_comm.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,9 +145,8 @@ typedef struct tally {
 static ls_status add_up(const ls_collective *c, tally *sum)
 {
     const size_t processes = c->comm ? (size_t)c->comm->size : 1;
-    tally *all = calloc(processes, sizeof *all);
-    if (!all)
-        return ls_fail_memory(c->name, processes * sizeof *all);
+    tally *all;
+    LS_TRY(ls_allocate(c->name, &all, processes, sizeof *all));
     for (int r = 0; r < c->here; r++) {
         ls_traffic t = ls_comm_traffic(c->members[r].comm);
         sum->sent.bytes_sent += t.bytes_sent;
@@ -307,10 +307,8 @@ static ls_status open_members(ls_micro *m, ls_collective *c)
     const size_t n = (size_t)c->ranks;
     if (m->comm->check)
         LS_TRY(m->comm->check(m->names, c->here));
-    c->members = calloc(n, sizeof *c->members);
-    c->offsets = calloc(2 * n, sizeof *c->offsets);
-    if (!c->members || !c->offsets)
-        return ls_fail_memory(c->name, n * sizeof *c->members);
+    LS_TRY(ls_allocate(c->name, &c->members, n, sizeof *c->members));
+    LS_TRY(ls_allocate(c->name, &c->offsets, 2 * n, sizeof *c->offsets));
     c->counts = c->offsets + n;
     c->members[0].device = m->device;
     c->members[0].queue = m->bench.queue;

@@ -7,6 +7,7 @@
  */
 #include "bench/micro/micro_judge.h"
 
+#include "common/base/grow.h"
 #include "common/base/philox.h"
 #include "common/nn/layer.h"
 #include "common/nn/net_nodes.h"
@@ -29,9 +30,8 @@ ls_status ls_micro_judge_open(const ls_machine *machine, ls_micro_judge **out)
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     const ls_device_name name = {.kind = LS_DEVICE_CPU};
     const ls_kernel_table *table = NULL;
-    ls_micro_judge *judge = calloc(1, sizeof *judge);
-    if (!judge)
-        return ls_fail_memory("layers", sizeof *judge);
+    ls_micro_judge *judge;
+    LS_TRY(ls_allocate("layers", &judge, 1, sizeof *judge));
     ls_status status = ls_kernel_table_find("reference", &table);
     if (!status)
         status = ls_device_open(machine, &name, &policy, &judge->device);
@@ -249,9 +249,7 @@ static ls_status open_reference(trial *t)
     t->reference.rows = t->picked;
     size_t kept =
         layer->kept_bytes ? layer->kept_bytes(t->graph, t->node, t->picked, sizeof(float)) : 0;
-    t->kept = calloc(1, kept + 1);
-    if (!t->kept)
-        return ls_fail_memory("layers", kept);
+    LS_TRY(ls_allocate("layers", &t->kept, kept, 1));
     t->reference.kept = t->kept;
     if (ls_net_node_ops(t->net, (int)(t->node - t->graph->nodes), false)->count)
         LS_TRY(ls_layer_forward(&t->reference, &t->forward));

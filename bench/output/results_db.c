@@ -15,6 +15,7 @@
 #include "bench/output/results_db_parts.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -331,15 +332,12 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
 ls_status ls_results_open(const char *path, bool create, ls_results **out)
 {
     bool fresh;
+    ls_results *results;
     LS_TRY(examine(path, create, &fresh));
-    ls_results *results = calloc(1, sizeof *results);
-    if (results)
-        results->path = strdup(path);
-    if (!results || !results->path) {
-        free(results);
-        return ls_fail_memory("results", strlen(path));
-    }
-    ls_status status = connect(results, create, fresh);
+    LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
+    results->path = strdup(path);
+    ls_status status =
+        results->path ? connect(results, create, fresh) : ls_fail_memory("results", strlen(path));
     if (status) {
         ls_results_close(results);
         return status;

@@ -8,6 +8,7 @@
 #include "bench/regress/compared.h"
 #include "bench/report/case_keys.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,14 +75,7 @@ static double half_interval(const json_t *row)
 
 ls_status ls_log_push(ls_log_list *list, double value)
 {
-    if (list->count == list->room) {
-        const size_t room = list->room ? 2 * list->room : 16;
-        double *items = realloc(list->items, room * sizeof *items);
-        if (!items)
-            return ls_fail_memory("times", room * sizeof *items);
-        list->items = items;
-        list->room = room;
-    }
+    LS_TRY(ls_grow("times", &list->items, list->count, sizeof *list->items));
     list->items[list->count++] = value;
     return LS_OK;
 }
@@ -123,11 +117,8 @@ void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int s
 
 static ls_status add_case(ls_regress *regress, ls_regress_case **out)
 {
-    ls_regress_case *cases = realloc(regress->cases, (regress->count + 1) * sizeof *regress->cases);
-    if (!cases)
-        return ls_fail_memory("cases", sizeof *cases);
-    regress->cases = cases;
-    *out = &cases[regress->count++];
+    LS_TRY(ls_grow("cases", &regress->cases, regress->count, sizeof *regress->cases));
+    *out = &regress->cases[regress->count++];
     **out = (ls_regress_case){.worse = json_array(), .differences = json_array()};
     return LS_OK;
 }

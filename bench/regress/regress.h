@@ -51,7 +51,7 @@ typedef struct ls_regress_task {
 /** Logarithms of measured times. */
 typedef struct ls_log_list {
     double *items;
-    size_t count, room;
+    size_t count;
 } ls_log_list;
 
 /** A case of the comparison. */

@@ -7,6 +7,7 @@
  */
 #include "bench/regress/compared.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 #include "common/base/philox.h"
 
 #include <math.h>
@@ -75,9 +76,8 @@ ls_status ls_regress_run(const ls_regress_task *task, int side, const char *cons
     const char *const *const parts[] = {before, head, (const char *const *)task->options, tail,
                                         after};
     size_t n = 0;
-    char **argv = calloc(task->option_count + 16, sizeof *argv);
-    if (!argv)
-        return ls_fail_memory("options", 0);
+    char **argv;
+    LS_TRY(ls_allocate("options", &argv, task->option_count + 16, sizeof *argv));
     for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
         for (size_t i = 0; parts[part] && parts[part][i]; i++)
             if (parts[part] != after || !ls_regress_is_given(task, after[i]))
@@ -204,9 +204,8 @@ static void replace_row(turns *t, size_t measured, int side, const json_t *row)
 static ls_status run_side(turns *t, int side)
 {
     json_t *rows;
-    bool *seen = calloc(t->measured, sizeof *seen);
-    if (!seen)
-        return ls_fail_memory("cases", t->measured);
+    bool *seen;
+    LS_TRY(ls_allocate("cases", &seen, t->measured, sizeof *seen));
     const uint64_t now = ls_clock_ns(), left = t->deadline > now ? t->deadline - now : 0;
     ls_status status = take_block(t, side, false, left + 60 * second, &rows);
     for (size_t i = 0; !status && i < json_array_size(rows); i++) {
@@ -260,9 +259,8 @@ static ls_status run_pair(turns *t, uint64_t number)
 static ls_status look_at(ls_regress_case *one, const ls_ratio_test *test, double share)
 {
     const size_t n = one->logs[LS_NEW].count;
-    double *ratios = malloc((n + 1) * sizeof *ratios);
-    if (!ratios)
-        return ls_fail_memory("ratios", n * sizeof *ratios);
+    double *ratios;
+    LS_TRY(ls_allocate("ratios", &ratios, n, sizeof *ratios));
     for (size_t i = 0; i < n; i++)
         ratios[i] = one->logs[LS_NEW].items[i] - one->logs[LS_BASE].items[i];
     ls_status status = ls_ratio_look(test, ratios, n, share, &one->result);
@@ -333,10 +331,8 @@ static ls_status measure(turns *t)
     if (!task->max_ns && max_ns > 600 * second)
         max_ns = 600 * second;
     t->steps = task->fixed_steps ? 0 : fit_steps(t->regress);
-    t->sums = calloc(2 * t->measured, sizeof *t->sums);
-    t->counts = calloc(2 * t->measured, sizeof *t->counts);
-    if (!t->sums || !t->counts)
-        return ls_fail_memory("cases", t->measured);
+    LS_TRY(ls_allocate("cases", &t->sums, 2 * t->measured, sizeof *t->sums));
+    LS_TRY(ls_allocate("cases", &t->counts, 2 * t->measured, sizeof *t->counts));
     return take_turns(t, max_ns);
 }
 

@@ -7,6 +7,7 @@
 #include "bench/results/results_verbs.h"
 #include "bench/statistics/level_changes.h"
 #include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,10 +73,9 @@ static ls_status summarise(json_t *one, double *median)
 {
     const json_t *values = json_object_get(one, "values");
     const size_t n = json_array_size(values);
-    double *samples = malloc(n * sizeof *samples);
+    double *samples;
     ls_statistics statistics;
-    if (!samples)
-        return ls_fail_memory("trend", n * sizeof *samples);
+    LS_TRY(ls_allocate("trend", &samples, n, sizeof *samples));
     for (size_t i = 0; i < n; i++)
         samples[i] = json_number_value(json_array_get(values, i));
     ls_statistics_compute(samples, n, &statistics);
@@ -93,9 +93,8 @@ static ls_status summarise(json_t *one, double *median)
 static ls_status mark_changes(json_t *commits, const double *medians)
 {
     const size_t n = json_array_size(commits);
-    bool *changes = calloc(n + 1, sizeof *changes);
-    if (!changes)
-        return ls_fail_memory("trend", n);
+    bool *changes;
+    LS_TRY(ls_allocate("trend", &changes, n, sizeof *changes));
     ls_status status = ls_level_changes(medians, n, changes);
     double before = 0;
     for (size_t begin = 0, end; begin < n && !status; begin = end) {
@@ -175,9 +174,8 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
 static ls_status analyse(ls_results_task *task, trend *t)
 {
     const size_t n = json_array_size(t->commits);
-    double *medians = calloc(n + 1, sizeof *medians);
-    if (!medians)
-        return ls_fail_memory("trend", n * sizeof *medians);
+    double *medians;
+    LS_TRY(ls_allocate("trend", &medians, n, sizeof *medians));
     ls_status status = LS_OK;
     for (size_t i = 0; i < n && !status; i++)
         status = summarise(json_array_get(t->commits, i), &medians[i]);

@@ -4,7 +4,6 @@
 #include "bench/row/row.h"
 #include "bench/train/world.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Fields per device: lists of all ranks are concatenated. */

@@ -6,6 +6,7 @@
  * peer's lane at that time.
  */
 #include "bench/trace/whole.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 
@@ -108,12 +109,10 @@ static ls_flow flow_of(const ls_whole_trace *whole, size_t i)
 ls_status ls_whole_trace_flows(ls_whole_trace *whole, bool synchronous)
 {
     ls_trace *t = &whole->trace;
-    whole->other = calloc(t->message_count + 1, sizeof *whole->other);
-    whole->message_of = calloc(t->slice_count + 1, sizeof *whole->message_of);
-    whole->flows = calloc(t->message_count + 1, sizeof *whole->flows);
-    whole->next = calloc(t->message_count + 1, sizeof *whole->next);
-    if (!whole->other || !whole->next || !whole->message_of || !whole->flows)
-        return ls_fail_memory("trace", t->message_count * sizeof *whole->flows);
+    LS_TRY(ls_allocate("trace", &whole->other, t->message_count, sizeof *whole->other));
+    LS_TRY(ls_allocate("trace", &whole->message_of, t->slice_count, sizeof *whole->message_of));
+    LS_TRY(ls_allocate("trace", &whole->flows, t->message_count, sizeof *whole->flows));
+    LS_TRY(ls_allocate("trace", &whole->next, t->message_count, sizeof *whole->next));
     pair_up(whole);
     for (size_t i = 0; i < t->message_count; i++) {
         const ls_trace_message *m = &t->messages[i];

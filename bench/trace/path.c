@@ -8,8 +8,7 @@
  * between two is the handover.
  */
 #include "bench/trace/whole.h"
-
-#include <stdlib.h>
+#include "common/base/grow.h"
 
 /* Where the path continues: a slice, and the time at which that ended the wait. */
 typedef struct step_back {
@@ -126,9 +125,7 @@ static int64_t find_end(const ls_whole_trace *whole)
 ls_status ls_whole_trace_path(ls_whole_trace *whole)
 {
     const size_t slices = whole->trace.slice_count;
-    whole->critical = calloc(slices + 1, sizeof *whole->critical);
-    if (!whole->critical)
-        return ls_fail_memory("trace", slices);
+    LS_TRY(ls_allocate("trace", &whole->critical, slices, sizeof *whole->critical));
     step_back now = {find_end(whole), whole->end_ns};
     for (size_t looks = 0; now.slice >= 0 && looks < 4 * slices; looks++) {
         const ls_trace_slice *s = at(whole, now.slice);

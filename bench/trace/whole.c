@@ -4,6 +4,7 @@
 
 #include "bench/train/world.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +100,7 @@ static ls_status make_room(ls_whole_trace *whole, const uint64_t *counts, bool l
         for (int r = 0; r < whole->ranks; r++)
             sum += counts[r * ARRAYS + a];
         *all[a].count = sum;
-        *all[a].items = calloc(sum + 1, all[a].size);
-        if (!*all[a].items)
-            return ls_fail_memory("trace", sum * all[a].size);
+        LS_TRY(ls_allocate("trace", all[a].items, sum, all[a].size));
     }
     return LS_OK;
 }
@@ -156,9 +155,7 @@ static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_
     size_t at[ARRAYS] = {0};
     list_arrays(&whole->trace, all);
     list_arrays(own, mine);
-    whole->process = calloc(whole->trace.lane_count + 1, sizeof *whole->process);
-    if (!whole->process)
-        return ls_fail_memory("trace", whole->trace.lane_count * sizeof *whole->process);
+    LS_TRY(ls_allocate("trace", &whole->process, whole->trace.lane_count, sizeof *whole->process));
     for (int r = 0; r < whole->ranks; r++) {
         const uint64_t *count = counts + r * ARRAYS;
         for (int a = 0; a < ARRAYS; a++) {
@@ -201,9 +198,7 @@ static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_wh
 static ls_status find_lanes(ls_whole_trace *whole)
 {
     const ls_trace *t = &whole->trace;
-    whole->first = calloc(t->lane_count + 1, sizeof *whole->first);
-    if (!whole->first)
-        return ls_fail_memory("trace", t->lane_count * sizeof *whole->first);
+    LS_TRY(ls_allocate("trace", &whole->first, t->lane_count + 1, sizeof *whole->first));
     for (size_t i = 0; i < t->slice_count; i++)
         whole->first[t->slices[i].lane + 1] = i + 1;
     for (size_t l = 0; l < t->lane_count; l++)
@@ -241,9 +236,7 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
     bool stop = false;
     ls_trace own = {0};
     *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps, .lead = synchronous};
-    out->clocks = calloc(2 * ranks, sizeof *out->clocks);
-    ls_status status =
-        out->clocks ? LS_OK : ls_fail_memory("trace", 2 * ranks * sizeof *out->clocks);
+    ls_status status = ls_allocate("trace", &out->clocks, 2 * ranks, sizeof *out->clocks);
     LS_TRY(ls_world_agree(comm, status));
     LS_TRY(ls_world_agree(comm, compare_clocks(comm, out->clocks)));
     LS_TRY(ls_world_turn(comm, session->run->kind->profile(session->run, all), &all, &stop));

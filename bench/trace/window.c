@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The window of the steps shown, its contents, and its waterfall; see whole.h. */
 #include "bench/trace/whole.h"
-
-#include <stdlib.h>
+#include "common/base/grow.h"
 
 /* The latest end of a step on any main lane. */
 static uint64_t end_of(const ls_whole_trace *whole, int32_t step)
@@ -84,10 +83,9 @@ ls_status ls_whole_trace_window(ls_whole_trace *whole, bool synchronous)
 {
     const ls_trace *t = &whole->trace;
     const size_t most = t->slice_count + t->part_count + t->lane_count + 1;
-    whole->shown = calloc(most, sizeof *whole->shown);
-    whole->shown_first = calloc(t->lane_count + 1, sizeof *whole->shown_first);
-    if (!whole->shown || !whole->shown_first)
-        return ls_fail_memory("trace", most * sizeof *whole->shown);
+    LS_TRY(ls_allocate("trace", &whole->shown, most, sizeof *whole->shown));
+    LS_TRY(
+        ls_allocate("trace", &whole->shown_first, t->lane_count + 1, sizeof *whole->shown_first));
     if (synchronous) {
         whole->begin_ns = end_of(whole, 0);
         whole->end_ns = end_of(whole, (int32_t)whole->steps);

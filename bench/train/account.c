@@ -97,8 +97,7 @@ void ls_account_take(ls_trial *trial, const double *step_ms, uint64_t left_out)
 
 ls_status ls_account_open(ls_accounts *a, size_t devices)
 {
-    a->ns = calloc(devices * LS_TIME_USES + 1, sizeof *a->ns);
-    return a->ns ? LS_OK : ls_fail_memory("account", devices * sizeof *a->ns);
+    return ls_allocate("account", &a->ns, devices * LS_TIME_USES, sizeof *a->ns);
 }
 
 void ls_account_close(ls_accounts *a)

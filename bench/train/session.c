@@ -5,6 +5,7 @@
 #include "bench/train/session_memory.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
@@ -54,10 +55,8 @@ static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_ca
     const bool holder = !how->judge && ls_plan_has_variable_device(plan);
     *out = (ls_session){
         .plan = plan, .job = plan->job, .left = workplace->left, .device_count = count};
-    out->lent = malloc(sizeof *out->lent);
-    out->devices = calloc(count + 1, sizeof *out->devices);
-    if (!out->lent || !out->devices)
-        return ls_fail_memory("session", count * sizeof *out->devices);
+    LS_TRY(ls_allocate("session", &out->lent, 1, sizeof *out->lent));
+    LS_TRY(ls_allocate("session", &out->devices, count + 1, sizeof *out->devices));
     for (size_t i = 0; i < count; i++) {
         LS_TRY(open_device(workplace, plan, &plan->devices[i], how, &out->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))

@@ -7,6 +7,7 @@
 #include "bench/train/world.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -386,14 +387,13 @@ static ls_status list_servers(ls_trial *trial)
 {
     const ls_run *run = trial->session.run;
     ls_ps_server server;
-    trial->server_count = 0;
-    while (ls_ps_report_server(run, trial->server_count, &server))
-        trial->server_count++;
-    trial->servers = calloc(trial->server_count + 1, sizeof *trial->servers);
-    if (!trial->servers)
-        return ls_fail_memory("trial", trial->server_count * sizeof *trial->servers);
-    for (size_t s = 0; s < trial->server_count; s++)
+    size_t count = 0;
+    while (ls_ps_report_server(run, count, &server))
+        count++;
+    LS_TRY(ls_allocate("trial", &trial->servers, count, sizeof *trial->servers));
+    for (size_t s = 0; s < count; s++)
         ls_ps_report_server(run, s, &trial->servers[s]);
+    trial->server_count = count;
     return LS_OK;
 }
 

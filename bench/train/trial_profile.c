@@ -10,6 +10,7 @@
 #include "bench/statistics/statistics.h"
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
+#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,8 +68,8 @@ static ls_status bring_parts(ls_trial *trial)
     const ls_comm *comm = trial->session.job.comm;
     const size_t numbers = trial->session.device_count * LS_TIME_USES;
     const size_t processes = comm ? (size_t)comm->size : 1;
-    double *all = calloc(processes * numbers + 1, sizeof *all);
-    ls_status status = all ? LS_OK : ls_fail_memory("profile", processes * numbers * sizeof *all);
+    double *all;
+    ls_status status = ls_allocate("profile", &all, processes * numbers, sizeof *all);
     status = ls_comm_bring(trial->session.job.comm, status, trial->accounts.ns,
                            numbers * sizeof *all, all);
     if (!status)
@@ -141,11 +142,10 @@ static ls_status profile_rounds(ls_trial *trial, uint64_t rounds, uint64_t steps
     const ls_session *session = &trial->session;
     const ls_comm *comm = session->job.comm;
     const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
-    ls_time_profile *times = calloc(devices + here, sizeof *times);
+    ls_time_profile *times;
     ls_ps_server server;
-    ls_status status =
-        ls_world_agree(session->job.comm,
-                       times ? LS_OK : ls_fail_memory("profile", (devices + here) * sizeof *times));
+    ls_status status = ls_allocate("profile", &times, devices + here, sizeof *times);
+    status = ls_world_agree(session->job.comm, status);
     profile p = {
         .trial = trial, .here = here, .devices = devices, .times = times, .mine = times + devices};
     if (!status)

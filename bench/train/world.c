@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* World: communication between processes outside of steps; see world.h. */
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,8 @@ static void name_host(char host[64])
 static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
 {
     const size_t n = (size_t)comm->size;
-    saying *all = calloc(n, sizeof *all);
-    if (!all)
-        return ls_fail_memory("ranks", n * sizeof *all);
+    saying *all;
+    LS_TRY(ls_allocate("ranks", &all, n, sizeof *all));
     ls_status status = ls_comm_collect(comm, mine, sizeof *mine, all);
     if (status)
         free(all);
@@ -145,11 +145,8 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
 /* On rank 0: allocates room for all texts, and copies its own. */
 static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *bytes, char **texts)
 {
-    for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++) {
-        texts[r] = malloc(bytes[r]);
-        if (!texts[r])
-            return ls_fail_memory("ranks", bytes[r]);
-    }
+    for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++)
+        LS_TRY(ls_allocate("ranks", &texts[r], bytes[r], 1));
     if (!comm || comm->rank == 0)
         memcpy(texts[0], mine, bytes[0]);
     return LS_OK;

@@ -37,4 +37,4 @@ for preset in "${presets[@]}"; do
   fi
   echo "built: $preset, $((SECONDS - started)) s"
 done
-ctest --test-dir build -j$((3 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"
+ctest --test-dir build -j$((4 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"

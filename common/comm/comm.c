@@ -214,8 +214,10 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
     ls_status status = told ? told : ls_op_touches(*op, &end, 1);
     if (!status)
         status = ls_op_touches(*op, data, count);
-    if (status)
+    if (status) {
         ls_op_free(*op);
+        *op = NULL; /* callers free what they have */
+    }
     return status;
 }
 

@@ -27,8 +27,10 @@ ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out)
         (*out)->bytes = work->bytes;
         status = ls_op_touches(*out, work->accesses, work->access_count);
     }
-    if (!made && status)
+    if (!made && status) {
         ls_op_free(*out);
+        *out = NULL; /* callers free what they have */
+    }
     free(work->accesses);
     return status;
 }

@@ -39,25 +39,25 @@ large="--model mlp:784-4096-10"
     cause "a slow link" "links of latency=50us,bandwidth=20MB/s" "--batch 1024" "" \
         --strategy mirrored --devices 2 --link latency=50us,bandwidth=20MB/s
     cause "a small batch" "a device has 1 of the batch" "--batch 8" "" --model mlp --batch 1 --optimizer sgd
-    cause "a slow rank" "rank 1 \(cpu:1\) waits .*--inject delay=1:25ms" "--strategy ps --ps-backup-workers 1" "" \
-        --strategy mirrored --devices 2 --inject delay=1:25ms
+    cause "a slow rank" "rank 1 \(cpu:1\) waits .*--inject delay=1:15ms" "--strategy ps --ps-backup-workers 1" "" \
+        --strategy mirrored --devices 2 --inject delay=1:15ms
     cause "a slow rank" "rank 1 \(cpu:1\) waits" "--strategy ps --ps-backup-workers 1" "" \
-        --strategy ps --ranks 3 --inject delay=1:25ms
-    cause "a slow rank" "rank 1 \(cpu:1\) waits .*--inject delay=1:25ms" "--strategy ps --ps-backup-workers 1" "" \
-        --strategy independent --devices 2 --inject delay=1:25ms
+        --strategy ps --ranks 3 --inject delay=1:15ms
+    cause "a slow rank" "rank 1 \(cpu:1\) waits .*--inject delay=1:15ms" "--strategy ps --ps-backup-workers 1" "" \
+        --strategy independent --devices 2 --inject delay=1:15ms
     cause "one server" "while 2 workers wait" "--ps-servers 2" "" $large --strategy ps --ranks 3 --ps-servers 1 --batch 4
     cause "a slow rank" "rank 2 \(cpu:2\) waits" "--strategy ps --ps-backup-workers 1" "" \
-        --strategy mirrored --cpu-devices 4 --devices 4 --inject delay=2:25ms
+        --strategy mirrored --cpu-devices 4 --devices 4 --inject delay=2:15ms
     cause "a slow link" "links of latency=20ms" "--batch 1024" "" --strategy ps --ranks 3 --link latency=20ms
     cause "a slow link" "links of latency=5ms" "--strategy mirrored" "" --strategy pipeline --devices 2 --link latency=5ms
     cause "a slow rank" "rank 1 \(cpu:1\) waits" "--strategy ps --ps-backup-workers 1" "" \
-        --strategy mirrored --devices 2 --link bandwidth=100GB/s --inject delay=1:25ms
+        --strategy mirrored --devices 2 --link bandwidth=100GB/s --inject delay=1:15ms
     cause "oversubscription" "8 devices share" "--devices [0-9]" "" \
         --model mlp:784-512-10 --strategy mirrored --cpu-devices 8 --devices 8
-    cause "the loader" "gathering" "--shuffle no" gather:20ms --strategy mirrored --devices 2
-    cause "the loader" "gathering" "--shuffle no" gather:20ms --strategy towers --devices 2
-    cause "the loader" "gathering" "--shuffle no" gather:20ms --strategy pipeline --devices 2
-    cause "the optimizer on one device" "variable device alone" "--strategy mirrored" optimizer:20ms --strategy towers --devices 2
+    cause "the loader" "gathering" "--shuffle no" gather:12ms --strategy mirrored --devices 2
+    cause "the loader" "gathering" "--shuffle no" gather:12ms --strategy towers --devices 2
+    cause "the loader" "gathering" "--shuffle no" gather:12ms --strategy pipeline --devices 2
+    cause "the optimizer on one device" "variable device alone" "--strategy mirrored" optimizer:12ms --strategy towers --devices 2
     cause "the pipeline's bubble" "with 1 micro-batches for 3 stages" "--pipeline-microbatches 4" "" \
         --model mlp:784-512-512-512-10 --strategy pipeline --devices 3 --pipeline-microbatches 1
     cause "copies of towers" "fetch the variables" "--towers-staged yes" "" \
@@ -65,10 +65,10 @@ large="--model mlp:784-4096-10"
     cause "exact mode" "times as long as in fast mode" "--reduce fast" "" --batch 64 --strategy single --reduce exact --micro-shards 64
     cause "small micro-batches" "a micro-batch has 2 samples, stages hand 128" "--pipeline-microbatches 8" "" \
         --strategy pipeline --devices 2 --batch 256 --pipeline-microbatches 128
-    cause "parts of the model in turns" "2 devices have a part of the model each" "--strategy pipeline" dense_forward:20ms \
+    cause "parts of the model in turns" "2 devices have a part of the model each" "--strategy pipeline" dense_forward:12ms \
         --strategy model-parallel --devices 2
     cause "backward on one device" "the variable device alone goes backward, for 2 towers" "--colocate-gradients yes" \
-        dense_backward:20ms --strategy towers --devices 2 --colocate-gradients no
+        dense_backward:12ms --strategy towers --devices 2 --colocate-gradients no
     cause "the harness" "are no operation's" "--capture yes" "" --model poly --data synthetic --steps 500 --capture no
     cause "memory bandwidth" "MiB of parameters" "--batch 32" "" --model mlp:784-2048-2048-10 --batch 4 --optimizer sgd
 }

@@ -387,7 +387,9 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
         processes->rank = ls_processes_launched_rank();
     if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
-                       "/dev/null cannot be opened, which ranks above 0 write to; mount /dev");
+                       "/dev/null cannot be opened, which ranks above 0 write to: %s; mount /dev, "
+                       "or raise the limit that is named",
+                       strerror(errno));
     return compare_ranks(processes, argc, argv);
 }
 

@@ -14,6 +14,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_table.h"
 #include "bench/case/workplace.h"
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -236,15 +237,34 @@ static void describe_case(const ls_case *one, char *text, size_t size)
              one->strategy->name, one->devices, one->ranks);
 }
 
-static bool seen_before(const ls_case *cases, size_t index)
+/* The first case that is the same; `index` if there is none before it. */
+static size_t first_same(const ls_case *cases, size_t index)
 {
-    for (size_t i = 0; i < index; i++)
-        if (ls_case_same(&cases[i], &cases[index]))
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < index && !ls_case_same(&cases[i], &cases[index]))
+        i++;
+    return i;
 }
 
-/* Whether the case matches the mapping: setting its options would change nothing. */
+/* Whether the case has this value: setting it would change nothing. */
+static ls_status has_value(const ls_request_parsing *parsing, const ls_option *option,
+                           const ls_option_value *value, const ls_case *one, bool *out)
+{
+    ls_case copy;
+    memcpy(&copy, one, sizeof copy);
+    const ls_setting setting = {.option = option,
+                                .text = value->text,
+                                .origin = value->origin,
+                                .processes = parsing->processes,
+                                .one = &copy};
+    *out = ls_option_applies(option, one);
+    if (*out)
+        LS_TRY(option->set(&setting));
+    *out = *out && ls_case_same(&copy, one);
+    return LS_OK;
+}
+
+/* Whether the case matches the mapping: it has a value of each option. */
 static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *part,
                          const ls_case *one, bool *out)
 {
@@ -253,17 +273,10 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *
     *out = true;
     for (size_t i = 0; i < count; i++) {
         const ls_option_given *given = &part->set.given[i];
-        bool any = given->count == 0;
+        bool any = given->count == 0, has;
         for (size_t v = 0; v < given->count; v++) {
-            ls_case copy;
-            memcpy(&copy, one, sizeof copy);
-            const ls_setting setting = {.option = &table[i],
-                                        .text = given->values[v].text,
-                                        .origin = given->values[v].origin,
-                                        .processes = parsing->processes,
-                                        .one = &copy};
-            LS_TRY(table[i].set(&setting));
-            any |= ls_option_applies(&table[i], one) && ls_case_same(&copy, one);
+            LS_TRY(has_value(parsing, &table[i], &given->values[v], one, &has));
+            any |= has;
         }
         *out &= any;
     }
@@ -295,22 +308,66 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
+/* Appends the values of an option that are this case's, as they were spelled: " --lr 0.1, 1e-1". */
+static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, const ls_case *one,
+                               char *text, size_t size)
+{
+    const ls_plan_parts *parts = &parsing->plan->cases;
+    const ls_option *option = &ls_option_table(&(size_t){0})[index];
+    const ls_option_value *told[8];
+    size_t count = 0, known;
+    for (size_t p = 0; p <= parts->count; p++) {
+        const ls_option_set *set = p < parts->count ? &parts->items[p].set : parsing->set;
+        for (size_t v = 0; v < set->given[index].count; v++) {
+            const ls_option_value *value = &set->given[index].values[v];
+            bool has;
+            LS_TRY(has_value(parsing, option, value, one, &has));
+            for (known = 0; known < count && strcmp(told[known]->text, value->text) != 0; known++)
+                continue;
+            if (!has || known < count || count == sizeof told / sizeof *told)
+                continue;
+            const size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%s%s%s", count ? ", " : " --",
+                     count ? "" : option->name, count ? "" : " ", value->text);
+            told[count++] = value;
+        }
+    }
+    return LS_OK;
+}
+
+/* Says how often the case is listed, and by which values of lists. */
+static ls_status tell_repeated(const ls_request_parsing *parsing, const ls_case *one, size_t times)
+{
+    size_t count;
+    char text[1024];
+    const ls_option *table = ls_option_table(&count);
+    snprintf(text, sizeof text, "%s, --strategy %s", one->model, one->strategy->name);
+    for (size_t i = 0; i < count; i++)
+        if (table[i].sweeps && strcmp(table[i].name, "model") != 0 &&
+            strcmp(table[i].name, "strategy") != 0)
+            LS_TRY(add_spellings(parsing, i, one, text, sizeof text));
+    ls_log_line(&parsing->request->log, LS_LOG_NORMAL, "case: %s: listed %zu times; it runs once",
+                text, times);
+    return LS_OK;
+}
+
 static ls_status drop_repeated(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
-    size_t kept = 0;
+    size_t kept = 0, *times;
+    LS_TRY(ls_allocate("cases", &times, request->case_count, sizeof *times));
     for (size_t i = 0; i < request->case_count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-        if (!seen_before(request->cases, kept)) {
+        if (times[first_same(request->cases, kept)]++ == 0)
             kept++;
-            continue;
-        }
-        char text[1024];
-        describe_case(&request->cases[kept], text, sizeof text);
-        ls_log_line(&request->log, LS_LOG_NORMAL, "case: %s: listed twice; it runs once", text);
     }
     request->case_count = kept;
-    return LS_OK;
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < kept && !status; i++)
+        if (times[i] > 1)
+            status = tell_repeated(parsing, &request->cases[i], times[i]);
+    free(times);
+    return status;
 }
 
 /*

@@ -136,22 +136,28 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
 /* Prints what no column has: why a case cannot be opened, and totals. */
 static void tell(const ls_request *request, const ls_forecast *forecast, int *exit_status)
 {
-    size_t most = 0;
+    size_t most = 0, refused = 0;
     for (size_t i = 0; i < forecast->count; i++) {
         const ls_forecast_case *c = &forecast->cases[i];
         most = c->estimate.memory > most ? c->estimate.memory : most;
         if (!c->error)
             continue;
         *exit_status = LS_CODE_MISSING;
+        refused++;
         if (request->processes->rank == 0)
             fprintf(stderr, "lockstep: case %zu: %s\n", i + 1, ls_status_text(c->error));
     }
-    char bytes[32];
-    if (request->processes->rank == 0)
+    char bytes[32], some[48] = "";
+    if (refused)
+        snprintf(some, sizeof some, ", %zu of them refused", refused);
+    if (request->processes->rank == 0 && refused == forecast->count)
+        ls_log_line(&request->log, LS_LOG_NORMAL, "dry run: %zu cases%s; nothing was trained",
+                    forecast->count, some);
+    else if (request->processes->rank == 0)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
-            "dry run: %zu cases, about %.0f s%s, %s at most at a time; nothing was trained",
-            forecast->count, ls_forecast_seconds(forecast),
+            "dry run: %zu cases%s, about %.0f s%s, %s at most at a time; nothing was trained",
+            forecast->count, some, ls_forecast_seconds(forecast),
             request->precision > 0 && !request->budget_ns ? " or more until they are precise" : "",
             ls_format_bytes((double)most, bytes));
 }

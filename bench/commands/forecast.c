@@ -69,6 +69,11 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     if (c->plan.job.comm || rank == 0) /* otherwise only rank 0 has the case */
         c->error = ls_world_agree(c->plan.job.comm, ls_estimate_case(&forecast->workplace, &c->plan,
                                                                      steps, &c->estimate));
+    if (c->error) { /* it takes no time */
+        const double looked_s = c->estimate.looked_s;
+        ls_need_free(&c->estimate.need);
+        c->estimate = (ls_estimate){.looked_s = looked_s};
+    }
     c->plain = c->estimate;
     if (c->estimate.judged) {
         const double kernels_s = ls_estimate_kernels(forecast->configs, index);

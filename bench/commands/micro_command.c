@@ -160,7 +160,9 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     if (request->results && m->processes->rank == 0)
         LS_TRY(ls_results_open(request->results, true, &m->results));
     m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request->progress);
-    return ls_writer_open(format, stdout, &m->writer);
+    LS_TRY(ls_writer_open(format, stdout, &m->writer));
+    ls_writer_kept_in(m->writer, m->results ? request->results : NULL);
+    return LS_OK;
 }
 
 static void close_micro(ls_micro *m)
@@ -322,6 +324,13 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
             sizes[*count] > (size_t)4 << 30)
             return ls_fail(LS_CODE_USAGE, "option --sizes", text,
                            "is no size of a message; one from 4 to 4GiB, such as 64KiB, works");
+        const size_t rest = sizes[*count] % sizeof(float);
+        if (rest)
+            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
+                           "is no whole number of elements, which have %zu bytes each; %zu and "
+                           "%zu work",
+                           sizeof(float), sizes[*count] - rest,
+                           sizes[*count] - rest + sizeof(float));
         (*count)++;
     }
     return LS_OK;

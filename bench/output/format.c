@@ -121,31 +121,41 @@ void ls_writer_hold(ls_writer *writer)
     writer->held = true;
 }
 
-static ls_status flush(FILE *stream)
+void ls_writer_kept_in(ls_writer *writer, const char *results)
 {
+    writer->results = results;
+}
+
+static ls_status flush(const ls_writer *writer)
+{
+    FILE *stream = writer->stream;
     errno = 0;
     bool failed = fflush(stream) != 0 || ferror(stream);
     if (!failed)
         return LS_OK;
     const char *reason = errno ? strerror(errno) : "an earlier write failed";
     const char *name = fileno(stream) == STDOUT_FILENO ? "standard output" : "output file";
+    if (!writer->results)
+        return ls_fail(LS_CODE_MISSING, "rows", name,
+                       "cannot be written (%s); a place with room works", reason);
     return ls_fail(LS_CODE_MISSING, "rows", name,
-                   "cannot be written (%s); `lockstep results list` shows the rows that are kept",
-                   reason);
+                   "cannot be written (%s); `lockstep results list --results %s` shows the rows "
+                   "that are kept",
+                   reason, writer->results);
 }
 
 ls_status ls_writer_row(ls_writer *writer, const json_t *row)
 {
     writer->format->row(writer, row);
     writer->rows++;
-    return writer->held ? LS_OK : flush(writer->stream);
+    return writer->held ? LS_OK : flush(writer);
 }
 
 ls_status ls_writer_flush(ls_writer *writer)
 {
     if (writer->format->flush)
         writer->format->flush(writer);
-    return flush(writer->stream);
+    return flush(writer);
 }
 
 ls_status ls_writer_close(ls_writer *writer)
@@ -155,7 +165,7 @@ ls_status ls_writer_close(ls_writer *writer)
     ls_status status = ls_writer_flush(writer);
     if (writer->format->close)
         writer->format->close(writer);
-    status = ls_status_first(status, flush(writer->stream));
+    status = ls_status_first(status, flush(writer));
     json_decref(writer->cases);
     json_decref(writer->kept);
     json_decref(writer->ended);

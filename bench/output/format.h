@@ -28,6 +28,9 @@ ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out)
  * same columns for all. Before the first row. */
 void ls_writer_expect(ls_writer *writer, json_t *cases);
 
+/** The rows are also in this results file (borrowed): said if the stream cannot be written. */
+void ls_writer_kept_in(ls_writer *writer, const char *results);
+
 /** Writes one row and flushes the stream; table and md keep a case's row until the next
  * ls_writer_flush, since its columns depend on the other rows. The row must not change afterwards.
  * LS_CODE_MISSING if the stream cannot be written. */

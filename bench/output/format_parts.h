@@ -30,8 +30,20 @@ const char *ls_row_text(const json_t *row, const char *group, const char *field)
 /** The row's strategy; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
 
-/** The row's median step with ci95, in ms. False where there is no time, or no interval. */
+/** The row's median step with ci95, in ms. False where there is no time, or no interval: then the
+ * value alone is set, 0 without time. */
 bool ls_row_step(const json_t *row, ls_interval *out);
+
+/** Whether the row's steps are not alike, so that the median step has no rate (ls_trial_is_even);
+ * also in rows of versions that did not say so in time.samples_per_s_of. */
+bool ls_row_is_uneven(const json_t *row);
+
+/** Samples per second of the median step, or of all samples over the time, with the interval; else
+ * as ls_row_step. Only those of one kind compare. */
+bool ls_row_rate(const json_t *row, bool mean, ls_interval *out);
+
+/** The median step or, if steps are not alike, the mean one, in ms; as ls_row_step. */
+bool ls_row_pace(const json_t *row, ls_interval *out);
 
 /** Sets the value at a path, takes ownership, and creates missing groups. */
 void ls_row_put(json_t *row, const char *path, json_t *value);
@@ -117,6 +129,7 @@ struct ls_format {
 struct ls_writer {
     const ls_format *format;
     FILE *stream;
+    const char *results;       /**< file that has the rows, too; NULL: none */
     const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
     bool held;                 /**< rows are flushed at the end, not one by one */
     const ls_columns *headed;  /**< columns of the last header of rows printed as they come */

@@ -87,8 +87,8 @@ ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
     case SQLITE_READONLY:
         return ls_results_refuse(results->path, "cannot be written: it or its folder is read-only");
     case SQLITE_CANTOPEN:
-        return ls_results_refuse(results->path,
-                                 "cannot be opened: it or its folder cannot be written");
+        text = "cannot be opened";
+        /* fallthrough */
     default:
         return ls_fail(LS_CODE_MISSING, "results", results->path,
                        "%s%s%s; --results FILE names another", text, system_error ? ": " : "",

@@ -37,6 +37,16 @@ static ls_status tell(FILE *errors)
                    "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", said);
 }
 
+/* Whether the last message has these words: a loader that cannot open a library ends as `env`
+ * does. */
+static bool says(FILE *errors, const char *words)
+{
+    char said[512];
+    rewind(errors);
+    said[fread(said, 1, sizeof said - 1, errors)] = 0;
+    return strstr(said, words) && !strstr(said, "loading shared");
+}
+
 static ls_status run(FILE *script, FILE *errors, const char *folder)
 {
     char *arguments[] = {(char[]){"env"},     (char[]){"LC_ALL=C.UTF-8"},
@@ -60,7 +70,7 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
         return refuse_gnuplot(strerror(error));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 127)
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 127 && says(errors, "No such file"))
         return refuse_gnuplot("not found");
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
 }
@@ -74,7 +84,9 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
         ls_draw_script(script, json_array_get(figures, i), kind);
     ls_status status = script && errors ? run(script, errors, folder)
                                         : ls_fail(LS_CODE_MISSING, "report", "temporary file",
-                                                  "%s; is TMPDIR full?", strerror(errno));
+                                                  "cannot be made: %s; TMPDIR names a folder "
+                                                  "with room",
+                                                  strerror(errno));
     if (script)
         fclose(script);
     if (errors)

@@ -180,6 +180,10 @@ if [ -c /dev/full ]; then
         timeout 50 "$LOCKSTEP" $command >/dev/full 2>err || code=$?
         expect "a full stdout is not status 0" [ "$code" -ne 0 ]
         expect "and one line says so" one_line
+        case $command in
+        run*full.db*) expect "where the rows are" one_line '`lockstep results list --results full.db` shows the rows' ;;
+        *) expect "nothing of rows that are kept" [ "$(grep -c 'are kept' err)" -eq 0 ] ;;
+        esac
     done
     lockstep_ok results list --format jsonl --results full.db
     rows "the row was kept before it was printed" "len(rows) == 1"

@@ -117,4 +117,17 @@ expect "with a line for what cannot run" grep -q '^lockstep: left out: .*--strat
 lockstep_ok run --model poly --strategy all --devices 2,2 --steps 2 --dry-run --quiet
 lockstep run --model poly --strategy mirrored --devices all --cpu-devices 3 --dry-run --format jsonl
 rows "--devices all" "[len(r['case']['devices']) for r in rows] == [1, 2, 3]"
+
+# ---- What is refused takes no time --------------------------------------------------------------
+
+tight="--model mlp --data synthetic:2000 --memory fraction=1e-6"
+lockstep run $tight --dry-run
+expect "a case that is refused has no time" eval '[ "$code" -eq 3 ] && grep -qx \
+    "lockstep: dry run: 1 cases, 1 of them refused; nothing was trained" err'
+lockstep run ${tight/mlp/mlp,poly} --dry-run
+expect "nor a share of the others" grep -qE \
+    '^lockstep: dry run: 2 cases, 1 of them refused, about [01] s, [0-9.]+ KiB at most' err
+printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
+lockstep run --plan spelled.yaml --dry-run
+expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: listed 4 times; it runs once' err
 finish

@@ -122,15 +122,18 @@ static ls_status read_header(stream *in, ls_idx *idx)
         const uint8_t *b = head + 4 + 4 * i;
         idx->shape[i] = (int64_t)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
         if (!idx->shape[i])
-            return ls_fail(LS_CODE_MISSING, what, in->file.path, "its size %d is 0; %s", i, hint);
+            return ls_fail(LS_CODE_MISSING, what, in->file.path,
+                           "holds nothing: dimension %d of the %d in its header is 0; %s", i + 1,
+                           idx->rank, hint);
         if (!ls_size_multiply(idx->bytes, (size_t)idx->shape[i], &idx->bytes))
             return broken(in, "its sizes are out of range");
     }
     if (in->gz ? idx->bytes / DEFLATE_RATIO > in->file.size : idx->bytes > in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "is truncated, or its header wrong: %zu bytes cannot hold the %zu that the "
-                       "header says; %s",
-                       in->file.size, idx->bytes, hint);
+                       "is truncated, or its header wrong: %zu %s bytes %s, and the header says "
+                       "%zu; %s",
+                       in->gz ? in->file.size : in->left, in->gz ? "compressed" : "data",
+                       in->gz ? "are all" : "follow the header", idx->bytes, hint);
     if (!in->gz && idx->bytes < in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
                        "goes on for %zu bytes after the data that its header says; %s",

@@ -9,6 +9,7 @@
 #include "common/data/idx.h"
 #include "common/data/raw.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,8 @@ static ls_status read_idx(const layout *from, const char *name, char path[NAME_B
     if (access(path, F_OK) != 0) {
         strcat(path, ".gz"); /* fits: directories have at most 511 bytes */
         if (access(path, F_OK) != 0)
-            return ls_fail(LS_CODE_MISSING, "data set", path, "there is no such file; %s",
-                           from->hint);
+            return ls_fail(LS_CODE_MISSING, "data set", path, "%s; %s",
+                           errno == ENOENT ? "there is no such file" : strerror(errno), from->hint);
     }
     ls_status status = ls_idx_read(path, out);
     if (!status)

@@ -20,10 +20,11 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
         return ls_fail(LS_CODE_MISSING, what, path,
                        "cannot be opened: %s; a file that can be read is needed", strerror(errno));
     struct stat facts;
-    if (fstat(fd, &facts) || !S_ISREG(facts.st_mode)) {
+    const int error = fstat(fd, &facts) ? errno : 0;
+    if (error || !S_ISREG(facts.st_mode)) {
         close(fd);
-        return ls_fail(LS_CODE_MISSING, what, path,
-                       "is not a regular file; a regular file is needed");
+        return ls_fail(LS_CODE_MISSING, what, path, "%s; a regular file is needed",
+                       error ? strerror(error) : "is not a regular file");
     }
     *out = (ls_raw_file){.what = what, .path = path, .fd = fd, .size = (size_t)facts.st_size};
     return LS_OK;

@@ -108,22 +108,26 @@ static void test_wrong_header(void **state)
     file = make_idx(8, 5, (uint32_t[]){1, 1, 1, 1, 1}, 1);
     expect_both_broken(&file, "rank 5", "rank 5");
     file = make_idx(8, 2, (uint32_t[]){0, 6}, 0);
-    expect_both_broken(&file, "size 0 is 0", "size 0 is 0");
+    expect_both_broken(&file, "holds nothing: dimension 1 of the 2 in its header is 0",
+                       "dimension 1 of the 2");
 }
 
 static void test_wrong_sizes(void **state)
 {
     bytes file = make_idx(8, 1, (uint32_t[]){7}, 6);
-    expect_both_broken(&file, "truncated", "ends before");
+    expect_both_broken(&file, "6 data bytes follow the header, and the header says 7",
+                       "ends before");
     file = make_idx(8, 1, (uint32_t[]){5}, 6);
     expect_both_broken(&file, "goes on for 1 bytes", "goes on after the data");
     file = make_idx(8, 4, (uint32_t[]){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}, 6);
     expect_both_broken(&file, "out of range", "out of range");
     /* 4 GiB and 2^62 bytes: sizes that are valid, but not in so small a file. */
     file = make_idx(8, 1, (uint32_t[]){UINT32_MAX}, 6);
-    expect_both_broken(&file, "cannot hold", "cannot hold");
+    expect_both_broken(&file, "6 data bytes follow",
+                       "compressed bytes are all, and the header says");
     file = make_idx(8, 2, (uint32_t[]){1u << 31, 1u << 31}, 6);
-    expect_both_broken(&file, "cannot hold", "cannot hold");
+    expect_both_broken(&file, "6 data bytes follow",
+                       "compressed bytes are all, and the header says");
 }
 
 static void test_damaged_gz(void **state)

@@ -140,11 +140,13 @@ static ls_status make_row(command_run *run, case_run *c)
     char noise[160] = "";
     if (c->baseline != SIZE_MAX) {
         const case_run *base = &run->cases[c->baseline];
-        facts.baseline_ms = base->ms_per_sample;
+        facts.baseline = base->per_sample;
         facts.baseline_parts = base != c && base->has_parts ? base->parts_per_sample : NULL;
     }
     if (facts.trial && c->trial.timed_done && !c->trial.failed && !c->error) {
         LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
+        LS_TRY(ls_trial_sample_ms(&c->trial, &facts.pace));
+        LS_TRY(ls_trial_rate(&c->trial, &facts.rate, facts.rate_ci95));
         look_for_noise(run, c, noise, sizeof noise);
         facts.noise = noise;
         measure_beside(run, c, &facts);
@@ -241,14 +243,11 @@ static ls_status compare_ranks(case_run *c)
     return LS_OK;
 }
 
-void ls_run_note_median(case_run *c)
+void ls_run_note_pace(case_run *c)
 {
-    ls_statistics s;
     if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
         return;
-    ls_status status = ls_trial_statistics(&c->trial, &s, NULL);
-    c->ms_per_sample = status ? 0 : s.median / (double)c->plan.job.batch;
-    ls_status_free(status);
+    ls_status_free(ls_trial_sample_ms(&c->trial, &c->per_sample)); /* then there is no speed-up */
 }
 
 /* Adds the waterfall's parts per sample. */
@@ -258,7 +257,7 @@ static void note_parts(case_run *c)
     ls_waterfall_parts(c->trial.part_ms, c->parts_per_sample);
     for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
         sum += c->parts_per_sample[p];
-        c->parts_per_sample[p] /= (double)c->plan.job.batch;
+        c->parts_per_sample[p] /= ls_trial_step_samples(&c->trial);
     }
     c->has_parts = sum > 0;
 }

@@ -107,14 +107,14 @@ static void take_turns(command_run *run, size_t first, size_t end)
             const bool last = is_last(run, c, block, until_ns);
             more |= !last;
             if (last) /* without a baseline, its row is complete now */
-                ls_run_note_median(c);
+                ls_run_note_pace(c);
             if (c->error || (last && c->baseline == order[i]))
                 ls_run_end(run, c);
         }
     }
     for (size_t i = first; i < end; i++) /* the other cases: now all baselines are known */
         if (run->cases[i].trained)
-            ls_run_note_median(&run->cases[i]);
+            ls_run_note_pace(&run->cases[i]);
     for (size_t i = first; i < end; i++) {
         give_up(run, &run->cases[i]);
         if (run->cases[i].trained)
@@ -313,6 +313,7 @@ static ls_status resolve_all(command_run *run)
         LS_TRY(keep_apart("option --ps-record", request->ps_record, request->results));
     }
     LS_TRY(ls_writer_open(format, stdout, &run->writer));
+    ls_writer_kept_in(run->writer, run->results ? request->results : NULL);
     set_columns(run);
     return LS_OK;
 }

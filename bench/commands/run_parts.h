@@ -34,7 +34,7 @@ typedef struct case_run {
     bool asked;             /* the request has it; else it is a baseline that was added */
     size_t group;           /* number of its group */
     size_t baseline;        /* case that its speed-up is relative to; SIZE_MAX: none */
-    double ms_per_sample;   /* median step over its samples; 0: not known */
+    ls_sample_ms per_sample;
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
     bool has_parts;                              /* they are known */
     ls_status error;                             /* why it could not run */
@@ -85,8 +85,8 @@ void ls_run_gate(command_run *run, case_run *c);
 /** Opens the case's trial and trains its warm-up; the case ends where that fails. */
 void ls_run_open(command_run *run, case_run *c);
 
-/** Notes the median step, which other cases may be compared with. */
-void ls_run_note_median(case_run *c);
+/** Notes the time per sample, which other cases may be compared with. */
+void ls_run_note_pace(case_run *c);
 
 /** The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
 void ls_run_end(command_run *run, case_run *c);

@@ -49,6 +49,8 @@ static const ls_column micro_column[] = {
     {"kernel", "micro.kernel", 16, false, LS_CELL_TEXT, 0},
 };
 
+static const ls_column label_column = {"label", "label", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0};
+
 static const ls_columns run_columns = {
     .column = run_column, .count = sizeof run_column / sizeof *run_column, .ranks = true};
 static const ls_columns micro_columns = {
@@ -342,6 +344,26 @@ static void markdown_rows(ls_writer *writer, const ls_table *table)
     }
 }
 
+/* Puts the rows' label before these columns, unless no row has one, the user chose the columns, or
+ * it is among them; `room` [1 + their count]. */
+static ls_columns add_label(const ls_writer *writer, const ls_columns *columns, ls_column *room)
+{
+    bool any = false, there = writer->columns && writer->columns->alone;
+    for (size_t i = 0; i < json_array_size(writer->kept); i++)
+        any |= json_object_get(json_array_get(writer->kept, i), label_column.path) != NULL;
+    for (size_t i = 0; i < columns->count; i++)
+        there |= strcmp(columns->column[i].path, label_column.path) == 0;
+    if (!any || there)
+        return *columns;
+    ls_columns out = *columns;
+    room[0] = label_column;
+    memcpy(room + 1, columns->column, columns->count * sizeof *room);
+    out.column = room;
+    out.count++;
+    out.leading++;
+    return out;
+}
+
 /* A document has no lines above its table: even options that all rows share get columns. */
 void ls_markdown_flush(ls_writer *writer)
 {
@@ -361,11 +383,14 @@ void ls_markdown_flush(ls_writer *writer)
             json_array_append(fields, json_array_get(differ, i));
     }
     const bool micro = is_micro(json_array_get(writer->kept, 0));
-    ls_table *table = ls_table_make(micro && !writer->columns ? &micro_columns : columns_of(writer),
-                                    fields, writer->kept);
+    const ls_columns *own = micro && !writer->columns ? &micro_columns : columns_of(writer);
+    ls_column *room = calloc(own->count + 1, sizeof *room);
+    const ls_columns labelled = room ? add_label(writer, own, room) : *own;
+    ls_table *table = room ? ls_table_make(&labelled, fields, writer->kept) : NULL;
     if (table)
         markdown_rows(writer, table);
     ls_table_free(table);
+    free(room);
     json_decref(differ);
     json_decref(shared);
     end_kept(writer);

@@ -70,8 +70,10 @@ static void write_gate(const json_t *equivalence, char *cell)
 static void write_half(const json_t *row, char *cell)
 {
     ls_interval step;
-    if (ls_row_step(row, &step))
-        snprintf(cell, LS_CELL_SIZE, "%.1f%%", 50.0 * (step.high - step.low) / step.value);
+    if (!ls_row_step(row, &step))
+        return;
+    const double half = 50.0 * (step.high - step.low) / step.value;
+    snprintf(cell, LS_CELL_SIZE, half > 100 ? ">100%%" : half < 99.95 ? "%.1f%%" : "%.0f%%", half);
 }
 
 /* Appends as much of the text as fits; returns the new length. NULL is ignored. */

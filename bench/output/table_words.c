@@ -12,23 +12,33 @@
 typedef struct timed {
     const json_t *row;
     ls_interval rate; /* samples per second */
+    bool known;       /* it has an interval */
 } timed;
 
-/* False if the row has no time to compare. */
-static bool read_time(const json_t *row, timed *out)
+/* Lists the rows that have a time to compare in `out` [as many as rows]; returns how many. If one
+ * has no rate of its median step, all are compared by their mean rate. */
+static size_t read_times(const json_t *rows, bool *mean, timed *out)
 {
-    ls_interval step;
-    const double rate = ls_row_number(row, "time.samples_per_s");
-    if (ls_row_is_bad(row) || !(rate > 0) || !ls_row_step(row, &step))
-        return false;
-    *out = (timed){row, {rate, rate * step.value / step.high, rate * step.value / step.low}};
-    return true;
+    size_t count = 0;
+    *mean = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
+            continue;
+        out[count++].row = row;
+        *mean |= ls_row_is_uneven(row);
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i].known = ls_row_rate(out[i].row, *mean, &out[i].rate);
+    return count;
 }
 
+/* Sorts those without an interval to the end. */
 static int by_rate(const void *a, const void *b)
 {
-    const double x = ((const timed *)a)->rate.value, y = ((const timed *)b)->rate.value;
-    return (x < y) - (x > y);
+    const timed *one = a, *other = b;
+    const double x = one->rate.value, y = other->rate.value;
+    return one->known != other->known ? other->known - one->known : (x < y) - (x > y);
 }
 
 /* The options that distinguish the case: "mirrored 2 cpu batch 512". */
@@ -48,7 +58,15 @@ static void print_name(FILE *stream, const json_t *row, const json_t *fields)
     }
 }
 
-/* Cases [count], fastest first. */
+static void print_names(FILE *stream, const timed *cases, size_t count, const json_t *fields)
+{
+    for (size_t i = 0; i < count; i++) {
+        fputs(i > 0 ? ", " : "", stream);
+        print_name(stream, cases[i].row, fields);
+    }
+}
+
+/* Cases [count > 1], fastest first. */
 static void print_rank(FILE *stream, const timed *cases, size_t count, const json_t *fields)
 {
     const timed *best = &cases[0], *next = &cases[1];
@@ -58,10 +76,7 @@ static void print_rank(FILE *stream, const timed *cases, size_t count, const jso
         near++;
     if (near > 1) {
         fputs("; within the noise of it: ", stream);
-        for (size_t i = 1; i < near; i++) {
-            fputs(i > 1 ? ", " : "", stream);
-            print_name(stream, cases[i].row, fields);
-        }
+        print_names(stream, cases + 1, near - 1, fields);
         return;
     }
     const ls_interval ratio = ls_statistics_ratio(best->rate, next->rate);
@@ -114,17 +129,26 @@ static json_t *differing(const timed *cases, size_t count)
 static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
 {
     timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
-    size_t count = 0, size;
+    bool mean;
+    size_t count = cases ? read_times(rows, &mean, cases) : 0, known = 0, size;
     char *text = NULL;
-    for (size_t i = 0; cases && i < json_array_size(rows); i++)
-        count += read_time(json_array_get(rows, i), &cases[count]);
     FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
     if (stream) {
         qsort(cases, count, sizeof *cases, by_rate);
         json_t *fields = differing(cases, count);
-        fprintf(stream, "fastest%s%s: ", only ? "" : " of ",
-                only ? "" : ls_row_text(cases->row, "case", "model"));
-        print_rank(stream, cases, count, fields);
+        while (known < count && cases[known].known)
+            known++;
+        fprintf(stream, "fastest%s%s%s: ", only ? "" : " of ",
+                only ? "" : ls_row_text(cases->row, "case", "model"),
+                mean ? " by samples trained / time" : "");
+        if (known > 1)
+            print_rank(stream, cases, known, fields);
+        else
+            fputs("cannot be told", stream);
+        if (known < count) {
+            fputs("; without an interval, so not ranked: ", stream);
+            print_names(stream, cases + known, count - known, fields);
+        }
         json_decref(fields);
         if (fclose(stream) == 0)
             ls_text_wrap(writer->stream, text, 0, 0, writer->width);

@@ -8,6 +8,7 @@
  */
 #include "bench/regress/compared.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,9 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
             result->ratio < json_number_value(json_object_get(step, "ratio")))
             continue;
         json_object_set_new(step, "ratio", json_real(result->ratio));
-        json_object_set_new(step, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
+        json_object_del(step, "ci95");
+        if (isfinite(result->ci95[0])) /* one block has none */
+            json_object_set_new(step, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
         json_object_set_new(step, "blocks", json_integer((json_int_t)result->blocks));
     }
     fprintf(stderr, "lockstep: regress: %.12s %s: %s\n", one->name, one->subject,

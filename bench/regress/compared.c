@@ -59,18 +59,16 @@ ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_tas
 
 double ls_regress_time(const json_t *row)
 {
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    const double median = json_number_value(json_object_get(step, "median"));
-    return isfinite(median) && median > 0 ? median : 0;
+    ls_interval step;
+    ls_row_pace(row, &step);
+    return isfinite(step.value) && step.value > 0 ? step.value : 0;
 }
 
+/* 0: the row has no interval. */
 static double half_interval(const json_t *row)
 {
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    const json_t *ci95 = json_object_get(step, "ci95");
-    const double low = json_number_value(json_array_get(ci95, 0));
-    const double high = json_number_value(json_array_get(ci95, 1));
-    return low > 0 && high >= low ? 0.5 * log(high / low) : 0;
+    ls_interval step;
+    return ls_row_pace(row, &step) ? 0.5 * log(step.high / step.low) : 0;
 }
 
 ls_status ls_log_push(ls_log_list *list, double value)

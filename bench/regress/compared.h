@@ -16,7 +16,8 @@ void ls_regress_join(ls_regress *regress, const ls_regress_task *task);
 /** Gives each case a name that distinguishes it from the others. */
 ls_status ls_regress_name(ls_regress *regress);
 
-/** The median step in ms; 0: the row has none. */
+/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0: the row has
+ * none. */
 double ls_regress_time(const json_t *row);
 
 /** "ok", ...; "unknown" where the row does not say. */

@@ -209,6 +209,9 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     if (fewer == 0)
         return;
     const double before = centre_of(base, &run_a), centre = centre_of(fresh, &run_b) - before;
+    out->ratio = exp(centre);
+    if ((base->count == 1 && base->half <= 0) || (fresh->count == 1 && fresh->half <= 0))
+        return;
     if (base->count == 1)
         run_a = fresh->count > 1 ? run_b : alone;
     if (fresh->count == 1)
@@ -220,7 +223,6 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     const double told = error * normal_quantile(0.025);
     out->verdict = judge((bounds){centre - differs, centre + differs},
                          (bounds){centre - same, centre + same}, limit);
-    out->ratio = exp(centre);
     out->ci95[0] = exp(centre - told);
     out->ci95[1] = exp(centre + told);
     if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* more runs do not reduce the drift */

@@ -66,7 +66,7 @@ typedef struct ls_ratio_side {
 /**
  * Unpaired: compares medians, with normal bounds from robust deviations and `drift`, the standard
  * deviation of one program's runs between two times. A side with one run gets the deviation of the
- * other.
+ * other; if that run has no interval (one step), nothing is known of its error: cannot tell.
  */
 void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
                        const ls_ratio_side *fresh, double drift, ls_ratio_result *out);

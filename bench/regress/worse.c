@@ -58,7 +58,8 @@ static json_t *value_of(const json_t *row, const char *path)
 static bool larger_is_better(const char *path)
 {
     static const char names[] =
-        " accuracy samples_per_s samples_per_s_mean efficiency speedup mfu ";
+        " accuracy samples_per_s samples_per_s_mean samples_per_s_mean_ci95 efficiency speedup "
+        "mfu ";
     const char *last = strrchr(path, '.');
     char word[64];
     snprintf(word, sizeof word, " %s ", last ? last + 1 : path);

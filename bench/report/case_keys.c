@@ -95,11 +95,9 @@ json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, con
 
 ls_interval ls_report_rate(const json_t *row)
 {
-    ls_interval step;
-    const double rate = ls_report_number(row, "time.samples_per_s", 0);
-    if (!(rate > 0 && ls_row_step(row, &step)))
-        return (ls_interval){rate, 0, 0};
-    return (ls_interval){rate, rate * step.value / step.high, rate * step.value / step.low};
+    ls_interval rate;
+    const bool known = ls_row_rate(row, ls_row_is_uneven(row), &rate);
+    return known ? rate : (ls_interval){rate.value, 0, 0};
 }
 
 ls_interval ls_report_ratio(ls_interval a, ls_interval b)
@@ -360,4 +358,13 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
 const json_t *ls_case_row(const json_t *one, ls_interval *rate)
 {
     return ls_report_median(json_object_get(one, "rows"), rate);
+}
+
+bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b)
+{
+    const json_t *first = ls_case_row(one, a), *second = ls_case_row(other, b);
+    const bool uneven = ls_row_is_uneven(first), other_is = ls_row_is_uneven(second);
+    if (uneven != other_is && !(ls_row_rate(first, true, a) & ls_row_rate(second, true, b)))
+        a->low = b->low = 0; /* no interval */
+    return uneven || other_is;
 }

@@ -31,7 +31,8 @@ double ls_report_shared_devices(const json_t *rows);
 json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
                         const void *context);
 
-/** Samples per second, with bounds if the row has an interval; 0 without a time. */
+/** Samples per second as the row has them, with bounds if they have an interval; 0 without a time.
+ */
 ls_interval ls_report_rate(const json_t *row);
 
 /** The rate of one device, for ideal scaling: from rows with a speed-up, otherwise of the fastest
@@ -83,3 +84,7 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
 
 /** The row that represents such a case, and its rate; see ls_report_median. */
 const json_t *ls_case_row(const json_t *one, ls_interval *rate);
+
+/** The same of two cases that are compared: if the steps of one are not alike, of both all samples
+ * over the time. Whether that is so. */
+bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b);

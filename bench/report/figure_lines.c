@@ -156,11 +156,13 @@ static void add_points(const json_t *row, const line_kind *kind, json_t *series)
 {
     const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
-    const ls_interval rate = ls_report_rate(row);
+    ls_interval own = ls_report_rate(row);
     double low = 1, high = 1; /* range of y */
-    if (kind->flags & PACED && rate.low > 0) {
-        low = kind->flags & FALLS ? rate.value / rate.high : rate.low / rate.value;
-        high = kind->flags & FALLS ? rate.value / rate.low : rate.high / rate.value;
+    if (kind->flags & FALLS && !ls_row_step(row, &own))
+        own.low = 0;
+    if (kind->flags & PACED && own.low > 0) {
+        low = own.low / own.value;
+        high = own.high / own.value;
     }
     if (json_is_array(value))
         list_points(row, kind, value, series);

@@ -105,13 +105,14 @@ static json_t *sentence(const json_t *fastest, const json_t *next, const char *n
         ls_text_add(rate, sizeof rate, ", median of %zu rows", repeats);
     if (!next)
         return json_sprintf("%s is the %s: %s", name, alone ? "only case here" : "fastest", rate);
-    ls_case_row(next, &theirs);
+    const char *by =
+        ls_case_rates(fastest, next, &ours, &theirs) ? ", by samples trained / time" : "";
     const ls_interval ratio = ls_report_ratio(ours, theirs);
     if (!(ratio.low > 0) || ours.low <= theirs.high)
-        return json_sprintf("%s (%s) and %s cannot be told apart: %s", name, rate, other,
+        return json_sprintf("%s (%s) and %s cannot be told apart%s: %s", name, rate, other, by,
                             ratio.low > 0 ? "their intervals overlap" : "no interval is known");
-    return json_sprintf("%s is the fastest: %s, %.2f (%.2f to %.2f) times %s", name, rate,
-                        ratio.value, ratio.low, ratio.high, other);
+    return json_sprintf("%s is the fastest: %s, %.2f (%.2f to %.2f) times %s%s", name, rate,
+                        ratio.value, ratio.low, ratio.high, other, by);
 }
 
 static json_t *proof(const json_t *row)

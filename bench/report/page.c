@@ -181,8 +181,7 @@ static void put_case(sheet *to, const json_t *one)
 static void put_time_over(sheet *to, const json_t *first, const json_t *one)
 {
     ls_interval a, b;
-    ls_case_row(first, &a);
-    ls_case_row(one, &b);
+    ls_case_rates(first, one, &a, &b);
     put_rate(to, first == one ? (ls_interval){1, 0, 0} : ls_report_ratio(a, b));
 }
 

@@ -2,14 +2,16 @@
 /*
  * Rows in the formats of other programs. The first two only contain rows with timed steps.
  * google-benchmark: what `--benchmark_out` writes, for its tools/compare.py: an entry per row,
- * whose time is the median step in nanoseconds; rows of one case are repetitions of one name. A row
- * has no processor time: cpu_time equals real_time. benchmark-action: `customSmallerIsBetter` of
- * github-action-benchmark, an entry per row. mlperf: lines of MLPerf's logging library (mllog),
- * with the keys that a row can provide. Times are the end of the row and the training time that it
- * counts. Leaves out what only a submitter knows (submission_org and the like).
+ * whose time is the median step (the mean one if steps are not alike) in nanoseconds; rows of one
+ * case are repetitions of one name. A row has no processor time: cpu_time equals real_time.
+ * benchmark-action: `customSmallerIsBetter` of github-action-benchmark, an entry per row. mlperf:
+ * lines of MLPerf's logging library (mllog), with the keys that a row can provide. Times are the
+ * end of the row and the training time that it counts. Leaves out what only a submitter knows
+ * (submission_org and the like).
  */
 #include "bench/results/results_verbs.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +53,11 @@ static char *case_name(const json_t *row)
 
 static ls_status finish(FILE *stream)
 {
-    return fflush(stream) == 0 && !ferror(stream)
-               ? LS_OK
-               : ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written; give it room");
+    errno = 0;
+    if (fflush(stream) == 0 && !ferror(stream))
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written: %s; give it room",
+                   errno ? strerror(errno) : "an earlier write failed");
 }
 
 static ls_status print_whole(FILE *stream, json_t *value)
@@ -82,7 +86,9 @@ static json_t *context_of(const json_t *row)
 
 static json_t *benchmark_of(const json_t *row, const char *name)
 {
-    const double ns = 1e6 * ls_row_number(row, "time.step_ms.median");
+    ls_interval step;
+    ls_row_pace(row, &step);
+    const double ns = 1e6 * step.value;
     json_t *out =
         json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:s,s:i}", "name", name, "run_name", name, "run_type",
                   "iteration", "iterations", (json_int_t)ls_row_number(row, "time.step_ms.n"),
@@ -91,6 +97,7 @@ static json_t *benchmark_of(const json_t *row, const char *name)
     if (rate > 0)
         json_object_set_new(out, "items_per_second", json_real(rate));
     json_object_set(out, "id", json_object_get(row, "id"));
+    json_object_set(out, "label", json_object_get(row, "label")); /* one of its own fields */
     return out;
 }
 
@@ -136,15 +143,17 @@ ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows)
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         ls_interval step;
-        const bool known = ls_row_step(row, &step);
+        const bool known = ls_row_pace(row, &step);
         char *name = is_timed(row) ? case_name(row) : NULL;
-        char range[48], extra[192];
+        const char *label = json_string_value(json_object_get(row, "label"));
+        char range[48];
         if (!name)
             continue;
         const char *commit = ls_row_text(row, "provenance", "commit");
-        snprintf(extra, sizeof extra, "id: %s\ncommit: %s",
-                 json_string_value(json_object_get(row, "id")), *commit ? commit : "unknown");
-        json_t *one = json_pack("{s:s,s:s,s:f,s:s}", "name", name, "unit", "ms/step", "value",
+        json_t *extra = json_sprintf(
+            "id: %s\ncommit: %s%s%s", json_string_value(json_object_get(row, "id")),
+            *commit ? commit : "unknown", label ? "\nlabel: " : "", label ? label : "");
+        json_t *one = json_pack("{s:s,s:s,s:f,s:o}", "name", name, "unit", "ms/step", "value",
                                 step.value, "extra", extra);
         if (known) {
             snprintf(range, sizeof range, "± %.4g",
@@ -216,7 +225,8 @@ static void print_run(FILE *stream, const json_t *row)
     print_point(&log, "opt_name", before_colon(ls_row_text(row, "case", "optimizer")));
     print_point(&log, "opt_base_learning_rate", ls_row_find(row, "case.lr"));
     print_event(&log, "INTERVAL_START", "run_start", NULL,
-                json_pack("{s:O*,s:O*,s:O*}", "id", json_object_get(row, "id"), "strategy",
+                json_pack("{s:O*,s:O*,s:O*,s:O*}", "id", json_object_get(row, "id"), "label",
+                          json_object_get(row, "label"), "strategy",
                           json_object_get(json_object_get(row, "case"), "strategy"), "devices",
                           json_object_get(json_object_get(row, "case"), "devices")));
     log.time_ms = end;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
- * B over A, with its interval as for independent measurements.
+ * B over A, with its interval as for independent measurements. If the steps of one are not alike,
+ * the ratio is that of the times per sample.
  */
 #include "bench/results/results_verbs.h"
 
@@ -56,15 +57,35 @@ static void compare(const json_t *a, const json_t *b, json_t *out)
 
 /* ---- Ratio ---------------------------------------------------------------------------------- */
 
-/* {key: "ratio", a, b, ratio, ci95}; NULL if a row has no time. */
+/* The time of the median step or, with `mean`, of a sample; in ms. */
+static bool read_time(const json_t *row, bool mean, ls_interval *out)
+{
+    ls_interval rate;
+    if (!mean)
+        return ls_row_step(row, out);
+    const bool known = ls_row_rate(row, true, &rate);
+    *out = (ls_interval){0};
+    if (rate.value > 0)
+        out->value = 1e3 / rate.value;
+    if (known) {
+        out->low = 1e3 / rate.high;
+        out->high = 1e3 / rate.low;
+    }
+    return known;
+}
+
+/* {key: "ratio", of, a, b, ratio, ci95}; NULL if a row has no time. */
 static json_t *compute_ratio(const json_t *a, const json_t *b)
 {
     ls_interval x, y;
-    const bool of_a = ls_row_step(a, &x), of_b = ls_row_step(b, &y);
+    const bool mean = ls_row_is_uneven(a) || ls_row_is_uneven(b);
+    const bool of_a = read_time(a, mean, &x), of_b = read_time(b, mean, &y);
     if (!(x.value > 0 && y.value > 0))
         return NULL;
     json_t *out = json_pack("{s:s,s:f,s:f,s:f}", "key", "ratio", "a", x.value, "b", y.value,
                             "ratio", y.value / x.value);
+    if (mean)
+        json_object_set_new(out, "of", json_string("sample"));
     const ls_interval ratio = ls_statistics_ratio(y, x);
     if (of_a && of_b)
         json_object_set_new(out, "ci95", json_pack("[f,f]", ratio.low, ratio.high));
@@ -80,7 +101,9 @@ static void tell_ratio(const json_t *ratio)
     const json_t *ci95 = json_object_get(ratio, "ci95");
     const double low = json_number_value(json_array_get(ci95, 0));
     const double high = json_number_value(json_array_get(ci95, 1));
-    printf("B / A, median step: %.4g / %.4g ms = %.4g",
+    printf("B / A, %s: %.4g / %.4g ms = %.4g",
+           json_object_get(ratio, "of") ? "time of a sample, for steps are not alike"
+                                        : "median step",
            json_number_value(json_object_get(ratio, "b")),
            json_number_value(json_object_get(ratio, "a")),
            json_number_value(json_object_get(ratio, "ratio")));

@@ -72,10 +72,14 @@ static ls_status list_table(ls_results_task *task, size_t *count)
                                                  ls_results_collect, rows, count)
                              : ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
                                                  collect_parts, &c, count);
-    const ls_columns columns = {.column = listed,
-                                .count = sizeof listed / sizeof *listed,
-                                .leading = 3,
-                                .ranks = is_one_command(rows)};
+    const bool ranks = is_one_command(rows);
+    if (!status && ranks) { /* briefs lack the mean rate */
+        json_array_clear(rows);
+        status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
+                                   ls_results_collect, rows, count);
+    }
+    const ls_columns columns = {
+        .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3, .ranks = ranks};
     if (!status && *count > 0)
         status = ls_rows_write(task->form, ls_results_columns(task, &columns), rows, stdout);
     return status;

@@ -83,30 +83,49 @@ double ls_row_reached(const ls_row_facts *f)
         direct = direct && !strstr(name, "winograd") && !strstr(name, "cudnn");
     }
     json_decref(kernels);
-    /* If workers are independent, no worker has the pace of the fastest steps. */
-    direct = direct && !ls_ps_by_arrival(&f->plan->job.ps);
+    /* If workers are independent, no worker has the pace of the fastest steps; if an epoch's last
+     * batch is smaller, the fastest steps are those. */
+    direct = direct && !ls_ps_by_arrival(&f->plan->job.ps) &&
+             ls_trial_step_samples(f->trial) >= (double)f->plan->job.batch;
     return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
-/* Samples per second: of independent workers over the whole time, otherwise of a full batch in the
- * median step; and in the mean step. */
-static void put_rates(json_t *group, const ls_row_facts *f, const ls_statistics *s)
+static void put_interval(json_t *group, const char *name, const double ci95[2])
 {
-    const ls_trial *trial = f->trial;
-    const ls_job *job = &f->plan->job;
-    const uint64_t warmup = (uint64_t)f->plan->warmup;
-    const uint64_t samples = ls_job_samples(&trial->session.job, warmup + trial->timed_done) -
-                             ls_job_samples(&trial->session.job, warmup) - trial->discarded_samples;
-    const double mean = (double)samples / ((trial->timed_ms - trial->discarded_ms) * 1e-3);
-    const bool alone = ls_strategy_serves(f->plan->strategy) && job->ps.mode != LS_PS_SYNC;
-    ls_put_real(group, "samples_per_s", alone ? mean : (double)job->batch / (s->median * 1e-3));
-    ls_put_real(group, "samples_per_s_mean", mean);
+    if (isfinite(ci95[0]))
+        json_object_set_new(group, name, json_pack("[f,f]", ci95[0], ci95[1]));
+}
+
+/* Samples per second: of a full batch in the median step, or, if steps are not alike, of what was
+ * trained; what follows from that; and the rate of the mean step. */
+static void put_rates(json_t *group, const ls_row_facts *f)
+{
+    const ls_plan_of_case *plan = f->plan;
+    const ls_sample_ms *base = &f->baseline, *own = &f->pace;
+    const double rate = own->even ? 1e3 / own->median : f->rate;
+    ls_put_real(group, "samples_per_s", rate);
+    if (!own->even)
+        ls_put_text(group, "samples_per_s_of", "mean");
+    ls_put_real(group, "samples_per_s_mean", f->rate);
+    put_interval(group, "samples_per_s_mean_ci95", f->rate_ci95);
+    if (base->median > 0) { /* both by the same measure */
+        const bool even = own->even && base->even;
+        const double speedup = even ? base->median / own->median : base->mean / own->mean;
+        ls_put_real(group, "speedup", speedup);
+        ls_put_real(group, "efficiency",
+                    speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
+                                                                  : plan->all_devices));
+    }
+    if (f->roof_flops > 0) {
+        ls_put_real(group, "mfu",
+                    step_flops(plan) / (double)plan->job.batch * rate / f->roof_flops);
+        ls_put_real(group, "roof_gflops", f->roof_flops * 1e-9);
+    }
 }
 
 static json_t *time_group(const ls_row_facts *f)
 {
     ls_trial *trial = f->trial;
-    const ls_plan_of_case *plan = f->plan;
     ls_statistics s = f->steps;
     ls_run_info info;
     trial->session.run->kind->describe(trial->session.run, &info);
@@ -116,30 +135,19 @@ static json_t *time_group(const ls_row_facts *f)
     ls_put_real(step, "p10", s.p10);
     ls_put_real(step, "p90", s.p90);
     ls_put_real(step, "p99", s.p99);
-    json_object_set_new(step, "ci95", json_pack("[f,f]", f->ci95[0], f->ci95[1]));
+    put_interval(step, "ci95", f->ci95);
     ls_put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
     if (trial->discarded)
         ls_put_integer(group, "discarded", trial->discarded);
     ls_put_integer(group, "blocks", trial->blocks);
     ls_put_real(group, "timed_s", trial->timed_ms * 1e-3);
-    put_rates(group, f, &s);
-    if (f->baseline_ms > 0) {
-        double speedup = f->baseline_ms / (s.median / (double)plan->job.batch);
-        ls_put_real(group, "speedup", speedup);
-        ls_put_real(group, "efficiency",
-                    speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
-                                                                  : plan->all_devices));
-    }
+    put_rates(group, f);
     if (f->exact_cost > 0) /* time of exact mode / time of fast mode */
         ls_put_real(group, "exact_cost", f->exact_cost);
-    if (f->roof_flops > 0) {
-        ls_put_real(group, "mfu", step_flops(plan) / (s.median * 1e-3 * f->roof_flops));
-        ls_put_real(group, "roof_gflops", f->roof_flops * 1e-9);
-    }
     if (info.program.nodes) /* otherwise operations are enqueued one by one */
         ls_put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
-    ls_put_real(group, "data_ms", (double)plan->data->read_ns * 1e-6); /* wait for data */
+    ls_put_real(group, "data_ms", (double)f->plan->data->read_ns * 1e-6); /* wait for data */
     ls_put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
     if (trial->reopened) /* mean per reopening; not part of a step */
         ls_put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
@@ -166,7 +174,7 @@ static json_t *gap_group(const ls_row_facts *f)
     if (!f->baseline_parts)
         return json_object();
     for (int p = 0; p < LS_WATERFALL_PARTS; p++)
-        ideal[p] = f->baseline_parts[p] * (double)plan->job.batch / devices;
+        ideal[p] = f->baseline_parts[p] * ls_trial_step_samples(f->trial) / devices;
     return ls_waterfall_gap(f->trial->part_ms, ideal);
 }
 

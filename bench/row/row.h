@@ -17,10 +17,12 @@ typedef struct ls_row_facts {
     const ls_gate *gate; /**< NULL: never got there */
     ls_trial *trial;
     ls_statistics steps; /**< of the trial's timed steps, where it has some */
-    double ci95[2];      /**< of their median */
-    const char *noise;   /**< of the machine meanwhile, in words; NULL or "": none */
-    const char *error;   /**< why the case could not run; NULL: it could */
-    double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
+    double ci95[2];      /**< of their median; NaN: none */
+    ls_sample_ms pace;
+    double rate, rate_ci95[2];    /**< samples per second over all of them; NaN: no interval */
+    const char *noise;            /**< of the machine meanwhile, in words; NULL or "": none */
+    const char *error;            /**< why the case could not run; NULL: it could */
+    ls_sample_ms baseline;        /**< of `single` on one like device; 0: none */
     const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */
     double roof_flops;            /**< 0: not known */
     double harness_ns;            /**< of a step; 0: not known */

@@ -56,7 +56,9 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     double *memory = calloc(trial->samples + trial->blocks + 1, sizeof *memory);
     if (f->noise && *f->noise)
         note(notes, "noisy: %s", f->noise);
-    if (memory) /* a warning is not worth losing the row */
+    /* Steps of several kinds have several modes, and blocks with more of one or the other. */
+    if (memory && (f->pace.even ||
+                   ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */
         note_findings(trial, memory, memory + trial->samples, notes);
     if (trial->imprecise)
         note(notes, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
@@ -68,13 +70,12 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
 
 /* ---- Warnings ------------------------------------------------------------------------------- */
 
-/* Whether the interval of the median is at least 10% wide: comparing such a figure with another
- * says little. */
+/* Whether the interval is at least 10% wide: comparing such a figure with another says little. */
 static bool is_noisy(const json_t *row)
 {
     static const double most = 0.1;
     ls_interval step;
-    return ls_row_step(row, &step) && step.high - step.low > most * step.value;
+    return ls_row_pace(row, &step) && step.high - step.low > most * step.value;
 }
 
 /* Whether median and mean rate differ so much that one figure does not describe the speed. */

@@ -5,10 +5,11 @@
  * blocks: Kuensch, Annals of Statistics 17, 1989). Each resample draws as many blocks as there are,
  * with replacement, and takes the median of all their steps. So the interval accounts for
  * correlation within a block. The seed is fixed. Correlation between blocks is left out, and the
- * interval is too narrow for few blocks.
+ * interval is too narrow for few blocks. The interval of a rate has the same draws.
  */
 #include "bench/statistics/statistics.h"
 
+#include "common/base/grow.h"
 #include "common/base/philox.h"
 
 #include <math.h>
@@ -122,6 +123,12 @@ static double weighted_median(const sorted_steps *x, const size_t *times, size_t
     return 0.5 * (time + step->time);
 }
 
+/* The block that is drawn as number `b` of a resample. */
+static size_t draw(ls_random random, size_t resample, size_t b, size_t blocks)
+{
+    return (uint64_t)ls_random_bits(random, resample * blocks + b) * blocks >> 32;
+}
+
 static void resample(const sorted_steps *x, const size_t *ends, size_t *times, double *medians)
 {
     const ls_random random = ls_random_stream(1, "bootstrap");
@@ -131,7 +138,7 @@ static void resample(const sorted_steps *x, const size_t *ends, size_t *times, d
         for (size_t b = 0; b < blocks; b++)
             times[b] = 0;
         for (size_t b = 0; b < blocks; b++) {
-            const size_t drawn = (uint64_t)ls_random_bits(random, r * blocks + b) * blocks >> 32;
+            const size_t drawn = draw(random, r, b, blocks);
             times[drawn]++;
             all += ends[drawn] - (drawn ? ends[drawn - 1] : 0);
         }
@@ -144,6 +151,9 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
                                  double ci95[2])
 {
     const size_t n = blocks ? ends[blocks - 1] : 0;
+    ci95[0] = ci95[1] = NAN;
+    if (n < 2)
+        return LS_OK;
     member *x = calloc(n + 1, sizeof *x);
     size_t *times = calloc((LANDMARKS + 1) * (blocks + 1), sizeof *times);
     double *medians = calloc(RESAMPLES + n, sizeof *medians);
@@ -164,12 +174,36 @@ ls_status ls_statistics_interval(const double *samples, const size_t *ends, size
     }
     for (int end = 0; end < 2 && enough; end++)
         ci95[end] =
-            n ? ls_statistics_quantile(medians, blocks > 1 ? RESAMPLES : n, end ? 0.975 : 0.025)
-              : NAN;
+            ls_statistics_quantile(medians, blocks > 1 ? RESAMPLES : n, end ? 0.975 : 0.025);
     free(medians);
     free(times);
     free(x);
     return enough ? LS_OK : ls_fail_memory("statistics", n * sizeof *x);
+}
+
+ls_status ls_statistics_rate_interval(const ls_worked *work, size_t blocks, double ci95[2])
+{
+    const ls_random random = ls_random_stream(1, "bootstrap");
+    double *rates;
+    ci95[0] = ci95[1] = NAN;
+    if (blocks < 2)
+        return LS_OK;
+    LS_TRY(ls_allocate("statistics", &rates, RESAMPLES, sizeof *rates));
+    for (size_t r = 0; r < RESAMPLES; r++) {
+        ls_worked all = {0};
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t drawn = draw(random, r, b, blocks);
+            const ls_worked before = drawn ? work[drawn - 1] : (ls_worked){0};
+            all.done += work[drawn].done - before.done;
+            all.ms += work[drawn].ms - before.ms;
+        }
+        rates[r] = all.done / (all.ms * 1e-3);
+    }
+    ls_statistics_sort(rates, RESAMPLES);
+    ci95[0] = ls_statistics_quantile(rates, RESAMPLES, 0.025);
+    ci95[1] = ls_statistics_quantile(rates, RESAMPLES, 0.975);
+    free(rates);
+    return LS_OK;
 }
 
 size_t ls_statistics_group_size(double tick, double mean)
@@ -195,7 +229,9 @@ size_t ls_statistics_group(const double *times, size_t n, size_t per_group, doub
 const char *ls_statistics_meaning(void)
 {
     return "95% percentile bootstrap interval of the median step over blocks of steps (2,000 draws "
-           "of a fixed seed); of one block the middle 95% of its steps. It speaks of the time that "
-           "the run covered. On GPUs, whose clock may advance in microseconds, a step is the mean "
+           "of a fixed seed); of one block the middle 95% of its steps; of one step there is none. "
+           "It "
+           "speaks of the time that the run covered. On GPUs, whose clock may advance in "
+           "microseconds, a step is the mean "
            "of so many as take 0.2 ms, which n counts, too";
 }

@@ -31,10 +31,21 @@ enum { LS_STATISTICS_BLOCKS = 20 };
 
 /**
  * The 95% interval of the median of `samples` (see ls_statistics_meaning). Block b has samples
- * ends[b - 1] (0 for the first) to ends[b] - 1; none is empty. NaN without samples.
+ * ends[b - 1] (0 for the first) to ends[b] - 1; none is empty. NaN with fewer than two samples:
+ * one says nothing of how far another would be. Equal samples give an interval of width 0: the
+ * caller knows the resolution of its clock.
  */
 ls_status ls_statistics_interval(const double *samples, const size_t *ends, size_t blocks,
                                  double ci95[2]);
+
+/** Units of work, and the time that they took. */
+typedef struct ls_worked {
+    double done, ms;
+} ls_worked;
+
+/** The 95% interval of work per second, in the same way; NaN with fewer than two blocks. work[b] is
+ * all that was done up to the end of block b. */
+ls_status ls_statistics_rate_interval(const ls_worked *work, size_t blocks, double ci95[2]);
 
 /** A figure above 0, and its interval. */
 typedef struct ls_interval {

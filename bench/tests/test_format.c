@@ -106,13 +106,13 @@ static void markdown(void **state)
     (void)state;
     assert_writes(
         "md", both, 2,
-        "| model | strategy | devices | batch | steps | step ms | ± | samples/s | loss | accuracy "
-        "| "
-        "gate | status | reason |\n"
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|---|\n"
-        "| mlp:784-1024-1024-1024-10 | single | 2 cpu | 256 | 100 | 0.6823 | 14.7% | 374890 | "
+        "| label | model | strategy | devices | batch | steps | step ms | ± | samples/s | loss | "
+        "accuracy | gate | status | reason |\n"
+        "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|---|\n"
+        "| a\\|b  [2J | mlp:784-1024-1024-1024-10 | single | 2 cpu | 256 | 100 | 0.6823 | 14.7% | "
+        "374890 | "
         "1.000e-07 | 0.8500 | bounded | ok | |\n"
-        "| poly | model-parallel | 3 cpu | | 100 | | | | | | failed | failed | loss is NaN: step "
+        "| | poly | model-parallel | 3 cpu | | 100 | | | | | | failed | failed | loss is NaN: step "
         "7: a "
         "\\| b; a smaller --lr |\n");
     assert_writes("md", NULL, 0, "");

@@ -244,6 +244,10 @@ static void test_unpaired(void **state)
     assert_int_equal(result.verdict, LS_VERDICT_SLOWER); /* as far apart as five runs are */
     ls_ratio_unpaired(&test, &one, &other, 0.01, &result);
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* one run per side does not tell */
+    const ls_ratio_side step = {(const double[]){1}, 1, 0};
+    ls_ratio_unpaired(&test, &a, &step, 0.01, &result);
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* one step, however far */
+    assert_true(fabs(result.ratio - exp(1)) < 1e-12 && isnan(result.ci95[0]));
     ls_ratio_unpaired(&test, &none, &b, 0.01, &result);
     assert_true(isnan(result.ratio) && result.verdict == LS_VERDICT_CANNOT_TELL);
 }

@@ -48,7 +48,9 @@ elif kind == "odd":
     rows[3]["case"]["strategy"] = "of-another-version"
     rows[4]["provenance"]["dirty"] = True
     rows.append(row(7, "ps", 2, 9.0, ps_mode="async")) # whose workers do one step each
-    rows[-1]["time"]["samples_per_s"] = 2 * rows[1]["time"]["samples_per_s"]
+    rate = 2 * rows[1]["time"]["samples_per_s"]
+    rows[-1]["time"].update(samples_per_s=rate, samples_per_s_mean=rate, samples_per_s_of="mean",
+                            samples_per_s_mean_ci95=[0.99 * rate, 1.01 * rate])
     rows += [row(10 + n, "mirrored", 2, 5.0 + n, allreduce=name) for n, name in enumerate(("ring", "tree"))]
     rows += [{"schema": 1, "id": f"m{n}", "timestamp": "2026-11-20T00:01:00Z", "micro": {
         "op": "layers", "shape": f"dense{n} forward", "type": "float", "ranks": 1, "time_us": 1000.0 * n, "time_p10_us": 1.0,

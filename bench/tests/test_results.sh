@@ -18,6 +18,8 @@ for format in table jsonl json csv md; do
 done
 lockstep_ok run $poly --seed 1,2 --results none
 expect "table is the default" grep -q '^model' out
+lockstep_ok results export --to md --results formats.db
+expect "a label is exported to Markdown" grep -q '^| a "b", c d\\|e;f | poly | single |' out
 checks=$((checks + 1))
 why=$(python3 - 'a "b", c
 d|e;f' 2>&1 <<'P'
@@ -50,7 +52,8 @@ for row in table:
 text = open("md.out").read().splitlines()
 assert len(text) == 4 and all(l.startswith("|") and l.endswith("|") for l in
         text), "md is no table of two rows"
-assert len({l.count("|") for l in text}) == 1, "the columns of md differ in number"
+assert len({l.replace("\\|", "").count("|") for l in text}) == 1, "the columns of md differ in number"
+assert text[0].startswith("| label |") and all(l.startswith('| a "b", c d\\|e;f |') for l in text[2:]), "no label in md"
 text = open("table.out").read().splitlines()
 assert text[-4].split()[:3] == ["seed", "step", "ms"], "table has no header with what differs"
 assert [l.split()[0] for l in text[-3:]] == ["1", "2", "fastest:"], "table is not two lines in order"
@@ -212,6 +215,18 @@ for broken in theirs/cut.db theirs/bad.db; do
     expect "a broken database: status 3" [ "$code" -eq 3 ]
     expect "a broken database: a line says so" grep -q "$broken" err out
 done
+# Without descriptors left, that is the reason: not who may write. What opens a file fails at one of these limits.
+unopened=0
+for limit in 4 5; do
+    for command in "run $poly --gate-steps 0 --results fds.db" "report --results formats.db --out fds"; do
+        code=0
+        (ulimit -n $limit && exec "$LOCKSTEP" $command) >out 2>err </dev/null || code=$?
+        [ "$code" -ne 0 ] || continue
+        unopened=$((unopened + 1))
+        expect "limit $limit, $command: $(tail -n 1 err)" grep -Eqi 'too many open files|error 24' err
+    done
+done
+expect "a limit of descriptors was met" [ "$unopened" -gt 0 ]
 lockstep results list --results nowhere.db
 expect "no database: status 3" [ "$code" -eq 3 ]
 expect "reading makes none" [ ! -e nowhere.db ]

@@ -150,6 +150,35 @@ expect "no ratio without times" grep -q 'no ratio of times' out
 lockstep_ok results diff last~1 last~3 --results made.db
 expect "near ones are within the noise" grep -q 'within the noise' out
 
+# One step has no interval: absent, and of width 0 in rows of older versions. Steps that are not alike have no rate
+# of the median.
+python3 - <<'P'
+import json
+a, b, tail = [json.loads(line) for line in open("made.jsonl")][:3]
+for one in (a, b):
+    one["time"]["step_ms"].update(ci95=[one["time"]["step_ms"]["median"]] * 2, n=1)
+del b["time"]["step_ms"]["ci95"]
+tail["time"].update(samples_per_s=3e3, samples_per_s_mean=3e3, samples_per_s_of="mean",
+                    samples_per_s_mean_ci95=[2.9e3, 3.1e3])
+tail["time"]["step_ms"]["mean"] = tail["case"]["batch_global"] / 3 / 2 # half a batch in the mean
+for name, rows in (("one", [a, b]), ("base", [a]), ("new", [dict(a, id="x", time=b["time"])]), ("tail", [a, tail])):
+    with open(f"{name}.jsonl", "w") as out:
+        out.writelines(json.dumps(row) + "\n" for row in rows)
+P
+lockstep_ok results import one.jsonl --results one.db
+lockstep_ok results diff last~1 last --results one.db
+expect "one step is neither slower nor faster" grep -q '= 1.5 (no interval: not both rows have one)$' out
+lockstep_ok results export --to benchmark-action --results one.db
+expect "nor has it a range" [ "$(grep -c range out)" -eq 0 ]
+lockstep regress base.jsonl new.jsonl --format json
+expect "nor does one decide" eval '[ "$code" -eq 4 ] && grep -q "\"verdict\": \"cannot tell\"" out'
+lockstep_ok results import tail.jsonl --results tail.db
+lockstep_ok results export --to google-benchmark --results tail.db
+expect "the time of steps that are not alike is their mean" \
+    python3 -c 'import json; assert [round(x["real_time"] / 1e6, 3) for x in json.load(open("out"))["benchmarks"]][1] == 16.667'
+lockstep_ok results diff last last~1 --results tail.db
+expect "and their ratio is of samples" grep -q '^B / A, time of a sample, for steps are not alike: ' out
+
 # ---- Trend ------------------------------------------------------------------------------------
 
 lockstep_ok results trend median --where strategy=mirrored --results made.db --format jsonl

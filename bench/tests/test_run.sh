@@ -103,14 +103,22 @@ def judge(r, asked):
         assert len(s["ci95"]) == 2 and s["ci95"][0] <= s["median"] <= s["ci95"][1], s
         assert r["time"]["mfu"] > 0
         rate, mean_rate = r["time"]["samples_per_s"], r["time"]["samples_per_s_mean"]
-        assert abs(rate / (case["batch_global"] / (s["median"] / 1000)) - 1) < 1e-6, "samples_per_s"
-        if "epochs" not in case: # otherwise a discarded step may be an epoch's smaller last one
-            of_mean = case["batch_global"] / (s["mean"] / 1000)
-            assert abs(mean_rate / of_mean - 1) < 1e-6, "samples_per_s_mean"
+        of_mean = case["batch_global"] / (s["mean"] / 1000)
+        if abs(mean_rate / of_mean - 1) < 1e-6: # all batches are full
+            absent(r["time"], ("samples_per_s_of",), "time")
+            assert abs(rate / (case["batch_global"] / (s["median"] / 1000)) - 1) < 1e-6, "samples_per_s"
+        else:
+            assert "epochs" in case and mean_rate < of_mean, "samples_per_s_mean"
+            assert r["time"]["samples_per_s_of"] == "mean" and rate == mean_rate, "samples_per_s of a tail"
+        if r["time"]["blocks"] > 1:
+            low, high = r["time"]["samples_per_s_mean_ci95"]
+            assert low <= mean_rate <= high, "samples_per_s_mean_ci95"
         apart = max(rate, mean_rate) / min(rate, mean_rate)
         warnings = r["result"].get("warnings", [])
         warned = "skewed" in warnings
         wide = s["ci95"][1] - s["ci95"][0] > 0.1 * s["median"]
+        if "samples_per_s_of" in r["time"]: # as the interval of the mean step
+            wide = mean_rate / low - mean_rate / high > 0.1
         disturbed = any(note.startswith("noisy: ") for note in r["result"].get("notes", []))
         assert all(note.split(":")[0] in warnings for note in r["result"].get("notes", [])), r["result"]
         assert ("noisy" in warnings) == (wide or disturbed), f"{s['ci95']} of {s['median']}, warned: {warnings}"
@@ -233,10 +241,20 @@ rows "whole epochs are steps" "r['equivalence']['digest'] == digest('whole')"
 lockstep_ok run $poly --data synthetic:100 --batch 30 --steps 8 --warmup 0
 rows "with steps every batch is full" "r['equivalence']['digest'] != digest('epochs')"
 
-# An epoch of batches of 30 and 1 samples: half of the steps are short, so median and mean differ.
-lockstep_ok run $poly --data synthetic:31 --batch 30 --epochs 10 --warmup 0
-fields ""
-rows "a median that is not the mean is warned of" "'skewed' in r['result']['warnings']"
+# An epoch of batches of 30 and 1 samples: half of the steps are short, and no rate is of the median step.
+lockstep_ok run $poly --data synthetic:31 --batch 30 --epochs 10 --warmup 0 --strategy single,mirrored
+rows "a tail is no full batch" "all(x['time']['samples_per_s_of'] == 'mean' and 'skewed' not in x['result']['warnings']
+    and 12 < x['time']['samples_per_s'] * x['time']['step_ms']['mean'] / 1000 < 20 for x in rows)"
+rows "mfu and speed-up are of the same samples" "all(abs(x['time']['mfu'] * x['time']['roof_gflops'] /
+    x['time']['samples_per_s'] / (r['time']['mfu'] * r['time']['roof_gflops'] / r['time']['samples_per_s']) - 1) < 1e-6
+    and abs(x['time']['speedup'] * r['time']['samples_per_s'] / x['time']['samples_per_s'] - 1) < 1e-6 for x in rows)"
+
+# One step says nothing of how long another takes.
+lockstep_ok run $poly --steps 1 --warmup 0 --strategy single,mirrored
+rows "one step has no interval" "all('ci95' not in x['time']['step_ms'] and x['time']['step_ms']['n'] == 1
+    and 'samples_per_s_mean_ci95' not in x['time'] for x in rows)"
+lockstep_ok run ${poly/--format jsonl/} --steps 1 --warmup 0 --strategy single,mirrored
+expect "one step ranks nothing" grep -q '^fastest: cannot be told; without an interval, so not ranked: ' out
 
 # ---- The roof ---------------------------------------------------------------------------------
 

@@ -91,6 +91,26 @@ static void known_intervals(void **state)
     assert_interval(nine, (const size_t[]){9}, 1, 1.2, 8.8); /* the middle 95% of its steps */
     must(ls_statistics_interval(NULL, NULL, 0, none));
     assert_true(isnan(none[0]) && isnan(none[1]));
+    none[0] = none[1] = 0;
+    must(ls_statistics_interval(nine, (const size_t[]){1}, 1, none));
+    assert_true(isnan(none[0]) && isnan(none[1])); /* one sample says nothing of another */
+}
+
+/* 10 and 30 units in 1 s each: both blocks, one of them twice (a quarter each). A short block
+ * counts by its time. */
+static void known_rates(void **state)
+{
+    (void)state;
+    const ls_worked two[] = {{10, 1000}, {40, 2000}}, uneven[] = {{1, 10}, {1001, 2010}};
+    double ci95[2];
+    must(ls_statistics_rate_interval(two, 2, ci95));
+    assert_close(ci95[0], 10);
+    assert_close(ci95[1], 30);
+    must(ls_statistics_rate_interval(uneven, 2, ci95));
+    assert_close(ci95[0], 100);
+    assert_close(ci95[1], 500);
+    must(ls_statistics_rate_interval(two, 1, ci95));
+    assert_true(isnan(ci95[0]) && isnan(ci95[1]));
 }
 
 static double normal(ls_random random, uint64_t i)
@@ -192,9 +212,10 @@ static void not_yet_steady(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_figures),   cmocka_unit_test(known_ratio),
-        cmocka_unit_test(known_intervals), cmocka_unit_test(blocks_hold_the_truth),
-        cmocka_unit_test(coarse_clock),    cmocka_unit_test(not_yet_steady),
+        cmocka_unit_test(known_figures),         cmocka_unit_test(known_ratio),
+        cmocka_unit_test(known_intervals),       cmocka_unit_test(known_rates),
+        cmocka_unit_test(blocks_hold_the_truth), cmocka_unit_test(coarse_clock),
+        cmocka_unit_test(not_yet_steady),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

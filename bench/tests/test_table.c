@@ -31,6 +31,11 @@ static json_t *made_row(const char *strategy, int devices, double step_ms, doubl
                      "pass", 1);
 }
 
+static json_t *step_of(const json_t *row)
+{
+    return json_object_get(json_object_get(row, "time"), "step_ms");
+}
+
 /* Prints these rows (takes ownership) at a width, with a flush after every `group` rows. */
 static char *table_of(json_t **rows, size_t count, int width, size_t group,
                       const ls_columns *columns, bool colour)
@@ -199,6 +204,66 @@ static void table_ranks(void **state)
     free(text);
 }
 
+/* One step has no interval: of width 0 in older rows, absent in others. Such rows are not ranked.
+ */
+static void one_step_is_not_ranked(void **state)
+{
+    (void)state;
+    json_t *none[] = {made_row("single", 1, 2.0, 0, "ok"), made_row("towers", 1, 1.0, 0, "ok")};
+    json_object_del(step_of(none[1]), "ci95");
+    char *text = table_of(none, 2, 100, 2, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: cannot be told; without an interval, so not ranked: "
+                                 "towers, single\n"));
+    assert_null(strstr(text, "±"));
+    free(text);
+    json_t *some[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                      made_row("towers", 1, 3.0, 0.01, "ok"),
+                      made_row("mirrored", 1, 1.0, 0, "ok")};
+    text = table_of(some, 3, 200, 3, NULL, false);
+    assert_non_null(strstr(text,
+                           "\nfastest: single, 1.50 times as fast as the next (1.48 to 1.52), "
+                           "towers; without an interval, so not ranked: mirrored\n"));
+    free(text);
+}
+
+/* If the steps of one case are not alike, all are compared by all samples over the time. */
+static void uneven_steps_rank_by_the_mean(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"), made_row("ps", 1, 1.0, 0.01, "ok")};
+    const double rate[] = {100e3, 50e3};
+    for (size_t i = 0; i < 2; i++)
+        json_object_update_new(json_object_get(rows[i], "time"),
+                               json_pack("{s:f,s:[f,f]}", "samples_per_s_mean", rate[i],
+                                         "samples_per_s_mean_ci95", rate[i] * 0.9, rate[i] * 1.1));
+    json_object_set_new(json_object_get(rows[1], "case"), "ps_mode", json_string("async"));
+    char *text = table_of(rows, 2, 120, 2, NULL, false);
+    assert_non_null(strstr(text,
+                           "\nfastest by samples trained / time: single, 2.00 times as fast as "
+                           "the next (1.7"));
+    free(text);
+}
+
+/* Half of an interval stays as wide as its column. */
+static void wide_intervals_are_words(void **state)
+{
+    (void)state;
+    static const struct {
+        double half;
+        const char *cell;
+    } cells[] = {{0.999, " 99.9% "}, {0.9996, "  100% "}, {402, " >100% "}};
+    for (size_t i = 0; i < 3; i++) {
+        json_t *rows[] = {made_row("single", 1, 2.0, cells[i].half, "ok")};
+        json_array_set_new(json_object_get(step_of(rows[0]), "ci95"), 0, json_real(1e-3));
+        json_array_set_new(json_object_get(step_of(rows[0]), "ci95"), 1,
+                           json_real(1e-3 + 4 * cells[i].half));
+        char *text = table_of(rows, 1, 100, 1, NULL, false);
+        if (!strstr(text, cells[i].cell))
+            fail_msg("half an interval of %g is not '%s':\n%s", cells[i].half, cells[i].cell, text);
+        free(text);
+    }
+}
+
 /* An option that some rows lack gets a column only if cases differ in nothing else. */
 static void table_lacks(void **state)
 {
@@ -282,11 +347,18 @@ static void columns_are_chosen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_shares),      cmocka_unit_test(table_fits),
-        cmocka_unit_test(table_groups),      cmocka_unit_test(table_ranks),
-        cmocka_unit_test(table_lacks),       cmocka_unit_test(table_colours),
-        cmocka_unit_test(table_compares),    cmocka_unit_test(columns_are_chosen),
+        cmocka_unit_test(table_shares),
+        cmocka_unit_test(table_fits),
+        cmocka_unit_test(table_groups),
+        cmocka_unit_test(table_ranks),
+        cmocka_unit_test(table_lacks),
+        cmocka_unit_test(table_colours),
+        cmocka_unit_test(table_compares),
+        cmocka_unit_test(columns_are_chosen),
         cmocka_unit_test(the_status_is_cut),
+        cmocka_unit_test(one_step_is_not_ranked),
+        cmocka_unit_test(uneven_steps_rank_by_the_mean),
+        cmocka_unit_test(wide_intervals_are_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

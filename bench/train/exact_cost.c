@@ -22,18 +22,27 @@ static ls_status time_steps(ls_session *session, uint64_t count, double *out)
     return LS_OK;
 }
 
+/* The median step; if an epoch's last batch is smaller, the two are at other places of an epoch,
+ * and the mean time of a sample is compared. */
 static ls_status take_turns(ls_session *const sessions[2], uint64_t count, double *out)
 {
     double ms[2][BLOCKS * MOST_STEPS];
+    uint64_t trained[2];
     ls_statistics statistics[2];
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 2; s++) {
         LS_TRY(time_steps(sessions[s], count < WARM_STEPS ? count : WARM_STEPS, NULL));
+        trained[s] = ls_job_samples(&sessions[s]->job, sessions[s]->step);
+    }
     for (uint64_t block = 0; block < BLOCKS; block++)
         for (int s = 0; s < 2; s++)
             LS_TRY(time_steps(sessions[s], count, ms[s] + block * count));
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 2; s++) {
         ls_statistics_compute(ms[s], BLOCKS * count, &statistics[s]);
-    *out = statistics[0].median / statistics[1].median;
+        trained[s] = ls_job_samples(&sessions[s]->job, sessions[s]->step) - trained[s];
+    }
+    *out = ls_job_tail(&sessions[0]->job)
+               ? statistics[0].mean / (double)trained[0] / (statistics[1].mean / (double)trained[1])
+               : statistics[0].median / statistics[1].median;
     return LS_OK;
 }
 

@@ -31,16 +31,10 @@ static ls_status make_room(ls_trial *trial, size_t steps, bool losses)
     if (steps <= trial->room)
         return LS_OK;
     const size_t room = steps + trial->room;
-    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-        double *grown = losses || i < 3 ? realloc(*each[i], room * sizeof **each[i]) : NULL;
-        if (!grown && (losses || i < 3))
-            return ls_fail_memory("trial", room * sizeof *grown);
-        *each[i] = grown;
-    }
-    size_t *ends = realloc(trial->ends, room * sizeof *ends);
-    if (!ends)
-        return ls_fail_memory("trial", room * sizeof *ends);
-    trial->ends = ends;
+    for (size_t i = 0; i < (losses ? 4 : 3); i++)
+        LS_TRY(ls_enlarge("trial", each[i], room, sizeof **each[i]));
+    LS_TRY(ls_enlarge("trial", &trial->ends, room, sizeof *trial->ends));
+    LS_TRY(ls_enlarge("trial", &trial->work, room, sizeof *trial->work));
     trial->room = room;
     return LS_OK;
 }
@@ -84,6 +78,7 @@ void ls_trial_close(ls_trial *trial)
     ls_session_close(&trial->session);
     free(trial->step_ms);
     free(trial->ends);
+    free(trial->work);
     free(trial->enqueue_ns);
     free(trial->growth.heap);
     free(trial->losses);

@@ -51,9 +51,11 @@ typedef struct ls_trial {
     size_t samples;
     size_t room;      /**< timed steps that the arrays have room for */
     uint64_t planned; /**< timed steps of the case, as far as is known */
-    bool imprecise; /**< time was over before the interval was narrow enough (--until-precision) */
-    size_t looked;  /**< blocks when the interval was last computed */
-    size_t *ends;   /**< [blocks] samples when each block ended; none is empty */
+    bool imprecise;  /**< time was over before the interval was narrow enough (--until-precision) */
+    size_t looked;   /**< blocks when the interval was last computed */
+    size_t *ends;    /**< [blocks] samples when each block ended; none is empty */
+    ls_worked *work; /**< [blocks] samples of the data set, and time, of the timed steps that count,
+                        up to there */
     size_t blocks;
     bool fresh;                   /**< no step has run since the devices were opened */
     uint64_t reopened, reopen_ns; /**< how often the devices were reopened, and the time of that */
@@ -128,8 +130,30 @@ ls_status ls_trial_end_block(ls_trial *trial, uint64_t first_step);
 /** The mean of the timed steps that count. */
 double ls_trial_mean_ms(const ls_trial *trial);
 
-/** Statistics of the steps' times so far; `ci95` may be NULL. */
+/** Samples of the data set in the timed steps that count, and in the mean one of them. */
+uint64_t ls_trial_trained(const ls_trial *trial);
+double ls_trial_step_samples(const ls_trial *trial);
+
+/** Whether these steps are alike, so that the median step has a rate: all have a full batch, no
+ * worker is independent, and no period of `local-sgd` has steps that average and steps that do
+ * not. */
+bool ls_trial_is_even(const ls_trial *trial);
+
+/** Statistics of the steps' times so far; `ci95` may be NULL, and is NaN where there is no
+ * interval. */
 ls_status ls_trial_statistics(const ls_trial *trial, ls_statistics *out, double ci95[2]);
+
+/** Time per sample. */
+typedef struct ls_sample_ms {
+    double median; /**< median step over a full batch; 0: not known */
+    double mean;   /**< all timed steps that count over their samples */
+    bool even;     /**< as of ls_trial_is_even */
+} ls_sample_ms;
+
+ls_status ls_trial_sample_ms(const ls_trial *trial, ls_sample_ms *out);
+
+/** Samples per second over all timed steps that count, and its interval; NaN with one block. */
+ls_status ls_trial_rate(const ls_trial *trial, double *rate, double ci95[2]);
 
 /** Finds accuracy, parameters and digest. */
 ls_status ls_trial_finish(ls_trial *trial);

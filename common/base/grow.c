@@ -13,17 +13,21 @@ ls_status ls_allocate(const char *what, void *list, size_t count, size_t size)
     return items ? LS_OK : ls_fail_memory(what, count * size);
 }
 
+ls_status ls_enlarge(const char *what, void *list, size_t room, size_t size)
+{
+    void *items;
+    memcpy(&items, list, sizeof items);
+    items = realloc(items, room * size);
+    if (!items)
+        return ls_fail_memory(what, room * size);
+    memcpy(list, &items, sizeof items);
+    return LS_OK;
+}
+
 /* The list is full whenever the count is a power of two. */
 ls_status ls_grow(const char *what, void *list, size_t count, size_t size)
 {
     if (count && (count < LEAST || count & (count - 1)))
         return LS_OK;
-    const size_t bytes = (count ? 2 * count : LEAST) * size;
-    void *items;
-    memcpy(&items, list, sizeof items);
-    items = realloc(items, bytes);
-    if (!items)
-        return ls_fail_memory(what, bytes);
-    memcpy(list, &items, sizeof items);
-    return LS_OK;
+    return ls_enlarge(what, list, count ? 2 * count : LEAST, size);
 }

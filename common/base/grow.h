@@ -11,6 +11,9 @@
  * the pointer to the items, which is NULL where memory is short. */
 ls_status ls_allocate(const char *what, void *list, size_t count, size_t size);
 
+/** Makes room for `room` > 0 items in all, where `list` is as for ls_grow. */
+ls_status ls_enlarge(const char *what, void *list, size_t room, size_t size);
+
 /**
  * Makes room for one more item behind `count` items of `size` bytes each. The capacity follows from
  * the count, so a list must only ever grow by this function. `list` is the address of the pointer

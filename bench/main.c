@@ -432,10 +432,12 @@ int main(int argc, char **argv)
     if (!status)
         status = dispatch(&processes, argc - 1, argv + 1, &exit_status);
     bool unwritten = ferror(stdout) != 0;
+    errno = 0;
     unwritten |= fclose(stdout) != 0;
     if (!status && unwritten && exit_status == 0)
         status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
-                         "not all of it could be written; a full disk or a closed pipe?");
+                         "not all of it could be written: %s; a place with room works",
+                         errno ? strerror(errno) : "an earlier write failed");
     const bool at_once = ls_status_is_final(status) || (exit_status & LS_EXIT_AT_ONCE);
     exit_status &= ~LS_EXIT_AT_ONCE;
     if (status)

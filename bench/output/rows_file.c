@@ -77,10 +77,11 @@ ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_
 {
     char start[16] = "";
     struct stat facts;
-    FILE *stream = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode) ? NULL : fopen(path, "rb");
+    const bool folder = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+    FILE *stream = folder ? NULL : fopen(path, "rb");
     if (!stream)
         return ls_fail(LS_CODE_MISSING, what, path, "%s; give JSON lines or a results file",
-                       errno ? strerror(errno) : "is a folder");
+                       folder ? "is a folder" : strerror(errno));
     const bool database = fread(start, 1, sizeof start, stream) == sizeof start &&
                           memcmp(start, "SQLite format 3", sizeof start) == 0;
     rewind(stream);

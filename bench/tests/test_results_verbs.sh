@@ -57,6 +57,8 @@ expect "a line that is no row: status 3" [ "$code" -eq 3 ]
 expect "it is named" one_line "broken.jsonl: line 4: has no id"
 lockstep results list --results broken.db
 expect "and none of the others is taken" one_line "no rows"
+lockstep results import . --results some.db
+expect "a folder is one" one_line "import: .: is a folder"
 lockstep results import nothing.jsonl --results some.db
 expect "a file that is not there: status 3" [ "$code" -eq 3 ]
 lockstep results import some.db --results some.db

@@ -364,7 +364,12 @@ bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_in
 {
     const json_t *first = ls_case_row(one, a), *second = ls_case_row(other, b);
     const bool uneven = ls_row_is_uneven(first), other_is = ls_row_is_uneven(second);
-    if (uneven != other_is && !(ls_row_rate(first, true, a) & ls_row_rate(second, true, b)))
-        a->low = b->low = 0; /* no interval */
+    bool known = true;
+    if (uneven != other_is) {
+        known = ls_row_rate(first, true, a);
+        known &= ls_row_rate(second, true, b);
+    }
+    if (!known)
+        a->low = b->low = 0;
     return uneven || other_is;
 }

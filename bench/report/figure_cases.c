@@ -162,7 +162,7 @@ static bool is_range(const case_kind *kind)
 static bool fits(const json_t *row, const void *of)
 {
     const case_kind *kind = of;
-    bool all = true;
+    bool all = kind->parts != &range_of_step || ls_report_number(row, "time.step_ms.n", 2) > 1;
     for (size_t p = 0; p < (is_range(kind) ? 4 : 1); p++)
         all = all && ls_part_value(row, kind->parts, p, -1) >= 0;
     return all;
@@ -285,7 +285,9 @@ void ls_figures_of_cases(ls_figures *figures, const json_t *rows)
         ls_figure_kind text = kinds[k].text;
         text.of = &kinds[k];
         text.holds = fits;
-        text.without = kinds[k].name ? kinds[k].name : kinds[k].parts->root;
+        text.without = kinds[k].name                      ? kinds[k].name
+                       : kinds[k].parts == &range_of_step ? "several timed steps"
+                                                          : kinds[k].parts->root;
         text.make = make;
         ls_figures_make(figures, &text, rows);
     }

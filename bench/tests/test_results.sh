@@ -217,7 +217,7 @@ for broken in theirs/cut.db theirs/bad.db; do
 done
 # Without descriptors left, that is the reason: not who may write. What opens a file fails at one of these limits.
 unopened=0
-for limit in 4 5; do
+for limit in $(sanitized || echo 4 5); do # a sanitizer opens files, too
     for command in "run $poly --gate-steps 0 --results fds.db" "report --results formats.db --out fds"; do
         code=0
         (ulimit -n $limit && exec "$LOCKSTEP" $command) >out 2>err </dev/null || code=$?
@@ -226,7 +226,7 @@ for limit in 4 5; do
         expect "limit $limit, $command: $(tail -n 1 err)" grep -Eqi 'too many open files|error 24' err
     done
 done
-expect "a limit of descriptors was met" [ "$unopened" -gt 0 ]
+expect "a limit of descriptors was met" eval 'sanitized || [ "$unopened" -gt 0 ]'
 lockstep results list --results nowhere.db
 expect "no database: status 3" [ "$code" -eq 3 ]
 expect "reading makes none" [ ! -e nowhere.db ]

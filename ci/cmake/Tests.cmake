@@ -241,7 +241,7 @@ endif()
 
 # For ctest -jN with N = 4 x cores + 1: a test counts as 2, and four of them keep two cores busy, since each waits
 # sometimes; other builds' tests, which run several at a time, count as 4. Tests that mostly wait count as 1, one at a
-# time. The longest start first, so that short ones fill the end. Tests that count system activity run alone.
+# time. The longest start first, so that short ones fill the end. None of the default tests runs alone.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
   set(processors 2)
@@ -267,7 +267,7 @@ foreach(name ${all_tests})
     set(cost 30)
   endif()
   set_tests_properties(${name} PROPERTIES PROCESSORS ${processors} COST ${cost})
-  if(name MATCHES "syscalls|peers|explain|trace_mpi") # the last two measure shares of time
+  if(name MATCHES "peers") # figures beside other programs'
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()

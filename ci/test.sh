@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds, and runs the tests through CTest: ci/test.sh [--all]
 #   --all    also the tests labelled slow and peers
-# Builds: build (gcc), build-clang, build-asan, build-tsan, and of build-hooks the program; warnings
-# are errors in all of them. The tests of the sanitizer builds are tests of `build` (label sanitizer).
+# Builds: build (gcc), build-clang, build-asan, build-tsan, and build-hooks, which has no MPI and CUDA; warnings are
+# errors in all of them. The tests of the other builds are tests of `build` (label sanitizer).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exclude=(-LE 'slow|peers')

@@ -8,7 +8,9 @@ library=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 work=$(mktemp -d)
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache} # CTest sets one for all tests of a build
-PATH=/usr/bin:$PATH # Debian's python3 has jsonschema, and starts in 20 ms
+# Debian's python3 has jsonschema, and starts in 20 ms. If it is the one in PATH, nothing is hidden from, or shown to,
+# the test that PATH does not have.
+[ "$(command -v python3)" -ef /usr/bin/python3 ] || PATH=/usr/bin:$PATH
 trap 'cleanup_more || true; rm -rf "$work"' EXIT
 cd "$work"
 
@@ -86,6 +88,16 @@ P
 
 # sanitized [thread|address]: whether the program was built with that sanitizer, or with any.
 sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
+
+# until_caught PID: waits until a program in the background catches SIGINT; until then it ignores it, and it is not
+# known how long a busy machine takes to start it.
+until_caught() {
+    local waited=0 caught=0
+    until [ $((16#${caught:-0} & 2)) -ne 0 ] || [ "$((waited += 1))" -gt 1200 ]; do
+        sleep 0.05
+        caught=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2>/dev/null || true)
+    done
+}
 
 # Keeps the rows of the last command by name, for `old` and `digest`.
 keep() { cp "$work/out" "$work/$1.kept"; }

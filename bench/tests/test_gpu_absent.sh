@@ -7,13 +7,15 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export CUDA_VISIBLE_DEVICES=
 
-# refused WORD ARGUMENT...: one line that contains the word, exit status 3.
+# refused [STATUS] WORDS ARGUMENT...: one line that matches the words; exit status 3 unless another is named.
 refused() {
-    local word=$1
+    local status=3 words
+    [[ $1 != [0-9] ]] || { status=$1 && shift; }
+    words=$1
     shift
     lockstep "$@"
-    expect "refused in one line" one_line "$word"
-    expect "exit status 3" [ "$code" -eq 3 ]
+    expect "refused in one line" one_line "$words"
+    expect "exit status $status" [ "$code" -eq "$status" ]
 }
 
 if ldd "$LOCKSTEP" | grep -E 'libcuda|libcublas|libcudnn|libnccl'; then
@@ -31,6 +33,22 @@ esac
 refused "device: gpu:0: does not exist here (${reason:0:20}" run --model poly --results none --devices gpu:0
 refused "device: gpu:0/0: does not exist here" run --model poly --results none \
     --strategy mirrored --devices gpu:0/0+gpu:0/1
+
+# cuDNN and NCCL need GPUs; NCCL has one all-reduce with its own order. Without CUDA there are no GPUs to name.
+convolutions="run --model cifar10 --data synthetic:64 --convolution cudnn"
+lockstep_ok --version
+case $(sed -n 's/^  cuDNN  *//p' out)/$built in
+[0-9]*) refused 2 '--convolution: .*cudnn.*GPUs' $convolutions --devices cpu:0 ;;
+*/[0-9]*) refused '--convolution: .*cudnn.*build' $convolutions ;;
+*) refused 2 '--convolution: .*cudnn.*build' $convolutions ;;
+esac
+refused 'nccl' run --model poly --comm nccl
+lockstep_ok list communicators
+if grep -q '^ *nccl ' out; then
+    refused 'cpu:0.*GPUs' run --strategy mirrored --devices 2 --comm nccl
+    refused 2 '--comm.*nccl.*--reduce fast' run --strategy mirrored --devices 2 --comm nccl --reduce exact
+    refused 2 '--comm.*nccl.*library' run --strategy mirrored --devices 2 --comm nccl --allreduce ring
+fi
 
 # An emulated driver that reports a version; every other call fails as without a GPU (CUDA_ERROR_NO_DEVICE, 100).
 if [[ $built == [0-9]* ]] && command -v cc >/dev/null; then

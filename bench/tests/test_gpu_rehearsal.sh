@@ -1,30 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs ci/gpu.sh on CPU devices: every part succeeds or says why it is left out; there is one archive and one summary;
-# a part that fails is reported and the others run; finished parts are not repeated, not even on another machine.
-# Without a GPU it refuses in one line; with an emulated driver it keeps the GPU open. ci/gpu-pack.sh with fake
-# packages: sources that know their commit, a read-only folder, a size limit. Counts of a fake ncu and rounds of peers
-# are summarized. Leaves out the build (given here; test_gpu_pack_slow.sh does all of it) and all figures.
+# Runs ci/gpu.sh on CPU devices: every part succeeds or says why it is left out; there is one archive and one summary,
+# which has the tests that this build has, and the counts of a fake ncu. Without a GPU it refuses in one line. Leaves
+# out the build (given here; test_gpu_pack_slow.sh does all of it), all figures, and what happens to a part that fails
+# (test_gpu_script.sh).
 set -euo pipefail
-. "$(dirname "$0")/lib.sh"
-script=$SOURCE_DIR/ci/gpu.sh
-export LOCKSTEP_PROGRAM_BUILT=yes
+. "$(dirname "$0")/lib_gpu.sh"
 
-# gpu ARGUMENT...: runs the script; exit status in $code, outputs in out and err.
-gpu() {
-    command_line="(ci/gpu.sh) $*"
-    code=0
-    timeout 600 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
-}
-
-# made_up NAME: creates a fake program in bin from its standard input.
-made_up() {
-    { echo '#!/bin/sh' && cat; } >"$work/bin/$1"
-    chmod +x "$work/bin/$1"
-}
-mkdir bin broken
-export PATH=$work/bin:$PATH LOCKSTEP_WORK=$work/w
-made_up nvidia-smi <<<'exit 9'
 gpu "$work/none"
 expect "no GPU: status 3" [ "$code" -eq 3 ]
 expect "no GPU: one line" grep -qx 'ci/gpu.sh: no GPU here: .*; --rehearse .*' err
@@ -45,7 +27,9 @@ row() { printf '"%s","%s","(%s, 1, 1)","(64, 1, 1)","%s","%s","0","%s","%s"\n' "
     row 4 gather_kernel 7 3000 1 10 80
 } >"$2"
 S
-LOCKSTEP_BUILD=$(dirname "$LOCKSTEP") gpu --rehearse "$work/all"
+export LOCKSTEP_BUILD
+LOCKSTEP_BUILD=$(dirname "$LOCKSTEP")
+gpu --rehearse "$work/all"
 expect "all parts: status 0" [ "$code" -eq 0 ]
 expect "two files, and no more" [ "$(ls all)" = $'SUMMARY.md\nresults.tar.gz' ]
 expect "both are small" [ "$(cat all/* | wc -c)" -lt 1000000 ]
@@ -58,6 +42,14 @@ expect "peers too, where they are not here" grep -Eq \
 expect "the summary says that it is no GPU's" grep -q '^# Rehearsal on CPU devices' all/SUMMARY.md
 expect "what tells most comes first" eval 'sed -n 5,6p all/SUMMARY.md | paste -sd " " |
     grep -Eq "^- Gate: ([0-9]+) of \1 cases equal .*, on 1 to 8 devices. - GPU against CPU: largest"'
+# Which tests there are, and how they end, depends on what is built.
+case $("$LOCKSTEP" --version | sed -n 's/^  CUDA  *//p') in
+[0-9]*) libraries=('^test_gpu_device: skipped: no GPU here' '^test_cuda_blas: passed') ;;
+*) libraries=('^test_cuda_blas: skipped: this build has no CUDA') ;;
+esac
+(cd "$LOCKSTEP_BUILD" && find test_gpu_* test_cuda_* -maxdepth 0 -type f -perm -u+x 2>/dev/null || true) | sort >built
+sed -nE 's/^(test_(gpu|cuda)_[a-z_]*): (passed|skipped): .*/\1/p' all/SUMMARY.md | sort >said
+expect "each test that is built has its line" cmp built said
 for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 1, 2, 2, 4, 4, 8, 8 | exact | equal |$' \
     '^| poly | pipeline | fast | yes | 1, 2 | bounded | equal |$' \
     '^| mlp:785-33-17-11 | pipeline | exact | yes | 1, 2, 4 | exact | equal |$' \
@@ -66,165 +58,9 @@ for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 1, 2, 2, 4, 4, 8, 8 |
     'poly, pipeline, devices [0-9,]*: .*placement: ' '^| small | mlp:784-128-10 | single | 1 | 24 | no |' \
     '^| large step / its products' '^| copy | from cpu:1 |' '^| launch | program |' \
     '^| allreduce | in place, device, direct | 4096 | 4 |' '^| sendrecv | out of place, device |' \
-    '^| fraction=0.4 | 8 | cpu:0 |' '^test_gpu_device: skipped: no GPU here' '^test_cuda_blas: passed' \
+    '^| fraction=0.4 | 8 | cpu:0 |' "${libraries[@]}" \
     '^| mlp-784-16-10.24, all | 3 | 8.0 | 100% | 7.00 | 875 | 30% | 50% |$' \
     '^| gather_kernel | 2 | 4.0 | 50% | 3.00 | 750 | 10% | 80% |$' '^| update_kernel | 1 | 4.0 | 50% | 4.00 | 1000 | 50% | 20% |$'; do
     expect "the summary has $words" grep -q -- "$words" all/SUMMARY.md
 done
-
-# A program whose gate fails: later parts still run. Once it is repaired, only that part is repeated.
-export LOCKSTEP_WORK=$work/part-w LOCKSTEP_BUILD=$work/broken
-kept=$work/part-w/kept-rehearsal
-printf '#!/bin/sh\n[ "$1" != verify ] || exit 1\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
-chmod +x broken/lockstep
-gpu --rehearse --only devices,verify,memory "$work/part"
-expect "a part failed: status 1" [ "$code" -eq 1 ]
-expect "it is the failed one" grep -q '^failed.*not equal, or could not run, 28: digests mlp:784-16-10/' "$kept/verify.state"
-expect "the next one ran" grep -q '^ok' "$kept/memory.state"
-expect "the summary counts it, and what was not begun" grep -q '^1 of 3 parts failed or were cut; not begun: machine, build' \
-    part/SUMMARY.md
-expect "it is among what tells most" grep -q '^- verify: \*\*failed\*\*: not equal' part/SUMMARY.md
-# Repaired, but slow from the third command on: an interrupted part keeps what it has, and the summary is written,
-# even if the script itself is told to end.
-printf '#!/bin/sh\n[ "$1" != verify ] || { echo >>"%s/calls"; [ "$(wc -l <"%s/calls")" -lt 3 ] || sleep 60; }\nexec "%s" "$@"\n' \
-    "$work" "$work" "$LOCKSTEP" >broken/lockstep
-LOCKSTEP_GPU_SECONDS=8 gpu --rehearse --only devices,verify,memory "$work/part"
-expect "cut: status 1" [ "$code" -eq 1 ]
-expect "cut: it says so" grep -q '^cut.*cut short after its .* goes on from there' "$kept/verify.state"
-expect "cut: commands so far are there" [ "$(ls "$kept/rows/verify" | grep -c 'jsonl$')" -ge 2 ]
-rm "$kept/verify.log"
-"$script" --rehearse --only verify "$work/part" >out 2>err </dev/null &
-child=$!
-until grep '^+ lockstep' "$kept/verify.log" 2>/dev/null | grep -qv 'done before$'; do sleep 0.1; done
-kill -TERM "$child"
-code=0
-wait "$child" || code=$?
-expect "told to end: status 1" [ "$code" -eq 1 ]
-expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*told to end" "$kept/verify.state" && grep -q "^1 of 3 parts" out'
-# On another machine, which only has the archive.
-printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
-mkdir moved && cp part/results.tar.gz moved
-export LOCKSTEP_WORK=$work/moved-w
-kept=$work/moved-w/kept-rehearsal
-gpu --rehearse --only devices,verify,memory "$work/moved"
-expect "what a cut part had done is not done again" [ "$(grep -c 'done before' "$kept/verify.log")" -ge 1 ]
-expect "and no row is there twice" [ "$(wc -l <"$kept/verify.jsonl")" -eq "$(python3 -c '
-import json, sys; print(len({json.loads(line)["id"] for line in open(sys.argv[1])}))' "$kept/verify.jsonl")" ]
-expect "mended: status 0" [ "$code" -eq 0 ]
-expect "what was done is not done again" [ "$(grep -c 'done before' err)" -eq 2 ]
-export LOCKSTEP_WORK=$work/gone-w
-printf '#!/bin/sh\nexit 3\n' >broken/lockstep
-gpu --rehearse --only devices,memory "$work/gone"
-expect "a program that sees no device: status 3" [ "$code" -eq 3 ]
-expect "what cannot be done says so" grep -q "^failed.*the part 'devices' failed" gone-w/kept-rehearsal/memory.state
-LOCKSTEP_GPU_SECONDS=1 gpu --rehearse --only machine "$work/late"
-expect "no time: status 1, and it says so" eval '[ $code -eq 1 ] && grep -q "^cut.*no time was left" gone-w/kept-rehearsal/machine.state'
-made_up ncu <<<'while [ "$1" != --log-file ]; do shift; done; echo "==ERROR== no permission for counters" >"$2"; exit 1'
-gpu --rehearse --only kernels "$work/gone"
-expect "ncu refuses: one line" grep -q '^- kernels: unseen: ncu: ==ERROR== no permission for counters$' gone/SUMMARY.md
-
-# Rounds of peers: the fastest that did not fail counts.
-mkdir turns
-python3 - >turns/peers.jsonl <<'P'
-import json
-print(json.dumps({"machine": {}}))
-for name, blocks in (("lockstep", [2.0, 1.0, 3.0]), ("torch-cuda", [9.0]), ("jax-cuda", [5.0, 5.0])):
-    print(json.dumps({"model": "cnn", "batch": 256, "name": name, "round": 1, "blocks_ms": blocks, "difference": 1e-6}))
-print(json.dumps({"model": "cnn", "batch": 256, "name": "torch-graph-cuda", "round": 1, "error": "out of words"}))
-P
-printf '{"cut' >>turns/peers.jsonl # truncated by the end of a session
-echo '{"case": {}, "result": {}}' >turns/verify.jsonl
-python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns peers >out
-expect "a section that cannot be summed up is named, and alone" grep -q '^Could not be summed up: KeyError' out
-expect "peers: the ratio comes first" grep -q '^- cnn, batch 256: 2 ms; the fastest peer, jax-cuda, takes 2.50 times' out
-expect "peers: who failed is named" grep -q '^| torch-graph-cuda | failed | out of words |$' out
-
-# What a test reports about both implementations of convolutions: which is faster, which is wrong.
-mkdir -p turns/tests
-cat >turns/tests/test_gpu_conv_kernels.log <<'L'
-[ RUN      ] test_each_way
-convolution 256x28x28x1 to 26x26x32, window 3x3, stride 1
-  forward  own         9.0 us
-  forward  cudnn       7.0 s  max_rel 1.0e+00 WRONG  same bits  0 bytes
-  forward  fastest: cudnn, 7.0 us
-L
-python3 -B "$SOURCE_DIR/ci/gpu_summary.py" turns tests >out
-expect "of convolutions the fastest and the wrong, by shape" [ "$(sed -n '/^## Convolutions/,/^$/d; /^convolution /,/^```/p' out | cut -c 1-27)" = \
-    $'convolution 256x28x28x1 to \n  forward  cudnn       7.0 \n  forward  fastest: cudnn, \n```' ]
-
-# The peers' tensor files, written by the standard library, equal the program's.
-"$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 1 --results none --save saved.safetensors >log 2>&1
-PYTHONPATH=$SOURCE_DIR/bench/peers python3 -B - >out <<'P'
-import tensors
-read = tensors.read("saved.safetensors")
-print({name: shape for name, (shape, _) in read.items()})
-tensors.write("written.safetensors", {name: read[name] for name in reversed(read)})
-assert tensors.read("written.safetensors") == read
-P
-expect "a saved file is read" grep -qF "'dense0.weight': (16, 784)" out
-"$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:60 --batch 20 --steps 0 --warmup 0 --results none \
-    --load written.safetensors --save again.safetensors >log 2>&1 || cat log
-expect "a written file is loaded" cmp saved.safetensors again.safetensors
-
-# An emulated driver: the GPU is open from before the first part until after the last.
-cat >cuda.c <<'C'
-#include <stdio.h>
-#include <unistd.h>
-static int note(const char *what) { FILE *f = fopen(getenv("NOTES"), "a"); fprintf(f, "%s\n", what); return fclose(f); }
-static __attribute__((destructor)) void end(void) { note("closed"); }
-int cuInit(unsigned flags) { return (int)flags; }
-int cuDeviceGetCount(int *count) { return *count = 2, 0; }
-int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
-int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &note; return note(device ? "opened 1" : "opened 0"); }
-C
-sed -i '1i #include <stdlib.h>' cuda.c
-mkdir driver && gcc -shared -fPIC -o driver/libcuda.so.1 cuda.c
-made_up nvidia-smi <<'S'
-[ "$1" != -L ] || { echo "GPU 0: made up"; exit; }
-[ "$1" != --query-gpu=compute_mode ] || { echo "${MODE:-Default}"; exit; }
-n=0
-[ -z "${MODE:-}" ] || n=99
-while [ "$(grep -c opened "$NOTES" 2>/dev/null)" != 2 ] && [ $((n += 1)) -lt 100 ]; do sleep 0.1; done
-echo machine >>"$NOTES"
-S
-made_up nvcc <<<'echo 13'
-LOCKSTEP_WORK=$work/open NOTES=$work/notes LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/opened"
-for _ in $(seq 100); do ! grep -q closed notes || break; sleep 0.1; done
-expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed" ]
-MODE=Exclusive_Process LOCKSTEP_WORK=$work/alone NOTES=$work/notes-alone LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/alone-out"
-expect "not kept open where only one process may have it" [ "$(paste -sd , notes-alone)" = "machine" ]
-
-# Packs fake packages.
-git -c safe.directory='*' -C "$SOURCE_DIR" rev-parse HEAD >head 2>/dev/null || { echo "not packed: no git history"; finish; exit 0; }
-made_up apt-cache <<<:
-made_up apt-get <<<'shift; touch "$1.deb"'
-made_up dpkg-deb <<<'mkdir -p "$3/usr/lib" && head -c "${PACKAGE_BYTES:-9}" /dev/urandom >"$3/usr/lib/made-up"'
-pack() {
-    command_line="(ci/gpu-pack.sh) $*"
-    code=0
-    "$SOURCE_DIR/ci/gpu-pack.sh" "$@" >out 2>err || code=$?
-}
-mkdir foreign && touch foreign/file
-pack foreign
-expect "another's folder: status 2" eval '[ $code -eq 2 ] && grep -q "foreign: is not empty, and was not packed by this" err'
-PACKAGE_BYTES=62914560 pack large
-expect "too large: status 1, one line, nothing there" eval '[ $code -eq 1 ] && grep -q "more than 60 MiB" err && [ -z "$(ls large)" ]'
-pack packed-here
-expect "packed, and its size said" eval '[ $code -eq 0 ] && grep -Eq "packed-here: [0-9]{7,8} bytes, commit $(cat head) (clean|changed)" out'
-pack packed-here
-expect "once more" [ "$code" -eq 0 ]
-cmake -DSOURCE="$work/packed-here" -DOUT="$work/info.h" -P "$SOURCE_DIR/ci/cmake/WriteBuildInfo.cmake"
-dirty=$(sed -n '2s/clean/0/p; 2s/changed/1/p' packed-here/packed/commit)
-expect "its build knows the commit, without git" eval \
-    'grep -q "LS_GIT_COMMIT \"$(cat head)\"" info.h && grep -q "LS_GIT_DIRTY $dirty$" info.h'
-chmod -R a-w packed-here
-find packed-here | sort >before
-made_up cmake <<<'[ "$1" != --version ] || echo "${LD_LIBRARY_PATH:-none}" >"$SEEN"'
-export SEEN=$work/seen
-LOCKSTEP_BUILD=$(dirname "$LOCKSTEP") script=$work/packed-here/ci/gpu.sh LOCKSTEP_WORK=$work/packed-w gpu --rehearse --only machine,build
-expect "its gpu.sh: status 0" [ "$code" -eq 0 ]
-expect "programs of the machine do not get the prefix's libraries" [ "$(cat seen)" = "${LD_LIBRARY_PATH:-none}" ]
-expect "works elsewhere" [ -e packed-w/source/CMakeLists.txt -a -e packed-w/prefix/usr/lib/made-up -a -e packed-w/out/results.tar.gz ]
-expect "writes nothing there" eval 'find packed-here | sort | cmp -s before -'
-chmod -R u+w packed-here packed-w
 finish

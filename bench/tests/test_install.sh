@@ -63,9 +63,9 @@ diff <(cd "$dir/prefix/include/lockstep" && find . -type f | sed 's:^\./::' | so
   <(grep -oE '(common|impl)/[a-z0-9_/]+\.h' "$SOURCE_DIR/ci/cmake/PublicHeaders.cmake" | sort) ||
   { echo "installed (<) are not the public headers (>)"; exit 1; }
 
-# An external project: the examples' sources, and nothing else of this repository. The CMake package builds all of
-# them; pkg-config those that cover most: functions over batches; a training loop of a strategy on two devices and a
-# third for the variables.
+# An external project: the examples' sources, and nothing else of this repository. All of them compile as plain C17;
+# the CMake package and pkg-config build those that cover most: functions over batches; a training loop of a strategy
+# on two devices and a third for the variables.
 mkdir -p "$dir/outside/impl"
 cp -r "$SOURCE_DIR/impl/examples" "$dir/outside/impl"
 cd "$dir/outside"
@@ -88,7 +88,7 @@ endforeach()
 C
 trained=(seed02_make_parallel seed17_cifar10_towers)
 says_ok() { "$1" >"$dir/log" 2>&1 && grep -q '^ok$' "$dir/log" || { echo "$1: failed"; cat "$dir/log"; exit 1; }; }
-{ cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$dir/prefix" && cmake --build cmake; } >"$dir/log" 2>&1 ||
+{ cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$dir/prefix" && cmake --build cmake --target "${trained[@]}"; } >"$dir/log" 2>&1 ||
   { cat "$dir/log"; exit 1; }
 for name in "${trained[@]}"; do says_ok "cmake/$name"; done
 
@@ -97,6 +97,8 @@ PKG_CONFIG_PATH=$(dirname "$package")
 export PKG_CONFIG_PATH
 [ "$(pkg-config --modversion lockstep)" = "$("$dir/prefix/bin/lockstep" --version | sed -n 's/^lockstep //p')" ] ||
   { echo "lockstep.pc: not the program's version"; exit 1; }
+# shellcheck disable=SC2046
+cc -std=c17 -fsyntax-only -Wall -Wextra -Werror -I. $(pkg-config --cflags lockstep) impl/examples/*.c
 for name in "${trained[@]}"; do
   # shellcheck disable=SC2046
   cc -std=c17 -I. $(pkg-config --cflags lockstep) -o "$name" "impl/examples/$name.c" impl/examples/p*.c \
@@ -106,7 +108,8 @@ done
 cd "$SOURCE_DIR"
 
 # A missing library is named, with the package that provides it.
-if cmake -S "$SOURCE_DIR" -B "$dir/missing" -DLOCKSTEP_TESTS=OFF -Ddnnl_LIBRARY=dnnl_LIBRARY-NOTFOUND \
+fewest=(-DLOCKSTEP_TESTS=OFF -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_MPI=OFF)
+if cmake -S "$SOURCE_DIR" -B "$dir/missing" "${fewest[@]}" -Ddnnl_LIBRARY=dnnl_LIBRARY-NOTFOUND \
   -DCMAKE_SYSTEM_IGNORE_PATH="/usr/include;/usr/local/include" >"$dir/log" 2>&1; then
   echo "configured without oneDNN's header"
   exit 1
@@ -115,7 +118,7 @@ grep -q 'apt-get install libdnnl-dev' "$dir/log" || { cat "$dir/log"; exit 1; }
 # A prefix given as LOCKSTEP_DEPS is searched first.
 mkdir -p "$dir/deps/include"
 echo '#error "LOCKSTEP_DEPS was searched"' >"$dir/deps/include/zlib.h"
-cmake -S "$SOURCE_DIR" -B "$dir/deps-build" -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_DEPS="$dir/deps" >"$dir/log" 2>&1 ||
+cmake -S "$SOURCE_DIR" -B "$dir/deps-build" "${fewest[@]}" -DLOCKSTEP_DEPS="$dir/deps" >"$dir/log" 2>&1 ||
   { cat "$dir/log"; exit 1; }
 grep -q "zlib_INCLUDE_DIR:PATH=$dir/deps/include" "$dir/deps-build/CMakeCache.txt" ||
   { echo "LOCKSTEP_DEPS is not searched first"; exit 1; }

@@ -65,32 +65,33 @@ for options in "" "--capture no" "--reduce exact" "--blocks 1" "--warmup 1000000
     rows "the row is kept" "rows == old('printed')"
 done
 begin run --model mlp:784-256-256-10 --data synthetic:2000 --steps 100000000 --format jsonl \
-    --results none
-sleep 1
+    --results none --progress yes
+trains
 end INT
 expect "mlp ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "mlp: status 130" [ "$code" -eq 130 ]
 begin micro gemm --results none
-sleep 0.5
+until_caught "$started"
 end INT
 expect "micro: status 130" [ "$code" -eq 130 ]
 begin verify $poly --results none
-sleep 0.5
+until_caught "$started"
 end INT
 expect "verify ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "verify: status 130" [ "$code" -eq 130 ]
 begin run $poly --gate-steps 100000000 --results none
-sleep 0.5
+until_caught "$started"
 end INT
 expect "the gate ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "the gate: status 130" [ "$code" -eq 130 ]
 # A second signal ends a run that is stuck: devices that hang, long before their timeout.
 stuck="--model mlp:20-8-3 --data synthetic:100 --batch 10 --strategy mirrored --devices 2"
 stuck+=" --steps 100 --warmup 0 --gate-steps 0 --timeout 60min --results none"
-for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--link bandwidth=1kB/s" \
+for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--link bandwidth=1kB/s,latency=10s" \
     "--inject delay=1:10s"; do
-    begin run $stuck $options
-    sleep 1
+    begin run $stuck $options --progress yes
+    trains
+    sleep 0.2
     kill -INT "$started" 2>/dev/null || true
     sleep 0.5
     if ! kill -0 "$started" 2>/dev/null; then

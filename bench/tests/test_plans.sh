@@ -62,9 +62,9 @@ lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
 rows "a third repeat is left" "len(rows) == 3"
 
 printf 'defaults: {model: mlp, data: "synthetic:6000", warmup: 2}\ncases:\n  - {steps: 1000000}\n' >long.yaml
-"$LOCKSTEP" run --plan long.yaml --results cut.db --format jsonl >cut.out 2>cut.err &
+"$LOCKSTEP" run --plan long.yaml --results cut.db --format jsonl --progress yes >cut.out 2>cut.err &
 process=$!
-sleep 3
+for _ in $(seq 1200); do ! grep -q ', timing, ' cut.err || break; sleep 0.05; done
 kill -INT $process
 code=0
 wait $process || code=$?

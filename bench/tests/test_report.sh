@@ -5,6 +5,7 @@
 set -euo pipefail
 # shellcheck source=bench/tests/lib.sh
 source "$SOURCE_DIR/bench/tests/lib.sh"
+gnuplot=$(command -v gnuplot || true)
 
 # make_rows FILE KIND: see below
 make_rows() {
@@ -111,15 +112,25 @@ sys.exit(not eval("(" + sys.argv[1] + ")"))
 EOF
 }
 
+# makes ARGUMENTS: a page is made. Without gnuplot it lacks its pictures: status 3, and a line says so.
+makes() {
+    if [ -n "$gnuplot" ]; then
+        lockstep_ok report "$@"
+    else
+        lockstep report "$@"
+        expect "without gnuplot: status 3, one line" eval '[ $code -eq 3 ] && one_line "report: gnuplot: not found"'
+    fi
+}
+
 # report ARGUMENTS: writes to an empty folder, so no file of an earlier report can count
 report() {
     rm -rf page
-    lockstep_ok report "$@" --out page
+    makes "$@" --out page
 }
 
 make_rows scaling.jsonl scaling
 report --results scaling.jsonl
-expect "the file to open is named" grep -qx "page/index.html" out
+[ -z "$gnuplot" ] || expect "the file to open is named" grep -qx "page/index.html" out
 expect "the fastest that is proven, by how much, on what" page \
     '"<h1>mirrored on 4 devices is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times" in page
      and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
@@ -132,7 +143,7 @@ for name in throughput-strong speed-up-strong efficiency-strong waterfall step-t
     expect "the data of $name" test -s "page/$name.csv"
 done
 expect "data are the rows'" grep -q '^"mirrored",4,25600,25346' page/throughput-strong.csv
-if command -v gnuplot >/dev/null; then
+if [ -n "$gnuplot" ]; then
     expect "each svg says what it is" page \
         'len(look.svgs) >= 5 and all(s.get("role") == "img" and s.get("aria-label") for s in look.svgs)'
     expect "ids are unique" page '(lambda ids: len(ids) == len(set(ids)))(re.findall(r" id=[\"\x27]?([^ \"\x27>]+)", page))'
@@ -182,11 +193,11 @@ expect "rows without a number are counted" grep -q '^- speed-up-strong: rows wit
 report --results modes.jsonl --where strategy=ps
 expect "a title compares" grep -qx '## ps async takes 10 ms a step with 5 ms delay, ps ssp 11 ms' page/report.md
 expect "a changed tree is no commit" grep -q 'c0ffee+changes' page/report.bib
-[ "$(command -v gnuplot)" = "" ] ||
+[ -z "$gnuplot" ] ||
     expect "nor below a picture" grep -q 'c0ffee+changes, 2026' page/stragglers-step.svg
 expect "a step's is turned over" grep -q '^"ps ssp",5,11,10.89[0-9]*,11.1' page/stragglers-step.csv
-expect "what all series have stands in the sub-title" grep -q ': ps async takes .*(mlp,.* 2 devices)' page/report.md
-if command -v gnuplot >/dev/null; then
+[ -z "$gnuplot" ] || expect "what all series have stands in the sub-title" grep -q ': ps async takes .*(mlp,.* 2 devices)' page/report.md
+if [ -n "$gnuplot" ]; then
     expect "modes have dashes of their own" test \
         "$(grep -o "stroke-dasharray='[^']*'" page/stragglers-step.svg | sort -u | wc -l)" -eq 2
 fi
@@ -196,15 +207,16 @@ expect "without an interval no case is the fastest" grep -qx \
     '# mirrored on 4 devices (25,600 samples/s) and towers on 4 devices cannot be told apart: no interval is known' page/report.md
 expect "one step has no spread" grep -q '^- step-times: rows without several timed steps: 1' page/report.md
 sed 's/"status": "ok"/"status": "failed"/' one.jsonl >failed.jsonl
-report --results failed.jsonl
+rm -rf page
+lockstep_ok report --results failed.jsonl --out page # has no picture: needs no gnuplot
 expect "rows that failed are said to" page '"<h1>All rows here failed a check" in page'
 
 make_rows machines.jsonl machines
 report --results machines.jsonl
 expect "machines are apart" test -s page/throughput-strong-2.csv
-lockstep_ok report --results machines.jsonl --against provenance.host --out together
+makes --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
-expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
+[ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
 expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) |" together/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
@@ -216,7 +228,7 @@ expect "nothing of a label is run" test ! -e pwned -a ! -e page/pwned
 expect "nor taken for markup" page 'page.count("<script") == 1 and not look.loads and not look.handlers and "img" not in look.tags
     and look.tags.count("script") == 1 and "&lt;script&gt;alert(1)" in page'
 expect "the failed row is in no picture, and that is said" page '"rows that failed a check, could not run or were interrupted: 1" in page'
-[ "$(command -v gnuplot)" = "" ] || expect "hostile svg is XML" python3 -c \
+[ -z "$gnuplot" ] || expect "hostile svg is XML" python3 -c \
     'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
 
 make_rows odd.jsonl odd
@@ -228,7 +240,7 @@ expect "a strategy of another version is drawn" grep -q '^"of-another-version",2
 expect "a tree that had changed is told" page 'page.count("+changes, row") == 1'
 expect "all-reduces are cases of their own" grep -q '^"mirrored allreduce=tree",2,' page/throughput-strong.csv
 expect "roofs of layers" grep -q '^## dense2 forward takes the longest: 4.00 times its roof' page/report.md
-[ "$(command -v gnuplot)" = "" ] || expect "in no strategy's colour" test -z \
+[ -z "$gnuplot" ] || expect "in no strategy's colour" test -z \
     "$(grep -v style page/roofs.svg | grep -E '#(0072b2|d55e00|7b3294|009e73)')"
 expect "not of a layer that was wrong" test -z "$(grep dense3 page/roofs.csv)"
 expect "what is compared is samples, not steps of a worker" grep -q '^| ps on 2 | 1 | 25,600 ([^|]*) | 9 | 1 ' page/report.md
@@ -291,10 +303,10 @@ expect "a folder that cannot be made: 3" test "$code" -eq 3 -a "$(wc -l <err)" -
 # A second report in a folder removes the first one's pictures and data, and nothing else.
 report --results modes.jsonl
 touch page/notes.svg page/throughput-strong.txt
-lockstep_ok report --results one.jsonl --out page
+makes --results one.jsonl --out page
 expect "what it does not make is not left" test ! -e page/throughput-strong.csv -a ! -e page/stragglers-step.svg
 expect "what is another's stays" test -e page/notes.svg -a -e page/throughput-strong.txt
-if command -v gnuplot >/dev/null; then
+if [ -n "$gnuplot" ]; then
     mkdir -p in-the-way/throughput-strong.svg
     lockstep report --results scaling.jsonl --out in-the-way
     expect "what gnuplot could not do is told" grep -q \

@@ -96,9 +96,10 @@ expect "no half of a trace" [ ! -e half.json ]
 command_line="trace, interrupted"
 code=0
 # shellcheck disable=SC2086
-"$LOCKSTEP" trace $mlp --strategy mirrored --devices 2 --inject delay=1:60ms --warmup 0 --trace-steps 20 \
+"$LOCKSTEP" trace $mlp --strategy mirrored --devices 2 --inject delay=1:60ms --warmup 0 --trace-steps 500 \
     --out half.json >out 2>err </dev/null &
-sleep 1
+until_caught $!
+sleep 0.2
 kill -INT $! && wait $! || code=$?
 expect "exit status 130" [ "$code" -eq 130 ]
 expect "no trace of it" [ ! -e half.json ]

@@ -36,9 +36,9 @@ for e in trace['traceEvents']:
 assert {0, 1} in ends.values(), 'no message between them'
 clocks = trace['otherData']['clocks']
 assert [c['rank'] for c in clocks] == [0, 1] and clocks[1]['error_us'] > 0"
-# Delays much longer than the step itself, as shares of it (tolerance: a third of each share, since other processes
-# may use the cores): 2 rounds of 20 ms, one rank of 80 ms.
-late="--strategy mirrored --allreduce ring --bucket-bytes 1MiB --link latency=20ms --inject delay=1:80ms"
+# Delays much longer than the step itself, and than a turn of other processes on the cores, as shares of it
+# (tolerance: a third of each share): 2 rounds of 60 ms, one rank of 240 ms.
+late="--strategy mirrored --allreduce ring --bucket-bytes 1MiB --link latency=60ms --inject delay=1:240ms"
 # shellcheck disable=SC2086
 ranks_ok 2 trace $mlp $late --warmup 1 --trace-steps 2 --out trace.json
 # shellcheck disable=SC2086

@@ -4,16 +4,19 @@
 # output.
 
 # Which tests this build compiles and runs: `all`, or for a build in addition to such a one (presets asan, tsan,
-# clang) those in which an instrumented program, or another compiler's, may behave differently.
-set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler")
-set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler)
-if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler)$")
-  message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread or compiler")
+# clang, hooks) those in which an instrumented program, another compiler's, or one without MPI and CUDA, may behave
+# differently.
+set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler, bare")
+set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler bare)
+if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler|bare)$")
+  message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread, compiler or bare")
 endif()
 # Units and examples are left out in which instrumentation cannot find more: guarded pages and staging; for `address`,
 # those that wait or compute long; for `thread`, those with one thread, or only a strategy's threads. Integration
 # tests are listed: `address` has each strategy and model, reopened devices, MPI's back end, rows, plans, reports and
-# traces; `thread` each strategy with random pauses and with reopened devices, servers, hangs, failures, and traces.
+# traces; `thread` each strategy with random pauses and with reopened devices, servers, hangs, failures, and traces;
+# `bare` those that look at what is built, or at programs that may be missing: ci/test-build.sh hides these.
+set(units ".*")
 set(integration ".*")
 set(left_out "^$")
 if(LOCKSTEP_TESTS_FOR STREQUAL "address")
@@ -27,6 +30,9 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
   set(integration "^$")
   string(JOIN "|" left_out "test_(arena|bubble|comm|device_name|dynamic|format|gpu|lone|machine|option|plac|plan"
          "progress|pulse|results|session|watch|parallel)" emulated seed)
+elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
+  set(units "^test_(cuda_.*|machine|options|option_refusals)$")
+  set(integration "^test_(gpu_absent|gpu_rehearsal|install|no_mpi|report|results_verbs|slurm)$")
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
@@ -62,7 +68,7 @@ if(LOCKSTEP_SANITIZE)
 endif()
 foreach(source ${unit_tests})
   get_filename_component(name ${source} NAME_WE)
-  if(name MATCHES "${left_out}")
+  if(name MATCHES "${left_out}" OR NOT name MATCHES "${units}")
     continue()
   endif()
   add_executable(${name} ${source})
@@ -131,7 +137,7 @@ foreach(name test_parallel test_placed)
 endforeach()
 foreach(source ${examples})
   get_filename_component(name ${source} NAME_WE)
-  if(name MATCHES "${left_out}")
+  if(name MATCHES "${left_out}" OR NOT name MATCHES "${units}")
     continue()
   endif()
   add_executable(example_${name} ${source})
@@ -210,18 +216,20 @@ foreach(source ${integration_tests})
 endforeach()
 
 # Checks of the source tree, and the tests of the other builds (made by ci/test.sh).
+if(LOCKSTEP_TESTS_FOR MATCHES "^(all|bare)$")
+  add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py
+           $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>> COMMAND_EXPAND_LISTS)
+  set_tests_properties(check.kernels PROPERTIES LABELS unit TIMEOUT 600)
+endif()
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
   add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)
-  add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py
-           $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>> COMMAND_EXPAND_LISTS)
   add_test(NAME check.public COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-public.sh
            ${CMAKE_C_COMPILER})
   add_test(NAME check.docs COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/docs.sh
            ${CMAKE_CURRENT_BINARY_DIR}/docs)
-  set_tests_properties(check.format check.layering check.kernels check.public check.docs
-                       PROPERTIES LABELS unit TIMEOUT 600)
-  foreach(build asan tsan clang)
+  set_tests_properties(check.format check.layering check.public check.docs PROPERTIES LABELS unit TIMEOUT 600)
+  foreach(build asan tsan clang hooks)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
              ${CMAKE_CURRENT_SOURCE_DIR}/build-${build})
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600
@@ -233,7 +241,7 @@ endif()
 
 # For ctest -jN with N = 4 x cores + 1: a test counts as 2, and four of them keep two cores busy, since each waits
 # sometimes; other builds' tests, which run several at a time, count as 4. Tests that mostly wait count as 1, one at a
-# time. The longest start first, so that short ones fill the end. Tests that count system activity run alone.
+# time. The longest start first, so that short ones fill the end. None of the default tests runs alone.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
   set(processors 2)
@@ -259,7 +267,7 @@ foreach(name ${all_tests})
     set(cost 30)
   endif()
   set_tests_properties(${name} PROPERTIES PROCESSORS ${processors} COST ${cost})
-  if(name MATCHES "syscalls|peers|explain|trace_mpi") # the last two measure shares of time
+  if(name MATCHES "peers") # figures beside other programs'
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()

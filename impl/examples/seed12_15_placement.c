@@ -5,6 +5,8 @@
  * product on the default device; then the product on two devices, with copied operands, and the sum
  * of both on /cpu:0: [[44,56],[98,128]].
  */
+#define _POSIX_C_SOURCE 200809L /* fmemopen */
+
 #include "impl/examples/example.h"
 #include "impl/examples/placed.h"
 

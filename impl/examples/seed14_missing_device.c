@@ -4,6 +4,8 @@
  * requested device, and the devices that exist. With soft placement it runs on an existing device,
  * and the log says so.
  */
+#define _POSIX_C_SOURCE 200809L /* fmemopen */
+
 #include "impl/examples/example.h"
 #include "impl/examples/placed.h"
 

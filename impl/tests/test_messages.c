@@ -3,9 +3,11 @@
  * Messages and copies between members mean the same wherever the members are: a message overwrites
  * or adds, by copies between members of one process and by a communicator's ends (servers). What
  * cannot be done is refused, not left out: between processes without ends, and between spans of two
- * sizes. Strategies made up for this, without training. No tolerance.
+ * sizes. Strategies made up for this, without training. And who waits for a device that is lost is
+ * woken. No tolerance.
  */
 #include "common/base/tests/must.h"
+#include "common/device/backend.h"
 #include "impl/step/run.h"
 #include "impl/step/step_private.h"
 #include "impl/strategies.h"
@@ -18,6 +20,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <unistd.h>
 
 enum { MEMBERS = 3, PARAMETERS = 6 * 3 + 3, LAST = MEMBERS - 1 };
 
@@ -199,11 +202,47 @@ static void processes_without_ends_are_refused(void **state)
     check_between(*state, build_copy_between, "copies between members of two processes");
 }
 
+/* ---- A lost device --------------------------------------------------------------------------- */
+
+/* As on a GPU that is lost: what the queue still had to do is left out, and nothing says so to
+ * those that wait for it. */
+static ls_status lost(ls_queue *queue)
+{
+    (void)queue;
+    return ls_fail(LS_CODE_MISSING, "device", "test", "is lost");
+}
+
+static void who_waits_for_a_lost_device_is_woken(void **state)
+{
+    const fixture *f = *state;
+    ls_job job = f->job;
+    ls_run *run;
+    job.device_count = 2;
+    job.bucket_bytes = SIZE_MAX;
+    must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
+    const ls_stepped *stepped = (const ls_stepped *)run;
+    assert_int_equal(stepped->component_count, 2); /* a program each */
+    const ls_device_backend *whole = f->device[0]->backend;
+    ls_device_backend broken = *whole;
+    broken.queue_sync = lost;
+    alarm(60); /* ends a test that waits for ever */
+    must(ls_program_launch(stepped->components[1].program[LS_FULL], 1));
+    f->device[0]->backend = &broken;
+    ls_status status = run->kind->sync(run);
+    f->device[0]->backend = whole;
+    assert_non_null(status);
+    assert_non_null(strstr(ls_status_text(status), "is lost")); /* the cause, not what follows */
+    ls_status_free(status);
+    run->kind->close(run);
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(members_of_a_process_add),
                                        cmocka_unit_test(ranks_that_are_threads_add),
                                        cmocka_unit_test(spans_of_two_sizes_are_refused),
-                                       cmocka_unit_test(processes_without_ends_are_refused)};
+                                       cmocka_unit_test(processes_without_ends_are_refused),
+                                       cmocka_unit_test(who_waits_for_a_lost_device_is_woken)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -16,7 +16,8 @@ random.seed(3)
 samples, width = 48, 24
 def write(name, x):
     y = [float(random.randrange(10)) for _ in range(samples)]
-    arrays = {"x0": ([samples, width], x), "y": ([samples], y)}
+    write_arrays(name, {"x0": ([samples, width], x), "y": ([samples], y)})
+def write_arrays(name, arrays):
     head, body = {}, b""
     for key, (shape, values) in arrays.items():
         part = struct.pack(f"<{len(values)}f", *values)
@@ -31,6 +32,7 @@ for size in sizes:
     write(f"mixed-{size}", [float(size) * random.uniform(-1, 1) for _ in range(samples * width)])
 # Every other sample is an ordinary one: the tiny ones' signs at the ReLU still reach the gradient of its bias.
 write("every-other", [random.uniform(-1, 1) * (1e-37 if i // width % 2 else 1) for i in range(samples * width)])
+write_arrays("zeros", {"dense0.weight": ([10, width], [0.0] * 10 * width), "dense0.bias": ([10], [0.0] * 10)})
 P
 files=$(printf ',file:%s' same-* mixed-* every-other)
 options="--batch 16 --steps 2 --warmup 0 --results none --format jsonl"
@@ -43,6 +45,13 @@ rows "some were too small as they are, and the row says so" \
 rows "ordinary ones are compared as they are" "all(', lifted: ' not in x['equivalence']['kernels_compared']
     for x in rows if '1e-20' in x['case']['data'])"
 
+# Sums of replicas below the smallest normal number are flushed by the oracle as well: weights of 0 show each bit.
+for strategy in "mirrored --allreduce ring" towers ps "local-sgd --local-sgd-every 1"; do
+    # shellcheck disable=SC2086
+    lockstep_ok verify --strategy $strategy --devices 3 --model mlp:24-10 --data file:mixed-1e-36 --load zeros \
+        --optimizer sgd --lr 1e6 ${options/steps 2/steps 3}
+    rows "$strategy: the order alone decides" "r['equivalence']['oracle'] == 'same bits'"
+done
 for bug in mask_left_out local_scale; do
     export LOCKSTEP_PLANT=$bug
     lockstep run --strategy mirrored --devices 2 --model mlp:24-16-10 \

@@ -14,7 +14,9 @@
 typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
     bool compared;     /**< false: `oracle` has the reason */
-    bool checked;      /**< not compared; of `steps` steps what else must hold (gate_arrival.c) */
+    bool checked;      /**< not compared; of `steps` steps what else must hold (gate_arrival.c,
+                            gate_alone.c) */
+    bool replayed;     /**< checked by a replay of the strategy's own definition */
     bool pass;
     bool interrupted; /**< before all steps were compared */
     uint64_t steps;   /**< how many were compared */
@@ -42,6 +44,18 @@ ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_g
 /** Frees what a gate holds; a zero-filled one holds nothing. */
 void ls_gate_close(ls_gate *gate);
 
+/* ---- Bounds --------------------------------------------------------------------------------- */
+
+/** Of the first loss. It differs by rounding only, far less than the effect of losing one sample of
+ * thousands. */
+static const double ls_gate_loss_bound = 1e-4;
+/** Of a library's sums, in any order: rounding, far less than the loss of one slice. */
+static const double ls_gate_library_bound = 1e-5;
+/** Share of the gate's time that is spent comparing step by step. */
+static const double ls_gate_alone_share = 0.8;
+/** Steps enqueued at once in the second pass: few, so that an interrupt takes effect soon. */
+enum { LS_GATE_AT_ONCE = 32 };
+
 /* ---- Parts of it ---------------------------------------------------------------------------- */
 
 /** Copies the candidate's parameters if the request is to verify and save them. */
@@ -54,7 +68,7 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(pr
 /** Agrees on the verdict: one rank's failure fails all, with its reason. */
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
 
-/** What a full step sent, against the formula. All ranks call it. */
+/** What a full step sent, against the formula; without one, nothing. All ranks call it. */
 ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 
 /* What the gate checks besides the results of steps (gate_sides.c): their order, and evaluation. */
@@ -64,7 +78,7 @@ typedef struct ls_gate_sides {
     const ls_workplace *workplace;
     ls_session *candidate;
     ls_session *oracle;      /**< NULL: `single` judges, or this process does not */
-    ls_reference *reference; /**< NULL: this process does not judge */
+    ls_reference *reference; /**< NULL: the oracle alone judges, or this process does not */
 } ls_gate_sides;
 
 /** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is
@@ -79,6 +93,11 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 /** The same for a strategy that is not meant to be equal, in its own session. */
 ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_gate *out);
+
+/** The same for a strategy whose replicas train alone, and its first `steps` steps against their
+ * replay (gate_alone.c). All ranks call it. */
+ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
+                        ls_gate *gate);
 
 /** The same for servers in order of arrival (gate_arrival.c), and for `steps` steps from the
  * initial values what must hold for any order. All ranks call it. */

@@ -8,6 +8,7 @@
 #include "bench/gate/gate.h"
 #include "bench/train/session.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 #include "impl/ps/ps_report.h"
 
 #include <stdio.h>
@@ -27,6 +28,22 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
     return LS_OK;
 }
 
+/* Losses must be finite: those of the latest steps, as many as are kept. */
+static ls_status judge_losses(ls_session *session, ls_gate *gate)
+{
+    const uint64_t kept = session->job.records, steps = session->step;
+    const uint64_t count = steps < kept ? steps : kept;
+    ls_step_record *records;
+    uint64_t mark_ns;
+    LS_TRY(
+        ls_world_agree(session->job.comm, ls_allocate("gate", &records, count, sizeof *records)));
+    ls_status status = count ? ls_session_records(session, count, records, &mark_ns) : LS_OK;
+    for (uint64_t i = 0; i < count && !status && !*gate->diverged; i++)
+        ls_loss_diverged(records[i].loss, steps - count + i, gate->diverged);
+    free(records);
+    return status;
+}
+
 /* values: [elements] */
 static ls_status judge(const ls_workplace *workplace, ls_session *session, uint64_t steps,
                        float *values, ls_gate *gate)
@@ -41,7 +58,9 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
     LS_TRY(judge_bound(session, gate));
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));
-    ls_values_diverged(variables, values, gate->steps, gate->diverged);
+    LS_TRY(judge_losses(session, gate));
+    if (!*gate->diverged)
+        ls_values_diverged(variables, values, gate->steps, gate->diverged);
     return ls_world_agree(session->job.comm, ls_gate_keep(workplace, session->plan, values, gate));
 }
 

@@ -10,10 +10,10 @@
 #include "bench/gate/gate.h"
 
 #include "bench/case/case_plan.h"
+#include "bench/gate/first_samples.h"
 #include "bench/gate/reference.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
-#include "common/base/order.h"
 #include "common/kernel/reference/step_ops.h"
 
 #include <math.h>
@@ -37,60 +37,15 @@ typedef struct ls_kernels_known {
     struct ls_kernels_known *next;
 } known;
 
-/* ---- Data ----------------------------------------------------------------------------------- */
-
-static size_t element_bytes(ls_array_type type)
-{
-    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
-}
-
-/* Copies rows of an array into memory of their own. */
-static ls_status pick(ls_array *array, const uint32_t *samples, size_t count)
-{
-    const size_t bytes = (size_t)array->width * element_bytes(array->type);
-    const char *all = array->data;
-    if (!all)
-        return LS_OK;
-    char *picked;
-    ls_status status = ls_allocate("gate", &picked, count, bytes);
-    array->data = picked;
-    for (size_t i = 0; i < count && !status; i++)
-        memcpy(picked + i * bytes, all + samples[i] * bytes, bytes);
-    return status;
-}
-
-static void close_data(ls_data *data)
-{
-    for (int i = 0; i < LS_DATA_INPUTS; i++)
-        free(data->train.input[i].data);
-    free(data->train.target.data);
-}
-
-/* The first `count` samples of the first batch as training data. */
-static ls_status open_data(const ls_job *job, size_t count, ls_data *out)
-{
-    const ls_split *train = &job->data->train;
-    const ls_sample_order order = {train->samples, job->seed, job->shuffle};
-    ls_order_epoch epoch = {.epoch = UINT64_MAX};
-    uint32_t samples[MOST_SAMPLES];
-    ls_order_samples(&order, 0, count, &epoch, samples);
-    *out = (ls_data){.train = *train};
-    out->train.samples = count;
-    ls_status status = pick(&out->train.target, samples, count);
-    for (int i = 0; i < LS_DATA_INPUTS; i++) /* even unused ones */
-        status = ls_status_first(status, pick(&out->train.input[i], samples, count));
-    return status;
-}
-
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
 /* Computes the first step's gradient of `single` on `rows` rows of the data, by the device's own
  * table of kernels, or by `table` on a CPU. */
 static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                         const ls_data *data, int64_t rows, const ls_kernel_table *table,
-                         float *gradient)
+                         const ls_first_samples *samples, int64_t rows,
+                         const ls_kernel_table *table, float *gradient)
 {
-    ls_plan_of_case one = *plan;
+    ls_plan_of_case one = ls_first_samples_plan(plan, samples);
     ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
     ls_session session;
     double loss;
@@ -98,9 +53,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
         one.devices = &cpu;
     one.job.math = table ? LS_MATH_FLOAT32 : plan->job.math;
     one.job.table = table;
-    one.job.data = data;
     one.job.batch = rows;
-    one.job.epochs = one.job.shuffle = one.job.augment = false;
     one.job.exact = one.job.sync_statistics = false;
     one.job.capture = true;
     LS_TRY(ls_session_open_single(workplace, &one, &session));
@@ -111,22 +64,13 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     return status;
 }
 
-/* Relative difference ||a - b|| / ||b|| of a variable; absolute if b is 0. */
-static double distance(const ls_variable *v, const float *a, const float *b)
+static void compare(const ls_variables *variables, const float *fast, const float *plain,
+                    double products, known *k)
 {
-    double difference = 0, norm = 0;
-    for (size_t i = v->offset; i < v->offset + v->count; i++) {
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        norm += (double)b[i] * (double)b[i];
-    }
-    return sqrt(norm > 0 ? difference / norm : difference);
-}
-
-static void compare(const ls_variables *variables, const float *fast, const float *plain, known *k)
-{
+    k->max_rel = 0;
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        const double d = v->keep != 0 ? 0 : distance(v, fast, plain);
+        const double d = v->keep != 0 ? 0 : ls_variable_apart(v, fast, plain, products);
         if (d <= k->max_rel)
             continue;
         k->max_rel = d;
@@ -178,30 +122,34 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     return key;
 }
 
-static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *plan, int64_t rows,
+/* Computes both gradients and compares them; `again`: of lifted samples, and with what may have
+ * been flushed allowed for. */
+static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *plan, bool again,
                           known *k)
 {
     const ls_variables *variables = &plan->model->graph->variables;
-    const size_t bytes = (variables->elements + 1) * sizeof(float);
-    const int64_t count = samples_of(plan, rows);
-    ls_data data = {0};
-    float *fast = malloc(bytes), *plain = malloc(bytes);
-    ls_status status =
-        fast && plain ? open_data(&plan->job, (size_t)count, &data) : ls_fail_memory("gate", bytes);
+    const int64_t rows = rows_of(plan), count = samples_of(plan, rows);
+    ls_first_samples samples;
+    float *fast = NULL, *plain = NULL;
+    ls_status status = ls_first_samples_open(plan, (size_t)count, again, &samples);
     if (!status)
-        status = compute(workplace, plan, &data, count, &ls_reference_kernels, plain);
+        status = ls_allocate("gate", &fast, 2 * variables->elements + 1, sizeof *fast);
+    if (!status) {
+        plain = fast + variables->elements;
+        status = compute(workplace, plan, &samples, count, &ls_reference_kernels, plain);
+    }
     if (!status)
-        status = compute(workplace, plan, &data, rows, NULL, fast);
+        status = compute(workplace, plan, &samples, rows, NULL, fast);
     if (!status)
-        compare(variables, fast, plain, k);
+        compare(variables, fast, plain, again ? ls_gate_products(plan, rows) : 0, k);
     snprintf(k->words, sizeof k->words,
-             "gradients of %lld of the first batch's samples: table %s, in a batch of %lld, with "
-             "table %s (plain C)",
-             (long long)count, ls_kernel_table_default(plan->devices->kind)->name, (long long)rows,
+             "gradients of %lld of the first batch's samples%s: table %s, in a batch of %lld, "
+             "with table %s (plain C)",
+             (long long)count, samples.lifted ? ", lifted" : "",
+             ls_kernel_table_default(plan->devices->kind)->name, (long long)rows,
              ls_reference_kernels.name);
-    close_data(&data);
     free(fast);
-    free(plain);
+    ls_first_samples_close(&samples);
     return status;
 }
 
@@ -217,7 +165,9 @@ static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const
     known *k;
     LS_TRY(ls_allocate("gate", &k, 1, sizeof *k));
     k->key = key;
-    ls_status status = find_out(workplace, plan, rows, k);
+    ls_status status = find_out(workplace, plan, false, k);
+    if (!status && !(k->max_rel <= kernels_bound))
+        status = find_out(workplace, plan, true, k);
     if (status) {
         free(k);
         return status;

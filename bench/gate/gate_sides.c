@@ -78,5 +78,5 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
         return LS_OK;
     LS_TRY(ls_session_evaluate(candidate, LS_REFERENCE_TESTED, &mine));
     return ls_world_agree(candidate->job.comm,
-                          sides->reference ? judge(sides, &mine, gate) : LS_OK);
+                          sides->reference || sides->oracle ? judge(sides, &mine, gate) : LS_OK);
 }

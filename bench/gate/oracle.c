@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Oracle: slices in sequence, summed on the host in the strategy's order; see oracle.h. It holds
+/* Oracle: slices in sequence, summed in host memory in the strategy's order; see oracle.h. It holds
  * one slice's gradient and a few partial sums, so a ring's order computes slices twice. */
 #include "bench/gate/oracle.h"
 
@@ -162,17 +162,36 @@ static ls_status run_slice(oracle *me, int batch_kind, int d)
     return ls_queue_read(r->queue, &me->losses[d], its_loss, sizeof *me->losses);
 }
 
-/* Computes the slices one after another, as the order needs them. */
+/* Steps of an order that use one slice's gradient. */
+typedef struct visit {
+    const oracle *me;
+    const ls_order_step *first, *end;
+} visit;
+
+static ls_status add_visit(void *context)
+{
+    const visit *v = context;
+    for (const ls_order_step *s = v->first; s < v->end; s++)
+        ls_order_step_take(s, v->me->part, v->me->sums);
+    return LS_OK;
+}
+
+/* Computes the slices one after another, as the order needs them. Adds on a thread of the device,
+ * which flushes denormals, as replicas' sums do. */
 static ls_status run_order(oracle *me, int batch_kind)
 {
     const ls_sum_order *order = &me->order[batch_kind];
+    const ls_order_step *end = order->steps + order->count;
+    visit v = {.me = me, .first = order->steps};
     int at = -1; /* the slice whose gradient `part` holds */
-    for (size_t i = 0; i < order->count; i++) {
-        const ls_order_step *s = &order->steps[i];
-        if (s->input >= 0 && s->input != at)
-            LS_TRY(run_slice(me, batch_kind, s->input));
-        at = s->input >= 0 ? s->input : at;
-        ls_order_step_take(s, me->part, me->sums);
+    while (v.first < end) {
+        if (v.first->input >= 0 && v.first->input != at)
+            LS_TRY(run_slice(me, batch_kind, v.first->input));
+        at = v.first->input >= 0 ? v.first->input : at;
+        for (v.end = v.first; v.end < end && (v.end->input < 0 || v.end->input == at);)
+            v.end++;
+        LS_TRY(ls_device_call(me->replica->device, add_visit, &v));
+        v.first = v.end;
     }
     return LS_OK;
 }

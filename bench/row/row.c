@@ -249,8 +249,9 @@ static json_t *equivalence_group(const ls_row_facts *f)
     ls_put_text(group, "grade", gate->grade);
     if (gate->compared || gate->checked)
         json_object_set_new(group, "pass", json_boolean(gate->pass));
-    if (gate->compared) {
+    if (gate->compared || gate->replayed)
         ls_put_integer(group, "steps", gate->steps);
+    if (gate->compared) {
         ls_put_integer(group, "max_ulp", gate->max_ulp);
         ls_put_real(group, "max_rel", gate->max_rel);
         ls_put_real(group, "bound", gate->bound); /* exact mode: 0 */

@@ -103,7 +103,7 @@ static ls_status step_time(ls_session *session, double *out)
 
 static bool is_judged(const ls_plan_of_case *plan)
 {
-    return plan->strategy->equivalent && plan->config->gate_steps != 0 &&
+    return (plan->strategy->equivalent || plan->strategy->alone) && plan->config->gate_steps != 0 &&
            plan->warmup + plan->timed > 0;
 }
 

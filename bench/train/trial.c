@@ -362,7 +362,7 @@ static ls_status check_traffic(ls_trial *trial)
     uint64_t tails =
         ls_job_tail(&session->job) ? session->step / ls_job_steps_per_epoch(&session->job) : 0;
     const bool alone = trial->plan->all_devices == 1 && !ls_strategy_serves(run->strategy);
-    if (!run->strategy->formula || alone || session->step == tails)
+    if (alone || session->step == tails)
         return LS_OK;
     LS_TRY(run->kind->traffic(run, &trial->sent, &trial->formula));
     trial->counted = formula->messages_sent > 0; /* otherwise only a library knows */

@@ -62,6 +62,7 @@
     BUG(stage_stale)        /* the last stage keeps its first variables */                         \
     BUG(micro_left_out)     /* the last micro-batch's gradient is not added */                     \
     BUG(border_wait)        /* a stage does not wait for what another one sends */                 \
+    BUG(averaged_in_place)  /* a replica averages, and the others average what it has then */      \
     BUG(place_not_reduced)  /* the last stages of the replicas do not reduce their gradients */    \
     BUG(device_leak)        /* a step keeps 64 bytes of the first device's memory */               \
     BUG(heap_leak)          /* a step keeps 64 bytes of the host's heap */

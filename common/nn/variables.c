@@ -8,6 +8,7 @@
 #include "common/base/philox.h"
 #include "common/data/safetensors.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,6 +196,36 @@ static bool alike(const float *a, const float *b, size_t count)
     return !odd;
 }
 
+/* From the squares of ||a - b|| and ||b||. */
+static double relative(double apart, double size, double products)
+{
+    if (sqrt(apart) <= 2 * (double)FLT_MIN * products)
+        return 0;
+    return size > 0 ? sqrt(apart) / sqrt(size) : sqrt(apart);
+}
+
+double ls_variable_apart(const ls_variable *v, const float *a, const float *b, double products)
+{
+    double apart = 0, size = 0;
+    for (size_t e = v->offset; e < v->offset + v->count; e++) {
+        const double delta = (double)a[e] - (double)b[e];
+        apart += delta * delta;
+        size += (double)b[e] * (double)b[e];
+    }
+    return relative(apart, size, products);
+}
+
+double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
+                          double products)
+{
+    double most = 0;
+    for (size_t i = 0; i < variables->count && !isnan(most); i++) {
+        const double rel = ls_variable_apart(&variables->items[i], a, b, products);
+        most = rel <= most ? most : rel; /* NaN is the largest */
+    }
+    return most;
+}
+
 ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b)
 {
     ls_difference d = {.same_bits = true, .first = SIZE_MAX};
@@ -215,7 +246,7 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
                 d.first = e;
             }
         }
-        double rel = size > 0 ? sqrt(apart) / sqrt(size) : sqrt(apart);
+        double rel = relative(apart, size, 0);
         if (!(rel <= d.max_rel) && !isnan(d.max_rel)) /* NaN is the largest */
             d.max_rel = rel;
     }

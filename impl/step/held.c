@@ -43,6 +43,16 @@ void ls_held_memory(const ls_held *h, int member, ls_memory_formula *formula)
             *bytes += h->ends[i].comm->backend->memory(h->ends[i].comm);
 }
 
+void ls_held_abandon(ls_stepped *run)
+{
+    ls_held *h = &run->held;
+    for (size_t i = 0; i < h->end_count; i++)
+        h->ends[i].comm->backend->abandon(h->ends[i].comm);
+    for (size_t i = 0; run->statistics_comms && i < run->base.job->device_count; i++)
+        if (run->statistics_comms[i])
+            run->statistics_comms[i]->backend->abandon(run->statistics_comms[i]);
+}
+
 void ls_held_close(ls_stepped *run)
 {
     ls_held *h = &run->held;

@@ -166,8 +166,15 @@ static void say_end(ls_step *s, const char *verb, int member, int peer, const ls
     const ls_stepped *run = s->run;
     const ls_message_end *end = &run->ends[member];
     ls_op *op = NULL;
-    if (s->status || !end->comm || (end->control && member >= run->count))
+    if (s->status || !ls_step_replica(s, member) || (end->control && member >= run->count))
         return;
+    if (!end->comm) {
+        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", run->base.strategy->name,
+                                "sends a message between members of two processes, which only "
+                                "servers and places of a replica over several processes can; "
+                                "ls_all_reduce goes between all"));
+        return;
+    }
     const ls_status status = ls_comm_exchange(end->comm, exchange, &op);
     if (!status && !run->served) {
         op->use = LS_TIME_COMMUNICATION;
@@ -185,9 +192,25 @@ static void say_end(ls_step *s, const char *verb, int member, int peer, const ls
     task->received = exchange->receive_count;
 }
 
+/* A message within a process: a copy by the sender. What is to be added arrives in memory of its
+ * own, and the receiver adds it. */
+static void pass_on(ls_step *s, ls_span to, ls_span from, bool add)
+{
+    ls_span there = to;
+    if (add)
+        ls_step_fail(s, ls_replica_take(ls_step_replica(s, to.member), "staging",
+                                        LS_MEMORY_COMMUNICATION, to.bytes, &there.memory));
+    if (s->status)
+        return;
+    ls_send(s, there, from);
+    if (add)
+        ls_step_add(s, "add", to, there);
+}
+
 void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
 {
     const ls_stepped *run = s->run;
+    const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
     const bool inside = run->served && !ls_apart(s, to.member, from.member);
     const int call = run->comms[0] && ls_comm_is_joint(run->comms[0]) ? s->calls++ : -1;
     const ls_exchange send = {.to = ls_members_rank(run, to.member),
@@ -201,8 +224,8 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
                                  .receive_count = to.bytes / sizeof(float),
                                  .add = add,
                                  .inside = inside};
-    if (!run->served && to.memory && from.memory) {
-        ls_send(s, to, from);
+    if (!run->served && here) {
+        pass_on(s, to, from, add);
         return;
     }
     say_end(s, "send", from.member, to.member, &send, call);

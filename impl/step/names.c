@@ -172,6 +172,17 @@ const char *ls_names_node(const ls_stepped *run, int place, int node, char text[
     return "";
 }
 
+/* Writes how much goes to, or comes from, a member, which may be in another process. */
+static void say_partner(const ls_stepped *run, size_t bytes, bool comes, int member, FILE *out)
+{
+    const size_t devices = run->served ? 1 : run->base.job->device_count;
+    fprintf(out, "%zu bytes %s ", bytes, comes ? "from" : "to");
+    if (run->members[member].replica)
+        say_member(run, member, out);
+    else
+        fprintf(out, "rank %d device %zu", run->members[member].process, (size_t)member % devices);
+}
+
 void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
 {
     const int place = ls_place_of(s, s->run->lanes[task->lane].member);
@@ -183,11 +194,15 @@ void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
         fputc(',', out);
         say_range(task->range, out);
     }
-    if (!task->to.memory)
-        return;
     const bool brings = task->to.member == s->run->lanes[task->lane].member;
-    fprintf(out, ", %zu bytes %s ", task->to.bytes, brings ? "from" : "to");
-    say_member(s->run, brings ? task->from.member : task->to.member, out);
+    if (task->to.memory || task->peer >= 0)
+        fputs(task->announces ? ", announces " : ", ", out);
+    if (task->to.memory)
+        say_partner(s->run, task->to.bytes, brings, brings ? task->from.member : task->to.member,
+                    out);
+    else if (task->peer >= 0)
+        say_partner(s->run, (task->sent + task->received) * sizeof(float), task->received,
+                    task->peer, out);
 }
 
 /* ---- Accesses -------------------------------------------------------------------------------- */

@@ -158,14 +158,9 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
     const ls_span from = arrived(s, replica, piece, copy);
     if (!from.memory || s->status)
         return;
-    ls_kernels *kernels = ls_step_replica(s, from.member)->kernels;
     const ls_span sum =
         elements(s, from.member, gradients_of(s, from.member, piece), c->at_owner, c->count);
-    const ls_add_args args = {
-        .count = (int64_t)c->count, .a = sum.memory, .b = from.memory, .y = sum.memory};
-    ls_op *op = NULL;
-    ls_status status = kernels->table->add(kernels, &args, &op);
-    ls_task_of_op(s, "add up", from.member, nothing, op, status);
+    ls_step_add(s, "add up", sum, from);
 }
 
 void ls_share_values(ls_step *s, int replica)

@@ -190,9 +190,8 @@ static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
     return LS_OK;
 }
 
-ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+static ls_status enqueue_steps(ls_stepped *me, bool tail, uint64_t times)
 {
-    ls_stepped *me = stepped(run);
     ls_lanes_note_put(me, &me->step[LS_BEFORE], 1);
     LS_TRY(ls_step_enqueue_apart(&me->step[LS_BEFORE]));
     LS_TRY(enqueue_all(me, tail ? LS_TAIL : LS_FULL, times));
@@ -200,15 +199,32 @@ ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
     return ls_step_enqueue_apart(&me->step[LS_AFTER]);
 }
 
-/* Members' queues are first: then all that other lanes wait for is enqueued. */
+/* If some queues did not get their part of a step, those that did may wait for it. */
+ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+{
+    ls_status status = enqueue_steps(stepped(run), tail, times);
+    if (status)
+        ls_held_abandon(stepped(run));
+    return status;
+}
+
+/* Members' queues are first: then all that other lanes wait for is enqueued. If one fails, others,
+ * also in other processes, may wait for its messages: an operation that fails on a CPU device gives
+ * up its communicator, but nothing does so for what a lost GPU leaves out (not yet run on a GPU).
+ */
 ls_status ls_stepped_sync(ls_run *run)
 {
     ls_stepped *me = stepped(run);
     bool waits;
     ls_status status = wait_for_library(me, &waits);
-    for (int l = 0; l < me->lane_count; l++)
-        if (me->lanes[l].queue)
-            status = ls_status_first(status, ls_queue_sync(me->lanes[l].queue));
+    if (status)
+        ls_held_abandon(me);
+    for (int l = 0; l < me->lane_count; l++) {
+        ls_status failed = me->lanes[l].queue ? ls_queue_sync(me->lanes[l].queue) : LS_OK;
+        if (failed && !status)
+            ls_held_abandon(me);
+        status = ls_status_first(status, failed);
+    }
     return status;
 }
 

@@ -246,7 +246,9 @@ static ls_traffic count_sent(const ls_stepped *me)
 static ls_traffic formula_of(const ls_stepped *me, int kind)
 {
     const ls_job *job = me->base.job;
-    ls_traffic sum = me->base.strategy->formula(&me->step[kind]);
+    ls_traffic sum = {0};
+    if (me->base.strategy->formula)
+        sum = me->base.strategy->formula(&me->step[kind]);
     if (me->statistics_comms)
         ls_traffic_add(&sum,
                        ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),

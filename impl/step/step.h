@@ -167,13 +167,14 @@ void ls_share_values(ls_step *step, int replica);
 
 /* ---- Between members ------------------------------------------------------------------------- */
 
-/** A copy, run by the receiving member (fetch) or by the sending one (send); counted as traffic if
- * devices differ. */
+/** A copy within a process, run by the receiving member (fetch) or by the sending one (send);
+ * counted as traffic if devices differ. Both spans have one size. */
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
 
-/** A message between members, also of other processes: an operation at both ends, or, between
- * places in one process, a copy by the sender. The receiver adds it to `to`, or overwrites that. If
+/** A message between members. The receiver adds it to `to`, or overwrites that. With servers, and
+ * between processes, it is an operation at both ends; else a copy by the sender. Between processes,
+ * servers and places of a replica over several processes have ends; for others it is refused. If
  * messages overlap passes, they are on a lane of their own in each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
 

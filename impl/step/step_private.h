@@ -205,7 +205,10 @@ void ls_step_say_acts(ls_step *step, const char *verb, int member, int piece, un
  * into `out`, which may be the first part. None if there is one part. */
 void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts, int replicas,
                  void *out);
-/** Appends a copy on a lane; counted as traffic if devices differ. */
+/** Appends a task of a member that adds `more` to `sum`, both in its memory. */
+void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
+/** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
+ * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
 /** Opens an empty step; close it also on failure. */
 ls_status ls_step_open(ls_stepped *run, int kind, ls_step *step);
@@ -251,6 +254,8 @@ ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool c
 int ls_held_channel(const ls_held *held, const ls_comm *comm);
 /** Adds the memory of a member's communicators. */
 void ls_held_memory(const ls_held *held, int member, ls_memory_formula *formula);
+/** Gives up all communicators: operations that wait in them fail, here and in other processes. */
+void ls_held_abandon(ls_stepped *run);
 /** Closes all communicators, after their operations and before the members. */
 void ls_held_close(ls_stepped *run);
 

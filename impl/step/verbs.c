@@ -169,8 +169,30 @@ void ls_end(ls_step *s, int member)
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
+/* Whether a copy can be made; if not, says why. */
+static bool can_copy(ls_step *s, ls_span to, ls_span from)
+{
+    const bool reads = ls_step_replica(s, from.member), writes = ls_step_replica(s, to.member);
+    const char *name = s->run->base.strategy->name;
+    if (s->status || (!reads && !writes))
+        return false;
+    if (!reads || !writes)
+        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
+                                "copies between members of two processes; ls_message and "
+                                "ls_all_reduce go between processes"));
+    else if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
+        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
+                                "copies %zu bytes to %zu%s; both spans must be of one size, in "
+                                "memory",
+                                from.bytes, to.bytes,
+                                to.memory && from.memory ? "" : ", one of which is nowhere"));
+    return !s->status;
+}
+
 void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
 {
+    if (!can_copy(s, to, from))
+        return;
     if (ls_apart(s, to.member, from.member)) {
         s->copied.bytes_sent += to.bytes;
         s->copied.messages_sent++; /* counts buffers, even empty ones */
@@ -195,7 +217,20 @@ void ls_send(ls_step *s, ls_span to, ls_span from)
     ls_step_copy(s, "send", from.member, to, from);
 }
 
-/* ---- Sums at the holder ---------------------------------------------------------------------- */
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+void ls_step_add(ls_step *s, const char *verb, ls_span sum, ls_span more)
+{
+    ls_kernels *kernels = ls_step_replica(s, sum.member)->kernels;
+    const ls_add_args args = {.count = (int64_t)(sum.bytes / kernels->table->real_bytes),
+                              .a = sum.memory,
+                              .b = more.memory,
+                              .y = sum.memory};
+    ls_op *op = NULL;
+    const ls_status status = s->status ? LS_OK : kernels->table->add(kernels, &args, &op);
+    if (!s->status)
+        ls_task_of_op(s, verb, sum.member, nothing, op, status);
+}
 
 /* Makes a member's sum number `index` readable by the holder; `only`: there is no other sum. */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)

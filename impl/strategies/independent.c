@@ -13,7 +13,8 @@ static void build(ls_step *s)
     for (int r = 0; r < ls_replicas(s); r++) {
         ls_forward(s, r);
         ls_backward(s, r, ls_all(s));
-        ls_update(s, r, ls_all(s));
+        if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
+            ls_update(s, r, ls_all(s));
         ls_end(s, r);
     }
 }
@@ -31,6 +32,7 @@ const ls_strategy ls_strategy_independent = {
     .name = "independent",
     .help = "replicas that exchange nothing: the upper bound, not equivalent",
     .equivalent = false,
+    .alone = true,
     .replicated = true,
     .check = check,
     .build = build,

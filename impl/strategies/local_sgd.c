@@ -2,7 +2,8 @@
 /*
  * local-sgd: every replica trains alone on its part of the batch; every H steps, replicas average
  * their parameters (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019). A
- * gradient is the mean over the replica's own samples. Optimizer state is not averaged.
+ * gradient is the mean over the replica's own samples. Optimizer state is not averaged. Parameters
+ * are summed in the order of the all-reduce, bucket by bucket, and divided by the replicas.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -55,6 +56,7 @@ const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
     .equivalent = false,
+    .alone = true,
     .replicated = true,
     .reduces = true,
     .options = (const ls_declared_option *const[]){&every, NULL},
@@ -62,4 +64,5 @@ const ls_strategy ls_strategy_local_sgd = {
     .check = check,
     .build = build,
     .formula = formula,
+    .sum = ls_sum_by_algorithm,
 };

@@ -10,7 +10,9 @@ quiet="--results none --format jsonl --cpu-devices 3"
 lockstep_ok run --strategy single --devices 1 $model $quiet
 keep single
 lockstep_ok run --strategy local-sgd --local-sgd-every 1,3,5,100 --devices 3 --bucket-bytes 0 --capture yes,no $model $quiet
-rows "no equality is claimed" 'len(rows) == 8 and all(r["equivalence"]["grade"] == "none" for r in rows)'
+rows "no equality is claimed, but every replica is as replayed" 'len(rows) == 8 and
+    all(r["equivalence"]["grade"] == "none" for r in rows) and all(r["equivalence"]["pass"] for r in rows) and
+    all(r["equivalence"]["oracle"] == "same bits" for r in rows) and {r["equivalence"]["steps"] for r in rows} == {10, 11}'
 rows "every 1: single" 'all(
     abs(r["train"]["loss_last"] / old("single")[0]["train"]["loss_last"] - 1) < 1e-4
     for r in rows if r["case"]["local_sgd_every"] == 1)'
@@ -24,6 +26,7 @@ rows "sent once a period" 'all(
       * (12 // r["case"]["local_sgd_every"]) // 12) for r in rows)'
 keep threads
 lockstep_ok run --strategy local-sgd --local-sgd-every 3 --ranks 3 --devices 1 --bucket-bytes 0 $model $quiet
+rows "ranks: as replayed" 'r["equivalence"]["oracle"] == "same bits"'
 rows "ranks: the same" 'rows[0]["train"]["loss_last"] == next(
     r["train"]["loss_last"] for r in old("threads") if r["case"]["local_sgd_every"] == 3)'
 lockstep run --strategy local-sgd --reduce exact --devices 3 $model $quiet

@@ -125,6 +125,12 @@ place_not_reduced 0 --strategy hybrid --devices 6 --hybrid-replicas 3 --reduce e
 local_scale 0 --strategy hybrid --devices 4
 bucket_early 0 --strategy hybrid --devices 4
 ring_round 0 --strategy hybrid --devices 6 --hybrid-replicas 3 --allreduce ring
+averaged_in_place 0 --strategy local-sgd --devices 3 --local-sgd-every 2
+averaged_in_place 0 --strategy local-sgd --devices 2 --steps 2
+average 0 --strategy local-sgd --devices 3 --local-sgd-every 1
+average 0 --strategy independent --devices 2
+bucket_left_out 0 --strategy local-sgd --devices 3 --bucket-bytes 0 --local-sgd-every 2
+ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 TABLE
 # Bugs in Winograd's kernels show only where these are used: with AVX-512.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \
@@ -179,7 +185,7 @@ row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
 reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
-          "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
+          "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
           "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}

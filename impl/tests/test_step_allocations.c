@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a replayed step allocates: our own code nothing, libraries the same number of calls in each
- * step. Every function of the malloc family is intercepted, and attributed to the object that
- * contains its caller. No tolerance. The steps are enclosed by two getppid calls, which
- * test_syscalls.sh looks for in a trace of this program.
+ * step. And where a queue cannot grow, because an allocation fails: a program is launched on all of
+ * its queues or on none, and of several programs that wait for each other none hangs. Every
+ * function of the malloc family is intercepted, and attributed to the object that contains its
+ * caller. No tolerance. The steps are enclosed by two getppid calls, which test_syscalls.sh looks
+ * for in a trace of this program.
  */
 #include "common/base/tests/must.h"
 #include "common/comm/comm.h"
+#include "common/device/cpu/cpu.h"
 #include "impl/slice.h"
+#include "impl/step/step_private.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -62,8 +66,23 @@ static void count_call(const void *caller)
     atomic_store(&counting, 1);
 }
 
+/* How many pieces of queues can still be allocated; below 0: any number. */
+static _Atomic int pieces_left = -1;
+
+static int has_none(size_t size)
+{
+    if (size != sizeof(cpu_segment) || atomic_load(&pieces_left) < 0)
+        return 0;
+    if (atomic_load(&pieces_left) == 0)
+        return 1;
+    atomic_fetch_sub(&pieces_left, 1);
+    return 0;
+}
+
 __attribute__((noinline)) void *malloc(size_t size)
 {
+    if (has_none(size))
+        return NULL;
     count_call(__builtin_return_address(0));
     return __libc_malloc(size);
 }
@@ -225,6 +244,168 @@ static void small_messages(void **state)
     ls_machine_close(machine);
 }
 
+/* ---- Where an allocation fails --------------------------------------------------------------- */
+
+enum { LONGEST_S = 60 }; /* ends a test that waits for ever */
+
+/* An operation that counts, and one that waits until it is let through. */
+typedef struct counter {
+    ls_op op;
+    ls_signal let;
+    uint64_t count;
+} counter;
+
+static ls_status run_count(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    ((counter *)op)->count++;
+    return LS_OK;
+}
+
+static ls_status run_wait(ls_op *op, ls_queue *queue)
+{
+    (void)queue;
+    ls_signal_wait(&((counter *)op)->let, 1, 0);
+    return LS_OK;
+}
+
+static void keep(ls_op *op)
+{
+    (void)op;
+}
+
+static counter make_counter(ls_status (*run)(ls_op *op, ls_queue *queue))
+{
+    return (counter){.op = {.name = "count", .run = run, .destroy = keep}};
+}
+
+typedef struct pair {
+    ls_machine *machine;
+    ls_device *device[2];
+} pair;
+
+static pair open_pair(void)
+{
+    pair p;
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = 2}, &p.machine));
+    for (int i = 0; i < 2; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(p.machine, &name, &policy, &p.device[i]));
+    }
+    alarm(LONGEST_S);
+    return p;
+}
+
+static void close_pair(const pair *p)
+{
+    for (int i = 0; i < 2; i++)
+        ls_device_close(p->device[i]);
+    ls_machine_close(p->machine);
+    alarm(0);
+}
+
+/* A failure to allocate, wherever it came from. */
+static void is_memory(ls_status status)
+{
+    assert_non_null(status);
+    assert_non_null(strstr(ls_status_text(status), "memory"));
+    ls_status_free(status);
+}
+
+/* Two queues of which the second is full; each counts its part. */
+static void a_program_is_launched_whole_or_not(void **state)
+{
+    pair p = open_pair();
+    ls_queue *queue[2];
+    ls_event *begin, *end;
+    ls_program *program;
+    counter parts[2] = {make_counter(run_count), make_counter(run_count)};
+    counter gate = make_counter(run_wait), filler = make_counter(run_count);
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        must(ls_queue_open(p.device[i], "test", &queue[i]));
+    must(ls_event_open(p.device[0], &begin));
+    must(ls_event_open(p.device[1], &end));
+    must(ls_program_begin(queue[0]));
+    must(ls_queue_record(queue[0], begin));
+    must(ls_queue_wait(queue[1], begin));
+    must(ls_queue_enqueue(queue[1], &parts[1].op));
+    must(ls_queue_record(queue[1], end));
+    must(ls_queue_wait(queue[0], end));
+    must(ls_queue_enqueue(queue[0], &parts[0].op));
+    must(ls_program_end(queue[0], &program));
+    must(ls_queue_enqueue(queue[1], &gate.op));
+    for (int i = 1; i < LS_CPU_SEGMENT; i++)
+        must(ls_queue_enqueue(queue[1], &filler.op));
+    atomic_store(&pieces_left, 0);
+    is_memory(ls_program_launch(program, 3));
+    is_memory(ls_program_launch(program, 1));
+    atomic_store(&pieces_left, -1);
+    must(ls_queue_sync(queue[0])); /* has nothing to wait for */
+    assert_true(parts[0].count == 0);
+    must(ls_program_launch(program, 2)); /* there is memory again */
+    ls_signal_post(&gate.let, 1);
+    for (int i = 0; i < 2; i++)
+        must(ls_queue_sync(queue[i]));
+    assert_true(parts[0].count == 2 && parts[1].count == 2);
+    ls_program_close(program);
+    ls_event_close(begin);
+    ls_event_close(end);
+    for (int i = 0; i < 2; i++)
+        ls_queue_close(queue[i]);
+    close_pair(&p);
+}
+
+/* Two replicas, a program each, that wait for each other in all-reduces alone: the second cannot be
+ * launched. */
+static void programs_that_wait_for_each_other_end(void **state)
+{
+    pair p = open_pair();
+    ls_model *model;
+    ls_data *data;
+    ls_run *run;
+    counter gate = make_counter(run_wait);
+    int launched = 0;
+    float values[64] = {0};
+    (void)state;
+    must(ls_model_open("poly", &model));
+    must(ls_data_open("synthetic", &model->need, &data));
+    ls_job job = {.model = model,
+                  .data = data,
+                  .devices = p.device,
+                  .device_count = 2,
+                  .batch = 10,
+                  .seed = 1,
+                  .flip_replica = -1,
+                  .schedule = {.initial = 0.001},
+                  .bucket_bytes = SIZE_MAX,
+                  .capture = true,
+                  .records = 64};
+    must(ls_optimizer_parse("sgd", &job.optimizer));
+    must(ls_allreduce_find("ring", &job.allreduce));
+    must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
+    const ls_stepped *stepped = (const ls_stepped *)run;
+    assert_int_equal(stepped->component_count, 2);
+    must(run->kind->load(run, values));
+    must(ls_queue_enqueue(stepped->lanes[0].queue, &gate.op));
+    must(ls_queue_enqueue(stepped->lanes[1].queue, &gate.op));
+    atomic_store(&pieces_left, 1); /* for the first */
+    ls_status status = LS_OK;
+    for (; !status && launched < 2 * LS_CPU_SEGMENT; launched++)
+        status = run->kind->step(run, false, 1);
+    atomic_store(&pieces_left, -1);
+    is_memory(status);
+    ls_signal_post(&gate.let, 1);
+    status = run->kind->sync(run); /* returns, and says that a step was given up */
+    assert_non_null(status);
+    ls_status_free(status);
+    run->kind->close(run);
+    ls_data_close(data);
+    ls_model_close(model);
+    close_pair(&p);
+}
+
 /* Checks the interception: an allocation here counts as ours. */
 static void interception_counts(void **state)
 {
@@ -241,9 +422,14 @@ static void interception_counts(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interception_counts), cmocka_unit_test(mlp_fast),
-        cmocka_unit_test(mlp_exact),           cmocka_unit_test(poly_fast),
-        cmocka_unit_test(uncaptured),          cmocka_unit_test(small_messages),
+        cmocka_unit_test(a_program_is_launched_whole_or_not),
+        cmocka_unit_test(programs_that_wait_for_each_other_end),
+        cmocka_unit_test(interception_counts),
+        cmocka_unit_test(mlp_fast),
+        cmocka_unit_test(mlp_exact),
+        cmocka_unit_test(poly_fast),
+        cmocka_unit_test(uncaptured),
+        cmocka_unit_test(small_messages),
     };
     if (argc > 1)
         cmocka_set_skip_filter(argv[1]);

@@ -139,6 +139,8 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
 void ls_cpu_queue_close(cpu_queue *queue);
 /* Enqueues a command, or records it if the queue is being captured. */
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
+/* Makes room for a command, so that the next push cannot fail. Not while capturing. */
+ls_status ls_cpu_queue_reserve(cpu_queue *queue);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
 ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 

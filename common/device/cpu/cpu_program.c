@@ -108,6 +108,8 @@ ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
         if (program->lists[i].queue->capture)
             return ls_fail(LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
                            "a program cannot be launched into a capture");
+    for (size_t i = 0; i < program->list_count && times; i++) /* all lists are launched, or none */
+        LS_TRY(ls_cpu_queue_reserve(program->lists[i].queue));
     for (size_t i = 0; i < program->list_count && times; i++) {
         cpu_command command = {.kind = CPU_LIST, .list = &program->lists[i], .count = times};
         LS_TRY(ls_cpu_queue_push(program->lists[i].queue, &command));

@@ -346,11 +346,18 @@ static ls_status turn_over(cpu_queue *queue)
 static ls_status begin_turn(cpu_queue *queue)
 {
     const uint64_t latest = queue->enqueued - queue->settled;
-    queue->turns = queue->base.device->turns;
-    queue->settled = queue->enqueued;
     while (queue->room < latest + LS_CPU_SEGMENT)
         LS_TRY(add_segment(queue));
+    queue->turns = queue->base.device->turns;
+    queue->settled = queue->enqueued;
     return LS_OK;
+}
+
+ls_status ls_cpu_queue_reserve(cpu_queue *queue)
+{
+    if (queue->turns != queue->base.device->turns)
+        LS_TRY(begin_turn(queue));
+    return queue->fill == LS_CPU_SEGMENT ? turn_over(queue) : LS_OK;
 }
 
 ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
@@ -358,10 +365,7 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
     if (queue->capture)
         return ls_cpu_program_append(queue, command);
     ls_hooks_pause();
-    if (queue->turns != queue->base.device->turns)
-        LS_TRY(begin_turn(queue));
-    if (queue->fill == LS_CPU_SEGMENT)
-        LS_TRY(turn_over(queue));
+    LS_TRY(ls_cpu_queue_reserve(queue));
     enqueue_command(queue, command);
     return LS_OK;
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,6 +170,26 @@ static void digests_and_differences(void **state)
     ls_model_close(model);
 }
 
+/* Of each value, either side may have lost up to the smallest normal number. */
+static void what_may_be_flushed_is_no_difference(void **state)
+{
+    ls_model *model;
+    (void)state;
+    must(ls_model_open("mlp:6-4-3", &model));
+    const ls_variables *v = &model->graph->variables;
+    float a[64] = {0}, b[64] = {0};
+    a[0] = 6 * FLT_MIN;
+    assert_true(ls_variables_apart(v, a, b, 3) == 0);
+    assert_true(ls_variables_apart(v, a, b, 2.9) == (double)a[0]); /* b is 0: absolute */
+    b[0] = 3 * FLT_MIN;
+    assert_true(ls_variables_apart(v, a, b, 1.5) == 0);
+    assert_true(ls_variables_apart(v, a, b, 1) == 1.0);
+    assert_true(ls_variables_apart(v, a, b, 0) == ls_variables_compare(v, a, b).max_rel);
+    a[1] = NAN; /* later variables, and what is allowed, do not hide it */
+    assert_true(isnan(ls_variables_apart(v, a, b, 1e30)));
+    ls_model_close(model);
+}
+
 static void refused_models(void **state)
 {
     static const char *const texts[] = {
@@ -212,6 +233,7 @@ int main(void)
         cmocka_unit_test(forget_gates),
         cmocka_unit_test(files),
         cmocka_unit_test(digests_and_differences),
+        cmocka_unit_test(what_may_be_flushed_is_no_difference),
         cmocka_unit_test(refused_models),
         cmocka_unit_test(optimizer_texts),
     };

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* The first samples, and comparisons of lifted ones; see first_samples.h. */
+#include "bench/gate/first_samples.h"
+
+#include "bench/gate/oracle.h"
+#include "common/base/grow.h"
+#include "common/base/order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t element_bytes(ls_array_type type)
+{
+    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
+}
+
+/* Lifts the values if they are small; returns whether. */
+static bool lift(float *values, size_t count)
+{
+    static const float small = 0x1p-100f;
+    float most = 0;
+    int exponent;
+    for (size_t i = 0; i < count; i++)
+        most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
+    if (!(most > 0 && most < small))
+        return false;
+    frexpf(most, &exponent);
+    for (size_t i = 0; i < count; i++)
+        values[i] = ldexpf(values[i], -exponent);
+    return true;
+}
+
+/* Copies rows of an array into memory of their own. */
+static ls_status pick(ls_array *array, const uint32_t *numbers, size_t count,
+                      ls_first_samples *samples, bool lifts)
+{
+    const size_t bytes = (size_t)array->width * element_bytes(array->type);
+    const char *all = array->data;
+    if (!all)
+        return LS_OK;
+    char *picked;
+    ls_status status = ls_allocate("gate", &picked, count, bytes);
+    array->data = picked;
+    for (size_t i = 0; i < count && !status; i++) {
+        memcpy(picked + i * bytes, all + numbers[i] * bytes, bytes);
+        if (lifts && array->type == LS_ARRAY_FLOAT32)
+            samples->lifted |= lift((float *)(picked + i * bytes), (size_t)array->width);
+    }
+    return status;
+}
+
+static ls_status pick_all(const ls_job *job, size_t count, bool lifts, ls_first_samples *out)
+{
+    const ls_sample_order order = {job->data->train.samples, job->seed, job->shuffle};
+    ls_order_epoch epoch = {.epoch = UINT64_MAX};
+    uint32_t *numbers;
+    LS_TRY(ls_allocate("gate", &numbers, count, sizeof *numbers));
+    ls_order_samples(&order, 0, count, &epoch, numbers);
+    ls_status status = pick(&out->data.train.target, numbers, count, out, lifts);
+    for (int i = 0; i < LS_DATA_INPUTS; i++) /* even unused ones */
+        status =
+            ls_status_first(status, pick(&out->data.train.input[i], numbers, count, out, lifts));
+    free(numbers);
+    return status;
+}
+
+static ls_status copy_initial(const ls_plan_of_case *plan, bool lifts, ls_first_samples *out)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    LS_TRY(ls_allocate("gate", &out->initial, variables->elements, sizeof *out->initial));
+    memcpy(out->initial, plan->initial, variables->elements * sizeof *out->initial);
+    for (size_t i = 0; i < variables->count && lifts; i++)
+        out->lifted |= lift(out->initial + variables->items[i].offset, variables->items[i].count);
+    return LS_OK;
+}
+
+ls_status ls_first_samples_open(const ls_plan_of_case *plan, size_t count, bool lifts,
+                                ls_first_samples *out)
+{
+    *out = (ls_first_samples){.data = {.train = plan->job.data->train}};
+    out->data.train.samples = count;
+    const ls_status status = pick_all(&plan->job, count, lifts, out);
+    return status ? status : copy_initial(plan, lifts, out);
+}
+
+void ls_first_samples_close(ls_first_samples *samples)
+{
+    for (int i = 0; i < LS_DATA_INPUTS; i++)
+        free(samples->data.train.input[i].data);
+    free(samples->data.train.target.data);
+    free(samples->initial);
+}
+
+ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_first_samples *samples)
+{
+    ls_plan_of_case one = *plan;
+    one.initial = samples->initial;
+    one.job.data = &samples->data;
+    one.job.epochs = one.job.shuffle = one.job.augment = false;
+    return one;
+}
+
+double ls_gate_products(const ls_plan_of_case *plan, int64_t rows)
+{
+    const ls_graph *graph = plan->model->graph;
+    return (ls_graph_flops(graph) / 2 + (double)graph->variables.elements) * (double)rows;
+}
+
+/* ---- Slices and the whole batch -------------------------------------------------------------- */
+
+ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+{
+    return ls_oracle_open(plan->strategy, &plan->job, job, out);
+}
+
+/* The first step's gradient [elements]: of slices, or of the batch in one piece. */
+static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan, bool slices,
+                         float *gradient)
+{
+    ls_plan_of_case one = *plan;
+    ls_session session;
+    double loss;
+    const bool oracle = slices && !plan->job.exact;
+    one.job.exact = slices && plan->job.exact;
+    LS_TRY(oracle ? ls_session_open_one(workplace, &one, ls_gate_open_oracle, &session)
+                  : ls_session_open_single(workplace, &one, &session));
+    ls_status status = ls_session_one_step(&session, gradient, &loss);
+    if (!status && !oracle)
+        status = session.run->kind->gradient(session.run, gradient);
+    else if (!status)
+        memcpy(gradient, ls_oracle_gradient(session.run),
+               plan->model->graph->variables.elements * sizeof *gradient);
+    ls_session_close(&session);
+    return status;
+}
+
+ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              double *rel)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    const int64_t there = (int64_t)plan->job.data->train.samples, batch = plan->job.batch;
+    const int64_t count = plan->job.epochs && there < batch ? there : batch;
+    ls_first_samples samples;
+    float *summed = NULL, *whole = NULL;
+    ls_status status = ls_first_samples_open(plan, (size_t)count, true, &samples);
+    ls_plan_of_case one = ls_first_samples_plan(plan, &samples);
+    one.job.batch = count;
+    if (!status)
+        status = ls_allocate("gate", &summed, 2 * variables->elements + 1, sizeof *summed);
+    if (!status) {
+        whole = summed + variables->elements;
+        status = compute(workplace, &one, true, summed);
+    }
+    if (!status)
+        status = compute(workplace, &one, false, whole);
+    if (!status)
+        *rel = ls_variables_apart(variables, summed, whole, ls_gate_products(plan, count));
+    free(summed);
+    ls_first_samples_close(&samples);
+    return status;
+}

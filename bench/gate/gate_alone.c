@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gate of strategies whose replicas train alone (ls_strategy.alone). They are not meant to be equal
+ * to `single`, so their grade is `none`; but they have a definition, which replay.c replays: after
+ * each step every replica of all processes must have its bits there, and so must the loss. Where
+ * only a library knows the order of a mean, that is within a bound of float64's.
+ */
+#include "bench/gate/gate.h"
+
+#include "bench/case/case_plan.h"
+#include "bench/gate/first_samples.h"
+#include "bench/gate/replay.h"
+#include "bench/progress/progress.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/session.h"
+#include "bench/train/world.h"
+#include "common/base/digest.h"
+#include "common/base/grow.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct comparison {
+    const ls_workplace *workplace;
+    const ls_plan_of_case *plan;
+    const ls_variables *variables;
+    ls_comm *comm;
+    bool judges;        /* true on rank 0 */
+    bool library;       /* a library computes the means */
+    int here, replicas; /* of this process, of all */
+    ls_session candidate, judge;
+    bool open, judge_open;
+    ls_reference *single;      /* its first step; NULL: this process does not judge */
+    float *mine, *its, *first; /* [elements]; `first`: of replica 0 after the latest step */
+    uint64_t *own, *all;       /* [here], [replicas] hashes of the replicas' parameters */
+    uint64_t *stepwise;        /* [replicas] the same after the last of successive steps */
+    double loss;               /* of the latest step */
+} comparison;
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static ls_status open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+{
+    return ls_replay_open(plan->strategy, &plan->job, job, out);
+}
+
+static ls_status take_memory(comparison *c)
+{
+    const size_t elements = c->variables->elements + 1;
+    LS_TRY(ls_allocate("gate", &c->mine, elements, sizeof *c->mine));
+    LS_TRY(ls_allocate("gate", &c->its, elements, sizeof *c->its));
+    LS_TRY(ls_allocate("gate", &c->first, elements, sizeof *c->first));
+    LS_TRY(ls_allocate("gate", &c->own, (size_t)c->here, sizeof *c->own));
+    LS_TRY(ls_allocate("gate", &c->all, (size_t)c->replicas, sizeof *c->all));
+    memcpy(c->first, c->plan->initial, c->variables->elements * sizeof *c->first);
+    return ls_allocate("gate", &c->stepwise, (size_t)c->replicas, sizeof *c->stepwise);
+}
+
+static ls_status open_judges(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
+                             comparison *c)
+{
+    LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
+    LS_TRY(ls_session_open_one(workplace, plan, open_replay, &c->judge));
+    c->judge_open = true;
+    return LS_OK;
+}
+
+static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
+                                 uint64_t steps, comparison *c)
+{
+    const ls_job *job = &plan->job;
+    *c = (comparison){.workplace = workplace,
+                      .plan = plan,
+                      .variables = &plan->model->graph->variables,
+                      .comm = job->comm,
+                      .judges = !job->comm || job->comm->rank == 0,
+                      .library = job->period && plan->all_devices > 1 && !job->allreduce->oracle,
+                      .here = (int)plan->device_count,
+                      .replicas = plan->all_devices};
+    ls_status status = take_memory(c);
+    if (!status && c->judges)
+        status = open_judges(workplace, plan, steps, c);
+    LS_TRY(ls_world_agree(c->comm, status));
+    LS_TRY(ls_session_open(workplace, plan, &c->candidate));
+    c->open = true;
+    return LS_OK;
+}
+
+static void close_comparison(ls_workplace *workplace, comparison *c)
+{
+    if (c->open)
+        ls_session_close(&c->candidate);
+    if (c->judge_open)
+        ls_session_close(&c->judge);
+    if (c->single)
+        ls_reference_done(workplace, c->single);
+    free(c->mine);
+    free(c->its);
+    free(c->first);
+    free(c->own);
+    free(c->all);
+    free(c->stepwise);
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+/* Hashes the candidate's replicas, and gives all ranks those of all. */
+static ls_status hash_replicas(comparison *c)
+{
+    const size_t bytes = c->variables->elements * sizeof *c->mine;
+    ls_run *run = c->candidate.run;
+    ls_status status = LS_OK;
+    for (int i = 0; i < c->here && !status; i++) {
+        status = run->kind->gather_replica(run, i, c->mine);
+        c->own[i] = ls_hash64(c->mine, bytes);
+        if (i == 0)
+            memcpy(c->first, c->mine, bytes);
+    }
+    return ls_comm_bring(c->comm, status, c->own, (size_t)c->here * sizeof *c->own, c->all);
+}
+
+/* Says where a replica differs: by element, if it is in this process. */
+static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate *gate)
+{
+    ls_run *run = c->candidate.run;
+    if (replica >= c->here) {
+        ls_gate_wrong(gate, "step %llu: replica %d has other parameters than alone in sequence",
+                      (unsigned long long)step, replica);
+        return LS_OK;
+    }
+    LS_TRY(run->kind->gather_replica(run, replica, c->mine));
+    const size_t at = ls_variables_compare(c->variables, c->mine, c->its).first;
+    const ls_variable *v = ls_variables_holding(c->variables, at);
+    ls_gate_wrong(gate, "step %llu: %s element %zu is %.9g on replica %d, alone in sequence %.9g",
+                  (unsigned long long)step, v->name, at - v->offset, (double)c->mine[at], replica,
+                  (double)c->its[at]);
+    return LS_OK;
+}
+
+/* The mean is the library's, and must be near that in float64. */
+static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
+{
+    const double sums = (double)c->variables->elements * c->replicas;
+    const double rel =
+        ls_variables_apart(c->variables, c->first, ls_replay_wide_mean(c->judge.run), sums);
+    gate->library_rel =
+        rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
+    if (!(rel <= ls_gate_library_bound))
+        ls_gate_wrong(
+            gate,
+            "step %llu: the parameters' mean differs from the replicas' by %.3g relative, "
+            "bound %.3g",
+            (unsigned long long)step, rel, ls_gate_library_bound);
+}
+
+/* Before the first update the loss is that of `single`: this finds bugs that slices share. */
+static ls_status judge_first_loss(comparison *c, ls_gate *gate)
+{
+    const float *values;
+    double loss;
+    LS_TRY(ls_reference_step(c->single, 0, &values, &loss));
+    ls_reference_whole(c->single, &loss);
+    if (fabs(c->loss - loss) <= ls_gate_loss_bound * fabs(loss) +
+                                    (double)FLT_MIN * ls_gate_products(c->plan, c->plan->job.batch))
+        return LS_OK;
+    ls_gate_wrong(gate, "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
+                  c->loss, loss, ls_gate_loss_bound);
+    return LS_OK;
+}
+
+static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
+{
+    const size_t bytes = c->variables->elements * sizeof *c->its;
+    const uint64_t period = (uint64_t)c->plan->job.period;
+    const bool given = c->library && step % period == period - 1;
+    double loss;
+    ls_run *run = c->judge.run;
+    ls_replay_give(run, given ? c->first : NULL);
+    LS_TRY(ls_session_one_step(&c->judge, c->its, &loss));
+    if (given)
+        judge_library(c, step, gate);
+    for (int d = 0; d < c->replicas && gate->pass; d++) {
+        LS_TRY(run->kind->gather_replica(run, d, c->its));
+        if (ls_hash64(c->its, bytes) != c->all[d])
+            LS_TRY(note_replica(c, step, d, gate));
+    }
+    if (gate->pass && memcmp(&loss, &c->loss, sizeof loss))
+        ls_gate_wrong(gate, "step %llu: loss is %.9g, of replicas alone in sequence %.9g",
+                      (unsigned long long)step, c->loss, loss);
+    if (gate->pass && gate->steps == 0 && !ls_sync_bn_is_own(c->plan))
+        return judge_first_loss(c, gate);
+    return LS_OK;
+}
+
+static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
+{
+    ls_step_record record;
+    uint64_t mark_ns, number = 0;
+    LS_TRY(ls_session_steps(&c->candidate, 1));
+    LS_TRY(ls_session_records(&c->candidate, 1, &record, &mark_ns));
+    c->loss = record.loss;
+    LS_TRY(hash_replicas(c));
+    const ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
+    gate->interrupted = ls_interrupted();
+    LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
+    LS_TRY(ls_gate_agree(c->comm, gate));
+    gate->steps++;
+    gate->loss_last = c->loss;
+    gate->loss_first = gate->steps > 1 ? gate->loss_first : c->loss;
+    if (!*gate->diverged)
+        ls_loss_diverged(c->loss, step, gate->diverged);
+    return LS_OK;
+}
+
+/* A kind of step that the first steps do not include: compared from the initial parameters. */
+static ls_status compare_apart(comparison *c, uint64_t step, ls_gate *gate)
+{
+    if (!gate->pass || gate->interrupted)
+        return LS_OK;
+    ls_status status = ls_session_begin_at(&c->candidate, step, c->plan->initial);
+    if (!status && c->judges)
+        status = ls_session_begin_at(&c->judge, step, c->plan->initial);
+    LS_TRY(ls_world_agree(c->comm, status));
+    return compare_step(c, step, gate);
+}
+
+/* The same steps enqueued at once: they may not depend on the host waiting between them. */
+static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const size_t bytes = (size_t)c->replicas * sizeof *c->all;
+    memcpy(c->stepwise, c->all, bytes);
+    LS_TRY(ls_world_agree(c->comm, ls_session_begin_at(&c->candidate, 0, c->plan->initial)));
+    LS_TRY(ls_gate_put(c->workplace, &c->candidate, steps, LS_GATE_AT_ONCE, ls_gate_alone_share,
+                       gate));
+    if (gate->interrupted)
+        return LS_OK;
+    LS_TRY(hash_replicas(c));
+    for (int d = 0; d < c->replicas && gate->pass && !c->library; d++)
+        if (c->all[d] != c->stepwise[d])
+            ls_gate_wrong(gate,
+                          "%llu steps at once: replica %d has other parameters than one by "
+                          "one",
+                          (unsigned long long)steps, d);
+    return ls_gate_agree(c->comm, gate);
+}
+
+/* What holds after the first steps: evaluation, no dependence on the host, bytes sent, and steps
+ * that were not among them. */
+static ls_status compare_rest(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_job *job = &c->plan->job;
+    const uint64_t tail = ls_job_steps_per_epoch(job) - 1, last = (uint64_t)job->period - 1;
+    const bool tails = ls_job_tail(job) && tail >= steps, averages = job->period && last >= steps;
+    const ls_gate_sides sides = {.workplace = c->workplace,
+                                 .candidate = &c->candidate,
+                                 .oracle = c->judges ? &c->judge : NULL};
+    LS_TRY(ls_gate_evaluation(&sides, gate));
+    LS_TRY(ls_gate_agree(c->comm, gate));
+    if (gate->pass)
+        LS_TRY(compare_at_once(c, steps, gate));
+    if (gate->pass && !gate->interrupted)
+        LS_TRY(ls_gate_traffic(c->candidate.run, gate));
+    LS_TRY(ls_gate_agree(c->comm, gate));
+    if (tails)
+        LS_TRY(compare_apart(c, tail, gate));
+    if (averages && !(tails && last == tail))
+        LS_TRY(compare_apart(c, last, gate));
+    return LS_OK;
+}
+
+static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    gate->kernels = ls_step_kernels(c->candidate.run);
+    for (uint64_t step = 0; step < steps && gate->pass && !gate->interrupted; step++) {
+        LS_TRY(compare_step(c, step, gate));
+        ls_progress_update(c->workplace->progress,
+                           ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN, c->loss);
+    }
+    if (!*gate->diverged)
+        ls_values_diverged(c->variables, c->first, gate->steps, gate->diverged);
+    LS_TRY(ls_world_agree(c->comm, ls_gate_keep(c->workplace, c->plan, c->first, gate)));
+    return steps && gate->pass && !gate->interrupted ? compare_rest(c, steps, gate) : LS_OK;
+}
+
+ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
+                        ls_gate *gate)
+{
+    comparison c;
+    gate->checked = gate->replayed = true;
+    snprintf(gate->oracle, sizeof gate->oracle, "same bits");
+    ls_status status = open_comparison(workplace, plan, steps, &c);
+    if (!status)
+        status = ls_gate_step(&c.candidate, gate);
+    if (!status && gate->pass)
+        status = compare(&c, steps, gate);
+    close_comparison(workplace, &c);
+    return status;
+}

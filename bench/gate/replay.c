@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* Replicas that train alone, in sequence on one device, which takes each replica's state in turn
+ * (carried.h); see replay.h. */
+#include "bench/gate/replay.h"
+
+#include "common/base/grow.h"
+#include "common/comm/comm.h"
+#include "impl/carried.h"
+#include "impl/replicas.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct replay {
+    ls_run base;
+    const ls_strategy *of;
+    const ls_job *its_job;
+    int count; /* n: number of replicas */
+    size_t elements;
+    ls_replica *replica;
+    ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory */
+    ls_op_list update, mean, finish[LS_BATCHES];
+    ls_carried *states;   /* [n] */
+    float *values;        /* [n, elements] parameters after the latest step */
+    double *losses;       /* [n] of the latest step's slices */
+    const double **parts; /* [n] into `losses` */
+    ls_sum_order order;   /* of the mean's sum; unset if only a library knows it */
+    float **sums;         /* [order.sums, elements] */
+    const float *given;   /* [elements] or NULL */
+    float *wide;          /* [elements] */
+    uint64_t at;          /* number of the next step */
+    ls_step_record latest;
+} replay;
+
+static float *values_of(const replay *me, int d)
+{
+    return me->values + (size_t)d * me->elements;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static ls_status open_slices(replay *me, int batch_kind)
+{
+    const int64_t batch = ls_replicated_batch(me->base.job, batch_kind);
+    LS_TRY(ls_allocate("replay", &me->slices[batch_kind], (size_t)me->count, sizeof(ls_slice *)));
+    /* Slices differ by at most one row, and no slice is larger than the last. */
+    for (int d = me->count; d-- > 0 && batch;) {
+        const ls_slice_options options = {.replica = me->replica,
+                                          .batch = batch,
+                                          .number = d,
+                                          .count = me->count,
+                                          .memory_of = me->slices[LS_FULL][me->count - 1]};
+        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][d]));
+    }
+    return batch ? ls_replica_finish(me->replica, batch, &me->finish[batch_kind]) : LS_OK;
+}
+
+static ls_status open_mean(replay *me)
+{
+    bool has[LS_JOB_REPLICAS];
+    ls_replica *r = me->replica;
+    const ls_scale_args scale = {
+        .count = (int64_t)me->elements, .factor = 1.0 / me->count, .y = r->parameters};
+    ls_op *op;
+    if (!me->base.job->period)
+        return LS_OK;
+    LS_TRY(r->kernels->table->scale(r->kernels, &scale, &op));
+    LS_TRY(ls_op_list_add(&me->mean, op));
+    for (int d = 0; d < me->count; d++)
+        has[d] = true; /* parameters, also of a replica whose slice is empty */
+    if (!me->its_job->allreduce->oracle)
+        return LS_OK;
+    LS_TRY(me->of->sum(me->its_job, has, me->count, &me->order));
+    LS_TRY(ls_sum_order_sort(&me->order));
+    LS_TRY(ls_allocate("replay", &me->sums, (size_t)me->order.sums, sizeof *me->sums));
+    for (int s = 0; s < me->order.sums; s++)
+        LS_TRY(ls_allocate("replay", &me->sums[s], me->elements + 1, sizeof **me->sums));
+    return LS_OK;
+}
+
+static ls_status open_parts(replay *me)
+{
+    const ls_job *job = me->base.job;
+    const size_t n = (size_t)me->count;
+    const ls_replica_options options = {
+        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
+    LS_TRY(ls_replica_open(&options, &me->replica));
+    me->elements = me->replica->elements;
+    LS_TRY(open_slices(me, LS_FULL));
+    LS_TRY(open_slices(me, LS_TAIL));
+    LS_TRY(ls_allocate("replay", &me->states, n, sizeof *me->states));
+    LS_TRY(ls_allocate("replay", &me->values, n * me->elements + 1, sizeof *me->values));
+    LS_TRY(ls_allocate("replay", &me->losses, n, sizeof *me->losses));
+    LS_TRY(ls_allocate("replay", &me->parts, n, sizeof *me->parts));
+    LS_TRY(ls_allocate("replay", &me->wide, me->elements + 1, sizeof *me->wide));
+    for (size_t d = 0; d < n; d++)
+        me->parts[d] = &me->losses[d];
+    LS_TRY(open_mean(me));
+    return ls_replica_update(me->replica, (ls_range){0, me->elements}, true, &me->update);
+}
+
+/* ---- The step -------------------------------------------------------------------------------- */
+
+/* The device takes a replica's state, or gives it back. */
+static ls_status take(replay *me, int d)
+{
+    me->states[d].gives = true;
+    me->states[d].at = 0;
+    return ls_replica_keep(me->replica, &me->states[d]);
+}
+
+static ls_status give_back(replay *me, int d)
+{
+    me->states[d].gives = false;
+    me->states[d].count = 0;
+    LS_TRY(ls_replica_keep(me->replica, &me->states[d]));
+    return ls_replica_gather(me->replica, false, values_of(me, d));
+}
+
+/* A replica without samples does not update. */
+static ls_status train(replay *me, int batch_kind, int d)
+{
+    ls_replica *r = me->replica;
+    me->losses[d] = 0;
+    if (!ls_slice_sums(me->slices[batch_kind][d]))
+        return LS_OK;
+    LS_TRY(take(me, d));
+    LS_TRY(ls_slice_enqueue(me->slices[batch_kind][d]));
+    LS_TRY(ls_queue_read(r->queue, &me->losses[d], r->loss, sizeof me->losses[d]));
+    LS_TRY(ls_op_list_enqueue(&me->update, r->queue));
+    return give_back(me, d);
+}
+
+static void sum_widely(replay *me)
+{
+    for (size_t i = 0; i < me->elements; i++) {
+        double sum = 0;
+        for (int d = 0; d < me->count; d++)
+            sum += (double)values_of(me, d)[i];
+        me->wide[i] = (float)(sum / me->count);
+    }
+}
+
+/* On a thread of the device, which flushes denormals, as replicas' sums do. */
+static ls_status sum(void *context)
+{
+    replay *me = context;
+    for (size_t i = 0; i < me->order.count; i++) {
+        const ls_order_step *s = &me->order.steps[i];
+        ls_order_step_take(s, s->input >= 0 ? values_of(me, s->input) : NULL, me->sums);
+    }
+    return LS_OK;
+}
+
+/* Sets all replicas' parameters to their mean. */
+static ls_status average(replay *me)
+{
+    ls_replica *r = me->replica;
+    const size_t bytes = me->elements * sizeof *me->values;
+    const float *mean = me->given;
+    if (mean) {
+        sum_widely(me);
+    } else {
+        LS_TRY(ls_device_call(r->device, sum, me));
+        LS_TRY(ls_queue_write(r->queue, r->parameters, me->sums[0], bytes));
+        LS_TRY(ls_op_list_enqueue(&me->mean, r->queue));
+        LS_TRY(ls_queue_read(r->queue, me->sums[0], r->parameters, bytes));
+        mean = me->sums[0];
+    }
+    for (int d = 0; d < me->count; d++)
+        memcpy(values_of(me, d), mean, bytes);
+    return LS_OK;
+}
+
+static ls_status finish(replay *me, int batch_kind, int d)
+{
+    ls_replica *r = me->replica;
+    uint64_t mark_ns;
+    LS_TRY(take(me, d));
+    LS_TRY(ls_queue_write(r->queue, r->parameters, values_of(me, d),
+                          me->elements * sizeof *me->values));
+    LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
+    if (d == 0) { /* has weight decay's part of the loss */
+        LS_TRY(ls_replica_records(r, me->at, 1, &me->latest, &mark_ns));
+        me->latest.loss = ls_slice_loss_sum(
+            me->base.job, ls_replicated_batch(me->base.job, batch_kind), me->parts, me->count);
+        LS_TRY(ls_replica_add_decay(r, me->at, 1, &me->latest));
+    }
+    return give_back(me, d);
+}
+
+static ls_status one_step(replay *me, int batch_kind)
+{
+    const uint64_t period = (uint64_t)me->base.job->period;
+    for (int d = 0; d < me->count; d++)
+        LS_TRY(train(me, batch_kind, d));
+    if (period && me->at % period == period - 1)
+        LS_TRY(average(me));
+    for (int d = 0; d < me->count; d++)
+        LS_TRY(finish(me, batch_kind, d));
+    me->at++;
+    return LS_OK;
+}
+
+static ls_status step(ls_run *run, bool tail, uint64_t times)
+{
+    for (; times; times--)
+        LS_TRY(one_step((replay *)run, tail ? LS_TAIL : LS_FULL));
+    return LS_OK;
+}
+
+/* ---- The rest of a run ----------------------------------------------------------------------- */
+
+static ls_status load(ls_run *run, const float *parameters)
+{
+    replay *me = (replay *)run;
+    LS_TRY(ls_replica_load(me->replica, parameters));
+    for (int d = 0; d < me->count; d++)
+        LS_TRY(give_back(me, d));
+    me->at = run->job->start;
+    return LS_OK;
+}
+
+static ls_status sync(ls_run *run)
+{
+    return ls_queue_sync(((replay *)run)->replica->queue);
+}
+
+static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                         uint64_t *mark_ns)
+{
+    const replay *me = (const replay *)run;
+    if (count != 1 || first + 1 != me->at)
+        return ls_fail(LS_CODE_USAGE, "replay", "records", "are those of the latest step alone");
+    *out = me->latest;
+    *mark_ns = 0;
+    return LS_OK;
+}
+
+static ls_status gather_replica(ls_run *run, int index, float *parameters)
+{
+    const replay *me = (const replay *)run;
+    memcpy(parameters, values_of(me, index), me->elements * sizeof *parameters);
+    return LS_OK;
+}
+
+static ls_status gather(ls_run *run, float *parameters)
+{
+    return gather_replica(run, 0, parameters);
+}
+
+/* The first replica's, by its slice's net. */
+static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+{
+    replay *me = (replay *)run;
+    LS_TRY(take(me, 0));
+    return ls_replica_evaluate(
+        &(ls_tested){me->replica, ls_slice_piece_net(me->slices[LS_FULL][0], 0)}, 1, NULL, NULL,
+        most, out);
+}
+
+static void close_run(ls_run *run)
+{
+    replay *me = (replay *)run;
+    ls_op_list_clear(&me->update);
+    ls_op_list_clear(&me->mean);
+    for (int b = LS_BATCHES; b-- > 0;) {
+        ls_op_list_clear(&me->finish[b]);
+        for (int d = 0; me->slices[b] && d < me->count; d++) /* the owner of the memory last */
+            ls_slice_close(me->slices[b][d]);
+        free(me->slices[b]);
+    }
+    ls_replica_close(me->replica);
+    for (int d = 0; me->states && d < me->count; d++)
+        ls_carried_close(&me->states[d]);
+    for (int s = 0; me->sums && s < me->order.sums; s++)
+        free(me->sums[s]);
+    ls_sum_order_close(&me->order);
+    free(me->sums);
+    free(me->states);
+    free(me->values);
+    free(me->losses);
+    free(me->parts);
+    free(me->wide);
+    free(me);
+}
+
+static const ls_run_kind replay_run = {
+    .load = load,
+    .step = step,
+    .sync = sync,
+    .mark = sync, /* nothing is timed */
+    .records = records,
+    .gather = gather,
+    .gather_replica = gather_replica,
+    .evaluate = evaluate,
+    .close = close_run,
+};
+
+ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
+                         ls_run **out)
+{
+    replay *me;
+    LS_TRY(ls_allocate("replay", &me, 1, sizeof *me));
+    *me = (replay){.base = {&replay_run, strategy, job},
+                   .of = strategy,
+                   .its_job = of,
+                   .count = ls_job_replicas(of)};
+    ls_status status = open_parts(me);
+    if (status)
+        close_run(&me->base);
+    else
+        *out = &me->base;
+    return status;
+}
+
+void ls_replay_give(ls_run *run, const float *mean)
+{
+    ((replay *)run)->given = mean;
+}
+
+const float *ls_replay_wide_mean(const ls_run *run)
+{
+    return ((const replay *)run)->wide;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replay of a strategy whose replicas train alone (ls_strategy.alone), in sequence on one device.
+ * Each replica has a state of its own: parameters, optimizer state, averages, position. A step is
+ * each replica's slice and update by itself; then, in the last step of a period (ls_job.period),
+ * all parameters become their mean, summed in the strategy's order. So a strategy that does this
+ * has the same bits in each replica. Only the gate runs it.
+ */
+#pragma once
+
+#include "impl/strategy.h"
+
+/** Opens the replay of `strategy` with the job `of`; runs on job->devices[0]. Borrows both. A run
+ * like any other, whose steps wait until they are done and whose records are those of the latest
+ * step. gather_replica gives any replica of all processes. */
+ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
+                         ls_run **out);
+
+/** From here on, where only a library knows the order of the sum, replicas take these parameters,
+ * float32 [elements], for their mean. NULL: they sum. Borrowed until the step is done. */
+void ls_replay_give(ls_run *run, const float *mean);
+
+/** If a mean was given: the latest one, summed in float64 and rounded to float32 [elements]. */
+const float *ls_replay_wide_mean(const ls_run *run);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages and copies between members mean the same wherever the members are: a message overwrites
+ * or adds, by copies between members of one process and by a communicator's ends (servers). What
+ * cannot be done is refused, not left out: between processes without ends, and between spans of two
+ * sizes. Strategies made up for this, without training. And who waits for a device that is lost is
+ * woken. No tolerance.
+ */
+#include "common/base/tests/must.h"
+#include "common/device/backend.h"
+#include "impl/step/run.h"
+#include "impl/step/step_private.h"
+#include "impl/strategies.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+enum { MEMBERS = 3, PARAMETERS = 6 * 3 + 3, LAST = MEMBERS - 1 };
+
+typedef struct fixture {
+    ls_machine *machine;
+    ls_device *device[MEMBERS];
+    ls_model *model;
+    ls_data *data;
+    ls_job job;
+} fixture;
+
+static int setup(void **state)
+{
+    static fixture f;
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    must(ls_machine_open(&(ls_machine_options){.cpu_devices = MEMBERS}, &f.machine));
+    for (int i = 0; i < MEMBERS; i++) {
+        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
+        must(ls_device_open(f.machine, &name, &policy, &f.device[i]));
+    }
+    must(ls_model_open("mlp:6-3", &f.model));
+    must(ls_data_open("synthetic:12", &f.model->need, &f.data));
+    assert_int_equal(f.model->graph->variables.elements, PARAMETERS);
+    f.job = (ls_job){.model = f.model,
+                     .data = f.data,
+                     .devices = f.device,
+                     .device_count = MEMBERS,
+                     .batch = 6,
+                     .seed = 1,
+                     .schedule = {.initial = 1},
+                     .capture = true,
+                     .flip_replica = -1,
+                     .records = 4};
+    must(ls_optimizer_parse("sgd", &f.job.optimizer));
+    must(ls_allreduce_find("ring", &f.job.allreduce));
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    ls_data_close(f->data);
+    ls_model_close(f->model);
+    for (int i = 0; i < MEMBERS; i++)
+        ls_device_close(f->device[i]);
+    ls_machine_close(f->machine);
+    return 0;
+}
+
+/* The first member's parameters go to each other member; the last one adds them, twice. */
+static void build_messages(ls_step *s)
+{
+    const ls_span from = ls_parameters(s, 0, ls_all(s));
+    ls_message(s, ls_parameters(s, 1, ls_all(s)), from, false);
+    ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, true);
+    ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, true);
+    for (int m = 0; m < MEMBERS; m++)
+        ls_end(s, m);
+}
+
+/* Both steps by one strategy: LS_VARIABLES_EACH: members of one process, without a communicator;
+ * LS_VARIABLES_SERVED: ranks that are threads, the last member a server. */
+static void check_messages(const fixture *f, ls_variables_at variables)
+{
+    const ls_strategy strategy = {
+        .name = "made up", .variables = variables, .replicated = true, .build = build_messages};
+    ls_job job = f->job;
+    ls_run *run;
+    float first[PARAMETERS], found[PARAMETERS];
+    if (variables == LS_VARIABLES_SERVED)
+        job.ps = (ls_ps_options){.ranks = MEMBERS, .servers = 1};
+    must(ls_strategy_open(&strategy, &job, &run));
+    must(ls_stepped_check(run)); /* no races */
+    for (int i = 0; i < PARAMETERS; i++)
+        first[i] = (float)(i + 1);
+    must(run->kind->load(run, first));
+    must(run->kind->step(run, false, 2));
+    must(run->kind->sync(run));
+    for (int m = 0; m < MEMBERS; m++) {
+        const ls_replica *r = ((const ls_stepped *)run)->members[m].replica;
+        const float times = m == LAST ? 5 : 1; /* 1 at first, and in each of two steps twice */
+        must(ls_queue_read(r->queue, found, r->parameters, sizeof found));
+        for (int i = 0; i < PARAMETERS; i++)
+            if (found[i] != times * first[i])
+                fail_msg("member %d: element %d is %g, not %g", m, i, (double)found[i],
+                         (double)(times * first[i]));
+    }
+    run->kind->close(run);
+}
+
+static void members_of_a_process_add(void **state)
+{
+    check_messages(*state, LS_VARIABLES_EACH);
+}
+
+static void ranks_that_are_threads_add(void **state)
+{
+    check_messages(*state, LS_VARIABLES_SERVED);
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+static void refused(ls_status status, const char *words)
+{
+    assert_non_null(status);
+    if (ls_status_code(status) != LS_CODE_USAGE || !strstr(ls_status_text(status), words))
+        fail_msg("%s: \"%s\" was wanted", ls_status_text(status), words);
+    ls_status_free(status);
+}
+
+static void build_sizes(ls_step *s)
+{
+    const ls_range few = {0, 3};
+    ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, few), false);
+}
+
+static void spans_of_two_sizes_are_refused(void **state)
+{
+    const fixture *f = *state;
+    const ls_strategy strategy = {.name = "made up", .replicated = true, .build = build_sizes};
+    ls_run *run;
+    refused(ls_strategy_open(&strategy, &f->job, &run), "copies 12 bytes to 84");
+}
+
+static void build_between(ls_step *s)
+{
+    ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)), true);
+}
+
+static void build_copy_between(ls_step *s)
+{
+    ls_fetch(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)));
+}
+
+/* A process of one device. */
+typedef struct process {
+    pthread_t thread;
+    ls_job job;
+    const ls_strategy *strategy;
+    ls_run *run;
+    ls_status status;
+} process;
+
+static void *process_thread(void *argument)
+{
+    process *p = argument;
+    p->status = ls_strategy_open(p->strategy, &p->job, &p->run);
+    return NULL;
+}
+
+static void check_between(fixture *f, void (*build)(ls_step *), const char *words)
+{
+    const ls_strategy strategy = {.name = "made up", .replicated = true, .build = build};
+    const ls_comm_backend *backend;
+    ls_comm *comms[2];
+    process processes[2];
+    must(ls_comm_backend_find("thread", &backend));
+    must(ls_comm_open(backend, NULL, f->device, 2, comms));
+    for (int p = 0; p < 2; p++) {
+        processes[p] = (process){.job = f->job, .strategy = &strategy};
+        processes[p].job.comm = comms[p];
+        processes[p].job.devices = &f->device[p];
+        processes[p].job.device_count = 1;
+        assert_int_equal(pthread_create(&processes[p].thread, NULL, process_thread, &processes[p]),
+                         0);
+    }
+    for (int p = 0; p < 2; p++)
+        pthread_join(processes[p].thread, NULL);
+    for (int p = 0; p < 2; p++) {
+        refused(processes[p].status, words);
+        ls_comm_close(comms[p]);
+    }
+}
+
+static void processes_without_ends_are_refused(void **state)
+{
+    check_between(*state, build_between, "sends a message between members of two processes");
+    check_between(*state, build_copy_between, "copies between members of two processes");
+}
+
+/* ---- A lost device --------------------------------------------------------------------------- */
+
+/* As on a GPU that is lost: what the queue still had to do is left out, and nothing says so to
+ * those that wait for it. */
+static ls_status lost(ls_queue *queue)
+{
+    (void)queue;
+    return ls_fail(LS_CODE_MISSING, "device", "test", "is lost");
+}
+
+static void who_waits_for_a_lost_device_is_woken(void **state)
+{
+    const fixture *f = *state;
+    ls_job job = f->job;
+    ls_run *run;
+    job.device_count = 2;
+    job.bucket_bytes = SIZE_MAX;
+    must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
+    const ls_stepped *stepped = (const ls_stepped *)run;
+    assert_int_equal(stepped->component_count, 2); /* a program each */
+    const ls_device_backend *whole = f->device[0]->backend;
+    ls_device_backend broken = *whole;
+    broken.queue_sync = lost;
+    alarm(60); /* ends a test that waits for ever */
+    must(ls_program_launch(stepped->components[1].program[LS_FULL], 1));
+    f->device[0]->backend = &broken;
+    ls_status status = run->kind->sync(run);
+    f->device[0]->backend = whole;
+    assert_non_null(status);
+    assert_non_null(strstr(ls_status_text(status), "is lost")); /* the cause, not what follows */
+    ls_status_free(status);
+    run->kind->close(run);
+    alarm(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(members_of_a_process_add),
+                                       cmocka_unit_test(ranks_that_are_threads_add),
+                                       cmocka_unit_test(spans_of_two_sizes_are_refused),
+                                       cmocka_unit_test(processes_without_ends_are_refused),
+                                       cmocka_unit_test(who_waits_for_a_lost_device_is_woken)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -29,7 +29,8 @@ typedef struct ls_dnnl_call {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
-    size_t scratch_bytes; /**< set when the primitive is made */
+    int threads; /**< these two are set when the primitive is made */
+    size_t scratch_bytes;
     void *scratch;
     int count;
     dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
@@ -61,7 +62,7 @@ ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view 
 /** Allocates the scratch memory from the device's workspace, and opens the stream. */
 ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
 
-/** On a thread of the device. */
+/** On a thread of the device, whose team must be the one that the primitive was made for. */
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);
 
 void ls_dnnl_call_close(ls_dnnl_call *call);

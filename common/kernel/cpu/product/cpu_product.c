@@ -3,6 +3,7 @@
 #include "common/kernel/cpu/product/cpu_product.h"
 
 #include "common/base/grow.h"
+#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_dnnl.h"
 
 #include <stdio.h>
@@ -142,6 +143,7 @@ size_t ls_product_workspace(const ls_product *product)
 
 ls_status ls_product_once(const ls_gemm_args *g)
 {
+    LS_TRY(ls_team_check(ls_team_size()));
     return ls_dnnl_check(dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m,
                                     g->n, g->k, 1, g->a, g->transpose_a ? g->m : g->k, g->b,
                                     g->transpose_b ? g->k : g->n, g->accumulate ? 1 : 0, g->c,

@@ -4,6 +4,7 @@
 #include "bench/row/provenance.h"
 
 #include "bench/output/format_parts.h"
+#include "bench/row/set_aside.h"
 #include "bench/statistics/statistics.h"
 #include "build_info.h"
 #include "common/base/digest.h"
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Versions are those of the loaded libraries, with two exceptions: hwloc's is its headers', and
  * CUDA, cuBLAS, cuDNN and NCCL (loaded when a GPU is used) report the build's. */
@@ -143,6 +145,22 @@ static void add_devices(json_t *group, const ls_provenance *facts)
         add_gpus(group, facts);
 }
 
+/* OpenMP's variables, which have no effect. */
+static void add_set_aside(json_t *group)
+{
+    json_auto_t *set_aside = json_object();
+    for (char **variable = environ; *variable; variable++) {
+        const char *value = strchr(*variable, '=');
+        char name[64];
+        if (!value || !ls_is_set_aside(*variable))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(value - *variable), *variable);
+        put_text(set_aside, name, value + 1);
+    }
+    if (json_object_size(set_aside))
+        json_object_set(group, "set_aside", set_aside);
+}
+
 json_t *ls_provenance_build(const ls_provenance *facts)
 {
     json_t *group = json_object();
@@ -151,6 +169,7 @@ json_t *ls_provenance_build(const ls_provenance *facts)
         json_object_set_new(group, "kernels", json_deep_copy(facts->kernels));
     add_machine(group, facts->machine);
     add_devices(group, facts);
+    add_set_aside(group);
     if (facts->mpi)
         put_text(group, "mpi", facts->mpi);
     put_text(group, "ci95", ls_statistics_meaning());

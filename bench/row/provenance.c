@@ -56,15 +56,21 @@ size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST])
     return count;
 }
 
-static void put_text(json_t *group, const char *name, const char *text)
+static json_t *make_text(const char *text)
 {
     json_t *value = json_string(text);
     char *copy = value ? NULL : strdup(text);
     for (char *c = copy; c && *c; c++)
         if ((unsigned char)*c >= 0x80)
             *c = '?';
-    json_object_set_new(group, name, value ? value : json_string(copy));
+    value = value ? value : json_string(copy);
     free(copy);
+    return value;
+}
+
+static void put_text(json_t *group, const char *name, const char *text)
+{
+    json_object_set_new(group, name, make_text(text));
 }
 
 static void add_build(json_t *group)
@@ -148,16 +154,11 @@ static void add_devices(json_t *group, const ls_provenance *facts)
 /* OpenMP's variables, which have no effect. */
 static void add_set_aside(json_t *group)
 {
-    json_auto_t *set_aside = json_object();
-    for (char **variable = environ; *variable; variable++) {
-        const char *value = strchr(*variable, '=');
-        char name[64];
-        if (!value || !ls_is_set_aside(*variable))
-            continue;
-        snprintf(name, sizeof name, "%.*s", (int)(value - *variable), *variable);
-        put_text(set_aside, name, value + 1);
-    }
-    if (json_object_size(set_aside))
+    json_auto_t *set_aside = json_array();
+    for (char **variable = environ; *variable; variable++)
+        if (ls_is_set_aside(*variable))
+            json_array_append_new(set_aside, make_text(*variable));
+    if (json_array_size(set_aside))
         json_object_set(group, "set_aside", set_aside);
 }
 

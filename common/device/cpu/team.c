@@ -97,11 +97,6 @@ ls_status ls_team_run(int threads, void (*body)(void *context, int part, int par
     return call.came == threads ? LS_OK : refuse_team(threads, call.came);
 }
 
-int ls_team_size(void)
-{
-    return omp_get_max_threads();
-}
-
 ls_status ls_team_check(int threads)
 {
     if (omp_get_max_threads() != threads)
@@ -216,7 +211,6 @@ ls_status ls_team_setup(const int *cores, int count, bool make_team, bool *flush
     omp_set_num_threads(count);
     if (omp_get_max_active_levels() < 1)
         omp_set_max_active_levels(1);
-    LS_TRY(ls_team_check(count));
     LS_TRY(ls_affinity_bind(cores, count));
     if (make_team)
         LS_TRY(try_threads(count - 1));

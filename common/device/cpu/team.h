@@ -19,9 +19,6 @@
  *  calls no body, if the team has another size. */
 ls_status ls_team_run(int threads, void (*body)(void *context, int part, int parts), void *context);
 
-/** How many threads a library that is called on this thread plans for. */
-int ls_team_size(void);
-
 /** Fails unless a library that is called on this thread gets a team of `threads`. */
 ls_status ls_team_check(int threads);
 

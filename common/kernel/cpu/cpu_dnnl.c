@@ -127,7 +127,6 @@ const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc)
 
 dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t desc)
 {
-    call->threads = ls_team_size();
     call->scratch_bytes =
         dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
     return dnnl_primitive_create(&call->primitive, desc);
@@ -165,7 +164,7 @@ ls_status ls_dnnl_call_finish(ls_dnnl_call *call)
 
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what)
 {
-    LS_TRY(ls_team_check(call->threads));
+    LS_TRY(ls_team_check(ls_device_describe(call->device)->core_count));
     return ls_dnnl_check(
         dnnl_primitive_execute(call->primitive, call->stream, call->count, call->arguments), what);
 }

@@ -29,8 +29,7 @@ typedef struct ls_dnnl_call {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
-    int threads; /**< these two are set when the primitive is made */
-    size_t scratch_bytes;
+    size_t scratch_bytes; /**< set when the primitive is made */
     void *scratch;
     int count;
     dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
@@ -62,7 +61,7 @@ ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view 
 /** Allocates the scratch memory from the device's workspace, and opens the stream. */
 ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
 
-/** On a thread of the device, whose team must be the one that the primitive was made for. */
+/** On a thread of the device; fails if its team is not the device's. */
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);
 
 void ls_dnnl_call_close(ls_dnnl_call *call);

@@ -75,7 +75,7 @@ static ls_status forward_rows(cpu_op *op)
                                  .a = l->x + l->row * s->steps * s->inputs,
                                  .b = l->weight_ih,
                                  .c = l->loop.gates + l->row * s->steps * 4 * s->hidden};
-    LS_TRY(ls_product_once(&inputs));
+    LS_TRY(ls_product_once(op->device, &inputs));
     return share_recurrence(op);
 }
 
@@ -118,17 +118,17 @@ static ls_status backward_rows(cpu_op *op)
                             .accumulate = l->row + l->count < s->rows};
     l->loop.dz_row = l->row;
     LS_TRY(share_recurrence(op));
-    LS_TRY(ls_product_once(&weights));
+    LS_TRY(ls_product_once(op->device, &weights));
     weights.n = H;
     weights.b = l->loop.previous + at * H;
     weights.c = l->dweight_hh;
-    LS_TRY(ls_product_once(&weights));
+    LS_TRY(ls_product_once(op->device, &weights));
     LS_TRY(ls_cpu_op_share(op, (4 * H + 63) / 64, bias_part));
     if (!l->dx)
         return LS_OK;
     const ls_gemm_args inputs = {
         .m = N, .n = I, .k = 4 * H, .a = l->loop.dz, .b = l->weight_ih, .c = l->dx + at * I};
-    return ls_product_once(&inputs);
+    return ls_product_once(op->device, &inputs);
 }
 
 static size_t packed_floats(int64_t hidden)

@@ -162,10 +162,27 @@ static void a_team_that_shrinks_fails(void **state)
     free(want);
 }
 
+/* With narrower vectors the library has no primitive for a product: sgemm is called. */
+static void a_team_that_shrinks_fails_in_sgemm_too(void **state)
+{
+    char command[96];
+    snprintf(command, sizeof command, "DNNL_MAX_CPU_ISA=SSE41 /proc/%d/exe narrow 2>&1", getpid());
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    char said[2048] = "";
+    const size_t length = fread(said, 1, sizeof said - 1, pipe);
+    if (pclose(pipe))
+        fail_msg("%.*s", (int)length, said);
+}
+
 int main(int count, char **arguments)
 {
     if (count > 2)
         return open_device(arguments[2]);
+    const struct CMUnitTest narrow[] = {
+        cmocka_unit_test_setup_teardown(a_team_that_shrinks_fails, setup_cores, teardown)};
+    if (count > 1)
+        return cmocka_run_group_tests(narrow, NULL, NULL);
     if (sysconf(_SC_NPROCESSORS_ONLN) < CORES) {
         printf("skipped: a team needs two cores\n");
         return SKIPPED;
@@ -173,6 +190,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_smaller_team_is_refused),
         cmocka_unit_test_setup_teardown(a_team_that_shrinks_fails, setup_cores, teardown),
+        cmocka_unit_test(a_team_that_shrinks_fails_in_sgemm_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
+#include "bench/row/set_aside.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "build_info.h"
@@ -22,6 +23,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static uint64_t hash_request(const ls_request *request)
@@ -393,6 +395,18 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
     return compare_ranks(processes, argc, argv);
 }
 
+/* With less, the program may end in a segmentation fault. */
+static ls_status check_stack(void)
+{
+    static const rlim_t least = 256 << 10;
+    struct rlimit stack;
+    char where[32];
+    if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur >= least)
+        return LS_OK;
+    snprintf(where, sizeof where, "%llu KiB", (unsigned long long)stack.rlim_cur >> 10);
+    return ls_fail(LS_CODE_MISSING, "stack", where, "is too small; ulimit -s 8192 is usual");
+}
+
 /* Rank 0 prints a failure. If ranks have lost each other, one of them prints which are missing, and
  * each what it waited for. */
 static int report(const ls_processes *processes, ls_status status)
@@ -415,6 +429,7 @@ static void end_interrupted(int number)
 
 int main(int argc, char **argv)
 {
+    ls_set_aside_show();
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails, and is reported as a failure */
     signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
@@ -425,8 +440,10 @@ int main(int argc, char **argv)
         return LS_CODE_USAGE;
     }
     int exit_status = 0;
-    ls_processes processes;
-    ls_status status = start(argc, argv, &processes);
+    ls_processes processes = ls_processes_alone();
+    ls_status status = check_stack();
+    if (!status)
+        status = start(argc, argv, &processes);
     if (!status)
         status = ls_hooks_check();
     if (!status)

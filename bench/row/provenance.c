@@ -4,6 +4,7 @@
 #include "bench/row/provenance.h"
 
 #include "bench/output/format_parts.h"
+#include "bench/row/set_aside.h"
 #include "bench/statistics/statistics.h"
 #include "build_info.h"
 #include "common/base/digest.h"
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Versions are those of the loaded libraries, with two exceptions: hwloc's is its headers', and
  * CUDA, cuBLAS, cuDNN and NCCL (loaded when a GPU is used) report the build's. */
@@ -54,15 +56,21 @@ size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST])
     return count;
 }
 
-static void put_text(json_t *group, const char *name, const char *text)
+static json_t *make_text(const char *text)
 {
     json_t *value = json_string(text);
     char *copy = value ? NULL : strdup(text);
     for (char *c = copy; c && *c; c++)
         if ((unsigned char)*c >= 0x80)
             *c = '?';
-    json_object_set_new(group, name, value ? value : json_string(copy));
+    value = value ? value : json_string(copy);
     free(copy);
+    return value;
+}
+
+static void put_text(json_t *group, const char *name, const char *text)
+{
+    json_object_set_new(group, name, make_text(text));
 }
 
 static void add_build(json_t *group)
@@ -143,6 +151,17 @@ static void add_devices(json_t *group, const ls_provenance *facts)
         add_gpus(group, facts);
 }
 
+/* OpenMP's variables, which have no effect. */
+static void add_set_aside(json_t *group)
+{
+    json_auto_t *set_aside = json_array();
+    for (char **variable = environ; *variable; variable++)
+        if (ls_is_set_aside(*variable))
+            json_array_append_new(set_aside, make_text(*variable));
+    if (json_array_size(set_aside))
+        json_object_set(group, "set_aside", set_aside);
+}
+
 json_t *ls_provenance_build(const ls_provenance *facts)
 {
     json_t *group = json_object();
@@ -151,6 +170,7 @@ json_t *ls_provenance_build(const ls_provenance *facts)
         json_object_set_new(group, "kernels", json_deep_copy(facts->kernels));
     add_machine(group, facts->machine);
     add_devices(group, facts);
+    add_set_aside(group);
     if (facts->mpi)
         put_text(group, "mpi", facts->mpi);
     put_text(group, "ci95", ls_statistics_meaning());

@@ -93,6 +93,10 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
 /** After its queues and programs are freed. Takes NULL. */
 void ls_device_close(ls_device *device);
 
+/** Whether its threads have been moved since it was opened (taskset, a control group), so that
+ *  they no longer run on the cores that ls_device_describe lists, or not on those alone. */
+bool ls_device_moved(const ls_device *device);
+
 /** What it is; owned by the device. */
 const ls_device_info *ls_device_describe(const ls_device *device);
 

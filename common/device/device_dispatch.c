@@ -65,6 +65,11 @@ bool ls_device_is_lost(const ls_device *device)
     return device->lost;
 }
 
+bool ls_device_moved(const ls_device *device)
+{
+    return device->backend->moved && device->backend->moved(device);
+}
+
 const ls_device_info *ls_device_describe(const ls_device *device)
 {
     return &device->info;

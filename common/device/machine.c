@@ -7,6 +7,7 @@
  * alternately. The GPUs are those that the back end finds, not hwloc. Left out: cores that go
  * offline later, and other processes on the same cores.
  */
+#include "common/device/affinity.h"
 #include "common/device/machine_limits.h"
 #include "common/device/machine_private.h"
 
@@ -256,6 +257,7 @@ ls_status ls_machine_open(const ls_machine_options *options, ls_machine **out)
     LS_TRY(check_range("--cpu-devices", options->cpu_devices, LS_MACHINE_DEVICES_MOST));
     LS_TRY(check_range("--cores-per-device", options->cores_per_device, LS_MACHINE_CORES_MOST));
     LS_TRY(check_range("--logical-gpus", options->logical_gpus, LS_MACHINE_LOGICAL_MOST));
+    LS_TRY(ls_affinity_check_openmp());
     ls_machine *machine;
     LS_TRY(ls_allocate("machine", &machine, 1, sizeof *machine));
     ls_status status = ls_pulse_open(&machine->pulse);

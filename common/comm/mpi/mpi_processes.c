@@ -8,8 +8,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/signal.h"
+#include "common/device/affinity.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ bool ls_processes_take_pmi(void)
 /* What a process tells the others about itself. */
 typedef struct standing {
     mpi_peer peer;
-    cpu_set_t cores;
+    uint64_t cores; /* digest of those that it may run on */
 } standing;
 
 /* Finds the host and the share of its cores, from what all processes told. */
@@ -68,7 +68,7 @@ static void find_place(const standing *all, ls_processes *out)
             continue;
         out->neighbours++;
         out->neighbour += r < out->rank;
-        if (memcmp(&all[r].cores, &mine->cores, sizeof mine->cores) != 0)
+        if (all[r].cores != mine->cores)
             continue;
         out->part += r < out->rank;
         out->parts++;
@@ -116,7 +116,7 @@ static ls_status look_around(ls_processes *out)
     LS_TRY(ls_allocate("processes", &all, (size_t)out->size, sizeof *all));
     memset(&mine, 0, sizeof mine);
     ls_comm_mpi_introduce(&mine.peer);
-    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+    mine.cores = ls_affinity_digest();
     ls_status status = find_host(out->rank, &mine.peer.leader);
     if (!status)
         status = ls_comm_collect(out->comm, &mine, sizeof mine, all);

@@ -5,6 +5,7 @@
  * device's own cores zero-fills it, so that pages are placed by first touch. A second, unbound
  * thread of the device does this and other set-up work, so that it delays no queue.
  */
+#include "common/device/affinity.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/link.h"
 #include "common/device/machine_gpus.h"
@@ -118,6 +119,14 @@ static ls_status cpu_call(ls_device *base, ls_status (*call)(void *context), voi
                         &(cpu_command){.kind = CPU_CALL, .call = call, .context = context});
 }
 
+/* The service thread stands for all: what moves a thread from outside moves those of a process. */
+static bool cpu_moved(const ls_device *device)
+{
+    const ls_device_info *info = &device->info;
+    return !ls_affinity_is(((const cpu_device *)device)->service->thread, info->cores,
+                           info->core_count);
+}
+
 static ls_status cpu_queue_open(ls_device *device, const char *name, ls_queue **out)
 {
     cpu_queue *queue;
@@ -192,6 +201,7 @@ const ls_device_backend ls_cpu_backend = {
     .zero = cpu_zero,
     .register_memory = ls_cpu_register,
     .call = cpu_call,
+    .moved = cpu_moved,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
     .queue_put = cpu_queue_put,

@@ -222,7 +222,12 @@ static void *queue_thread(void *argument)
 {
     cpu_queue *queue = argument;
     const ls_device_info *info = &queue->base.device->info;
-    queue->flushed = ls_team_setup(info->cores, info->core_count, queue->bound);
+    ls_status status = ls_team_setup(info->cores, info->core_count, queue->bound, &queue->flushed);
+    if (status) {
+        atomic_store(&queue->failure, status);
+        ls_signal_post(&queue->consumed, 1);
+        return NULL;
+    }
     ls_hooks_thread();
     cpu_segment *segment = queue->filled;
     size_t slot = 0;
@@ -280,6 +285,20 @@ static void free_queue(cpu_queue *queue)
     free(queue);
 }
 
+/* Waits until the thread is set up, or has failed to do that and ended. */
+static ls_status start_thread(cpu_queue *queue)
+{
+    const int error = pthread_create(&queue->thread, NULL, queue_thread, queue);
+    if (error)
+        return ls_team_refuse_thread(error);
+    pthread_setname_np(queue->thread, queue->base.device->info.text);
+    ls_signal_wait(&queue->consumed, 1, 0);
+    ls_status failure = atomic_exchange(&queue->failure, LS_OK);
+    if (failure)
+        pthread_join(queue->thread, NULL);
+    return failure;
+}
+
 ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu_queue **out)
 {
     cpu_queue *queue = aligned_alloc(64, sizeof *queue);
@@ -298,14 +317,12 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
     owner->queues += bound;
     bool alone = !owner->shares_cores && owner->queues <= device->info.core_count;
     queue->spins = alone && bound ? QUEUE_SPINS : 0;
-    if (pthread_create(&queue->thread, NULL, queue_thread, queue)) {
+    status = start_thread(queue);
+    if (status) {
         owner->queues -= bound;
         free_queue(queue);
-        return ls_fail(LS_CODE_MISSING, "queue", device->info.text,
-                       "its thread could not be started; fewer devices need fewer threads");
+        return ls_status_within("device", device->info.text, status);
     }
-    pthread_setname_np(queue->thread, device->info.text);
-    ls_signal_wait(&queue->consumed, 1, 0);
     queue->base.place = (ls_pulse_place){&queue->base, ls_cpu_queue_progress, 0, NULL};
     ls_pulse_add(device->pulse, &queue->base.place);
     *out = queue;

@@ -5,6 +5,8 @@
  */
 #include "common/kernel/cpu/cpu_dnnl.h"
 
+#include "common/device/cpu/team.h"
+
 #include <stdint.h>
 
 ls_status ls_dnnl_check(dnnl_status_t status, const char *what)
@@ -162,6 +164,7 @@ ls_status ls_dnnl_call_finish(ls_dnnl_call *call)
 
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what)
 {
+    LS_TRY(ls_team_check(ls_device_describe(call->device)->core_count));
     return ls_dnnl_check(
         dnnl_primitive_execute(call->primitive, call->stream, call->count, call->arguments), what);
 }

@@ -61,7 +61,7 @@ ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view 
 /** Allocates the scratch memory from the device's workspace, and opens the stream. */
 ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
 
-/** On a thread of the device. */
+/** On a thread of the device; fails if its team is not the device's. */
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);
 
 void ls_dnnl_call_close(ls_dnnl_call *call);

@@ -47,10 +47,10 @@ static void run_part(void *context, int part, int parts)
     w->part(&p);
 }
 
-void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part))
+ls_status ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part))
 {
     shared_work work = {op, shared, part};
-    ls_team_run(op->threads, run_part, &work);
+    return ls_team_run(op->threads, run_part, &work);
 }
 
 static ls_status run(ls_op *base, ls_queue *queue)
@@ -60,7 +60,7 @@ static ls_status run(ls_op *base, ls_queue *queue)
     if (op->once)
         LS_TRY(op->once(op));
     if (op->part)
-        ls_cpu_op_share(op, op->shared, op->part);
+        LS_TRY(ls_cpu_op_share(op, op->shared, op->part));
     if (op->end)
         op->end(op);
     return LS_OK;

@@ -59,7 +59,7 @@ ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *ar
                          size_t bytes, const ls_work *work, ls_op **out);
 
 /** Divides `shared` things among the operation's threads, each of which calls `part`. */
-void ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part));
+ls_status ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part));
 
 /** Defines ls_cpu_<entry>, which makes an operation named <entry><suffix> with the members of
  * cpu_op that follow; `a` are its arguments. */

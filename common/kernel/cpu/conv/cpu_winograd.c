@@ -66,9 +66,7 @@ static ls_status begin(cpu_op *op)
 {
     ls_vector_winograd *loop = (void *)op->arguments;
     loop->packed = op->memory;
-    if (!loop->dweight)
-        ls_cpu_op_share(op, loop->shape.channels / 16, pack_part);
-    return LS_OK;
+    return loop->dweight ? LS_OK : ls_cpu_op_share(op, loop->shape.channels / 16, pack_part);
 }
 
 static ls_status make(ls_kernels *kernels, const char *name, const ls_vector_winograd *loop,

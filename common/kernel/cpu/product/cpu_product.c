@@ -3,6 +3,7 @@
 #include "common/kernel/cpu/product/cpu_product.h"
 
 #include "common/base/grow.h"
+#include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_dnnl.h"
 
 #include <stdio.h>
@@ -140,8 +141,9 @@ size_t ls_product_workspace(const ls_product *product)
     return product->call.scratch ? product->call.scratch_bytes : 0;
 }
 
-ls_status ls_product_once(const ls_gemm_args *g)
+ls_status ls_product_once(const ls_device *device, const ls_gemm_args *g)
 {
+    LS_TRY(ls_team_check(ls_device_describe(device)->core_count));
     return ls_dnnl_check(dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m,
                                     g->n, g->k, 1, g->a, g->transpose_a ? g->m : g->k, g->b,
                                     g->transpose_b ? g->k : g->n, g->accumulate ? 1 : 0, g->c,
@@ -153,7 +155,7 @@ ls_status ls_product_run(const ls_product *product)
 {
     if (product->call.primitive)
         return ls_dnnl_call_run(&product->call, "matmul");
-    return ls_product_once(&product->spec.gemm);
+    return ls_product_once(product->call.device, &product->spec.gemm);
 }
 
 /* ---- Engine -------------------------------------------------------------------------------- */

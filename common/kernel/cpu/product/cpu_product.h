@@ -47,4 +47,4 @@ size_t ls_product_workspace(const ls_product *product);
 ls_status ls_product_run(const ls_product *product);
 
 /** Computes a product now, by dnnl_sgemm, on a thread of the device: for operands that move. */
-ls_status ls_product_once(const ls_gemm_args *gemm);
+ls_status ls_product_once(const ls_device *device, const ls_gemm_args *gemm);

@@ -58,10 +58,10 @@ static void backward_part(const cpu_part *p)
     p->loops->lstm_backward(&loop, first, last);
 }
 
-static void share_recurrence(cpu_op *op)
+static ls_status share_recurrence(cpu_op *op)
 {
     const lstm_args *l = args_of(op);
-    ls_cpu_op_share(op, (l->count + LS_VECTOR_LSTM_ROWS - 1) / LS_VECTOR_LSTM_ROWS, l->part);
+    return ls_cpu_op_share(op, (l->count + LS_VECTOR_LSTM_ROWS - 1) / LS_VECTOR_LSTM_ROWS, l->part);
 }
 
 static ls_status forward_rows(cpu_op *op)
@@ -75,9 +75,8 @@ static ls_status forward_rows(cpu_op *op)
                                  .a = l->x + l->row * s->steps * s->inputs,
                                  .b = l->weight_ih,
                                  .c = l->loop.gates + l->row * s->steps * 4 * s->hidden};
-    LS_TRY(ls_product_once(&inputs));
-    share_recurrence(op);
-    return LS_OK;
+    LS_TRY(ls_product_once(op->device, &inputs));
+    return share_recurrence(op);
 }
 
 static ls_status run_forward(cpu_op *op)
@@ -118,18 +117,18 @@ static ls_status backward_rows(cpu_op *op)
                             .c = l->dweight_ih,
                             .accumulate = l->row + l->count < s->rows};
     l->loop.dz_row = l->row;
-    share_recurrence(op);
-    LS_TRY(ls_product_once(&weights));
+    LS_TRY(share_recurrence(op));
+    LS_TRY(ls_product_once(op->device, &weights));
     weights.n = H;
     weights.b = l->loop.previous + at * H;
     weights.c = l->dweight_hh;
-    LS_TRY(ls_product_once(&weights));
-    ls_cpu_op_share(op, (4 * H + 63) / 64, bias_part);
+    LS_TRY(ls_product_once(op->device, &weights));
+    LS_TRY(ls_cpu_op_share(op, (4 * H + 63) / 64, bias_part));
     if (!l->dx)
         return LS_OK;
     const ls_gemm_args inputs = {
         .m = N, .n = I, .k = 4 * H, .a = l->loop.dz, .b = l->weight_ih, .c = l->dx + at * I};
-    return ls_product_once(&inputs);
+    return ls_product_once(op->device, &inputs);
 }
 
 static size_t packed_floats(int64_t hidden)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Affinity: the cores that a thread may run on, on machines of any number of them. */
+#pragma once
+
+#include "common/base/status.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Binds the calling thread to these cores (the system's numbers); fails unless it may run on each
+ *  of them; then it may be bound to some. */
+ls_status ls_affinity_bind(const int *cores, int count);
+
+/** Whether the thread may run on these cores and on no other; true if the system does not tell. */
+bool ls_affinity_is(pthread_t thread, const int *cores, int count);
+
+/** A digest of the cores that the calling thread may run on; 0 if the system does not tell. */
+uint64_t ls_affinity_digest(void);
+
+/**
+ * Fails, naming the variables, if OpenMP's library binds this process's threads: the first thread
+ * was bound to one place before main, so its cores are not the process's, and later threads would
+ * be bound to other cores than their device's.
+ */
+ls_status ls_affinity_check_openmp(void);

@@ -4,6 +4,7 @@
  * table and md in format_table.c, csv in format_csv.c.
  */
 #include "bench/output/format_parts.h"
+#include "bench/output/standard_output.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,7 +129,7 @@ static ls_status flush(FILE *stream)
     if (!failed)
         return LS_OK;
     const char *reason = errno ? strerror(errno) : "an earlier write failed";
-    const char *name = fileno(stream) == STDOUT_FILENO ? "standard output" : "output file";
+    const char *name = stream == ls_output() ? "standard output" : "output file";
     return ls_fail(LS_CODE_MISSING, "rows", name,
                    "cannot be written (%s); `lockstep results list` shows the rows that are kept",
                    reason);

@@ -27,6 +27,8 @@ for command in "run $small --results r.db" "verify $small --results none" \
         'ONEDNN_VERBOSE': '1', 'UCX_ODD': '\\\\xff\\\\x1b[1m\"<&,'} for x in rows)"
     [[ $command != run* ]] || cp out strange.jsonl
 done
+expect "a roof that was measured so is not that of others" \
+    grep -qE '"[^"|]+\|[^"]*oneDNN [0-9.]+ [^"]*\|environment [0-9a-f]{16}":' "$XDG_CACHE_HOME/lockstep/roofs.json"
 strange results list --results r.db --format csv
 expect "CSV has one column for them" grep -q 'ONEDNN_DEFAULT_FPMATH_MODE=BF16+ONEDNN_VERBOSE=1+UCX_ODD=' out
 strange results list --results r.db --format jsonl --columns id

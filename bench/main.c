@@ -7,6 +7,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
+#include "bench/output/standard_output.h"
 #include "bench/row/set_aside.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
@@ -181,7 +182,7 @@ static void print_command_help(FILE *stream, const ls_command *command)
 
 static ls_status help(int argc, char **argv)
 {
-    if (argc == 2 && ls_manual_print(stdout, argv[1], commands, COMMAND_COUNT))
+    if (argc == 2 && ls_manual_print(ls_output(), argv[1], commands, COMMAND_COUNT))
         return LS_OK;
     if (argc > 2)
         return ls_fail(LS_CODE_USAGE, "argument", argv[2], "unexpected; lockstep help [COMMAND]");
@@ -189,9 +190,9 @@ static ls_status help(int argc, char **argv)
     if (argc > 1 && !command)
         return refuse_command(argv[1]);
     if (command)
-        print_command_help(stdout, command);
+        print_command_help(ls_output(), command);
     else
-        print_usage(stdout);
+        print_usage(ls_output());
     return LS_OK;
 }
 
@@ -285,18 +286,32 @@ static ls_status check_text(const char *argument)
                    "is not valid UTF-8; rows are JSON, so every argument has to be");
 }
 
+/* A file on standard output would be mixed with rows; and opened by that name it would be standard
+ * error's (standard_output.h). */
+static ls_status check_file(const char *argument)
+{
+    const char *value = strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL;
+    if (!ls_output_is_named(value ? value + 1 : argument))
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "argument", argument,
+                   "standard output has rows only; name a file, or leave --out away where it is "
+                   "the default");
+}
+
 static ls_status dispatch(const ls_processes *processes, int argc, char **argv, int *exit_status)
 {
     const char *first = argv[0];
-    for (int i = 0; i < argc; i++)
+    for (int i = 0; i < argc; i++) {
         LS_TRY(check_text(argv[i]));
+        LS_TRY(check_file(argv[i]));
+    }
     bool wants_help = strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0;
     bool wants_version = strcmp(first, "--version") == 0;
     if ((wants_help || wants_version) && argc > 1)
         return ls_fail(LS_CODE_USAGE, "argument", argv[1], "unexpected after %s; give it alone",
                        first);
     if (wants_version) {
-        ls_version_print(stdout);
+        ls_version_print(ls_output());
         return LS_OK;
     }
     if (wants_help || strcmp(first, "help") == 0)
@@ -311,7 +326,7 @@ static ls_status dispatch(const ls_processes *processes, int argc, char **argv, 
         return refuse_command(first);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_command_help(stdout, command);
+            print_command_help(ls_output(), command);
             return LS_OK;
         }
     }
@@ -380,14 +395,13 @@ static ls_status meet(int argc, char **argv, ls_processes *processes)
 /* Connects to the other ranks if a launcher started some; only rank 0 has standard output. */
 static ls_status start(int argc, char **argv, ls_processes *processes)
 {
-    *processes = ls_processes_alone();
     if (runs_alone(argc, argv))
         return LS_OK;
     if (ls_processes_built() && ls_processes_launched())
         LS_TRY(meet(argc, argv, processes));
     if (processes->size == 1) /* unconnected tasks: the launcher's number */
         processes->rank = ls_processes_launched_rank();
-    if (processes->rank > 0 && !freopen("/dev/null", "w", stdout))
+    if (processes->rank > 0 && !freopen("/dev/null", "w", ls_output()))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
                        "/dev/null cannot be opened, which ranks above 0 write to: %s; mount /dev, "
                        "or raise the limit that is named",
@@ -431,6 +445,7 @@ int main(int argc, char **argv)
 {
     ls_set_aside_show();
     hold_standard_streams();
+    ls_status status = ls_output_open();
     signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails, and is reported as a failure */
     signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
     signal(SIGINT, end_interrupted);
@@ -441,16 +456,17 @@ int main(int argc, char **argv)
     }
     int exit_status = 0;
     ls_processes processes = ls_processes_alone();
-    ls_status status = check_stack();
+    if (!status)
+        status = check_stack();
     if (!status)
         status = start(argc, argv, &processes);
     if (!status)
         status = ls_hooks_check();
     if (!status)
         status = dispatch(&processes, argc - 1, argv + 1, &exit_status);
-    bool unwritten = ferror(stdout) != 0;
+    bool unwritten = ferror(ls_output()) != 0;
     errno = 0;
-    unwritten |= fclose(stdout) != 0;
+    unwritten |= fclose(ls_output()) != 0;
     if (!status && unwritten && exit_status == 0)
         status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
                          "not all of it could be written: %s; a place with room works",

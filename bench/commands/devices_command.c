@@ -9,6 +9,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
 #include "bench/output/format_parts.h"
+#include "bench/output/standard_output.h"
 #include "bench/train/world.h"
 #include "common/base/numbers.h"
 #include "common/device/machine.h"
@@ -53,18 +54,20 @@ static const char *text_of(const json_t *object, const char *name)
 static void print_machine(const ls_machine_info *info)
 {
     char bytes[32];
-    printf("host      %s (%s, %s)\n", info->host, info->kernel, info->arch);
-    printf("cpu       %s; vectors: %s\n", info->cpu, info->isa);
-    printf("cores     %d, %d of them for this process\n", info->cores_total, info->cores_allowed);
-    printf("numa      %d node%s\n", info->numa_nodes, info->numa_nodes == 1 ? "" : "s");
+    fprintf(ls_output(), "host      %s (%s, %s)\n", info->host, info->kernel, info->arch);
+    fprintf(ls_output(), "cpu       %s; vectors: %s\n", info->cpu, info->isa);
+    fprintf(ls_output(), "cores     %d, %d of them for this process\n", info->cores_total,
+            info->cores_allowed);
+    fprintf(ls_output(), "numa      %d node%s\n", info->numa_nodes,
+            info->numa_nodes == 1 ? "" : "s");
     for (int i = 0; i < info->cache_count; i++)
-        printf("cache     L%d: %d of %s\n", info->caches[i].level, info->caches[i].count,
-               ls_format_bytes((double)info->caches[i].bytes, bytes));
-    printf("memory    %s\n", ls_format_bytes((double)info->memory_total, bytes));
+        fprintf(ls_output(), "cache     L%d: %d of %s\n", info->caches[i].level,
+                info->caches[i].count, ls_format_bytes((double)info->caches[i].bytes, bytes));
+    fprintf(ls_output(), "memory    %s\n", ls_format_bytes((double)info->memory_total, bytes));
     if (info->driver[0])
-        printf("gpu       %s; driver: %s\n", info->gpu, info->driver);
+        fprintf(ls_output(), "gpu       %s; driver: %s\n", info->gpu, info->driver);
     else
-        printf("gpu       %s\n", info->gpu);
+        fprintf(ls_output(), "gpu       %s\n", info->gpu);
 }
 
 static void print_limits(const ls_machine_info *info)
@@ -72,18 +75,19 @@ static void print_limits(const ls_machine_info *info)
     char bytes[32];
     const char *separator = "limits    ";
     if (info->cpu_quota > 0) {
-        printf("%sCPU quota of %.2f cores", separator, info->cpu_quota);
+        fprintf(ls_output(), "%sCPU quota of %.2f cores", separator, info->cpu_quota);
         separator = "; ";
     }
     if (info->cores_allowed < info->cores_total) {
-        printf("%s%d of %d cores", separator, info->cores_allowed, info->cores_total);
+        fprintf(ls_output(), "%s%d of %d cores", separator, info->cores_allowed, info->cores_total);
         separator = "; ";
     }
     if (info->memory_limit < info->memory_total) {
-        printf("%smemory %s", separator, ls_format_bytes((double)info->memory_limit, bytes));
+        fprintf(ls_output(), "%smemory %s", separator,
+                ls_format_bytes((double)info->memory_limit, bytes));
         separator = "; ";
     }
-    puts(separator[0] == ';' ? "" : "limits    none");
+    fprintf(ls_output(), "%s\n", separator[0] == ';' ? "" : "limits    none");
 }
 
 /* Name of GPU `number`, or of the logical GPU if they are split. */
@@ -102,10 +106,11 @@ static void print_gpus(const ls_machine *machine)
         const ls_device_name name = gpu_at(machine, i);
         const ls_gpu *gpu = ls_machine_gpu(machine, name.index);
         char text[32], bytes[32];
-        printf("%-10s %12s  %s, %d multiprocessors, sm_%d%d, pci %s%s\n",
-               ls_device_name_text(&name, text),
-               ls_format_bytes((double)gpu->memory / parts, bytes), gpu->name, gpu->multiprocessors,
-               gpu->major, gpu->minor, gpu->pci, parts > 1 ? ", shared" : "");
+        fprintf(ls_output(), "%-10s %12s  %s, %d multiprocessors, sm_%d%d, pci %s%s\n",
+                ls_device_name_text(&name, text),
+                ls_format_bytes((double)gpu->memory / parts, bytes), gpu->name,
+                gpu->multiprocessors, gpu->major, gpu->minor, gpu->pci,
+                parts > 1 ? ", shared" : "");
     }
 }
 
@@ -114,17 +119,17 @@ static void print_devices(const ls_machine *machine, const json_t *devices)
     const int count = ls_machine_count(machine, LS_DEVICE_CPU);
     char bytes[32], cores[512], list[256];
     ls_format_bytes((double)ls_machine_cpu_capacity(machine), bytes);
-    printf("\n%-10s %12s  %s\n", "device", "capacity", "cores");
+    fprintf(ls_output(), "\n%-10s %12s  %s\n", "device", "capacity", "cores");
     for (int i = 0; i < count; i++) {
         const json_t *device = json_array_get(devices, (size_t)i);
-        printf("%-10s %12s  %s\n", text_of(device, "name"), bytes,
-               cores_text(device, cores, sizeof cores));
+        fprintf(ls_output(), "%-10s %12s  %s\n", text_of(device, "name"), bytes,
+                cores_text(device, cores, sizeof cores));
     }
     print_gpus(machine);
-    printf("names: %s\n", ls_machine_list(machine, list, sizeof list));
+    fprintf(ls_output(), "names: %s\n", ls_machine_list(machine, list, sizeof list));
     if ((int64_t)count * ls_machine_cores_per_device(machine) >
         ls_machine_describe(machine)->cores_allowed)
-        puts("oversubscribed: some of these devices share cores");
+        fputs("oversubscribed: some of these devices share cores\n", ls_output());
 }
 
 static void print_resolutions(const json_t *resolved)
@@ -134,16 +139,17 @@ static void print_resolutions(const json_t *resolved)
     char cores[512];
     json_array_foreach(resolved, r, one)
     {
-        printf("%s%s ->", r ? "" : "\n", text_of(one, "spec"));
+        fprintf(ls_output(), "%s%s ->", r ? "" : "\n", text_of(one, "spec"));
         json_array_foreach(json_object_get(one, "devices"), d, device)
         {
-            printf(" %s", text_of(device, "name"));
+            fprintf(ls_output(), " %s", text_of(device, "name"));
             if (*cores_text(device, cores, sizeof cores))
-                printf(" (cores %s)", cores);
+                fprintf(ls_output(), " (cores %s)", cores);
         }
         if (text_of(one, "error"))
-            printf(" %s", text_of(one, "error"));
-        puts(json_is_true(json_object_get(one, "oversubscribed")) ? "; oversubscribed" : "");
+            fprintf(ls_output(), " %s", text_of(one, "error"));
+        fprintf(ls_output(), "%s\n",
+                json_is_true(json_object_get(one, "oversubscribed")) ? "; oversubscribed" : "");
     }
 }
 
@@ -163,13 +169,15 @@ static void print_ranks(const json_t *ranks)
     size_t r;
     json_t *rank;
     if (json_array_size(ranks))
-        printf("\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa", "gpus");
+        fprintf(ls_output(), "\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa",
+                "gpus");
     json_array_foreach(ranks, r, rank)
     {
         char *cores = list_text(json_object_get(rank, "cores"), "none");
         char *nodes = list_text(json_object_get(rank, "numa"), "?");
         char *gpus = list_text(json_object_get(rank, "gpus"), "none");
-        printf("%-6zu %-20s %-16s %-6s %s\n", r, text_of(rank, "host"), cores, nodes, gpus);
+        fprintf(ls_output(), "%-6zu %-20s %-16s %-6s %s\n", r, text_of(rank, "host"), cores, nodes,
+                gpus);
         free(cores);
         free(nodes);
         free(gpus);
@@ -315,8 +323,8 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
     for (size_t i = 0; i < set->operand_count && !status; i++)
         status = resolve(machine, set->operands[i], resolved, &missing);
     if (!status && json) {
-        json_dumpf(all, stdout, JSON_INDENT(2));
-        putchar('\n');
+        json_dumpf(all, ls_output(), JSON_INDENT(2));
+        fputc('\n', ls_output());
     } else if (!status) {
         print_table(machine, all);
     }

@@ -3,6 +3,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
 #include "bench/output/format_parts.h"
+#include "bench/output/standard_output.h"
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/numbers.h"
@@ -84,7 +85,7 @@ static void print_lines(char *text, int width)
     for (char *line = text, *end; *line; line = end + 1) {
         end = strchr(line, '\n');
         *end = 0;
-        ls_text_wrap(stdout, line, 0, 5, width);
+        ls_text_wrap(ls_output(), line, 0, 5, width);
     }
 }
 
@@ -102,8 +103,8 @@ static void print_memory(const ls_forecast *forecast, int width)
         if (last + 1 < forecast->count)
             free(next);
         if (text && *text) {
-            fputs(headed ? "" : "\nmemory of each device, the largest use first\n", stdout);
-            printf(last > i ? "cases %zu to %zu\n" : "case %zu\n", i + 1, last + 1);
+            fputs(headed ? "" : "\nmemory of each device, the largest use first\n", ls_output());
+            fprintf(ls_output(), last > i ? "cases %zu to %zu\n" : "case %zu\n", i + 1, last + 1);
             print_lines(text, width);
             headed = true;
         }
@@ -118,7 +119,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     const ls_format *format;
     ls_writer *writer;
     LS_TRY(ls_format_find(request->format, &format));
-    LS_TRY(ls_writer_open(format, stdout, &writer));
+    LS_TRY(ls_writer_open(format, ls_output(), &writer));
     ls_writer_set_columns(writer, &columns);
     const int width = writer->width;
     ls_status status = LS_OK;
@@ -175,7 +176,7 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
         status = ls_forecast_fit(&forecast, request, 0);
     if (!status && request->processes->rank == 0)
         status = print_rows(request, &forecast);
-    fflush(stdout); /* messages about it follow */
+    fflush(ls_output()); /* messages about it follow */
     if (!status)
         tell(request, &forecast, exit_status);
     ls_forecast_close(&forecast);

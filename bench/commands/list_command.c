@@ -2,6 +2,7 @@
 /* `lockstep list [KIND]`: valid names on the command line, a section for each registry. */
 #include "bench/cli/option.h"
 #include "bench/commands/command.h"
+#include "bench/output/standard_output.h"
 #include "common/comm/comm.h"
 #include "common/data/data.h"
 #include "common/kernel/kernel.h"
@@ -71,5 +72,5 @@ ls_status ls_command_list(int argc, char **argv, int *exit_status)
         return ls_fail(LS_CODE_USAGE, "argument", argv[2],
                        "unexpected; lockstep list takes one kind, or none for all");
     *exit_status = 0;
-    return ls_list_print(stdout, argc > 1 ? argv[1] : NULL);
+    return ls_list_print(ls_output(), argc > 1 ? argv[1] : NULL);
 }

@@ -10,6 +10,7 @@
 #include "bench/commands/command.h"
 #include "bench/micro/micro.h"
 #include "bench/output/format_parts.h"
+#include "bench/output/standard_output.h"
 #include "bench/progress/progress.h"
 #include "bench/row/provenance.h"
 #include "bench/row/roof.h"
@@ -160,7 +161,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     if (request->results && m->processes->rank == 0)
         LS_TRY(ls_results_open(request->results, true, &m->results));
     m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request->progress);
-    LS_TRY(ls_writer_open(format, stdout, &m->writer));
+    LS_TRY(ls_writer_open(format, ls_output(), &m->writer));
     ls_writer_kept_in(m->writer, m->results ? request->results : NULL);
     return LS_OK;
 }

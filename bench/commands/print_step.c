@@ -2,6 +2,7 @@
 /* The tasks of a case's step; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
+#include "bench/output/standard_output.h"
 #include "bench/train/world.h"
 #include "impl/step/run.h"
 
@@ -29,11 +30,12 @@ static ls_status list_own(const ls_session *session, char **text)
 
 static void print_texts(const ls_plan_of_case *plan, char **texts, int ranks)
 {
-    printf("One step of %s, %s, as tasks.\n%s", plan->strategy->name, plan->config->model, legend);
+    fprintf(ls_output(), "One step of %s, %s, as tasks.\n%s", plan->strategy->name,
+            plan->config->model, legend);
     for (int r = 0; r < ranks; r++) {
         if (ranks > 1)
-            printf("\nRank %d of %d\n", r, ranks);
-        fputs(texts[r], stdout);
+            fprintf(ls_output(), "\nRank %d of %d\n", r, ranks);
+        fputs(texts[r], ls_output());
     }
 }
 

@@ -6,6 +6,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
+#include "bench/output/standard_output.h"
 #include "bench/output/whole_file.h"
 #include "bench/regress/regress.h"
 #include "bench/train/interrupt.h"
@@ -297,7 +298,7 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     ls_interrupt_install();
     if (!status)
         status = r.out && !strchr(r.formats, ',') ? ls_whole_file(r.out, perform, &r)
-                                                  : perform(stdout, &r);
+                                                  : perform(ls_output(), &r);
     for (size_t i = 0; i < task.option_count; i++)
         free(task.options[i]);
     free(task.options);

@@ -3,6 +3,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
+#include "bench/output/standard_output.h"
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/rows_file.h"
@@ -84,7 +85,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
                        "choose",
                        task->read);
     LS_TRY(ls_report_write(task->rows, &options));
-    printf("%s/index.html\n", options.out);
+    fprintf(ls_output(), "%s/index.html\n", options.out);
     return LS_OK;
 }
 

@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 /* Fields of provenance: the program, and the machine. */
-static const char *const same[] = {"commit", "dirty", "build_type",   "host",
-                                   "cpu",    "cores", "memory_limit", "cores_allowed",
-                                   "gpu",    "gpus",  "driver",       "cores_per_device"};
+static const char *const same[] = {"commit",      "dirty",      "build_type",   "host",
+                                   "cpu",         "cores",      "memory_limit", "cores_allowed",
+                                   "gpu",         "gpus",       "driver",       "cores_per_device",
+                                   "library_isa", "environment"};
 
 typedef struct known_rows {
     json_t *counts; /* key: number of ok rows */

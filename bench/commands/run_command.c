@@ -12,6 +12,7 @@
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
+#include "bench/output/standard_output.h"
 #include "bench/output/whole_file.h"
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
@@ -312,7 +313,7 @@ static ls_status resolve_all(command_run *run)
         LS_TRY(keep_apart("option --save", request->save, request->results));
         LS_TRY(keep_apart("option --ps-record", request->ps_record, request->results));
     }
-    LS_TRY(ls_writer_open(format, stdout, &run->writer));
+    LS_TRY(ls_writer_open(format, ls_output(), &run->writer));
     ls_writer_kept_in(run->writer, run->results ? request->results : NULL);
     set_columns(run);
     return LS_OK;

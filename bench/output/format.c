@@ -4,6 +4,7 @@
  * table and md in format_table.c, csv in format_csv.c.
  */
 #include "bench/output/format_parts.h"
+#include "bench/output/standard_output.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -134,7 +135,7 @@ static ls_status flush(const ls_writer *writer)
     if (!failed)
         return LS_OK;
     const char *reason = errno ? strerror(errno) : "an earlier write failed";
-    const char *name = fileno(stream) == STDOUT_FILENO ? "standard output" : "output file";
+    const char *name = stream == ls_output() ? "standard output" : "output file";
     if (!writer->results)
         return ls_fail(LS_CODE_MISSING, "rows", name,
                        "cannot be written (%s); a place with room works", reason);

@@ -206,6 +206,19 @@ static void print_joined(FILE *stream, const json_t *array, char between)
     }
 }
 
+/* A group whose members are not in the schema, so that it is one path: NAME=value+NAME=value. */
+static void print_group(FILE *stream, const json_t *group)
+{
+    const char *name, *before = "";
+    json_t *member;
+    json_object_foreach((json_t *)(size_t)group, name, member)
+    {
+        fprintf(stream, "%s%s=", before, name);
+        ls_value_print(stream, member);
+        before = "+";
+    }
+}
+
 void ls_value_print(FILE *stream, const json_t *value)
 {
     switch (value ? json_typeof(value) : JSON_NULL) {
@@ -223,7 +236,9 @@ void ls_value_print(FILE *stream, const json_t *value)
     case JSON_FALSE:
         fputs(json_is_true(value) ? "true" : "false", stream);
         break;
-    case JSON_OBJECT: /* its members have their own paths */
+    case JSON_OBJECT:
+        print_group(stream, value);
+        break;
     case JSON_NULL:
         break;
     }

@@ -28,12 +28,15 @@ bool ls_regress_is_file(const char *path)
 /* The field of the machine class in which two rows differ; NULL: none. */
 static const char *other_class(const json_t *base, const json_t *fresh)
 {
-    static const char *const fields[] = {"cpu", "isa",           "arch",
-                                         "gpu", "cores_allowed", "cores_per_device"};
+    static const char *const fields[] = {"cpu",         "isa",           "arch",
+                                         "gpu",         "cores_allowed", "cores_per_device",
+                                         "library_isa", "environment"};
     const json_t *a = json_object_get(base, "provenance"),
                  *b = json_object_get(fresh, "provenance");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const json_t *mine = json_object_get(a, fields[i]), *theirs = json_object_get(b, fields[i]);
+        if ((!mine || !theirs) && strcmp(fields[i], "library_isa") == 0)
+            continue; /* older rows do not tell */
         if ((mine || theirs) && !json_equal(mine, theirs))
             return fields[i];
     }
@@ -53,7 +56,7 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
         ls_fail(LS_CODE_MISSING, "regress", base_path,
                 "is of another class of machine: %s is %s there and %s in %s; measure both on one, "
                 "or give the baseline of this class",
-                field, a ? a : "none", b ? b : "none", fresh_path);
+                field, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
     free(a);
     free(b);
     return status;

@@ -95,33 +95,33 @@ static json_t *compute_ratio(const json_t *a, const json_t *b)
 static void tell_ratio(const json_t *ratio)
 {
     if (!ratio) {
-        puts("no ratio of times: not both rows have timed steps");
+        fputs("no ratio of times: not both rows have timed steps\n", ls_output());
         return;
     }
     const json_t *ci95 = json_object_get(ratio, "ci95");
     const double low = json_number_value(json_array_get(ci95, 0));
     const double high = json_number_value(json_array_get(ci95, 1));
-    printf("B / A, %s: %.4g / %.4g ms = %.4g",
-           json_object_get(ratio, "of") ? "time of a sample, for steps are not alike"
-                                        : "median step",
-           json_number_value(json_object_get(ratio, "b")),
-           json_number_value(json_object_get(ratio, "a")),
-           json_number_value(json_object_get(ratio, "ratio")));
+    fprintf(ls_output(), "B / A, %s: %.4g / %.4g ms = %.4g",
+            json_object_get(ratio, "of") ? "time of a sample, for steps are not alike"
+                                         : "median step",
+            json_number_value(json_object_get(ratio, "b")),
+            json_number_value(json_object_get(ratio, "a")),
+            json_number_value(json_object_get(ratio, "ratio")));
     if (!ci95) {
-        puts(" (no interval: not both rows have one)");
+        fputs(" (no interval: not both rows have one)\n", ls_output());
         return;
     }
     const char *verdict = low > 1.0    ? "B is slower"
                           : high < 1.0 ? "B is faster"
                                        : "within the noise";
-    printf(", 95%% interval %.4g to %.4g: %s\n", low, high, verdict);
+    fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", low, high, verdict);
 }
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
 static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
 {
-    static const ls_column column[] = {{"key", "key", 30, false, LS_CELL_TEXT, 0},
+    static const ls_column column[] = {{"key", "key", 43, false, LS_CELL_TEXT, 0},
                                        {"A", "a", 24, false, LS_CELL_TEXT, 0},
                                        {"B", "b", 24, false, LS_CELL_TEXT, 0},
                                        {"ratio", "ratio", 0, true, LS_CELL_FIGURE, 0},
@@ -131,9 +131,9 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
     const ls_columns columns = {.column = column, .count = told ? 3 : 5, .alone = true};
     if (!told && ratio)
         json_array_append(rows, ratio);
-    LS_TRY(ls_rows_write(task->form, &columns, rows, stdout));
+    LS_TRY(ls_rows_write(task->form, &columns, rows, ls_output()));
     if (told) {
-        putchar('\n');
+        fputc('\n', ls_output());
         tell_ratio(ratio);
     }
     return LS_OK;

@@ -90,5 +90,5 @@ ls_status ls_results_check_export(const ls_option_set *set)
 ls_status ls_results_export(ls_results_task *task)
 {
     const char *path = ls_option_set_text(task->set, "out", NULL);
-    return path ? ls_whole_file(path, write_rows, task) : write_rows(stdout, task);
+    return path ? ls_whole_file(path, write_rows, task) : write_rows(ls_output(), task);
 }

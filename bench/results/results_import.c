@@ -38,7 +38,7 @@ ls_status ls_results_import(ls_results_task *task)
         status = ls_results_end(task->results, status);
     }
     if (!status)
-        printf("%zu rows imported, %zu were there already\n", work.added, work.there);
+        fprintf(ls_output(), "%zu rows imported, %zu were there already\n", work.added, work.there);
     return status;
 }
 
@@ -74,7 +74,7 @@ ls_status ls_results_prune(ls_results_task *task)
     if (begun)
         status = ls_results_end(task->results, status);
     if (!status)
-        printf(yes ? "%zu rows deleted\n" : "%zu rows fit; --yes deletes them\n",
-               json_array_size(numbers));
+        fprintf(ls_output(), yes ? "%zu rows deleted\n" : "%zu rows fit; --yes deletes them\n",
+                json_array_size(numbers));
     return status;
 }

@@ -81,7 +81,7 @@ static ls_status list_table(ls_results_task *task, size_t *count)
     const ls_columns columns = {
         .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3, .ranks = ranks};
     if (!status && *count > 0)
-        status = ls_rows_write(task->form, ls_results_columns(task, &columns), rows, stdout);
+        status = ls_rows_write(task->form, ls_results_columns(task, &columns), rows, ls_output());
     return status;
 }
 
@@ -90,7 +90,7 @@ ls_status ls_results_list(ls_results_task *task)
     size_t count = 0;
     const char *form = task->form ? task->form->name : "table";
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
-    LS_TRY(table ? list_table(task, &count) : ls_results_write(task, stdout, &count));
+    LS_TRY(table ? list_table(task, &count) : ls_results_write(task, ls_output(), &count));
     if (count == 0)
         fprintf(stderr, "lockstep: results: %s: no rows%s\n", task->file,
                 task->selection.filter || *task->selection.since ? " that fit" : "");

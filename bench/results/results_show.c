@@ -29,9 +29,9 @@ static void print_field(const char *before, const char *name, const json_t *valu
         }
         return;
     }
-    printf("  %-*s ", FIELD, path);
-    ls_value_print(stdout, value);
-    putchar('\n');
+    fprintf(ls_output(), "  %-*s ", FIELD, path);
+    ls_value_print(ls_output(), value);
+    fputc('\n', ls_output());
 }
 
 static void print_members(const json_t *group, const char *before)
@@ -48,20 +48,20 @@ static void print_text(const json_t *row)
     json_object_foreach((json_t *)(size_t)row, name, value)
     {
         if (json_is_object(value)) {
-            printf("\n%s\n", name);
+            fprintf(ls_output(), "\n%s\n", name);
             print_members(value, "");
         } else if (json_is_object(json_array_get(value, 0))) {
-            putchar('\n');
+            fputc('\n', ls_output());
             print_field("", name, value);
         } else {
-            printf("%-*s ", FIELD + 2, name);
-            ls_value_print(stdout, value);
-            putchar('\n');
+            fprintf(ls_output(), "%-*s ", FIELD + 2, name);
+            ls_value_print(ls_output(), value);
+            fputc('\n', ls_output());
         }
     }
     char *bound = ls_results_bound(row);
     if (bound && *bound)
-        printf("\n%s", bound);
+        fprintf(ls_output(), "\n%s", bound);
     free(bound);
 }
 
@@ -71,7 +71,7 @@ ls_status ls_results_show(ls_results_task *task)
     LS_TRY(ls_selection_one(task->results, task->set->operands[1], &row));
     json_auto_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
-        return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, stdout);
+        return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, ls_output());
     print_text(row);
     return LS_OK;
 }

@@ -127,7 +127,7 @@ static ls_status print(ls_results_task *task, const json_t *commits)
         {"by", "by", 0, true, LS_CELL_TEXT, 0}};
     const ls_columns columns = {
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
-    return ls_rows_write(task->form, &columns, commits, stdout);
+    return ls_rows_write(task->form, &columns, commits, ls_output());
 }
 
 /* A line per level: the commit with which it begins, and its change. */

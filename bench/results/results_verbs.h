@@ -7,6 +7,7 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/output/row_filter.h"
+#include "bench/output/standard_output.h"
 
 /* ---- Selection (results_select.c): the rows that --where, --since and --last leave, in the order
  * of their time, or of --sort --------------------------------------------------------------------

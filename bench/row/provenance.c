@@ -4,6 +4,7 @@
 #include "bench/row/provenance.h"
 
 #include "bench/output/format_parts.h"
+#include "bench/row/environment.h"
 #include "bench/row/set_aside.h"
 #include "bench/statistics/statistics.h"
 #include "build_info.h"
@@ -98,11 +99,16 @@ static void add_machine(json_t *group, const ls_machine_info *machine)
 {
     put_text(group, "cpu", machine->cpu);
     put_text(group, "isa", machine->isa);
+    if (*ls_kernel_library_isa())
+        put_text(group, "library_isa", ls_kernel_library_isa());
     put_text(group, "arch", machine->arch);
     put_text(group, "os", machine->kernel);
     put_text(group, "host", machine->host);
     ls_put_integer(group, "cores_allowed", (uint64_t)machine->cores_allowed);
     ls_put_integer(group, "memory_limit", machine->memory_limit);
+    json_t *environment = ls_environment_own();
+    if (environment)
+        json_object_set_new(group, "environment", environment);
 }
 
 /* Which GPUs the devices are, or are parts of. */

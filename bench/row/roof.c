@@ -3,7 +3,9 @@
 #include "bench/row/roof.h"
 
 #include "bench/case/case_facts.h"
+#include "bench/row/environment.h"
 #include "bench/train/timing.h"
+#include "common/base/digest.h"
 #include "common/device/machine_gpus.h"
 
 #include <jansson.h>
@@ -97,6 +99,18 @@ static bool cache_file(char *path, size_t size, bool make)
     return true;
 }
 
+/* What the environment says, in few characters; "": nothing. */
+static void add_environment(char *key, size_t size)
+{
+    json_auto_t *environment = ls_environment_own();
+    char *text = environment ? json_dumps(environment, JSON_COMPACT) : NULL;
+    const size_t used = strlen(key);
+    if (text)
+        snprintf(key + used, size - used, "|environment %016llx",
+                 (unsigned long long)ls_hash64(text, strlen(text)));
+    free(text);
+}
+
 /* Everything that the figure depends on. */
 static void cache_key(const ls_machine *machine, const ls_device *device, ls_math math, char *key,
                       size_t size)
@@ -108,10 +122,12 @@ static void cache_key(const ls_machine *machine, const ls_device *device, ls_mat
         const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);
         snprintf(key, size, "%s|%s|%s|%s|%s", info->host, gpu->name, gpu->pci, info->driver,
                  ls_math_words[math]);
-        return;
+    } else {
+        snprintf(key, size, "%s|%s|%s|%s|cpu|oneDNN %s %s|%d cores", info->host, info->cpu,
+                 info->cpu_identity, info->isa, ls_kernel_library_version(version),
+                 ls_kernel_library_isa(), d->core_count);
     }
-    snprintf(key, size, "%s|%s|%s|%s|cpu|oneDNN %s|%d cores", info->host, info->cpu,
-             info->cpu_identity, info->isa, ls_kernel_library_version(version), d->core_count);
+    add_environment(key, size);
 }
 
 static void write_cache(json_t *cache)

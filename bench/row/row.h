@@ -71,6 +71,7 @@ ls_code ls_row_code(const json_t *row);
 /**
  * Joins the rows that the ranks built for their own devices; all call it. Rank 0's row gets the
  * other ranks' devices after its own, in the order of ranks, with each rank's host and cores, and
- * whether any cores are shared.
+ * whether any cores are shared. What of the environment, or of oneDNN's instruction set, differs
+ * between ranks is said with the ranks: "1 (ranks 0-2), unset (ranks 3)".
  */
 ls_status ls_row_join(const ls_processes *processes, json_t *row);

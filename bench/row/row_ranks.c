@@ -4,6 +4,8 @@
 #include "bench/row/row.h"
 #include "bench/train/world.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Fields per device: lists of all ranks are concatenated. */
@@ -88,6 +90,83 @@ static void join_memory(const json_t *rows, int ranks)
         json_object_set_new(memory, "growth_per_step", json_real(growth));
 }
 
+/* ---- What ranks should have in common, and may not ------------------------------------------- */
+
+/* "ranks 0+2", and in runs: "ranks 0-3"; those whose text is the one of rank `first`. */
+static void print_ranks(FILE *stream, const json_t *texts, size_t first)
+{
+    const size_t count = json_array_size(texts);
+    const json_t *text = json_array_get(texts, first);
+    const char *before = "ranks ";
+    for (size_t r = first, last; r < count; r = last + 1, before = "+") {
+        while (r < count && !json_equal(json_array_get(texts, r), text))
+            r++;
+        for (last = r; last + 1 < count && json_equal(json_array_get(texts, last + 1), text);)
+            last++;
+        if (r < count)
+            fprintf(stream, r < last ? "%s%zu-%zu" : "%s%zu", before, r, last);
+    }
+}
+
+/* The text of all ranks; of different ones each, with its ranks: "1 (ranks 0-2), unset (ranks 3)".
+ * `texts` has null for a rank without one. NULL: none has, or no memory. */
+static json_t *join_texts(const json_t *texts)
+{
+    char *joined = NULL;
+    size_t size, distinct = 0;
+    FILE *stream = open_memstream(&joined, &size);
+    for (size_t r = 0, earlier; stream && r < json_array_size(texts); r++) {
+        const json_t *text = json_array_get(texts, r);
+        for (earlier = 0; !json_equal(json_array_get(texts, earlier), text);)
+            earlier++;
+        if (earlier < r)
+            continue;
+        fprintf(stream, "%s%s (", distinct++ ? ", " : "",
+                json_is_null(text) ? "unset" : json_string_value(text));
+        print_ranks(stream, texts, r);
+        fputc(')', stream);
+    }
+    const bool whole = stream && fclose(stream) == 0;
+    json_t *first = json_array_get(texts, 0);
+    json_t *out = !whole ? NULL : distinct > 1 ? json_string(joined) : json_incref(first);
+    free(joined);
+    return json_is_null(out) ? NULL : out;
+}
+
+/* Sets group[name] to what the ranks' groups say. */
+static void join_named(json_t *group, const json_t *groups, const char *name)
+{
+    json_auto_t *texts = json_array();
+    for (size_t r = 0; r < json_array_size(groups); r++) {
+        json_t *text = json_object_get(json_array_get(groups, r), name);
+        json_array_append_new(texts, text ? json_incref(text) : json_null());
+    }
+    json_t *joined = join_texts(texts);
+    if (joined)
+        json_object_set_new(group, name, joined);
+}
+
+static void join_environment(const json_t *rows, int ranks, json_t *provenance)
+{
+    json_auto_t *groups = json_array(), *all = json_array(), *joined = json_object();
+    const char *name;
+    json_t *value;
+    for (int r = 0; r < ranks; r++) {
+        json_array_append(all, json_object_get(row_at(rows, r), "provenance"));
+        json_t *one = group_of(row_at(rows, r), "provenance", "environment");
+        json_array_append_new(groups, one ? json_incref(one) : json_object());
+    }
+    for (int r = 0; r < ranks; r++)
+        json_object_foreach(json_array_get(groups, (size_t)r), name, value)
+        {
+            if (!json_object_get(joined, name))
+                join_named(joined, groups, name);
+        }
+    if (json_object_size(joined))
+        json_object_set(provenance, "environment", joined);
+    join_named(provenance, all, "library_isa");
+}
+
 static void join(const json_t *rows, int ranks)
 {
     json_t *provenance = json_object_get(row_at(rows, 0), "provenance");
@@ -109,6 +188,7 @@ static void join(const json_t *rows, int ranks)
             json_array_extend(json_object_get(row_at(rows, 0), load),
                               json_object_get(row_at(rows, r), load));
         }
+    join_environment(rows, ranks, provenance);
     json_object_set_new(provenance, "oversubscribed", json_boolean(crowded));
     json_object_set_new(provenance, "ranks", list);
 }

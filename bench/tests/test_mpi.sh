@@ -41,6 +41,7 @@ for n in 1 2 3 4; do
          x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0) for x in rows)"
 done
 ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
+rows "mpirun's own variables are not the user's" "'environment' not in r['provenance']"
 rows "verify has no times" "'time' not in r and r['equivalence']['pass']"
 rows "an order is the same in one process and in two" "r['equivalence']['digest'] == digest('ring4')"
 ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical,direct --bucket-bytes auto,0 $small --blocks 1
@@ -85,6 +86,19 @@ ranks 3 verify --strategy mirrored --allreduce library,flat,canonical --inject b
 expect "a flipped bit is found on whatever rank" [ "$code" -eq 1 ]
 rows "by each judge" "len(rows) == 2 and all(x['result']['status'] == 'failed' and
     'step 3' in x['result']['reason'] for x in rows)"
+
+# ---- What ranks find in the environment --------------------------------------------------------
+
+# oneDNN prints in all ranks; malloc's limit is rank 1's alone.
+export ONEDNN_VERBOSE=1
+code=0
+"$launcher" 3 bash -c '[ "$OMPI_COMM_WORLD_RANK" -ne 1 ] || export MALLOC_ARENA_MAX=1
+    exec "$0" "$@"' "$LOCKSTEP" verify --strategy mirrored $small >out 2>all </dev/null || code=$?
+unset ONEDNN_VERBOSE
+expect "status 0" [ "$code" -eq 0 ]
+rows "rows and nothing else; what differs is said with the ranks" "[x['provenance']['environment'] for x in rows] ==
+    [{'ONEDNN_VERBOSE': '1', 'MALLOC_ARENA_MAX': 'unset (ranks 0+2), 1 (ranks 1)'}]"
+collect_rows
 
 # ---- Rows -------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ lockstep_ok run $small --strategy ps --devices 3 --ps-backup-workers 1 --steps 5
 rows "with backup workers steps are synchronous, and compared with nothing" "'steps' not in r['equivalence'] and
     abs(r['time']['samples_per_s'] * r['time']['step_ms']['median'] - 60e3) < 1"
 lockstep_ok run $small --strategy mirrored --devices 2 --reduce exact,fast --steps 4 --label 'a "b", c'
-lockstep_ok run $small --strategy mirrored --devices 2 --link latency=1us --steps 3
+MALLOC_ARENA_MAX=8 lockstep_ok verify $small --strategy mirrored --devices 2 --link latency=1us --steps 3
 lockstep_ok run $small --steps 20 --target loss=0.3 --lr 0.01
 lockstep_ok run --model resnet:8 --data synthetic:40 --batch 8 --steps 2 --warmup 0 --gate-steps 1 \
     --strategy mirrored --devices 2 --sync-bn yes --results rows.db --format jsonl
@@ -59,7 +59,7 @@ def paths(part, at=""):
     """Of all that the schema names and that holds no more names."""
     if "$ref" in part:
         part = schema["definitions"][part["$ref"].split("/")[-1]]
-    if part.get("type") == "object":
+    if "properties" in part:
         return [p for k, v in part["properties"].items() for p in paths(v, f"{at}.{k}" if at else k)]
     return paths(part["items"], at) if part.get("type") == "array" else [at]
 
@@ -78,6 +78,8 @@ def cells(value, at=""):
             path = f"{at}.{name}" if at else name
             if path == "memory.devices":
                 member = max(member, key=lambda device: device["peak"])
+            if path == "provenance.environment":
+                member = "+".join(f"{k}={v}" for k, v in member.items())
             found.update(cells(member, path))
         return found
     if isinstance(value, list) and value and isinstance(value[0], dict):

@@ -361,6 +361,10 @@ ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, 
 /** The table that runs on this device by default; NULL where there is none. */
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind);
 
+/** Refuses arithmetic that the environment overrides (NVIDIA_TF32_OVERRIDE), if the table has a
+ *  choice: LS_CODE_USAGE. */
+ls_status ls_kernel_math_check(const ls_kernel_table *table, ls_math math);
+
 /** Opens the default table of the device for this arithmetic. LS_CODE_MISSING where there is no
  *  table, LS_CODE_USAGE where it does not know the arithmetic. */
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out);
@@ -371,3 +375,7 @@ ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device,
 
 /** Version of the oneDNN that is loaded: "2.6.3". Returns `text`. */
 const char *ls_kernel_library_version(char text[32]);
+
+/** The instruction set that oneDNN uses at most, in its words: "avx512_core_bf16"; of the
+ * processor, unless ONEDNN_MAX_CPU_ISA says less. "" if it does not tell. */
+const char *ls_kernel_library_isa(void);

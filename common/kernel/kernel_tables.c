@@ -2,6 +2,7 @@
 /* The registry of kernel tables; each back end is one line of `tables`. */
 #include "common/kernel/kernel_tables.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const void *const tables[] = {
@@ -56,6 +57,22 @@ const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)
 #endif
 }
 
+ls_status ls_kernel_math_check(const ls_kernel_table *table, ls_math math)
+{
+    static const char *const words[] = {[LS_MATH_FLOAT32] = "float32", [LS_MATH_TF32] = "tf32"};
+    const char *override = getenv("NVIDIA_TF32_OVERRIDE");
+    if (!table->tf32 || !override || !*override)
+        return LS_OK;
+    const ls_math computed = strcmp(override, "0") == 0 ? LS_MATH_FLOAT32 : LS_MATH_TF32;
+    if (computed == math)
+        return LS_OK;
+    return ls_fail(
+        LS_CODE_USAGE, "option --math", words[math],
+        "NVIDIA_TF32_OVERRIDE is set, by which NVIDIA's libraries compute in %s whatever "
+        "they are asked for; unset it, or --math %s",
+        words[computed], words[computed]);
+}
+
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out)
 {
     return ls_kernels_open_table(NULL, device, math, out);
@@ -73,6 +90,7 @@ ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device,
     if (math == LS_MATH_TF32 && !table->tf32)
         return ls_fail(LS_CODE_USAGE, "kernels", info->text,
                        "table %s does not know tf32; use float32, or a GPU", table->name);
+    LS_TRY(ls_kernel_math_check(table, math));
     LS_TRY(table->open(device, out));
     (*out)->math = math;
     return LS_OK;

@@ -6,6 +6,7 @@
 #include "common/device/cpu/team.h"
 #include "common/kernel/cpu/cpu_dnnl.h"
 
+#include <oneapi/dnnl/dnnl_debug.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,12 +166,14 @@ typedef struct engine_call {
     char implementation[32];
 } engine_call;
 
-/* Opens the engine, and finds which implementation it selects for a typical product. */
+/* Opens the engine, and finds which implementation it selects for a typical product. Arithmetic is
+ * float32 whatever ONEDNN_DEFAULT_FPMATH_MODE says. */
 static ls_status open_engine(void *context)
 {
     engine_call *call = context;
     const ls_product_spec usual = {.gemm = {.m = 64, .n = 64, .k = 64}};
     dnnl_primitive_desc_t desc = NULL;
+    LS_TRY(ls_dnnl_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "arithmetic"));
     LS_TRY(ls_dnnl_check(dnnl_engine_create(&call->engine, dnnl_cpu, 0), "engine"));
     if (describe(call->engine, &usual, &desc) == dnnl_success) {
         snprintf(call->implementation, sizeof call->implementation, "%s",
@@ -195,6 +198,14 @@ void ls_product_engine_close(struct dnnl_engine *engine)
 {
     if (engine)
         dnnl_engine_destroy(engine);
+}
+
+const char *ls_kernel_library_isa(void)
+{
+    static const char prefix[] = "cpu_isa_";
+    const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    const char *name = isa ? dnnl_cpu_isa2str(isa) : ""; /* 0: no set of its own */
+    return name + (strncmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0);
 }
 
 const char *ls_kernel_library_version(char text[32])

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Standard output; see standard_output.h. */
+#include "bench/output/standard_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Set once, before any thread starts; as global as `stdout`, which it stands for. */
+static FILE *output;
+
+/* The stream begins on another file, since fdopen refuses a descriptor that is not open for writing
+ * (1 if it was closed), and here writing has to fail, not opening. */
+ls_status ls_output_open(void)
+{
+    output = fopen("/dev/null", "we");
+    if (!output || dup3(STDOUT_FILENO, fileno(output), O_CLOEXEC) < 0 ||
+        dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return ls_fail(LS_CODE_MISSING, "standard output", "/dev/null",
+                       "%s; it opens where /dev is mounted and a process may open 4 files",
+                       strerror(errno));
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a library's lines stay whole beside stderr's */
+    return LS_OK;
+}
+
+FILE *ls_output(void)
+{
+    return output ? output : stdout;
+}
+
+bool ls_output_is_named(const char *path)
+{
+    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(path, names[i]) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Standard output: it carries what commands print, and nothing that a library prints
+ * (ONEDNN_VERBOSE, NCCL_DEBUG, UCX_LOG_LEVEL, ...). The program keeps the real one for itself, and
+ * descriptor 1, hence C's `stdout`, C++'s and what a child inherits, becomes standard error.
+ */
+#pragma once
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/** Once, first of all in main, when descriptors 0 to 2 are open. LS_CODE_MISSING if no descriptor
+ * is left. */
+ls_status ls_output_open(void);
+
+/** The real standard output; before ls_output_open, and in tests, `stdout`. */
+FILE *ls_output(void);
+
+/** Whether the path is a name of descriptor 1, as /dev/stdout. */
+bool ls_output_is_named(const char *path);

@@ -18,7 +18,6 @@ typedef struct ls_row_facts {
     ls_trial *trial;
     ls_statistics steps; /**< of the trial's timed steps, where it has some */
     double ci95[2];      /**< of their median */
-    const char *noise;   /**< of the machine meanwhile, in words; NULL or "": none */
     const char *error;   /**< why the case could not run; NULL: it could */
     double baseline_ms;  /**< median step of `single` on one like device, per sample; 0: none */
     const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */
@@ -55,8 +54,18 @@ ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
 /** Sets result.notes, where there is something to say about the times; called by ls_row_build. */
 void ls_row_note(const ls_row_facts *facts, json_t *row);
 
-/** Adds the warnings that follow from the row's figures (see bench/row.schema.json). Call it after
- * the rows of several ranks have been joined. */
+/** The group `noise` of a trial's row, owned by the caller. */
+json_t *ls_row_noise(const ls_row_facts *facts);
+
+/** Joins the groups `noise` into the first row's: what any rank lost most. `shared`: ranks share
+ * cores, so that what others took cannot be told from what they took of each other. */
+void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
+
+/** What of a row's noise is worth a warning, in words; false: nothing. */
+bool ls_row_noise_words(const json_t *row, char *words, size_t size);
+
+/** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note
+ * on noise. Call it after the rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);
 
 /** Makes a row an error row: status "error" with this reason, and no timing. */

@@ -117,17 +117,6 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
         ls_status_free(ls_exact_cost(&run->workplace, &c->trial, &facts->exact_cost));
 }
 
-/* Describes the noise of the machine; other ranks on it are not known to this process. */
-static void look_for_noise(const command_run *run, const case_run *c, char *words, size_t size)
-{
-    ls_noise_reading now;
-    const int own = run->request->cores_per_device > 0 ? run->request->cores_per_device : 1;
-    const bool cpu = c->plan.devices->kind == LS_DEVICE_CPU;
-    ls_noise_read(&now);
-    ls_noise_between(&c->quiet, &now, cpu ? own * (int)c->plan.device_count : 1,
-                     run->processes->size == 1, words, size);
-}
-
 static ls_status make_row(command_run *run, case_run *c)
 {
     ls_row_facts facts = {.workplace = &run->workplace,
@@ -137,7 +126,6 @@ static ls_status make_row(command_run *run, case_run *c)
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .shared = run->count > 1};
     json_t *row;
-    char noise[160] = "";
     if (c->baseline != SIZE_MAX) {
         const case_run *base = &run->cases[c->baseline];
         facts.baseline = base->per_sample;
@@ -147,8 +135,6 @@ static ls_status make_row(command_run *run, case_run *c)
         LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
         LS_TRY(ls_trial_sample_ms(&c->trial, &facts.pace));
         LS_TRY(ls_trial_rate(&c->trial, &facts.rate, facts.rate_ci95));
-        look_for_noise(run, c, noise, sizeof noise);
-        facts.noise = noise;
         measure_beside(run, c, &facts);
     }
     if (facts.harness_ns > 0)
@@ -343,7 +329,6 @@ void ls_run_open(command_run *run, case_run *c)
     if (ls_run_is_elsewhere(run, c))
         return;
     ls_run_enter(run, c, LS_PHASE_OPENING);
-    ls_noise_read(&c->quiet);
     ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
     ls_run_settle(run, c, status);

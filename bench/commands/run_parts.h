@@ -12,7 +12,6 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/progress/progress.h"
-#include "bench/row/noise.h"
 #include "bench/row/row.h"
 #include "bench/train/waterfall.h"
 
@@ -25,15 +24,14 @@ typedef struct case_run {
     ls_plan_of_case plan;
     ls_gate gate;
     ls_trial trial;
-    bool gated, trained;    /* the gate ran; the trial is open */
-    ls_noise_reading quiet; /* reading when the trial was opened */
-    bool measured;          /* it has had its last block */
-    bool ended;             /* its row is made */
-    json_t *row;            /* until it is committed; else NULL */
-    bool interrupted;       /* the row is of an interrupted case */
-    bool asked;             /* the request has it; else it is a baseline that was added */
-    size_t group;           /* number of its group */
-    size_t baseline;        /* case that its speed-up is relative to; SIZE_MAX: none */
+    bool gated, trained; /* the gate ran; the trial is open */
+    bool measured;       /* it has had its last block */
+    bool ended;          /* its row is made */
+    json_t *row;         /* until it is committed; else NULL */
+    bool interrupted;    /* the row is of an interrupted case */
+    bool asked;          /* the request has it; else it is a baseline that was added */
+    size_t group;        /* number of its group */
+    size_t baseline;     /* case that its speed-up is relative to; SIZE_MAX: none */
     ls_sample_ms per_sample;
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
     bool has_parts;                              /* they are known */

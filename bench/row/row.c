@@ -438,6 +438,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_group(row, "waterfall", waterfall);
         put_group(row, "gap", gap_group(f));
         put_group(row, "pipeline", pipeline_group(f->trial));
+        put_group(row, "noise", ls_row_noise(f));
     }
     if (f->trial)
         put_group(row, "train", train_group(f)); /* empty if nothing was trained or tested */
@@ -457,7 +458,8 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 
 void ls_row_mark_error(json_t *row, const char *reason)
 {
-    static const char *const timed[] = {"time", "waterfall", "device_load", "gap", "pipeline"};
+    static const char *const timed[] = {"time", "waterfall", "device_load",
+                                        "gap",  "pipeline",  "noise"};
     json_t *result = json_object_get(row, "result");
     ls_put_text(result, "status", "error");
     ls_put_text(result, "reason", reason);

@@ -20,7 +20,6 @@ typedef struct ls_row_facts {
     double ci95[2];      /**< of their median; NaN: none */
     ls_sample_ms pace;
     double rate, rate_ci95[2];    /**< samples per second over all of them; NaN: no interval */
-    const char *noise;            /**< of the machine meanwhile, in words; NULL or "": none */
     const char *error;            /**< why the case could not run; NULL: it could */
     ls_sample_ms baseline;        /**< of `single` on one like device; 0: none */
     const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */
@@ -57,8 +56,18 @@ ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
 /** Sets result.notes, where there is something to say about the times; called by ls_row_build. */
 void ls_row_note(const ls_row_facts *facts, json_t *row);
 
-/** Adds the warnings that follow from the row's figures (see bench/row.schema.json). Call it after
- * the rows of several ranks have been joined. */
+/** The group `noise` of a trial's row, owned by the caller. */
+json_t *ls_row_noise(const ls_row_facts *facts);
+
+/** Joins the groups `noise` into the first row's: what any rank lost most. `shared`: ranks share
+ * cores, so that what others took cannot be told from what they took of each other. */
+void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
+
+/** What of a row's noise is worth a warning, in words; false: nothing. */
+bool ls_row_noise_words(const json_t *row, char *words, size_t size);
+
+/** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note
+ * on noise. Call it after the rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);
 
 /** Makes a row an error row: status "error" with this reason, and no timing. */

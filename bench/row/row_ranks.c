@@ -46,18 +46,22 @@ static bool share_field(const json_t *a, const json_t *b, const char *path)
     return shared;
 }
 
-/* Ranks on one host that share a core or a GPU oversubscribe it. */
-static bool is_crowded(const json_t *rows, int ranks)
+/* Whether ranks on one host share a core, or a GPU, by that field. */
+static bool ranks_share(const json_t *rows, int ranks, const char *path)
 {
-    for (int a = 0; a < ranks; a++) {
-        if (json_is_true(group_of(row_at(rows, a), "provenance", "oversubscribed")))
-            return true;
+    for (int a = 0; a < ranks; a++)
         for (int b = 0; b < a; b++)
             if (share_field(row_at(rows, a), row_at(rows, b), "host") &&
-                (share_field(row_at(rows, a), row_at(rows, b), "provenance.cores") ||
-                 share_field(row_at(rows, a), row_at(rows, b), "provenance.gpus.pci")))
+                share_field(row_at(rows, a), row_at(rows, b), path))
                 return true;
-    }
+    return false;
+}
+
+static bool any_crowded(const json_t *rows, int ranks)
+{
+    for (int r = 0; r < ranks; r++)
+        if (json_is_true(group_of(row_at(rows, r), "provenance", "oversubscribed")))
+            return true;
     return false;
 }
 
@@ -170,9 +174,12 @@ static void join_environment(const json_t *rows, int ranks, json_t *provenance)
 static void join(const json_t *rows, int ranks)
 {
     json_t *provenance = json_object_get(row_at(rows, 0), "provenance");
-    const bool crowded = is_crowded(rows, ranks);
+    const bool shared = ranks_share(rows, ranks, "provenance.cores");
+    const bool crowded =
+        shared || any_crowded(rows, ranks) || ranks_share(rows, ranks, "provenance.gpus.pci");
     json_t *list = list_ranks(rows, ranks);
     join_memory(rows, ranks);
+    ls_row_join_noise(rows, ranks, shared);
     for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) {
         json_t *all = json_array();
         for (int r = 0; r < ranks; r++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Warnings of a row: words in result.warnings, and sentences in result.notes, each of which begins
- * with its word. Notes describe this process; warnings are added when the rows of all ranks are
- * joined.
+ * with its word. Notes describe this process, except that on noise, which is added, like the
+ * warnings, when the rows of all ranks are joined.
  */
 #include "bench/output/format_parts.h"
 #include "bench/row/findings.h"
@@ -58,8 +58,6 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
         if (ls_device_moved(trial->session.devices[i]))
             note(notes, "moved: something took %s off its cores (taskset, a control group)",
                  ls_device_describe(trial->session.devices[i])->text);
-    if (f->noise && *f->noise)
-        note(notes, "noisy: %s", f->noise);
     /* Steps of several kinds have several modes, and blocks with more of one or the other. */
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */
@@ -108,8 +106,22 @@ static bool is_noted(const json_t *notes, const char *word)
     return false;
 }
 
+/* Noise is the first of the notes; it is known when ranks are joined. */
+static void note_noise(json_t *row)
+{
+    char words[224], text[256];
+    if (!ls_row_noise_words(row, words, sizeof words))
+        return;
+    snprintf(text, sizeof text, "noisy: %s", words);
+    json_t *result = json_object_get(row, "result");
+    if (!json_object_get(result, "notes"))
+        json_object_set_new(result, "notes", json_array());
+    json_array_insert_new(json_object_get(result, "notes"), 0, json_string(text));
+}
+
 void ls_row_warn(json_t *row)
 {
+    note_noise(row);
     const json_t *time = json_object_get(row, "time");
     json_t *result = json_object_get(row, "result"), *notes = json_object_get(result, "notes");
     const bool crowded =

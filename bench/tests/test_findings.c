@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Findings in series with known answers: drift, two modes, autocorrelation; noise between two
- * readings. Tolerance: false alarms in 2% of 500 series of noise. */
+/* Findings in series with known answers: drift, two modes, autocorrelation. Tolerance: false alarms
+ * in 2% of 500 series of noise. */
 #include "bench/row/findings.h"
-#include "bench/row/noise.h"
 
 #include "common/base/philox.h"
 
@@ -76,40 +75,11 @@ static void known_series(void **state)
     assert_false(ls_find_modes(modes, TIMES, means, &figure));
 }
 
-static void what_disturbs_is_named(void **state)
-{
-    (void)state;
-    char words[160];
-    const ls_noise_reading before = {.at_s = 100, .mhz = 3000};
-    ls_noise_reading after = {.at_s = 110, .busy_s = 9, .own_s = 9, .mhz = 3000};
-    assert_false(ls_noise_between(&before, &after, 1, true, words, sizeof words));
-    assert_string_equal(words, "");
-    after.stolen_s = 10000;
-    assert_true(ls_noise_between(&before, &after, 1, true, words, sizeof words));
-    assert_non_null(strstr(words, "hypervisor"));
-    after.stolen_s = 0;
-    after.busy_s = 1e6;
-    assert_true(ls_noise_between(&before, &after, 1, true, words, sizeof words));
-    assert_non_null(strstr(words, "others kept"));
-    assert_false(ls_noise_between(&before, &after, 1, false, words, sizeof words));
-    after.busy_s = 9;
-    after.throttled_s = 1;
-    assert_true(ls_noise_between(&before, &after, 1, true, words, sizeof words));
-    assert_non_null(strstr(words, "10%"));
-    after.throttled_s = 0;
-    after.mhz = 2000;
-    assert_true(ls_noise_between(&before, &after, 1, true, words, sizeof words));
-    assert_string_equal(words, "core 0 went from 3000 to 2000 MHz");
-    ls_noise_read(&after);
-    assert_true(after.at_s > 0 && after.own_s > 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(noise_alone_has_nothing),
         cmocka_unit_test(known_series),
-        cmocka_unit_test(what_disturbs_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

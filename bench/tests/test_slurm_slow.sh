@@ -90,6 +90,15 @@ printf '#!/bin/sh\n"$@"\n' >wrapper
 chmod +x wrapper
 program=("$work/wrapper" "$LOCKSTEP") # the task is not the rank's own process
 die kill 1 "mirrored --allreduce ring"
+# mpirun with Slurm's own launcher no longer forwards what the others say, nor the last row: ranks.md.
+rm -f r.db
+under salloc --quiet -n 2 mpirun --oversubscribe -n 3 "$LOCKSTEP" run --strategy mirrored --model mlp:784-16-10 \
+    --data synthetic:500 --batch 60 --blocks 1 --format jsonl --results r.db --timeout 2s --plan plan.yaml
+expect "mpirun in an allocation: a killed rank's status" [ "$code" -eq 137 ]
+rows "the rows so far are printed" "[x['result']['status'] for x in rows[:8]] == ['ok'] * 8"
+keep printed
+lockstep_ok results list --format jsonl --results r.db
+rows "and kept" "rows[:8] == old('printed')[:8]"
 command_line="(interrupted) run"
 code=0
 srun --quiet --mpi=pmix -n 2 --job-name=endless "$LOCKSTEP" run ${small/--steps 20/--steps 100000000} \

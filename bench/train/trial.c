@@ -89,6 +89,7 @@ void ls_trial_close(ls_trial *trial)
     free(trial->loads);
     free(trial->parameters);
     ls_account_close(&trial->accounts);
+    ls_noise_close(&trial->noise);
     *trial = (ls_trial){0};
 }
 
@@ -339,15 +340,10 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         if (trial->planned < trial->timed_done + count)
             trial->planned = trial->timed_done + count;
     }
-    if (index && count && !trial->stopped) {
-        const uint64_t begin_ns = ls_clock_ns();
-        LS_TRY(ls_session_reopen(trial->workplace, &trial->session));
-        trial->reopen_ns += ls_clock_ns() - begin_ns;
-        trial->reopened++;
-        trial->fresh = true;
-    }
     const uint64_t first_step = trial->session.step;
+    LS_TRY(ls_trial_begin_block(trial, index && count && !trial->stopped));
     LS_TRY(train(trial, count, true));
+    ls_noise_end(&trial->noise);
     return ls_trial_end_block(trial, first_step);
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "bench/progress/progress.h"
+#include "bench/train/noise.h"
 #include "bench/train/session.h"
 #include "bench/train/session_memory.h"
 #include "bench/statistics/statistics.h"
@@ -58,6 +59,7 @@ typedef struct ls_trial {
                         up to there */
     size_t blocks;
     bool fresh;                   /**< no step has run since the devices were opened */
+    ls_noise noise;               /**< of the timed blocks */
     uint64_t reopened, reopen_ns; /**< how often the devices were reopened, and the time of that */
     ls_step_record *records;      /**< [job.records] */
     double *chunk_ms;             /**< [job.records] times of the steps that were last enqueued */
@@ -124,7 +126,9 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
  * answer. `late`: there is no time for one, so the answer is no. */
 ls_status ls_trial_wants_more(ls_trial *trial, double precision, bool late, bool *out);
 
-/** A part of ls_trial_block (trial_figures.c): ends a block that began with `first_step`. */
+/** Parts of ls_trial_block (trial_figures.c): opens the devices anew if asked to, and begins to
+ * look for noise; ends a block that began with `first_step`. */
+ls_status ls_trial_begin_block(ls_trial *trial, bool reopens);
 ls_status ls_trial_end_block(ls_trial *trial, uint64_t first_step);
 
 /** The mean of the timed steps that count. */

@@ -4,6 +4,8 @@
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 
+#include "common/base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,19 @@ bool ls_trial_is_even(const ls_trial *trial)
     const bool alone = ls_strategy_serves(trial->plan->strategy) && job->ps.mode != LS_PS_SYNC;
     return !alone && job->period <= 1 &&
            ls_trial_trained(trial) == counted(trial) * (uint64_t)job->batch;
+}
+
+ls_status ls_trial_begin_block(ls_trial *trial, bool reopens)
+{
+    if (reopens) {
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(ls_session_reopen(trial->workplace, &trial->session));
+        trial->reopen_ns += ls_clock_ns() - begin_ns;
+        trial->reopened++;
+        trial->fresh = true;
+    }
+    ls_noise_begin(&trial->noise, trial->session.devices, trial->session.device_count);
+    return LS_OK;
 }
 
 ls_status ls_trial_end_block(ls_trial *trial, uint64_t first_step)

@@ -170,6 +170,10 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
         SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
     endforeach()
   endforeach()
+  add_executable(test_comm_mpi_keeper common/comm/mpi/tests/test_comm_mpi_keeper.c) # plays a rank itself
+  target_link_libraries(test_comm_mpi_keeper PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+  add_test(NAME mpi.test_comm_mpi_keeper COMMAND test_comm_mpi_keeper)
+  set_tests_properties(mpi.test_comm_mpi_keeper PROPERTIES LABELS mpi TIMEOUT 120 SKIP_RETURN_CODE 77)
   add_executable(test_comm_mpi_large common/comm/mpi/tests/test_comm_mpi_large.c)
   target_link_libraries(test_comm_mpi_large PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
   add_test(NAME mpi.test_comm_mpi_large

@@ -13,6 +13,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,8 +201,9 @@ static void look_memory(ls_limits *limits, const char *folder, const char *file)
     free(text);
 }
 
-static void look_unified(ls_limits *limits, const char *folder)
+static void look_unified(void *context, const char *folder)
 {
+    ls_limits *limits = context;
     char *text = read_in(folder, "cpu.max");
     if (text)
         lower_quota(limits, ls_limits_cpu_max(text));
@@ -209,41 +211,81 @@ static void look_unified(ls_limits *limits, const char *folder)
     look_memory(limits, folder, "memory.max");
 }
 
-static void look_cpu(ls_limits *limits, const char *folder)
+static void look_cpu(void *context, const char *folder)
 {
     char both[128];
     char *quota = read_in(folder, "cpu.cfs_quota_us");
     char *period = read_in(folder, "cpu.cfs_period_us");
     snprintf(both, sizeof both, "%s %s", quota ? quota : "", period ? period : "");
-    lower_quota(limits, ls_limits_cpu_max(both)); /* the two values that cpu.max has in one line */
+    lower_quota(context, ls_limits_cpu_max(both)); /* the two values that cpu.max has in one line */
     free(quota);
     free(period);
 }
 
-static void look_memory_v1(ls_limits *limits, const char *folder)
+static void look_memory_v1(void *context, const char *folder)
 {
-    look_memory(limits, folder, "memory.limit_in_bytes");
+    look_memory(context, folder, "memory.limit_in_bytes");
+}
+
+/* Calls `look` with the folder of the process's group in a hierarchy, and of all its parents up to
+ * the mount point. */
+static void each_group(const char *groups, const char *mounts, const char *controller,
+                       void (*look)(void *context, const char *folder), void *context)
+{
+    char folder[PATH_SIZE];
+    size_t top;
+    if (!ls_limits_group(groups, mounts, controller, folder, &top))
+        return;
+    look(context, folder);
+    while (strlen(folder) > top) {
+        *strrchr(folder, '/') = 0;
+        look(context, folder);
+    }
 }
 
 ls_limits ls_limits_find(const char *groups, const char *mounts)
 {
-    static const struct {
-        const char *controller;
-        void (*look)(ls_limits *limits, const char *folder);
-    } hierarchies[] = {{NULL, look_unified}, {"cpu", look_cpu}, {"memory", look_memory_v1}};
     ls_limits limits = {.cpu_quota = 0, .memory = SIZE_MAX};
-    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
-        char folder[PATH_SIZE];
-        size_t top;
-        if (!ls_limits_group(groups, mounts, hierarchies[i].controller, folder, &top))
-            continue;
-        hierarchies[i].look(&limits, folder);
-        while (strlen(folder) > top) {
-            *strrchr(folder, '/') = 0;
-            hierarchies[i].look(&limits, folder);
-        }
-    }
+    each_group(groups, mounts, NULL, look_unified, &limits);
+    each_group(groups, mounts, "cpu", look_cpu, &limits);
+    each_group(groups, mounts, "memory", look_memory_v1, &limits);
     return limits;
+}
+
+double ls_limits_cpu_stat(const char *text)
+{
+    static const struct {
+        const char *form;
+        double unit_s;
+    } counters[] = {{"throttled_usec %llu", 1e-6}, {"throttled_time %llu", 1e-9}};
+    char line[128];
+    unsigned long long value;
+    while (*text) {
+        text = take_line(text, line, sizeof line);
+        for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+            if (sscanf(line, counters[i].form, &value) == 1)
+                return (double)value * counters[i].unit_s;
+    }
+    return NAN;
+}
+
+/* Adds a group's time to a sum that is NaN until there is some. */
+static void look_throttled(void *context, const char *folder)
+{
+    double *sum_s = context;
+    char *text = read_in(folder, "cpu.stat");
+    const double one_s = text ? ls_limits_cpu_stat(text) : NAN;
+    if (!isnan(one_s))
+        *sum_s = one_s + (isnan(*sum_s) ? 0 : *sum_s);
+    free(text);
+}
+
+double ls_limits_throttled(const char *groups, const char *mounts)
+{
+    double sum_s = NAN;
+    each_group(groups, mounts, NULL, look_throttled, &sum_s);
+    each_group(groups, mounts, "cpu", look_throttled, &sum_s);
+    return sum_s;
 }
 
 /* Whether the line begins with this key, white space and a colon; *value is the text after it. */

@@ -34,6 +34,15 @@ bool ls_limits_group(const char *groups, const char *mounts, const char *control
 /** The smallest limits from the process's group up to the mount point, over both versions. */
 ls_limits ls_limits_find(const char *groups, const char *mounts);
 
+/** Text of a group's cpu.stat: seconds for which its quota held its processes back, summed over
+ * cores ("throttled_usec" of version 2, "throttled_time" in ns of version 1). NaN: it has none. */
+double ls_limits_cpu_stat(const char *text);
+
+/** The same, summed from the process's group up to the mount point, since each parent has a quota
+ * of its own, over both versions; what two of them held back at once counts twice. NaN: no group
+ * here counts it. */
+double ls_limits_throttled(const char *groups, const char *mounts);
+
 /** "model name" of the text of /proc/cpuinfo; false where it has none. */
 bool ls_limits_cpu_model(const char *cpuinfo, char *out, size_t size);
 

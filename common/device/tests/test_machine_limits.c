@@ -3,6 +3,7 @@
 #include "common/base/tests/must.h"
 #include "common/device/machine_limits.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,17 @@ static void cpu_identities_differ(void **state)
     char little[8];
     ls_limits_cpu_identity("cpu family : 12345678\nmodel : 9\n", little, sizeof little);
     assert_string_equal(little, "1234567");
+}
+
+static void throttling_parses(void **state)
+{
+    assert_true(ls_limits_cpu_stat("usage_usec 9\nnr_periods 4\nnr_throttled 2\n"
+                                   "throttled_usec 1500000\nnr_bursts 0\n") == 1.5);
+    assert_true(ls_limits_cpu_stat("nr_periods 21\nnr_throttled 13\nthrottled_time 250000000\n") ==
+                0.25);
+    assert_true(ls_limits_cpu_stat("throttled_usec 0\n") == 0);
+    assert_true(isnan(ls_limits_cpu_stat("usage_usec 9\nuser_usec 4\n"))); /* without quotas */
+    assert_true(isnan(ls_limits_cpu_stat("")));
 }
 
 static const char mounts[] =
@@ -180,12 +192,53 @@ static void smallest_limit_on_the_way_up_counts(void **state)
     rmdir(middle);
     assert_int_equal(rmdir(root), 0);
 }
+
+/* Every group on the way up has a quota of its own; a container sees those below its root. */
+static void throttling_of_all_parents_counts(void **state)
+{
+    static const struct {
+        const char *groups, *root, *type;
+        double expected_s; /* negative: NaN */
+    } cases[] = {{"0::/a/b\n", "/", "cgroup2 none rw", 5},
+                 {"0::/a\n", "/", "cgroup2 none rw", 1},
+                 {"0::/\n", "/", "cgroup2 none rw", -1},
+                 {"0::/job/a/b\n", "/job", "cgroup2 none rw", 5},
+                 {"0::/../other\n", "/", "cgroup2 none rw", -1},
+                 {"1:cpu:/a/b\n0::/\n", "/", "cgroup none rw,cpu", 5},
+                 {"4:cpu,cpuacct:/a/b\n", "/", "cgroup none rw,cpu,cpuacct", 5},
+                 {"4:cpuacct:/a/b\n", "/", "cgroup none rw,cpuacct", -1},
+                 {"", "/", "cgroup2 none rw", -1}};
+    char root[] = "test-cgroup-XXXXXX", middle[64], leaf[64], text[512];
+    assert_non_null(mkdtemp(root));
+    snprintf(middle, sizeof middle, "%s/a", root);
+    snprintf(leaf, sizeof leaf, "%s/a/b", root);
+    assert_int_equal(mkdir(middle, 0700), 0);
+    assert_int_equal(mkdir(leaf, 0700), 0);
+    write_file(leaf, "cpu.stat", "throttled_usec 4000000\n");
+    write_file(middle, "cpu.stat", "nr_throttled 3\nthrottled_time 1000000000\n");
+    write_file(root, "cpu.stat", "usage_usec 7\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "1 0 0:1 %s %s rw - %s\n", cases[i].root, root, cases[i].type);
+        const double found_s = ls_limits_throttled(cases[i].groups, text);
+        if (cases[i].expected_s < 0 ? !isnan(found_s) : found_s != cases[i].expected_s)
+            fail_msg("case %zu: %g s", i, found_s);
+    }
+    assert_true(isnan(ls_limits_throttled("0::/a/b\n", ""))); /* nothing mounted */
+    remove_in(leaf, "cpu.stat");
+    remove_in(middle, "cpu.stat");
+    remove_in(root, "cpu.stat");
+    rmdir(leaf);
+    rmdir(middle);
+    assert_int_equal(rmdir(root), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quotas_parse),     cmocka_unit_test(memory_limits_parse),
-        cmocka_unit_test(cpu_models_parse), cmocka_unit_test(cpu_identities_differ),
-        cmocka_unit_test(groups_are_found), cmocka_unit_test(smallest_limit_on_the_way_up_counts),
+        cmocka_unit_test(quotas_parse),      cmocka_unit_test(memory_limits_parse),
+        cmocka_unit_test(cpu_models_parse),  cmocka_unit_test(cpu_identities_differ),
+        cmocka_unit_test(throttling_parses), cmocka_unit_test(throttling_of_all_parents_counts),
+        cmocka_unit_test(groups_are_found),  cmocka_unit_test(smallest_limit_on_the_way_up_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

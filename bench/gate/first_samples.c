@@ -125,6 +125,8 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     one.job.exact = slices && plan->job.exact;
     LS_TRY(oracle ? ls_session_open_one(workplace, &one, ls_gate_open_oracle, &session)
                   : ls_session_open_single(workplace, &one, &session));
+    if (oracle && plan->strategy->reduces && !plan->job.allreduce->oracle)
+        ls_oracle_widely(session.run); /* only a library knows the order */
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status && !oracle)
         status = session.run->kind->gradient(session.run, gradient);

@@ -183,6 +183,20 @@ ranks_ok 2 run --print-step --strategy mirrored $small
 expect "ranks in order" [ "$(grep -o '^Rank . of 2' out | paste -sd,)" = "Rank 0 of 2,Rank 1 of 2" ]
 expect "each its own part" [ "$(grep -c ' all-reduce, ' out)/$(grep -c '^[0-9].* end ' out)" = 2/2 ]
 
+# Data near the smallest normal number (test_tiny_data.sh): with a library's sums, too, the first gradient is compared
+# with that of the whole batch on samples that arithmetic can hold.
+python3 - <<'P'
+import json, struct
+x, y = [1e-36 * (i % 7 - 3) for i in range(48 * 24)], [float(i % 10) for i in range(48)]
+head = json.dumps({"x0": {"dtype": "F32", "shape": [48, 24], "data_offsets": [0, 4 * len(x)]},
+                   "y": {"dtype": "F32", "shape": [48], "data_offsets": [4 * len(x), 4 * len(x) + 4 * len(y)]}}).encode()
+head += b" " * (-len(head) % 8)
+open("tiny", "wb").write(struct.pack("<Q", len(head)) + head + struct.pack(f"<{len(x) + len(y)}f", *x, *y))
+P
+ranks_ok 2 verify --strategy mirrored,local-sgd --allreduce ring,library --local-sgd-every 2 --model mlp:24-16-10 --data file:tiny \
+    --batch 16 --steps 3 --warmup 0 --results none --format jsonl
+rows "tiny data" "len(rows) == 4 and r['equivalence']['oracle'] == 'same bits' and r['equivalence']['steps'] == 3"
+
 # ---- Refusals ---------------------------------------------------------------------------------
 
 refused 2 'strategy: single' 2 run --strategy single $small

@@ -2,6 +2,7 @@
 /* Which options cases share and in which they differ; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "bench/output/value_order.h"
 #include "common/base/digest.h"
 
 #include <string.h>
@@ -86,7 +87,7 @@ bool ls_case_differs(const json_t *groups, const char *field)
         const json_t *here = json_object_get(json_array_get(groups, i), field);
         if (!here)
             continue;
-        if (value && !json_equal(value, here))
+        if (value && !ls_value_equal(value, here))
             return true;
         value = here;
         having++;

@@ -15,7 +15,7 @@ static const char *const first[] = {
 };
 
 /* These last: by default (auto) they follow from the others. */
-static const char *const last[] = {"allreduce", "bucket_bytes"};
+static const char *const last[] = {"model_parallel_place", "allreduce", "bucket_bytes"};
 
 enum { LOOKED_BACK = 64 };
 
@@ -29,6 +29,11 @@ static bool is_among(const char *const *names, size_t count, const char *name)
         if (strcmp(names[i], name) == 0)
             return true;
     return false;
+}
+
+bool ls_case_follows(const char *field)
+{
+    return is_among(last, sizeof last / sizeof *last, field);
 }
 
 json_t *ls_case_fields(const json_t *groups)

@@ -286,6 +286,12 @@ lockstep results trend median --results mix.db --format jsonl
 expect "what is not of one case and machine is another series" [ -z "$(python3 mix.py look | tee /dev/stderr)" ]
 expect "what may be why is said" one_line "model compiler,.*: rows differ in provenance.compiler, too"
 : >every.rows # of rows that were made up
+for form in google-benchmark benchmark-action; do
+    lockstep results export --to $form --results mix.db --where model=computer
+    expect "$form: what is not of one machine is said" one_line "rows of one name differ in provenance.host; --where"
+    lockstep results export --to $form --results mix.db --where model=seed
+    expect "$form: nor of one case" one_line "rows of one name differ in case.seed; --where"
+done
 
 # ---- Rows of micro ----------------------------------------------------------------------------
 

@@ -311,10 +311,11 @@ static ls_status analyse(ls_results_task *task, const trend *t)
         fprintf(stderr, "lockstep: results: %s: no rows that fit and have %s\n", task->file,
                 t->key.path);
     if (path && count > 1)
-        return ls_fail(LS_CODE_USAGE, "--out", path,
-                       "a picture shows one series, and these are %zu; --where chooses one, as "
-                       "what the command without --out names them by tells",
-                       count);
+        return ls_fail(
+            LS_CODE_USAGE, "--out", path,
+            "a picture shows one series, and these are %zu; the table without --out names "
+            "them, and --where chooses one",
+            count);
     tell_surroundings(t);
     if (path && count > 0)
         LS_TRY(draw(task, t, path));

@@ -250,7 +250,7 @@ static const ls_option general[] = {
      "prints cases and estimates of their time and memory; trains nothing", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_PLANS, .set = ls_set_switch, IN_REQUEST(dry_run)},
     {"resume", "yes|no", "no", "",
-     "skips cases that have an ok row of this commit and machine in the results", RUN_VERIFY,
+     "skips cases that have an ok row of this label, commit and machine in the results", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_PLANS, .set = ls_set_switch, IN_REQUEST(resume)},
     {"print-step", "yes|no", "no", "", "prints the tasks of the step, and trains nothing",
      LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,

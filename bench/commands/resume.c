@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resume; see command.h. What must be equal becomes one text, a *key*, both of each ok row in the
- * results, which are counted, and of each case, from the row that it would have.
+ * Resume; see command.h. What must be equal (label, program, case, machine, and the place on it)
+ * becomes one text, a *key*, both of each ok row in the results, which are counted, and of each
+ * case, from the row that it would have.
  */
 #include "bench/commands/command.h"
 
 #include "bench/case/workplace.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
+#include "bench/output/row_same.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
@@ -16,11 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Fields of provenance: the program, and the machine. */
-static const char *const same[] = {"commit",      "dirty",      "build_type",   "host",
-                                   "cpu",         "cores",      "memory_limit", "cores_allowed",
-                                   "gpu",         "gpus",       "driver",       "cores_per_device",
-                                   "library_isa", "environment"};
+enum {
+    COMPARED = LS_OF_LABEL | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST |
+               LS_OF_PLACE
+};
 
 typedef struct known_rows {
     json_t *counts; /* key: number of ok rows */
@@ -30,17 +31,7 @@ typedef struct known_rows {
 /* Owned by the caller (free); NULL: out of memory. */
 static char *key_of(const json_t *row, bool fitted)
 {
-    json_t *one = json_deep_copy(json_object_get(row, "case")), *key = json_object();
-    const json_t *provenance = json_object_get(row, "provenance");
-    if (fitted)
-        json_object_del(one, "steps");
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (json_object_get(provenance, same[i]))
-            json_object_set(key, same[i], json_object_get(provenance, same[i]));
-    json_object_set_new(key, "case", one);
-    char *text = json_dumps(key, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    json_decref(key);
-    return text;
+    return ls_row_identity(row, fitted ? LS_BUT_STEPS : 0, COMPARED);
 }
 
 static ls_status count_row(void *context, int64_t number, const json_t *row)

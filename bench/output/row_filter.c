@@ -3,6 +3,7 @@
 #include "bench/output/row_filter.h"
 
 #include "bench/output/format_parts.h"
+#include "bench/output/value_order.h"
 #include "common/base/numbers.h"
 
 #include <stdlib.h>
@@ -21,8 +22,7 @@ typedef struct condition {
     ls_row_key key;
     int kind;
     char *value;
-    bool is_number;
-    double number;
+    json_t *number; /* the value, if it is one */
 } condition;
 
 struct ls_row_filter {
@@ -61,7 +61,7 @@ static ls_status read_condition(const char *part, condition *out)
             return ls_fail_memory("--where", strlen(rest));
         if (!*out->value && !is_equality(out->kind))
             return refuse(part, "a value is missing");
-        out->is_number = ls_parse_real(out->value, &out->number);
+        out->number = ls_number_read(out->value);
         return LS_OK;
     }
     return refuse(part, "is no condition");
@@ -109,8 +109,10 @@ ls_status ls_row_filter_open(const char *text, ls_row_filter **out)
 
 void ls_row_filter_close(ls_row_filter *filter)
 {
-    for (size_t i = 0; filter && i < filter->count; i++)
+    for (size_t i = 0; filter && i < filter->count; i++) {
         free(filter->conditions[i].value);
+        json_decref(filter->conditions[i].number);
+    }
     if (filter)
         free(filter->conditions);
     free(filter);
@@ -139,7 +141,7 @@ static ls_status holds_text(const condition *one, const json_t *value, bool *out
     if (one->kind == CONTAINS)
         *out = strstr(text, one->value) != NULL;
     else
-        *out = (equality || !one->is_number) && in_order(one->kind, strcmp(text, one->value));
+        *out = (equality || !one->number) && in_order(one->kind, strcmp(text, one->value));
     free(text);
     return LS_OK;
 }
@@ -148,9 +150,8 @@ static ls_status holds(const condition *one, const json_t *value, bool *out)
 {
     if (!json_is_number(value) || one->kind == CONTAINS)
         return holds_text(one, value, out);
-    const double number = json_number_value(value);
-    if (one->is_number) {
-        *out = in_order(one->kind, (number > one->number) - (number < one->number));
+    if (one->number) {
+        *out = in_order(one->kind, ls_number_order(value, one->number));
     } else if (is_equality(one->kind)) {
         *out = one->kind != SAME;
     } else {
@@ -230,23 +231,4 @@ ls_status ls_since_read(const char *text, time_t now, char stamp[21])
     return ls_fail(LS_CODE_USAGE, "--since", text,
                    "is neither an age (30min, 12h, 2d, 1w) nor a day (2026-11-20, or with a time: "
                    "2026-11-20T14:30)");
-}
-
-/* ---- Order ---------------------------------------------------------------------------------- */
-
-int ls_value_order(const json_t *a, const json_t *b)
-{
-    if (!a || !b)
-        return (a == NULL) - (b == NULL);
-    if (json_is_number(a) != json_is_number(b))
-        return json_is_number(a) ? -1 : 1;
-    if (json_is_number(a)) {
-        const double x = json_number_value(a), y = json_number_value(b);
-        return (x > y) - (x < y);
-    }
-    char *mine = ls_value_text(a), *other = ls_value_text(b);
-    const int order = mine && other ? strcmp(mine, other) : 0;
-    free(mine);
-    free(other);
-    return order;
 }

@@ -3,7 +3,7 @@
  * Filter: which rows are selected, and their order: `--where`, `--since` and `--sort`.
  *
  * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; a comma in a
- * value is written \, .
+ * value is written \, . Numbers are compared exactly (value_order.h).
  *   =  !=         equal, as numbers where both are, else as text. A field that a row has not is the
  *                 empty text.
  *   > < >= <=     numbers; with a value that is no number, texts by their bytes (timestamps).
@@ -38,6 +38,3 @@ const char *ls_row_filter_path(const ls_row_filter *filter, size_t index);
 /** "2d", "12h", "30min", "1w" before `now`, or a date, with or without a time (UTC), as the
  *  timestamp that rows are compared with: "2026-11-20T00:00:00Z". */
 ls_status ls_since_read(const char *text, time_t now, char stamp[21]);
-
-/** Order of two values of a key, as of strcmp: numbers before texts; NULL after both. */
-int ls_value_order(const json_t *a, const json_t *b);

@@ -8,6 +8,8 @@
  */
 #include "bench/output/table_parts.h"
 
+#include "bench/output/value_order.h"
+
 #include <string.h>
 
 static const ls_column single[] = {
@@ -138,7 +140,7 @@ static bool is_second(const json_t *first, const json_t *row)
     const json_t *a = json_object_get(first, "micro"), *b = json_object_get(row, "micro");
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         const json_t *x = json_object_get(a, same[i]), *y = json_object_get(b, same[i]);
-        if ((x || y) && !json_equal(x, y))
+        if (!ls_value_equal(x, y))
             return false;
     }
     return is_placed(row, "in place");

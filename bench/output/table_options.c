@@ -2,6 +2,7 @@
 /* Which options cases share and in which they differ; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "bench/output/value_order.h"
 #include "common/base/digest.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ static const char *const first[] = {
 };
 
 /* These last: by default (auto) they follow from the others. */
-static const char *const last[] = {"allreduce", "bucket_bytes"};
+static const char *const last[] = {"model_parallel_place", "allreduce", "bucket_bytes"};
 
 enum { LOOKED_BACK = 64 };
 
@@ -28,6 +29,11 @@ static bool is_among(const char *const *names, size_t count, const char *name)
         if (strcmp(names[i], name) == 0)
             return true;
     return false;
+}
+
+bool ls_case_follows(const char *field)
+{
+    return is_among(last, sizeof last / sizeof *last, field);
 }
 
 json_t *ls_case_fields(const json_t *groups)
@@ -86,7 +92,7 @@ bool ls_case_differs(const json_t *groups, const char *field)
         const json_t *here = json_object_get(json_array_get(groups, i), field);
         if (!here)
             continue;
-        if (value && !json_equal(value, here))
+        if (value && !ls_value_equal(value, here))
             return true;
         value = here;
         having++;

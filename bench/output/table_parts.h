@@ -31,6 +31,10 @@ bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent 
 /** Names of the fields that are options, the most telling ones first: a new array. */
 json_t *ls_case_fields(const json_t *groups);
 
+/** Whether the option by default follows from others, so that rows differ in it for no reason of
+ * their own. */
+bool ls_case_follows(const char *field);
+
 /**
  * Whether cases differ in an option: two have different values, or of two with the same model,
  * data, strategy and reduce only one has it. (That another strategy lacks it is no difference.)

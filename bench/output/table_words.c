@@ -103,8 +103,8 @@ static size_t count_names(const timed *cases, size_t count, const json_t *fields
     return json_object_size(names);
 }
 
-/* Options in which these cases differ, without those that distinguish no more cases than the ones
- * before. */
+/* Options in which these cases differ, without those that follow from others and distinguish no
+ * more cases than the ones before. */
 static json_t *differing(const timed *cases, size_t count)
 {
     json_t *groups = json_array(), *fields, *differ = json_array();
@@ -117,7 +117,7 @@ static json_t *differing(const timed *cases, size_t count)
         if (!ls_case_differs(groups, name))
             continue;
         json_array_append(differ, json_array_get(fields, i));
-        if (count_names(cases, count, differ) == before && strcmp(name, "devices") != 0)
+        if (ls_case_follows(name) && count_names(cases, count, differ) == before)
             json_array_remove(differ, json_array_size(differ) - 1);
     }
     json_decref(fields);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matches the rows of both sides by case. Two rows are of one case if their groups `case` are
- * equal. Of the rows left on both sides, those match whose common fields are equal, since one
- * program may lack a field. The number of blocks is ignored, and so are steps where alternating
- * runs choose their number.
+ * Matches the rows of both sides by case (bench/output/row_same.h). Of the rows left on both sides,
+ * those match whose common fields are equal, since one program may lack a field. The number of
+ * blocks is ignored, and so are steps where alternating runs choose their number.
  */
 #include "bench/regress/compared.h"
+#include "bench/output/row_same.h"
 #include "bench/report/case_keys.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
@@ -15,34 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_ignored(const ls_regress_task *task, const char *field)
-{
-    return strcmp(field, "blocks") == 0 || strcmp(field, "devices_asked") == 0 ||
-           strcmp(field, "variable_device_asked") == 0 || strcmp(field, "parameters") == 0 ||
-           (!task->fixed_steps && strcmp(field, "steps") == 0);
-}
-
-/* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are ignored. */
-static bool fields_agree(const ls_regress_task *task, json_t *a, const json_t *b, bool common)
-{
-    const char *field;
-    json_t *value;
-    json_object_foreach(a, field, value)
-    {
-        json_t *other = json_object_get(b, field);
-        if (is_ignored(task, field) || (common && !other))
-            continue;
-        if (!other || !json_equal(value, other))
-            return false;
-    }
-    return true;
-}
-
 static bool is_case(const ls_regress_task *task, const json_t *row, const json_t *other,
                     bool common)
 {
-    json_t *a = json_object_get(row, "case"), *b = json_object_get(other, "case");
-    return a && b && fields_agree(task, a, b, common) && fields_agree(task, b, a, common);
+    const unsigned but = LS_BUT_BLOCKS | (task->fixed_steps ? 0 : LS_BUT_STEPS);
+    return ls_row_same_case(row, other, but, common);
 }
 
 ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task, int side,
@@ -93,7 +70,7 @@ static int rank_of(int side, const json_t *row)
     const char *status = ls_regress_status(row);
     if (strcmp(status, "interrupted") == 0)
         return 0;
-    const int rank = strcmp(status, "ok") == 0 ? 3 : strcmp(status, "failed") == 0 ? 1 : 2;
+    const int rank = ls_regress_failed(row) ? 1 : strcmp(status, "ok") == 0 ? 3 : 2;
     return side == LS_BASE ? rank : 4 - rank;
 }
 
@@ -118,6 +95,8 @@ static ls_status add_case(ls_regress *regress, ls_regress_case **out)
     LS_TRY(ls_grow("cases", &regress->cases, regress->count, sizeof *regress->cases));
     *out = &regress->cases[regress->count++];
     **out = (ls_regress_case){.worse = json_array(), .differences = json_array()};
+    for (int side = 0; side < LS_SIDES; side++)
+        (*out)->figures[side] = json_object();
     return LS_OK;
 }
 
@@ -133,6 +112,7 @@ ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int s
         LS_TRY(add_case(regress, &one));
     if (!one->row[side] || rank_of(side, row) > rank_of(side, one->row[side]))
         set_row(one, side, row);
+    ls_regress_note(task, one, side, row);
     if (one->half[side] <= 0)
         one->half[side] = half_interval(row);
     const double time = ls_regress_time(row);
@@ -148,8 +128,10 @@ ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
         copy->slowed = slowed;
         copy->told = one->told;
         copy->name = strdup(one->name);
-        for (int side = 0; side < LS_SIDES; side++)
+        for (int side = 0; side < LS_SIDES; side++) {
             copy->row[side] = json_incref(one->row[side]);
+            json_object_update(copy->figures[side], one->figures[side]);
+        }
         if (!copy->name)
             return ls_fail_memory("names of cases", 0);
     }
@@ -160,6 +142,7 @@ static void close_case(ls_regress_case *one)
 {
     for (int side = 0; side < LS_SIDES; side++) {
         json_decref(one->row[side]);
+        json_decref(one->figures[side]);
         free(one->logs[side].items);
     }
     json_decref(one->worse);
@@ -187,6 +170,7 @@ void ls_regress_join(ls_regress *regress, const ls_regress_task *task)
             if (other->row[LS_BASE] || !is_case(task, base->row[LS_BASE], other->row[LS_NEW], true))
                 continue;
             base->row[LS_NEW] = other->row[LS_NEW];
+            json_object_update(base->figures[LS_NEW], other->figures[LS_NEW]);
             base->logs[LS_NEW] = other->logs[LS_NEW];
             base->half[LS_NEW] = other->half[LS_NEW];
             other->row[LS_NEW] = NULL;

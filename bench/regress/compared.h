@@ -30,6 +30,13 @@ void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int s
 /** Adds copies of the first `count` cases, their times multiplied by 1 + `slowed`. */
 ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed);
 
+/** Adds the figures besides time of a row to those of its side. */
+void ls_regress_note(const ls_regress_task *task, ls_regress_case *one, int side,
+                     const json_t *row);
+
+/** Whether the gate, or another check, failed. */
+bool ls_regress_failed(const json_t *row);
+
 /** Finds why a case with both rows cannot be compared, or what is worse besides its time. */
 void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one);
 

@@ -4,6 +4,7 @@
  * bounds include how much one program drifts between two times. Both must come from one class of
  * machine. Rows with the same id are the same measurement, hence equal.
  */
+#include "bench/output/row_same.h"
 #include "bench/output/rows_file.h"
 #include "bench/regress/compared.h"
 
@@ -25,38 +26,29 @@ bool ls_regress_is_file(const char *path)
     return false;
 }
 
-/* The field of the machine class in which two rows differ; NULL: none. */
-static const char *other_class(const json_t *base, const json_t *fresh)
+/* Owned by the caller (free); NULL: there is none. */
+static char *value_text(const json_t *row, const char *path)
 {
-    static const char *const fields[] = {"cpu",         "isa",           "arch",
-                                         "gpu",         "cores_allowed", "cores_per_device",
-                                         "library_isa", "environment"};
-    const json_t *a = json_object_get(base, "provenance"),
-                 *b = json_object_get(fresh, "provenance");
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const json_t *mine = json_object_get(a, fields[i]), *theirs = json_object_get(b, fields[i]);
-        if ((!mine || !theirs) && strcmp(fields[i], "library_isa") == 0)
-            continue; /* older rows do not tell */
-        if ((mine || theirs) && !json_equal(mine, theirs))
-            return fields[i];
-    }
-    return NULL;
+    json_auto_t *value = ls_row_find(row, path);
+    if (json_is_object(value)) /* the environment */
+        return json_dumps(value, JSON_COMPACT);
+    return value ? ls_value_text(value) : NULL;
 }
 
 /* Refuses two rows of different machine classes; NULL matches any class. */
 static ls_status check_class(const char *base_path, const json_t *base, const char *fresh_path,
                              const json_t *fresh)
 {
-    const char *field = base && fresh ? other_class(base, fresh) : NULL;
-    if (!field)
+    const char *path =
+        base && fresh ? ls_row_other_place(base, fresh, LS_OF_CLASS | LS_OF_SHARE) : NULL;
+    if (!path)
         return LS_OK;
-    char *a = ls_value_text(json_object_get(json_object_get(base, "provenance"), field));
-    char *b = ls_value_text(json_object_get(json_object_get(fresh, "provenance"), field));
+    char *a = value_text(base, path), *b = value_text(fresh, path);
     ls_status status =
         ls_fail(LS_CODE_MISSING, "regress", base_path,
                 "is of another class of machine: %s is %s there and %s in %s; measure both on one, "
                 "or give the baseline of this class",
-                field, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
+                strchr(path, '.') + 1, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
     free(a);
     free(b);
     return status;

@@ -3,7 +3,8 @@
  * Regress: compares two sides case by case, for `lockstep regress`.
  *
  * A side is a results file or a program. A case has rows of both: fields other than the time are
- * compared in the first row of each, the time by bench/regress/ratio_test.h.
+ * compared in all of them (of programs, in those of the first block), the worst of each side with
+ * the other's; the time by bench/regress/ratio_test.h.
  */
 #pragma once
 
@@ -56,7 +57,8 @@ typedef struct ls_log_list {
 
 /** A case of the comparison. */
 typedef struct ls_regress_case {
-    json_t *row[LS_SIDES]; /**< of each side; NULL: none */
+    json_t *row[LS_SIDES];     /**< of each side; NULL: none */
+    json_t *figures[LS_SIDES]; /**< {path: values in the rows that are ok, of numbers the worst} */
     ls_log_list logs[LS_SIDES];
     double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
     bool told;             /**< decided: there is a verdict */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which figures besides time became worse, in the rows that represent a case: a gate that passed
- * and now fails, more bytes, messages or memory by formula, and the keys of --fail-on. Other
- * differences are only reported. Larger is worse, except for accuracy, rates and the like; of a
- * text, any change is worse. If the label of a base row begins "intended KEY, KEY" (a baseline that
- * was renewed with a reason), a change of these keys is only reported.
+ * Which figures besides time became worse: a gate that passed and now fails, more bytes, messages
+ * or memory by formula, and the keys of --fail-on. Other differences are only reported. Larger is
+ * worse, except for accuracy, rates and the like; of a text, any change is worse. Of several rows
+ * of a side the worst number counts, and each text: a new row is worse if it is so than all base
+ * rows. If the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a
+ * reason), a change of these keys is only reported.
  */
+#include "bench/output/value_order.h"
 #include "bench/regress/compared.h"
 
 #include <math.h>
@@ -33,20 +35,20 @@ __attribute__((format(printf, 2, 3))) static void set_error(ls_regress_case *one
 static json_t *sum_formulas(const json_t *row)
 {
     const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
-    double sum = 0;
+    json_int_t sum = 0;
     bool any = false;
     for (size_t i = 0; i < json_array_size(devices); i++) {
         json_t *formula = json_object_get(json_array_get(devices, i), "formula"), *value;
         const char *name;
         json_object_foreach(formula, name, value)
         {
-            if (strcmp(name, "peak") != 0 && json_is_number(value)) {
-                sum += json_number_value(value);
+            if (strcmp(name, "peak") != 0 && json_is_integer(value)) {
+                sum += json_integer_value(value);
                 any = true;
             }
         }
     }
-    return any ? json_integer((json_int_t)sum) : NULL;
+    return any ? json_integer(sum) : NULL;
 }
 
 /* For memory.devices, each device's value, not only the fullest one's. */
@@ -77,10 +79,12 @@ static bool is_worse(const char *path, const json_t *base, const json_t *fresh, 
         return any;
     }
     if (!json_is_number(base) || !json_is_number(fresh))
-        return (base || fresh) && !(base && fresh && json_equal(base, fresh));
+        return !ls_value_equal(base, fresh);
+    const bool better = larger_is_better(path);
+    if (!(tolerance > 0))
+        return ls_number_order(fresh, base) * (better ? -1 : 1) > 0;
     const double x = json_number_value(base), y = json_number_value(fresh);
-    const double by = larger_is_better(path) ? x - y : y - x;
-    return by > tolerance * fabs(x) + 1e-12 * fabs(x);
+    return (better ? x - y : y - x) > tolerance * fabs(x) + 1e-12 * fabs(x);
 }
 
 /* Whether the label is "intended KEY, KEY: reason" and lists this key. */
@@ -117,20 +121,110 @@ static bool is_noted(const json_t *list, const char *path)
     return false;
 }
 
+/* The worse of two numbers, or of two lists, element by element: a new reference; NULL: another
+ * kind of value. */
+static json_t *worse_of(const char *path, json_t *a, json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_incref(is_worse(path, a, b, 0) ? b : a);
+    const size_t count = json_array_size(a);
+    if (!json_is_array(a) || !json_is_array(b) || count != json_array_size(b))
+        return NULL;
+    json_t *out = json_array();
+    for (size_t i = 0; i < count && out; i++) {
+        json_t *one = worse_of(path, json_array_get(a, i), json_array_get(b, i));
+        if (one)
+            json_array_append_new(out, one);
+        else
+            json_decref(out);
+        out = one ? out : NULL;
+    }
+    return out;
+}
+
+/* Adds a value to a side's; null: a row lacks it. */
+static void note_value(const char *path, json_t *values, json_t *value)
+{
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *known = json_array_get(values, i), *worst = worse_of(path, known, value);
+        if (worst)
+            json_array_set_new(values, i, worst);
+        if (worst || ls_value_equal(known, value))
+            return;
+    }
+    json_array_append(values, value);
+}
+
+static void note_figure(json_t *figures, const json_t *row, const char *path)
+{
+    json_t *value = value_of(row, path), *values = json_object_get(figures, path);
+    if (!values)
+        json_object_set_new(figures, path, values = json_array());
+    value = value ? value : json_null();
+    note_value(path, values, value);
+    json_decref(value);
+}
+
+void ls_regress_note(const ls_regress_task *task, ls_regress_case *one, int side, const json_t *row)
+{
+    json_t *figures = one->figures[side];
+    if (strcmp(ls_regress_status(row), "ok") != 0)
+        return;
+    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
+        note_figure(figures, row, failing[i]);
+    for (size_t i = 0; i < task->fail_count; i++)
+        note_figure(figures, row, task->fail_on[i].key.path);
+    for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
+        note_figure(figures, row, reported[i]);
+}
+
+/* The first value that no value of the other list equals or, if `worse`, is as bad as; NULL: none.
+ */
+static json_t *find_other(const char *path, const json_t *values, const json_t *others, bool worse,
+                          double tolerance)
+{
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *value = json_array_get(values, i);
+        bool known = false;
+        for (size_t k = 0; k < json_array_size(others) && !known; k++) {
+            const json_t *other = json_array_get(others, k);
+            known = worse ? !is_worse(path, other, value, tolerance) : ls_value_equal(other, value);
+        }
+        if (!known)
+            return value;
+    }
+    return NULL;
+}
+
+/* NULL: no row has the figure. */
+static json_t *first_known(const json_t *values)
+{
+    size_t i = 0;
+    while (json_is_null(json_array_get(values, i)))
+        i++;
+    return json_array_get(values, i);
+}
+
 static void compare_key(ls_regress_case *one, const char *path, bool fails, double tolerance)
 {
-    json_t *base = value_of(one->row[LS_BASE], path), *fresh = value_of(one->row[LS_NEW], path);
-    const bool worse = is_worse(path, base, fresh, tolerance);
-    const bool differs = worse || (base && fresh && !json_equal(base, fresh));
+    const json_t *all = json_object_get(one->figures[LS_BASE], path);
+    const json_t *news = json_object_get(one->figures[LS_NEW], path);
+    json_t *base = first_known(all), *fresh = find_other(path, news, all, true, tolerance);
+    const bool worse = fresh;
+    if (!worse && !(fresh = find_other(path, news, all, false, 0))) {
+        fresh = json_array_get(news, 0);
+        base = find_other(path, all, news, false, 0);
+    }
+    base = json_is_null(base) ? NULL : base;
+    fresh = json_is_null(fresh) ? NULL : fresh;
     /* an older program may not have the field yet: not worse */
     const bool fail =
         fails && worse && (base || json_is_string(fresh)) && !is_intended(one->row[LS_BASE], path);
     if (fail && !is_noted(one->worse, path))
         note(one->worse, path, base, fresh);
-    else if (differs && !is_noted(one->worse, path) && !is_noted(one->differences, path))
+    else if ((worse || (base && fresh)) && !is_noted(one->worse, path) &&
+             !is_noted(one->differences, path))
         note(one->differences, path, base, fresh);
-    json_decref(base);
-    json_decref(fresh);
 }
 
 static void compare_figures(const ls_regress_task *task, ls_regress_case *one)
@@ -151,7 +245,7 @@ static const char *reason_of(const json_t *row)
     return text ? text : "no reason is given";
 }
 
-static bool gate_fails(const json_t *row)
+bool ls_regress_failed(const json_t *row)
 {
     return json_is_false(json_object_get(json_object_get(row, "equivalence"), "pass")) ||
            strcmp(ls_regress_status(row), "failed") == 0;
@@ -165,7 +259,7 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
             set_error(one, "is missing in %s", task->side[side]);
     if (!base || !fresh)
         return;
-    if (gate_fails(fresh) && !gate_fails(base)) {
+    if (ls_regress_failed(fresh) && !ls_regress_failed(base)) {
         json_array_append_new(one->worse,
                               json_pack("{s:s,s:s,s:s,s:s}", "key", "result.status", "base",
                                         ls_regress_status(base), "new", ls_regress_status(fresh),
@@ -189,14 +283,13 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
 static ls_status check_keys(const ls_regress_task *task, const ls_regress *regress)
 {
     for (size_t k = 0; k < task->fail_count; k++) {
-        bool found = regress->count == 0;
+        bool found = regress->count == 0, any_ok = false;
         for (size_t i = 0; i < LS_SIDES * regress->count && !found; i++) {
-            json_t *value =
-                value_of(regress->cases[i / LS_SIDES].row[i % LS_SIDES], task->fail_on[k].key.path);
-            found = value != NULL;
-            json_decref(value);
+            const json_t *figures = regress->cases[i / LS_SIDES].figures[i % LS_SIDES];
+            any_ok |= json_object_size(figures) > 0;
+            found = first_known(json_object_get(figures, task->fail_on[k].key.path));
         }
-        if (!found)
+        if (!found && any_ok)
             return ls_fail(LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
                            "is in no row of either side; nothing would be compared by it");
     }

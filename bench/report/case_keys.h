@@ -15,7 +15,8 @@ double ls_report_number(const json_t *row, const char *path, double fallback);
 /** The text at a path (any value; of a commit as below), in `out`; returns it. */
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size);
 
-/** "Intel Xeon (avx512f), host": where a row ran; "" where it does not say. */
+/** "Intel Xeon (avx512f, library AVX2), host here, NAME=VALUE": where a row ran, and variables that
+ * matter; "" where it does not say. */
 char *ls_report_machine(const json_t *row, char *out, size_t size);
 
 /** "3f90da4"; "3f90da4+changes" of a changed tree; "unknown" where the row does not say. */
@@ -57,10 +58,12 @@ bool ls_report_is_candidate(const json_t *row);
 /** Its checks passed; for ls_report_those. */
 bool ls_report_is_ok(const json_t *row, const void *unused);
 
-/** The members of `case` that differ between rows of one strategy with equally many devices and the
- * same value at the path `at` (NULL: none), each with the most frequent value in the strategy's
- * rows, or null: {strategy: {member: value}}. Ignores how long and how often a case was trained,
- * the member that `against` names, and what follows from `reduce`. */
+/** The members of `case`, and the cores of a device, that differ between rows with the same value
+ * at the path `at` (NULL: none): those of how work is divided between rows of one strategy with
+ * equally many devices, others (optimizer, data, ..) between any. Each with the most frequent value
+ * in the strategy's rows, or in all, or null: {strategy: {member: value}}. Ignores what repeats of
+ * a case may differ in (LS_BUT_REPEATS), the member that `against` names, and what follows from
+ * `reduce`. */
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against);
 
 /** "ps async staleness=2": the strategy and what differs, without general options that have their
@@ -78,6 +81,11 @@ void ls_report_collect(json_t *lists, const char *name, json_t *row);
  * NULL, ls_report_label with the other arguments. */
 json_t *ls_report_cases(const json_t *rows, const char *by, const json_t *differences, bool devices,
                         const char *against);
+
+/** In what the rows of one label differ, for it says less than a case: "case.seed, case.steps", and
+ * of how many rows; of a `line` besides its devices, the batch that grows with them, and `at`
+ * (NULL: none). */
+size_t ls_report_merged(const json_t *lists, const char *at, bool line, char *out, size_t size);
 
 /** [{label, rows}] of {label: [rows]}, sorted by `order` (NULL: unsorted). */
 json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b));

@@ -86,7 +86,8 @@ static double weigh_layer(const json_t *row, double *figure)
 }
 
 static const char *const by_batch[] = {"case.model", "case.data", "case.batch_global", NULL};
-static const char *const by_operation[] = {"micro.op", "micro.ranks", NULL};
+static const char *const by_operation[] = {"micro.op", "micro.ranks", "micro.type", "micro.link",
+                                           NULL};
 
 static const case_kind kinds[] = {
     {.text = {.name = "waterfall",
@@ -187,6 +188,7 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
                                     ls_report_shared_devices(rows) <= 0, figures->against);
     json_t *few = json_object(), *same;
     const char *name;
+    char merged[LS_KEY_SIZE];
     size_t repeats = 0, dropped = 0;
     json_object_foreach(found, name, same)
     {
@@ -198,6 +200,9 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
     }
     json_t *out = ls_report_sorted(few, kind->name ? NULL : by_place);
     ls_figure_leave(figures, kind->text.name, repeats, "rows of cases whose median row is shown");
+    ls_figure_leave(figures, kind->text.name,
+                    ls_report_merged(few, figures->against, false, merged, sizeof merged),
+                    "rows of one case that differ in %s", merged);
     ls_figure_leave(figures, kind->text.name, dropped,
                     "rows beyond the %d bars of a picture (--where chooses)", LS_CATEGORIES_MOST);
     json_decref(differences);

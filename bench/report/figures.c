@@ -2,6 +2,7 @@
 /* Figures; see figures.h. The parts that all kinds of figures share. */
 #include "bench/report/figures.h"
 
+#include "bench/output/row_same.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw_look.h"
 #include "bench/report/text.h"
@@ -67,33 +68,44 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
     return (int)json_integer_value(json_object_get(known, label));
 }
 
-/* Whether every value of the key belongs to one machine. */
+enum { MACHINE = LS_OF_CLASS | LS_OF_HOST };
+
+/* Whether the key stands for machines (it is a fact of them, or a label), one for each value. Only
+ * then are machines compared. */
 static bool has_one_machine_each(const json_t *rows, const char *against)
 {
-    json_t *machines = json_object();
-    bool one = true;
+    json_auto_t *machines = json_object(), *known = json_array();
+    bool one = ls_row_is_of(against, MACHINE | LS_OF_LABEL);
     for (size_t i = 0; i < json_array_size(rows) && one; i++) {
-        char value[LS_KEY_SIZE], machine[256];
+        char value[LS_KEY_SIZE];
         const json_t *row = json_array_get(rows, i);
+        json_auto_t *machine = json_integer((json_int_t)ls_row_machine(known, row, MACHINE));
         ls_report_text(row, against, value, sizeof value);
-        ls_report_machine(row, machine, sizeof machine);
-        const char *known = json_string_value(json_object_get(machines, value));
-        one = !known || strcmp(known, machine) == 0;
-        json_object_set_new(machines, value, json_string(machine));
+        one = !json_object_get(machines, value) ||
+              json_equal(json_object_get(machines, value), machine);
+        json_object_set(machines, value, machine);
     }
-    json_decref(machines);
     return one;
+}
+
+size_t ls_figure_machines(const json_t *rows)
+{
+    json_auto_t *known = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        ls_row_machine(known, json_array_get(rows, i), MACHINE);
+    return json_array_size(known);
 }
 
 json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against)
 {
     json_t *groups = json_object();
+    json_auto_t *known = json_array();
     const bool one_machine_each = against && has_one_machine_each(rows, against);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
         char key[LS_KEY_SIZE] = "", part[256];
         if (!one_machine_each)
-            ls_report_machine(row, key, 256);
+            snprintf(key, sizeof key, "%zu", ls_row_machine(known, row, MACHINE));
         for (size_t p = 0; paths[p]; p++)
             ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));
         ls_report_collect(groups, key, row);
@@ -169,18 +181,18 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
 
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows)
 {
-    char own[64], sub[512], foot[512] = "", commit[64], known[64], stamp[11], machine[256],
-                            other[256];
+    char own[64], sub[512], foot[512] = "", commit[64], known[64], stamp[11], machine[256];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
     const size_t same = 1 + count_of(figures, kind->name);
     snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", kind->name, same);
     describe_rows(rows, kind->more ? kind->more : "", sub, sizeof sub);
     ls_report_commit(row, 7, commit);
     ls_report_text(row, "timestamp", stamp, sizeof stamp);
-    ls_report_machine(row, machine, sizeof machine);
+    if (ls_figure_machines(rows) > 1)
+        snprintf(machine, sizeof machine, "several machines");
+    else
+        ls_report_machine(row, machine, sizeof machine);
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        if (strcmp(ls_report_machine(json_array_get(rows, i), other, sizeof other), machine) != 0)
-            snprintf(machine, sizeof machine, "several machines");
         if (strcmp(ls_report_commit(json_array_get(rows, i), 7, known), commit) != 0)
             snprintf(commit, sizeof commit, "several");
     }

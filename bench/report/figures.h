@@ -50,10 +50,13 @@ typedef struct ls_figure_kind {
     bool (*make)(ls_figures *figures, const struct ls_figure_kind *kind, const json_t *rows);
 } ls_figure_kind;
 
-/** Makes the figures of this kind from the rows to which it applies, by group and, unless each
- * value of `against` has only one, by machine; for the largest groups, at most
+/** Makes the figures of this kind from the rows to which it applies, by group and, unless `against`
+ * stands for machines, one for each value, by machine; for the largest groups, at most
  * LS_FIGURES_OF_A_KIND. The rest is reported. */
 void ls_figures_make(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows);
+
+/** How many machines these rows are of. */
+size_t ls_figure_machines(const json_t *rows);
 
 /** {key: [rows]} of these groups. */
 json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);

@@ -124,18 +124,30 @@ static json_t *proof(const json_t *row)
     return json_sprintf("Proven equal to single: no (%s).", gate);
 }
 
-/* "poly, global batch 100, strong scaling, on Abacus": where the row was measured. */
-static json_t *place(const json_t *row)
+/* "poly, global batch 100, strong scaling, on Abacus": where the row of the group was measured. */
+static json_t *place(const json_t *row, const json_t *group)
 {
     char machine[256];
     ls_report_machine(row, machine, sizeof machine);
+    if (ls_figure_machines(group) > 1)
+        snprintf(machine, sizeof machine, "several machines");
     return json_sprintf(
         "%s, global batch %.0f, %s scaling, on %s", ls_row_text(row, "case", "model"),
         ls_report_number(row, "case.batch_global", 0), ls_row_text(row, "case", "scaling"),
         *machine ? machine : "a machine that the row does not name");
 }
 
-json_t *ls_finding(const json_t *rows, const char *against)
+/* Reports in what the rows of one case of a table differ. */
+static void tell_merged(const char *table, const json_t *cases, json_t *left_out)
+{
+    char merged[LS_KEY_SIZE];
+    const size_t count = ls_report_merged(cases, NULL, false, merged, sizeof merged);
+    if (count > 0)
+        json_array_append_new(left_out, json_sprintf("%s: rows of one case that differ in %s: %zu",
+                                                     table, merged, count));
+}
+
+json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out)
 {
     static const char *const paths[] = {"case.model", "case.data", "case.scaling",
                                         "case.batch_global", NULL};
@@ -154,8 +166,9 @@ json_t *ls_finding(const json_t *rows, const char *against)
         name_of(next, differences, against, other);
         out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
                         sentence(best, next, name, other, json_array_size(cases) == 1), "proof",
-                        proof(ls_case_row(best, NULL)), "where", place(ls_case_row(best, NULL)),
-                        "fastest", best, "cases", cases);
+                        proof(ls_case_row(best, NULL)), "where",
+                        place(ls_case_row(best, NULL), group), "fastest", best, "cases", cases);
+        tell_merged("table of cases", named, left_out);
         json_decref(named);
         json_decref(differences);
     }
@@ -164,8 +177,10 @@ json_t *ls_finding(const json_t *rows, const char *against)
     return out;
 }
 
-/* [{case, values: [{label, rows}]}]: cases of the group that occur with several values. */
-static void add_ratios(const json_t *group, const char *key, json_t *out)
+/* [{case, values: [{label, rows}]}]: cases of the group that occur with several values; `on`: the
+ * machine, or "". */
+static void add_ratios(const json_t *group, const char *key, const char *on, json_t *out,
+                       json_t *left_out)
 {
     json_t *differences = ls_report_differences(group, NULL, key), *same, *rows;
     json_t *cases = ls_report_cases(group, NULL, differences, true, NULL);
@@ -174,13 +189,15 @@ static void add_ratios(const json_t *group, const char *key, json_t *out)
     {
         json_t *values = ls_report_cases(same, key, NULL, false, NULL), *list = json_array();
         const json_t *row = json_array_get(same, 0);
+        if (json_object_size(values) > 1)
+            tell_merged("side by side", values, left_out);
         json_object_foreach(values, value, rows)
         {
             json_array_append_new(list, json_pack("{s:s,s:O}", "label", value, "rows", rows));
         }
         json_t *title =
-            json_sprintf("%s (%s, global batch %.0f)", name, ls_row_text(row, "case", "model"),
-                         ls_report_number(row, "case.batch_global", 0));
+            json_sprintf("%s (%s, global batch %.0f%s%s)", name, ls_row_text(row, "case", "model"),
+                         ls_report_number(row, "case.batch_global", 0), *on ? ", on " : "", on);
         if (json_array_size(list) > 1)
             json_array_append_new(out, json_pack("{s:O,s:O}", "case", title, "values", list));
         json_decref(title);
@@ -191,17 +208,21 @@ static void add_ratios(const json_t *group, const char *key, json_t *out)
     json_decref(differences);
 }
 
-json_t *ls_ratios(const json_t *rows, const char *key)
+json_t *ls_ratios(const json_t *rows, const char *key, json_t *left_out)
 {
     static const char *const paths[] = {"case.model", "case.batch_global", NULL};
     json_t *usable = ls_report_those(rows, is_timed, NULL),
            *groups = ls_figure_groups(usable, paths, key), *group;
     json_t *out = json_array();
-    const char *machine;
-    json_object_foreach(groups, machine, group)
+    const bool several = ls_figure_machines(usable) > 1;
+    const char *name;
+    json_object_foreach(groups, name, group)
     {
-        (void)machine;
-        add_ratios(group, key, out);
+        char machine[256] = "";
+        (void)name;
+        if (several && ls_figure_machines(group) == 1)
+            ls_report_machine(json_array_get(group, 0), machine, sizeof machine);
+        add_ratios(group, key, machine, out, left_out);
     }
     json_decref(groups);
     json_decref(usable);

@@ -32,11 +32,12 @@ ls_status ls_page_csv(FILE *stream, void *figure);
 extern const char ls_page_style[], ls_page_script[];
 
 /** {headline, proof, where, fastest (one of the cases), cases: [{label, rows}]}: the fastest of the
- * largest comparable set of cases, and the others, by rate; NULL if no row has a time. */
-json_t *ls_finding(const json_t *rows, const char *against);
+ * largest comparable set of cases, and the others, by rate; NULL if no row has a time. What rows of
+ * one case differ in is added to `left_out`, an array of texts. */
+json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out);
 
 /** [{case, values: [{label, rows}]}]: cases that have rows with several values of the key. */
-json_t *ls_ratios(const json_t *rows, const char *key);
+json_t *ls_ratios(const json_t *rows, const char *key, json_t *left_out);
 
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

@@ -98,8 +98,8 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
     clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
     json_t *figures = ls_report_figures(rows, options->against, left_out);
-    json_t *machines = machines_of(rows), *finding = ls_finding(rows, options->against);
-    json_t *ratios = options->against ? ls_ratios(rows, options->against) : NULL;
+    json_t *machines = machines_of(rows), *finding = ls_finding(rows, options->against, left_out);
+    json_t *ratios = options->against ? ls_ratios(rows, options->against, left_out) : NULL;
     const ls_page page = {rows, figures, left_out, finding, ratios, machines, options};
     ls_status drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)

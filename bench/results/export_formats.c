@@ -10,6 +10,7 @@
  * (submission_org and the like).
  */
 #include "bench/results/results_verbs.h"
+#include "bench/output/row_same.h"
 
 #include <errno.h>
 #include <math.h>
@@ -49,6 +50,37 @@ static char *case_name(const json_t *row)
     }
     fclose(stream);
     return text;
+}
+
+/* The names are kept by other programs, so they have the same parts for ever. Says in what else
+ * rows of one name differ, which such a program takes for repeats of one case. */
+static void tell_mixed(const json_t *rows)
+{
+    json_auto_t *names = json_object(), *paths = json_object();
+    json_t *row, *alike, *unused;
+    const char *path, *between = "lockstep: results: export: rows of one name differ in ";
+    size_t index;
+    json_array_foreach((json_t *)(size_t)rows, index, row)
+    {
+        char *name = is_timed(row) ? case_name(row) : NULL;
+        if (name && !json_object_get(names, name))
+            json_object_set_new(names, name, json_array());
+        if (name)
+            json_array_append(json_object_get(names, name), row);
+        free(name);
+    }
+    json_object_foreach(names, path, alike)
+    {
+        ls_rows_differ(alike, LS_BUT_BLOCKS, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST, paths);
+    }
+    json_object_foreach(paths, path, unused)
+    {
+        (void)unused;
+        fprintf(stderr, "%s%s", between, path);
+        between = ", ";
+    }
+    if (json_object_size(paths) > 0)
+        fputs("; --where chooses rows of one\n", stderr);
 }
 
 static ls_status finish(FILE *stream)
@@ -104,6 +136,7 @@ static json_t *benchmark_of(const json_t *row, const char *name)
 ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows)
 {
     json_t *benchmarks = json_array(), *families = json_object(), *context = NULL;
+    tell_mixed(rows);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         char *name = is_timed(row) ? case_name(row) : NULL;
@@ -140,6 +173,7 @@ ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows)
 ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows)
 {
     json_t *entries = json_array();
+    tell_mixed(rows);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         ls_interval step;

@@ -2,9 +2,12 @@
 /*
  * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
  * B over A, with its interval as for independent measurements. If the steps of one are not alike,
- * the ratio is that of the times per sample.
+ * the ratio is that of the times per sample. If they are not of one case, or not of one machine
+ * (bench/output/row_same.h), a line below says in what.
  */
 #include "bench/results/results_verbs.h"
+#include "bench/output/row_same.h"
+#include "bench/output/value_order.h"
 
 #include <string.h>
 
@@ -42,7 +45,7 @@ static void compare(const json_t *a, const json_t *b, json_t *out)
     json_object_foreach(mine, key, value)
     {
         json_t *theirs = json_object_get(other, key);
-        if (!theirs || !json_equal(value, theirs))
+        if (!ls_value_equal(value, theirs))
             json_array_append_new(out,
                                   json_pack("{s:s,s:O,s:O*}", "key", key, "a", value, "b", theirs));
     }
@@ -117,9 +120,40 @@ static void tell_ratio(const json_t *ratio)
     fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", low, high, verdict);
 }
 
+/* "not one case: strategy, devices; not one machine: host" */
+static void tell_others(const json_t *a, const json_t *b)
+{
+    json_auto_t *rows = json_pack("[O,O]", a, b), *paths = json_object();
+    const char *path;
+    json_t *unused;
+    char *text = NULL;
+    size_t size, places = 0, cases = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return;
+    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST, paths);
+    json_object_foreach(paths, path, unused)
+    {
+        (void)unused;
+        const bool place = ls_row_is_of(path, ~0U);
+        fprintf(stream, "%s%s",
+                !(places + cases)  ? "not one "
+                : place && !places ? "; not one "
+                                   : ", ",
+                place ? (places ? "" : "machine: ") : (cases ? "" : "case: "));
+        fputs(path, stream);
+        places += place;
+        cases += !place;
+    }
+    if (fclose(stream) == 0 && *text)
+        ls_text_wrap(ls_output(), text, 0, 0, 80);
+    free(text);
+}
+
 /* ---- Output --------------------------------------------------------------------------------- */
 
-static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
+/* Writes the keys, and in a document for people what follows from them. *told: it is one. */
+static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, bool *told)
 {
     static const ls_column column[] = {{"key", "key", 43, false, LS_CELL_TEXT, 0},
                                        {"A", "a", 24, false, LS_CELL_TEXT, 0},
@@ -127,12 +161,12 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio)
                                        {"ratio", "ratio", 0, true, LS_CELL_FIGURE, 0},
                                        {"ci95", "ci95", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0}};
     const char *name = task->form ? task->form->name : "table";
-    const bool told = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
-    const ls_columns columns = {.column = column, .count = told ? 3 : 5, .alone = true};
-    if (!told && ratio)
+    *told = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
+    const ls_columns columns = {.column = column, .count = *told ? 3 : 5, .alone = true};
+    if (!*told && ratio)
         json_array_append(rows, ratio);
     LS_TRY(ls_rows_write(task->form, &columns, rows, ls_output()));
-    if (told) {
+    if (*told) {
         fputc('\n', ls_output());
         tell_ratio(ratio);
     }
@@ -148,7 +182,10 @@ ls_status ls_results_diff(ls_results_task *task)
     if (!status) {
         json_t *rows = json_array(), *ratio = compute_ratio(a, b);
         compare(a, b, rows);
-        status = write_rows(task, rows, ratio);
+        bool told;
+        status = write_rows(task, rows, ratio, &told);
+        if (!status && told)
+            tell_others(a, b);
         json_decref(rows);
         json_decref(ratio);
         json_decref(b);

@@ -2,6 +2,7 @@
 /* `results list`: the rows in columns: their identity, then as `run` prints them, from the
  * database's briefs of rows. */
 #include "bench/results/results_verbs.h"
+#include "bench/output/row_same.h"
 
 #include <string.h>
 
@@ -35,8 +36,7 @@ static bool is_one_command(const json_t *rows)
             !json_equal(json_object_get(row, "provenance"), json_object_get(first, "provenance")))
             return false;
         for (size_t i = 0; i < index; i++) /* the same command, repeated at another time */
-            if (json_equal(json_object_get(json_array_get(rows, i), "case"),
-                           json_object_get(row, "case")))
+            if (ls_row_same_case(json_array_get(rows, i), row, 0, false))
                 return false;
     }
     return true;

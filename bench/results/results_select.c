@@ -5,6 +5,7 @@
  * only one is in memory.
  */
 #include "bench/results/results_verbs.h"
+#include "bench/output/value_order.h"
 
 #include "common/base/grow.h"
 #include "common/base/numbers.h"

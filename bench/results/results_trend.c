@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results trend KEY`: the median of a figure by commit, in the order of the commits' first rows,
- * and where its level changes (bench/statistics/level_changes.h). A build of modified sources
- * counts as a separate commit. Rows without the figure, or without a commit, are skipped.
+ * and where its level changes (bench/statistics/level_changes.h). Rows of one case and one machine
+ * (bench/output/row_same.h) are a *series*; others are other series, with changes of their own. A
+ * build of modified sources counts as a separate commit. Rows without the figure, or without a
+ * commit, are skipped.
  */
 #include "bench/results/results_verbs.h"
+#include "bench/output/row_same.h"
 #include "bench/statistics/level_changes.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
@@ -12,59 +15,86 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
+    SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM, /* may change with a commit */
+};
+
 typedef struct trend {
     ls_row_key key;
-    json_t *commits; /* {commit, dirty, timestamp, values: [..]}, in order of time */
-    json_t *by_name; /* the same, by name */
-    json_t *first;   /* case or micro group of the first row; NULL: none yet */
-    bool mixed;      /* rows are of several cases */
+    json_t *cases;  /* {case: {machines, series: [number]}} */
+    json_t *series; /* [{first, name, commits, by_name, differ}], in order of time; commits:
+                     * [{commit, dirty, timestamp, values}], by_name: the same, by name; first:
+                     * a row, with what others know of their machine; differ: {path: true}:
+                     * surroundings in which its rows differ */
 } trend;
 
-/* Whether two cases are the same work on the same configuration. */
-static bool same_case(const json_t *a, const json_t *b)
+/* The series of a row, which may be new; borrowed. NULL: out of memory. */
+static json_t *series_of(trend *t, const json_t *row)
 {
-    static const char *const fields[] = {
-        "model", "data", "strategy", "devices",    "batch_global", "reduce", "ranks", "comm",
-        "math",  "op",   "shape",    "size_bytes", "count",        "kernel", "link"};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const json_t *mine = json_object_get(a, fields[i]), *other = json_object_get(b, fields[i]);
-        if ((mine || other) && !json_equal(mine, other))
-            return false;
+    char *name = ls_row_identity(row, LS_BUT_BLOCKS, 0);
+    json_t *one = name ? json_object_get(t->cases, name) : NULL;
+    if (name && !one) {
+        one = json_pack("{s:[],s:[]}", "machines", "series");
+        json_object_set_new(t->cases, name, one);
     }
-    return true;
+    free(name);
+    if (!one)
+        return NULL;
+    json_t *numbers = json_object_get(one, "series"), *first;
+    const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, MACHINE);
+    if (machine == json_array_size(numbers)) {
+        json_array_append_new(numbers, json_integer((json_int_t)json_array_size(t->series)));
+        first = json_copy((json_t *)(size_t)row);
+        json_object_set_new(first, "provenance", json_copy(json_object_get(row, "provenance")));
+        json_array_append_new(t->series, json_pack("{s:o,s:[],s:{},s:{}}", "first", first,
+                                                   "commits", "by_name", "differ"));
+    }
+    one = json_array_get(t->series, (size_t)json_integer_value(json_array_get(numbers, machine)));
+    first = json_object_get(one, "first");
+    json_object_update_missing(json_object_get(first, "provenance"),
+                               json_object_get(row, "provenance"));
+    return one;
+}
+
+/* The commit of the row in its series. */
+static json_t *commit_of(json_t *series, const json_t *row, const char *commit)
+{
+    const bool dirty = json_is_true(json_object_get(json_object_get(row, "provenance"), "dirty"));
+    json_t *by_name = json_object_get(series, "by_name");
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", commit, dirty ? "+" : "");
+    json_t *one = json_object_get(by_name, name);
+    if (!one) {
+        one =
+            json_pack("{s:s,s:o*,s:O*,s:[]}", "commit", commit, "dirty", dirty ? json_true() : NULL,
+                      "timestamp", json_object_get(row, "timestamp"), "values");
+        json_array_append(json_object_get(series, "commits"), one);
+        json_object_set_new(by_name, name, one);
+    }
+    return one;
 }
 
 static ls_status add_row(void *context, int64_t number, const json_t *row)
 {
     trend *t = context;
     (void)number;
-    const json_t *provenance = json_object_get(row, "provenance");
-    const char *commit = json_string_value(json_object_get(provenance, "commit"));
-    const bool dirty = json_is_true(json_object_get(provenance, "dirty"));
-    json_t *value = ls_row_value(row, t->key.path), *one = NULL;
-    if (value && !json_is_number(value)) {
-        json_decref(value);
+    const char *commit =
+        json_string_value(json_object_get(json_object_get(row, "provenance"), "commit"));
+    json_auto_t *value = ls_row_value(row, t->key.path);
+    if (value && !json_is_number(value))
         return ls_fail(LS_CODE_USAGE, "trend", t->key.path,
                        "is no number; time.step_ms.median is one, or time.samples_per_s");
-    }
-    if (value && commit) {
-        char name[128];
-        snprintf(name, sizeof name, "%s%s", commit, dirty ? "+" : "");
-        one = json_object_get(t->by_name, name);
-        if (!one) {
-            one = json_pack("{s:s,s:o*,s:O*,s:[]}", "commit", commit, "dirty",
-                            dirty ? json_true() : NULL, "timestamp",
-                            json_object_get(row, "timestamp"), "values");
-            json_array_append(t->commits, one);
-            json_object_set_new(t->by_name, name, one);
-        }
-        json_array_append(json_object_get(one, "values"), value);
-        json_t *its_case = json_object_get(row, json_object_get(row, "case") ? "case" : "micro");
-        if (!t->first)
-            t->first = json_incref(its_case);
-        t->mixed = t->mixed || !same_case(t->first, its_case);
-    }
-    json_decref(value);
+    if (!value || !commit)
+        return LS_OK;
+    json_t *series = series_of(t, row);
+    if (!series)
+        return ls_fail_memory("trend", 0);
+    json_auto_t *pair = json_pack("[O,O]", json_object_get(series, "first"), row);
+    json_auto_t *differ = json_object();
+    ls_rows_differ(pair, LS_BUT_BLOCKS, SURROUNDINGS, differ);
+    json_object_update(json_object_get(series, "differ"), differ);
+    json_array_append(json_object_get(commit_of(series, row, commit), "values"), value);
     return LS_OK;
 }
 
@@ -115,9 +145,89 @@ static ls_status mark_changes(json_t *commits, const double *medians)
     return status;
 }
 
-static ls_status print(ls_results_task *task, const json_t *commits)
+/* Names each series by what tells it from the others. */
+static ls_status name_series(const trend *t)
+{
+    json_auto_t *firsts = json_array(), *paths = json_object();
+    json_t *series, *unused;
+    const char *path;
+    size_t index;
+    json_array_foreach(t->series, index, series)
+    {
+        json_array_append(firsts, json_object_get(series, "first"));
+    }
+    ls_rows_differ(firsts, LS_BUT_BLOCKS, MACHINE, paths);
+    json_array_foreach(t->series, index, series)
+    {
+        char *name = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&name, &size);
+        if (!stream)
+            return ls_fail_memory("trend", 0);
+        json_object_foreach(paths, path, unused)
+        {
+            json_auto_t *value = ls_row_find(json_object_get(series, "first"), path);
+            (void)unused;
+            fprintf(stream, "%s%s ", ftell(stream) ? ", " : "",
+                    strcmp(path, "peer.what") == 0 ? "peer" : strrchr(path, '.') + 1);
+            if (json_is_object(value))
+                json_dumpf(value, stream, JSON_COMPACT);
+            else
+                ls_value_print(stream, value);
+            fputs(value ? "" : "none", stream);
+        }
+        if (fclose(stream) == 0)
+            json_object_set_new(series, "name", json_string(name));
+        free(name);
+    }
+    return LS_OK;
+}
+
+/* All commits of all series; with several, each has the name of its series. */
+static json_t *commits_of(const trend *t)
+{
+    json_t *out = json_array(), *series, *one;
+    const bool several = json_array_size(t->series) > 1;
+    size_t index, i;
+    json_array_foreach(t->series, index, series)
+    {
+        json_array_foreach(json_object_get(series, "commits"), i, one)
+        {
+            if (several)
+                json_object_set(one, "series", json_object_get(series, "name"));
+            json_array_append(out, one);
+        }
+    }
+    return out;
+}
+
+/* Says what changed in a series besides the commit. */
+static void tell_surroundings(const trend *t)
+{
+    json_t *series, *unused;
+    size_t index;
+    json_array_foreach(t->series, index, series)
+    {
+        json_t *paths = json_object_get(series, "differ");
+        const char *path, *between = "";
+        const char *name = json_string_value(json_object_get(series, "name"));
+        if (json_object_size(paths) == 0)
+            continue;
+        fprintf(stderr, "lockstep: results: trend%s%s: rows differ in ", *name ? ": " : "", name);
+        json_object_foreach(paths, path, unused)
+        {
+            (void)unused;
+            fprintf(stderr, "%s%s", between, path);
+            between = ", ";
+        }
+        fputs(", too, so a change may come from there; --where chooses rows\n", stderr);
+    }
+}
+
+static ls_status print(ls_results_task *task, const trend *t)
 {
     static const ls_column column[] = {
+        {"series", "series", 40, false, LS_CELL_TEXT, 0},
         {"commit", "commit", 14, false, LS_CELL_TEXT, 0}, /* 12 of 40 digits identify it */
         {"dirty", "dirty", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
         {"first row", "timestamp", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
@@ -125,8 +235,11 @@ static ls_status print(ls_results_task *task, const json_t *commits)
         {"median", "median", 0, true, LS_CELL_FIGURE, 0},
         {"change", "change", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
         {"by", "by", 0, true, LS_CELL_TEXT, 0}};
+    const size_t count = sizeof column / sizeof *column;
+    const bool several = json_array_size(t->series) > 1;
     const ls_columns columns = {
-        .column = column, .count = sizeof column / sizeof *column, .alone = true};
+        .column = column + !several, .count = count - !several, .alone = true};
+    json_auto_t *commits = commits_of(t);
     return ls_rows_write(task->form, &columns, commits, ls_output());
 }
 
@@ -134,14 +247,14 @@ static ls_status print(ls_results_task *task, const json_t *commits)
 static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
 {
     char y[128];
-    const bool micro = json_object_get(t->first, "op");
-    char *name = ls_value_text(json_object_get(t->first, micro ? "op" : "model"));
-    const char *strategy =
-        json_string_value(json_object_get(t->first, micro ? "shape" : "strategy"));
-    const size_t n = json_array_size(t->commits);
+    const json_t *series = json_array_get(t->series, 0);
+    const json_t *row = json_object_get(series, "first"), *commits;
+    commits = json_object_get(series, "commits");
+    const bool micro = json_object_get(row, "micro");
+    const size_t n = json_array_size(commits);
     json_t *all = json_array(), *points = NULL;
     for (size_t i = 0; i < n; i++) {
-        const json_t *one = json_array_get(t->commits, i);
+        const json_t *one = json_array_get(commits, i);
         const char *by = json_string_value(json_object_get(one, "by"));
         if (i == 0 || by) {
             points = json_array();
@@ -162,42 +275,56 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
         "{s:s,s:o,s:o,s:s,s:s,s:s,s:o,s:o,s:o}", "kind", "lines", "title",
         json_sprintf("%s moves %zu time%s in %zu commits", t->key.path, changes,
                      changes == 1 ? "" : "s", n),
-        "sub", json_sprintf("%s %s", name ? name : "", strategy ? strategy : ""), "x",
-        "commits, by their first rows", "y", y, "unit", "", "caption",
+        "sub",
+        json_sprintf(
+            "%s %s", micro ? ls_row_text(row, "micro", "op") : ls_row_text(row, "case", "model"),
+            micro ? ls_row_text(row, "micro", "shape") : ls_row_text(row, "case", "strategy")),
+        "x", "commits, by their first rows", "y", y, "unit", "", "caption",
         json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->key.path),
         "alt", json_sprintf("%s by commit, %zu levels", t->key.path, changes + 1), "series", all);
-    ls_status status = figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
-    free(name);
-    return status;
+    return figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
 }
 
-static ls_status analyse(ls_results_task *task, trend *t)
+static ls_status analyse_series(json_t *series)
 {
-    const size_t n = json_array_size(t->commits);
+    json_t *commits = json_object_get(series, "commits");
+    const size_t n = json_array_size(commits);
     double *medians;
     LS_TRY(ls_allocate("trend", &medians, n, sizeof *medians));
     ls_status status = LS_OK;
     for (size_t i = 0; i < n && !status; i++)
-        status = summarise(json_array_get(t->commits, i), &medians[i]);
+        status = summarise(json_array_get(commits, i), &medians[i]);
     if (!status)
-        status = mark_changes(t->commits, medians);
+        status = mark_changes(commits, medians);
     free(medians);
-    if (!status && n == 0)
+    return status;
+}
+
+static ls_status analyse(ls_results_task *task, const trend *t)
+{
+    const size_t count = json_array_size(t->series);
+    const char *path = ls_option_set_text(task->set, "out", NULL);
+    LS_TRY(name_series(t));
+    for (size_t i = 0; i < count; i++)
+        LS_TRY(analyse_series(json_array_get(t->series, i)));
+    if (count == 0)
         fprintf(stderr, "lockstep: results: %s: no rows that fit and have %s\n", task->file,
                 t->key.path);
-    if (!status && t->mixed)
-        fprintf(stderr, "lockstep: results: trend: rows of several cases are mixed; --where, as in "
-                        "--where case.model=NAME,case.strategy=NAME or micro.op=NAME, leaves those "
-                        "of one\n");
-    const char *path = ls_option_set_text(task->set, "out", NULL);
-    if (!status && path && n > 0)
-        status = draw(task, t, path);
-    return status ? status : print(task, t->commits);
+    if (path && count > 1)
+        return ls_fail(
+            LS_CODE_USAGE, "--out", path,
+            "a picture shows one series, and these are %zu; the table without --out names "
+            "them, and --where chooses one",
+            count);
+    tell_surroundings(t);
+    if (path && count > 0)
+        LS_TRY(draw(task, t, path));
+    return print(task, t);
 }
 
 ls_status ls_results_trend(ls_results_task *task)
 {
-    trend t = {.commits = json_array(), .by_name = json_object()};
+    trend t = {.cases = json_object(), .series = json_array()};
     const char *name = task->set->operands[1];
     ls_status status = ls_row_key_find("trend", name, strlen(name), &t.key);
     if (!status)
@@ -205,8 +332,7 @@ ls_status ls_results_trend(ls_results_task *task)
             ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, add_row, &t, NULL);
     if (!status)
         status = analyse(task, &t);
-    json_decref(t.commits);
-    json_decref(t.by_name);
-    json_decref(t.first);
+    json_decref(t.cases);
+    json_decref(t.series);
     return status;
 }

@@ -57,6 +57,8 @@ lockstep run --plan some.yaml --resume --results $db --format jsonl
 expect "nothing is left" [ "$code/$(wc -c <out)" = 0/0 ]
 lockstep run --plan some.yaml --resume --results $db --cores-per-device 2 --dry-run --format jsonl
 rows "rows of other cores do not count" "len(rows) == 6"
+lockstep run --plan some.yaml --resume --results $db --label other --dry-run --format jsonl
+rows "nor do rows of another label" "len(rows) == 6"
 sed -i 's/repeat: 2/repeat: 3/' some.yaml
 lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
 rows "a third repeat is left" "len(rows) == 3"

@@ -256,6 +256,19 @@ make f_meant 'r["label"] = "intended nodes: one more fence"'
 make f_repeat 'if i == 3: r["result"] = {"status": "failed", "reason": "gate: other bits"}; del r["time"]'
 make f_stopped 'if i == 0: r["result"] = {"status": "interrupted", "reason": "by hand"}; del r["time"]'
 make f_mixed 'if i == 4: r["provenance"]["cpu"] = "another"'
+make f_later 'if i == 3: r["traffic"]["bytes_sent"] += 4'
+make f_more 'r["traffic"]["bytes_sent"] += 5 * (i == 4)'
+make f_room 'if i == 4: r["memory"]["devices"][1]["formula"]["workspace"] += 64'
+make f_text 'if i == 2: r["program"]["uncaptured"] = "a task"'
+make f_gate 'if i == 2: r["equivalence"]["pass"] = False'
+make f_huge 'r["traffic"]["bytes_sent"] = 2**60'
+make f_huger 'r["traffic"]["bytes_sent"] = 2**60 + (i == 1)'
+make f_isa 'r["provenance"]["library_isa"] = "AVX2"'
+make f_isa2 'r["provenance"]["library_isa"] = "SSE41"'
+make f_set 'r["provenance"]["environment"] = {"DNNL_MAX_CPU_ISA": "SSE41"}'
+make f_peer 'if i == 4: r["peer"] = {"what": "another program"}'
+make f_real 'r["case"]["lr"] = 1.0'
+make f_whole 'r["case"]["lr"] = 1'
 cp real.jsonl one.jsonl
 "$LOCKSTEP" results import f.jsonl --results f.db >out
 while IFS='|' read -r status word pair; do
@@ -277,6 +290,20 @@ done <<'END'
 1|ok -> failed: gate: other bits|f.jsonl f_repeat.jsonl
 0|^same: 1 case|f.jsonl f_stopped.jsonl
 0|^same: 1 case|f_stopped.jsonl f.jsonl
+1|worse: traffic.bytes_sent|f.jsonl f_later.jsonl
+1|worse: traffic.bytes_sent|f_later.jsonl f_more.jsonl
+0|^same: 1 case|f_later.jsonl f_bytes.jsonl
+0|besides: traffic.bytes_sent|f_more.jsonl f_later.jsonl
+1|worse: memory.formula|f.jsonl f_room.jsonl
+1|worse: program.uncaptured|f.jsonl f_text.jsonl --fail-on uncaptured
+0|^same: 1 case|f_text.jsonl f_text.jsonl --fail-on uncaptured
+1|worse: result.status|f.jsonl f_gate.jsonl
+1|worse: traffic.bytes_sent|f_huge.jsonl f_huger.jsonl
+0|^same: 1 case|f_real.jsonl f_whole.jsonl
+0|^same: 1 case|f.jsonl f_isa.jsonl
+3|another class of machine: library_isa is AVX2 there and SSE41|f_isa.jsonl f_isa2.jsonl
+3|another class of machine: environment is none there and {"DNNL|f.jsonl f_set.jsonl
+3|is missing in f.jsonl|f.jsonl f_peer.jsonl
 3|another class of machine: cpu|f.jsonl f_mixed.jsonl
 3|another class of machine: cpu|f.jsonl f_class.jsonl
 3|another class of machine: cores_allowed|f.jsonl f_cores.jsonl

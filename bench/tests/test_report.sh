@@ -74,6 +74,35 @@ elif kind == "noise": # inside each other's intervals
 elif kind == "groups": # the largest groups have one place
     rows = [row(4 * batch + n, "mirrored", 2, 5.0, batch_global=batch) for batch in (1, 2, 3) for n in range(4)]
     rows += [row(20 + devices, "mirrored", devices, 5.0, batch_global=9) for devices in (1, 2)]
+elif kind == "mixed": # cases that differ in more than strategy and devices, each fault in its own batch
+    rows = [row(1, "single", 1, 8.0), row(2, "mirrored", 2, 5.0, optimizer="adam"), row(3, "towers", 2, 6.0),
+            row(4, "mirrored", 4, 2.5, optimizer="adam"), row(5, "towers", 4, 3.5)]
+    rows += [row(10, "single", 1, 8.0, batch_global=128), row(11, "single", 1, 4.0, batch_global=128)]
+    rows[-1]["provenance"]["cores_per_device"] = [2]
+    rows += [row(20 + n, "mirrored", n, 5.0, batch_global=256, link="latency=1us") for n in (2, 4, 8)]
+    rows += [row(30, "mirrored", 2, 2.0, batch_global=256), row(31, "towers", 2, 2.0, batch_global=256)]
+    rows += [row(40 + n, "mirrored", 4, 3.0 * n, batch_global=512, ranks=4, hosts=n) for n in (1, 2)]
+    rows += [row(50 + n, "pipeline", 2 * n, 3.0, batch_global=1024, pipeline_microbatches=4 + 4 * (n > 2)) for n in (1, 2, 4, 8)]
+    rows += [row(60 + n, "mirrored", 2 * n, 3.0, batch_global=2048, seed=n, allreduce=("ring", "tree")[n - 1]) for n in (1, 2)]
+    rows += [{"schema": 1, "id": f"m{n}-{k}", "timestamp": "2026-11-20T00:01:00Z", "micro": {
+        "op": "allreduce", "kernel": "ring", "comm": "thread", "type": "float", "ranks": 2, "time_us": 10.0, "size_bytes": 4 ** n,
+        "busbw_gbs": 10.0 / k, "wrong": 0, **({"link": "latency=1us"} if k > 1 else {})}} for n in (5, 6) for k in (1, 2)]
+elif kind == "apart": # slower where a variable was set; a peer's row does not tell
+    rows += [row(n, r["case"]["strategy"], len(r["case"]["devices"]), 3 * r["time"]["step_ms"]["mean"], host="set")
+             for n, r in enumerate(rows)] + [row(20, "torch", 2, 4.0)]
+    for each in rows:
+        each["provenance"].update(host="here", library_isa="AVX2")
+        if each["id"].startswith("set"):
+            each["provenance"].update(environment={"DNNL_MAX_CPU_ISA": "SSE41"}, library_isa="SSE41")
+        else:
+            each["provenance"]["environment"] = {"OMP_PROC_BIND": "true"}
+    rows[-1]["provenance"] = {"cpu": "Abacus", "host": "here", "cores_per_device": [2]}
+    rows[-1]["peer"] = {"what": "PyTorch"}
+elif kind == "commits": # of which each is of a machine of its own
+    rows += [row(n, r["case"]["strategy"], len(r["case"]["devices"]), 2 * r["time"]["step_ms"]["mean"],
+                 host="there") for n, r in enumerate(rows)]
+    for each in rows[6:]:
+        each["provenance"]["commit"] = "decade"
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
                 2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
@@ -221,6 +250,37 @@ expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index
 expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) |" together/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
 expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value' together/report.md
+
+make_rows commits.jsonl commits
+report --results commits.jsonl --against provenance.commit
+expect "a commit is no machine: those of two are not compared" grep -q '^No case has timed rows of two values' page/report.md
+lockstep_ok report --results commits.jsonl --against provenance.host --out together
+expect "but hosts are, which is said" grep -q '^mlp, global batch 64, strong scaling, on several machines$' together/report.md
+make_rows apart.jsonl apart
+report --results apart.jsonl
+expect "variables that were set make another machine" test -s page/throughput-strong-2.csv
+expect "which says so" page '"Abacus, host here, DNNL_MAX_CPU_ISA=SSE41" in page and "Abacus, host here, OMP_PROC_BIND=true" in page'
+expect "in no table with others" eval '! grep -q "^| mirrored on 4 | 2 " page/report.md'
+expect "a peer is beside ours" grep -q '^| PyTorch on 2 | 1 .* peer |' page/report.md
+
+make_rows mixed.jsonl mixed
+report --results mixed.jsonl --where batch_global=64
+expect "another optimizer is named, also of another strategy" grep -q '^| mirrored optimizer=adam on 4 | 1 | 25,600 ' page/report.md
+expect "in pictures" grep -q '^"mirrored optimizer=adam",4,' page/throughput-strong.csv
+expect "the most frequent one is not" grep -q '^| towers on 4 | 1 ' page/report.md
+report --results mixed.jsonl --where batch_global=128
+expect "cores of a device tell cases apart" grep -q '^| single cores.*device=2 on 1 | 1 | 16,000 ' page/report.md
+report --results mixed.jsonl --where batch_global=256
+expect "what lacks a link is not beside those that have it" grep -q '^| mirrored latency=1us on 2 | 1 ' page/report.md
+expect "but a case of its own" grep -q '^| mirrored on 2 | 1 | 32,000 ' page/report.md
+report --results mixed.jsonl --where batch_global=512
+expect "nor are other numbers of hosts" grep -q '^| mirrored hosts=2 on 4 | 1 ' page/report.md
+report --results mixed.jsonl --where batch_global=1024
+expect "a strategy's options are" grep -q '^"pipeline microbatches=8",8,' page/throughput-strong.csv
+report --results mixed.jsonl --where batch_global=2048
+expect "what a line mixes is said" grep -q '^- .*throughput-strong.*: rows of one line that differ in .*case.seed.*case.allreduce.*: 2$' page/report.md
+report --results mixed.jsonl --where op=allreduce
+expect "with a link and without are two pictures" test -s page/bus-bandwidth-2.csv
 
 make_rows hostile.jsonl hostile
 report --results hostile.jsonl

@@ -121,6 +121,50 @@ lockstep results list --results made.db --where strategy=towers
 expect "no row fits: status 0, and a line says so" [ "$code" -eq 0 ]
 expect "no row fits: on stderr" one_line "no rows that fit"
 
+# Numbers are compared exactly: beyond 2^53 a double holds every second one only.
+python3 - <<'P'
+import json
+row = json.loads(open("made.jsonl").readline())
+numbers = [(2**53, 0.3), (2**53 + 1, 0.30000000000000004), (2**53 + 2, 0.001), (2**63 - 1, 1.0)]
+with open("numbers.jsonl", "w") as out:
+    for i, (seed, lr) in enumerate(numbers):
+        row["id"] = f"n{i}"
+        row["case"].update(seed=seed, lr=lr)
+        out.write(json.dumps(row) + "\n")
+P
+lockstep_ok results import numbers.jsonl --results numbers.db
+while IFS='|' read -r where ids; do
+    lockstep_ok results list --results numbers.db --format jsonl --where "$where"
+    rows "$where: $ids" "[x['id'] for x in rows] == '$ids'.split()"
+done <<'END'
+case.seed=9007199254740993|n1
+case.seed>9007199254740992,case.seed<9223372036854775807|n1 n2
+case.seed!=9007199254740993|n0 n2 n3
+case.seed>=9223372036854775807|n3
+case.seed=9007199254740992.0|n0
+lr=.3|n0
+lr=3e-1|n0
+lr>0.3|n1 n3
+lr=1e-3|n2
+lr=1|n3
+END
+lockstep_ok results list --results numbers.db --format jsonl --sort -case.seed
+rows "sorted exactly" "[x['id'] for x in rows] == ['n3', 'n2', 'n1', 'n0']"
+lockstep_ok results diff n0 n1 --results numbers.db
+expect "diff shows both" grep -qE '^case.seed +9007199254740992 +9007199254740993' out
+sed -n 's/"lr": 1.0/"lr": 1/; s/"n3"/"n4"/; $p' numbers.jsonl >whole.jsonl
+lockstep_ok results import whole.jsonl --results numbers.db
+lockstep_ok results diff n3 n4 --results numbers.db
+expect "1 is 1.0" eval '! grep -qE "^case|^not one" out'
+for seed in 18446744073709551615 9007199254740995; do
+    lockstep_ok results prune --where case.seed=$seed --yes --results numbers.db
+    expect "no row has $seed" grep -qx '0 rows deleted' out
+done
+lockstep_ok results prune --where case.seed=9007199254740993 --yes --results numbers.db
+expect "one row has this seed" grep -qx '1 rows deleted' out
+lockstep_ok results list --where case.seed=9007199254740992 --results numbers.db --format jsonl
+rows "and not its neighbour" "[x['id'] for x in rows] == ['n0']"
+
 # ---- Show and diff ----------------------------------------------------------------------------
 
 lockstep_ok results show 20261101T100000Z-ab --results made.db
@@ -142,6 +186,7 @@ lockstep_ok results diff "$first" last --results made.db
 expect "diff has a key" grep -qE '^case.strategy +mirrored +single' out
 expect "diff has no key that is the same" [ "$(grep -c '^case.model' out || true)" -eq 0 ]
 expect "diff has the ratio" grep -q 'B / A, median step: 15 / 10 ms = 1.5' out
+expect "and says that it is not of one case" grep -qx 'not one case: case.strategy, case.devices' out
 lockstep_ok results diff last~19 last --results made.db --format jsonl
 rows "the interval of the ratio" "(lambda x: x['key'] == 'ratio' and abs(x['ratio'] - 1.5) < 1e-12 and
     abs(math.log(x['ratio'] / x['ci95'][0]) - math.hypot(math.log(1 / 0.99), math.log(1.02))) < 1e-9
@@ -151,6 +196,7 @@ lockstep_ok results diff last~16 last~18 --results made.db # without a time; wit
 expect "no ratio without times" grep -q 'no ratio of times' out
 lockstep_ok results diff last~1 last~3 --results made.db
 expect "near ones are within the noise" grep -q 'within the noise' out
+expect "of one case on one machine nothing else is said" eval '! grep -q "^not one" out'
 
 # One step has no interval: absent, and of width 0 in rows of older versions. Steps that are not alike have no rate
 # of the median.
@@ -207,10 +253,76 @@ else
 fi
 draw trend.txt
 expect "another ending: status 2" [ "$code" -eq 2 ]
-lockstep results trend median --results made.db
-expect "cases that are mixed are said" one_line "several cases are mixed"
+lockstep_ok results trend median --results made.db --format jsonl
+rows "several cases are series, each with its own changes" "len(rows) == 19 and
+    [(x['series'], x['by']) for x in rows if x.get('change')] == [('strategy mirrored, devices cpu:0+cpu:1', '+20.1%')]"
+lockstep results trend median --results made.db --out trend.svg
+expect "a picture of several: status 2" [ "$code" -eq 2 ]
+expect "a picture of several is refused" one_line "shows one series, and these are 2"
 lockstep results trend strategy --results made.db
 expect "the trend of a text: status 2" [ "$code" -eq 2 ]
+
+# Ten commits, of which the last five took twice as long: because of the commit, or of something else, which differs
+# between their rows (`late`) and the first five's. Each kind has its own model.
+cat >mix.py <<'P'
+import copy, json, sys
+def nothing(case, provenance, row, late): pass
+def computer(case, provenance, row, late): provenance["host"] = "ab"[late]
+def processor(case, provenance, row, late): provenance["cpu"] = "ab"[late]
+def library(case, provenance, row, late):
+    if late or row["number"]: # which the oldest row does not say
+        provenance["library_isa"] = ["AVX2", "SSE41"][late]
+def variables(case, provenance, row, late):
+    if late:
+        provenance["environment"] = {"DNNL_MAX_CPU_ISA": "SSE41"}
+def allowed(case, provenance, row, late): provenance["cores_allowed"] = 1 + late
+def cores(case, provenance, row, late): provenance["cores_per_device"] = [1 + late] * 2
+def ranks(case, provenance, row, late): provenance["ranks"] = [{"host": "ab"[late]}]
+def optimizer(case, provenance, row, late): case["optimizer"] = ["sgd", "adam"][late]
+def parts(case, provenance, row, late): case["pipeline_microbatches"] = 4 << late
+def allreduce(case, provenance, row, late): case["allreduce"] = ["ring", "tree"][late]
+def buckets(case, provenance, row, late): case["bucket_bytes"] = 1024 << late
+def seed(case, provenance, row, late): case["seed"] = 2**53 + late
+def fault(case, provenance, row, late):
+    if late:
+        case["inject"] = "delay=0:1ms"
+def peer(case, provenance, row, late):
+    if late:
+        row["peer"] = {"what": "another"}
+def compiler(case, provenance, row, late):
+    provenance["compiler"], case["blocks"], case["lr"] = "ab"[late], 3 + late, [1, 1.0][late]
+kinds = [v for v in list(globals().values()) if callable(v)]
+first = json.loads(open("made.jsonl").readline())
+if len(sys.argv) == 1:
+    for number, (kind, i) in enumerate((kind, i) for kind in kinds for i in range(10)):
+        r = copy.deepcopy(first)
+        r["id"], r["timestamp"], r["number"] = f"mix-{number}", f"2026-11-{i + 1:02d}T10:00:00Z", i
+        r["case"]["model"], r["provenance"]["commit"] = kind.__name__, f"{i:x}" * 40
+        kind(r["case"], r["provenance"], r, i // 5)
+        m = (10 + 0.01 * (i % 3)) * (1 + i // 5)
+        r["time"]["step_ms"].update(median=m, ci95=[m * 0.99, m * 1.01])
+        print(json.dumps(r))
+    sys.exit()
+rows = [json.loads(line) for line in open("out")]
+for kind in kinds:
+    mine = [r for r in rows if r.get("series", "").split(",")[0] == f"model {kind.__name__}"]
+    found = len(mine), len({r["series"] for r in mine}), [r["by"] for r in mine if r.get("change")]
+    wanted = (10, 1, ["+100.0%"]) if kind in (nothing, compiler) else (10, 2, [])
+    if found != wanted:
+        print(f"{kind.__name__}: {found} instead of {wanted}")
+P
+python3 mix.py >mix.jsonl
+lockstep_ok results import mix.jsonl --results mix.db
+lockstep results trend median --results mix.db --format jsonl
+expect "what is not of one case and machine is another series" [ -z "$(python3 mix.py look | tee /dev/stderr)" ]
+expect "what may be why is said" one_line "model compiler,.*: rows differ in provenance.compiler, too"
+: >every.rows # of rows that were made up
+for form in google-benchmark benchmark-action; do
+    lockstep results export --to $form --results mix.db --where model=computer
+    expect "$form: what is not of one machine is said" one_line "rows of one name differ in provenance.host; --where"
+    lockstep results export --to $form --results mix.db --where model=seed
+    expect "$form: nor of one case" one_line "rows of one name differ in case.seed; --where"
+done
 
 # ---- Rows of micro ----------------------------------------------------------------------------
 
@@ -221,8 +333,8 @@ expect "which it says" one_line "has no row of a case"
 lockstep_ok results list --results mixed.db
 expect "the list says what they are" grep -qE '^id .* op +shape +size +time us +status' out
 expect "each of them" [ "$(grep -cE 'allreduce +(out of|in) place +(4096|8192) +[0-9.]+ ok$' out)" -eq 4 ]
-lockstep results trend micro.time_us --results mixed.db
-expect "a trend of several sizes is said to be mixed" one_line "several cases are mixed"
+lockstep_ok results trend micro.time_us --results mixed.db --format jsonl
+rows "several sizes are series" "len(rows) == 4 == len({x['series'] for x in rows}) and 'size_bytes 4096' in r['series']"
 one_of='op=allreduce,size_bytes=4096,shape~out'
 lockstep_ok results trend micro.time_us --where "$one_of" --results mixed.db --format jsonl
 rows "of one it is none" "len(rows) == 1 and r['n'] == 1"

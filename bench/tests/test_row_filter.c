@@ -3,6 +3,7 @@
  * answers, and how often pure noise seems to have one. */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_filter.h"
+#include "bench/output/value_order.h"
 #include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
 
@@ -124,6 +125,56 @@ static void filters(void **state)
     json_decref(row);
 }
 
+/* Numbers are compared exactly, as the double nearest to what was written or as 64 bits. */
+static void numbers(void **state)
+{
+    (void)state;
+    static const char *const in_order[] = {
+        "-1e30",
+        "-9223372036854775808",
+        "-9223372036854775807",
+        "-1.5",
+        "-1",
+        "-0.5",
+        "0",
+        "1e-3",
+        "0.3",
+        "0.30000000000000004",
+        "1",
+        "1.0000000000000002",
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740994",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1e19",
+    };
+    static const char *const equal[][2] = {{"0.001", "1e-3"}, {"1", "1.0"},     {"0", "-0.0"},
+                                           {"0.1", "1e-1"},   {"100", "1e2"},   {"-2", "-2.0"},
+                                           {"0.3", ".3"},     {"1e19", "1E+19"}};
+    const size_t count = sizeof in_order / sizeof *in_order;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++) {
+            json_auto_t *a = ls_number_read(in_order[i]), *b = ls_number_read(in_order[k]);
+            assert_non_null(a);
+            if (ls_number_order(a, b) != (i > k) - (i < k))
+                fail_msg("%s and %s", in_order[i], in_order[k]);
+            assert_int_equal(ls_value_equal(a, b), i == k);
+        }
+    for (size_t i = 0; i < sizeof equal / sizeof *equal; i++) {
+        json_auto_t *a = ls_number_read(equal[i][0]), *b = ls_number_read(equal[i][1]);
+        assert_true(ls_value_equal(a, b));
+    }
+    assert_null(ls_number_read("1x"));
+    assert_null(ls_number_read(""));
+    json_auto_t *nested = json_loads("{\"a\":[1,{\"b\":2.0}]}", 0, NULL),
+                *other = json_loads("{\"a\":[1.0,{\"b\":2}]}", 0, NULL),
+                *more = json_loads("{\"a\":[1,{\"b\":2,\"c\":null}]}", 0, NULL);
+    assert_true(ls_value_equal(nested, other));
+    assert_false(ls_value_equal(nested, more));
+    assert_false(ls_value_equal(more, nested));
+}
+
 static void since(void **state)
 {
     (void)state;
@@ -238,8 +289,13 @@ static void noise_and_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys),  cmocka_unit_test(filters),      cmocka_unit_test(since),
-        cmocka_unit_test(order), cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
+        cmocka_unit_test(keys),
+        cmocka_unit_test(filters),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(since),
+        cmocka_unit_test(order),
+        cmocka_unit_test(known_series),
+        cmocka_unit_test(noise_and_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,20 @@ static void table_ranks(void **state)
     assert_non_null(strstr(text, "\nfastest of mlp: towers, 2.00 times"));
     assert_non_null(strstr(text, "\nfastest of cnn: single, 2.00 times"));
     free(text);
+    /* All that tells two cases apart is said, but for what follows from other options. */
+    json_t *other[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                       made_row("mirrored", 2, 1.0, 0.02, "ok")};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *group = json_object_get(other[i], "case");
+        json_object_set_new(group, "optimizer", json_string(i ? "adam" : "sgd"));
+        json_object_set_new(group, "seed", json_integer(9007199254740992 + (json_int_t)i));
+        json_object_set_new(group, "lr", i ? json_integer(1) : json_real(1.0));
+    }
+    text = table_of(other, 2, 200, 2, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: mirrored 2 cpu optimizer adam seed 9007199254740993, "
+                                 "2.00 times as fast as the next (1.96 to 2.05), single 1 cpu "
+                                 "optimizer sgd seed 9007199254740992\n"));
+    free(text);
 }
 
 /* One step has no interval: of width 0 in older rows, absent in others. Such rows are not ranked.

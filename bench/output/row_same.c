@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Same; see row_same.h. Two tables: fields of `case` that may be left out, and where rows say on
+ * what they were measured. */
+#include "bench/output/row_same.h"
+
+#include "bench/output/format_parts.h"
+#include "bench/output/value_order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The case ------------------------------------------------------------------------------- */
+
+enum { ALWAYS = 1 << 16 }; /* beside LS_BUT_.. */
+
+static const struct {
+    const char *field;
+    unsigned but;
+} exceptions[] = {
+    {"devices_asked", ALWAYS}, /* `devices` has what was used instead */
+    {"variable_device_asked", ALWAYS},
+    {"parameters", ALWAYS}, /* follow from the model */
+    /* A step is the same in however many turns and after however many others. */
+    {"blocks", LS_BUT_BLOCKS | LS_BUT_REPEATS},
+    {"steps", LS_BUT_STEPS | LS_BUT_REPEATS},
+    {"warmup", LS_BUT_REPEATS},
+    {"epochs", LS_BUT_REPEATS},
+    /* Which numbers are multiplied does not change how many: losses differ, as repeats do. */
+    {"seed", LS_BUT_REPEATS},
+    {"shuffle", LS_BUT_REPEATS},
+};
+
+/* What `micro` was asked for; the rest of the group was measured. */
+static const char *const settings[] = {"op",   "shape", "size_bytes", "count",  "type",
+                                       "comm", "redop", "ranks",      "kernel", "link"};
+
+bool ls_case_leaves_out(const char *field, unsigned but)
+{
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
+        if (strcmp(exceptions[i].field, field) == 0)
+            return exceptions[i].but & (but | ALWAYS);
+    return false;
+}
+
+static bool is_setting(const char *field)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (strcmp(settings[i], field) == 0)
+            return true;
+    return false;
+}
+
+static json_t *group_of(const json_t *row, bool *micro)
+{
+    json_t *group = json_object_get(row, "case");
+    *micro = !group;
+    return group ? group : json_object_get(row, "micro");
+}
+
+static bool counts(const char *field, bool micro, unsigned but)
+{
+    return micro ? is_setting(field) : !ls_case_leaves_out(field, but);
+}
+
+/* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are passed over. */
+static bool fields_agree(const json_t *a, const json_t *b, unsigned but, bool common)
+{
+    bool micro, other_micro;
+    json_t *mine = group_of(a, &micro), *theirs = group_of(b, &other_micro), *value;
+    const char *field;
+    if (!mine || !theirs || micro != other_micro)
+        return false;
+    json_object_foreach(mine, field, value)
+    {
+        const json_t *other = json_object_get(theirs, field);
+        if (counts(field, micro, but) && !(common && !other) && !ls_value_equal(value, other))
+            return false;
+    }
+    return true;
+}
+
+bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool common)
+{
+    return strcmp(ls_row_text(a, "peer", "what"), ls_row_text(b, "peer", "what")) == 0 &&
+           fields_agree(a, b, but, common) && fields_agree(b, a, but, common);
+}
+
+/* ---- Where, and with what ------------------------------------------------------------------- */
+
+static const struct {
+    const char *path;
+    unsigned of;
+    bool optional; /* a row of this program without it says that there was none */
+} places[] = {
+    {"provenance.cpu", LS_OF_CLASS, false},
+    {"provenance.isa", LS_OF_CLASS, false},
+    {"provenance.library_isa", LS_OF_CLASS, false}, /* what the library makes of it */
+    {"provenance.arch", LS_OF_CLASS, false},
+    {"provenance.gpu", LS_OF_CLASS, true},
+    {"provenance.environment", LS_OF_CLASS, true}, /* variables that change arithmetic or speed */
+    {"provenance.cores_allowed", LS_OF_SHARE, false},
+    {"provenance.cores_per_device", LS_OF_SHARE, false},
+    {"provenance.ranks.host", LS_OF_SHARE, false},
+    {"provenance.host", LS_OF_HOST, false},
+    {"provenance.cores", LS_OF_PLACE, false},
+    {"provenance.ranks.cores", LS_OF_PLACE, false},
+    {"provenance.gpus", LS_OF_PLACE, false},
+    {"provenance.memory_limit", LS_OF_PLACE | LS_OF_SYSTEM, false},
+    {"provenance.driver", LS_OF_PLACE | LS_OF_SYSTEM, false},
+    {"provenance.os", LS_OF_SYSTEM, false},
+    {"provenance.mpi", LS_OF_SYSTEM, false},
+    {"provenance.commit", LS_OF_COMMIT, false},
+    {"provenance.dirty", LS_OF_COMMIT, false},
+    {"provenance.build_type", LS_OF_BUILD, false},
+    {"provenance.compiler", LS_OF_BUILD, false},
+    {"provenance.compiler_flags", LS_OF_BUILD, false},
+    {"provenance.libraries", LS_OF_BUILD, false},
+    {"label", LS_OF_LABEL, true},
+};
+
+enum { PLACES = sizeof places / sizeof *places };
+
+bool ls_row_is_of(const char *path, unsigned of)
+{
+    for (size_t i = 0; i < PLACES; i++)
+        if (strcmp(places[i].path, path) == 0)
+            return places[i].of & of;
+    return false;
+}
+
+/* {path: value} of what the row states, null where that is none. */
+static json_t *facts_of(const json_t *row, unsigned of)
+{
+    json_t *facts = json_object();
+    const bool peer = json_object_get(row, "peer");
+    for (size_t i = 0; i < PLACES; i++) {
+        json_t *value = places[i].of & of ? ls_row_find(row, places[i].path) : NULL;
+        if (!value && places[i].of & of && places[i].optional && !peer)
+            value = json_null();
+        if (value)
+            json_object_set_new_nocheck(facts, places[i].path, value);
+    }
+    return facts;
+}
+
+/* The first fact that both know and that differs; NULL: none. */
+static const char *other_fact(const json_t *a, const json_t *b)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        const json_t *x = json_object_get(a, places[i].path);
+        const json_t *y = json_object_get(b, places[i].path);
+        if (x && y && !ls_value_equal(x, y))
+            return places[i].path;
+    }
+    return NULL;
+}
+
+const char *ls_row_other_place(const json_t *a, const json_t *b, unsigned of)
+{
+    json_auto_t *mine = facts_of(a, of), *theirs = facts_of(b, of);
+    return other_fact(mine, theirs);
+}
+
+size_t ls_row_machine(json_t *known, const json_t *row, unsigned of)
+{
+    json_auto_t *facts = facts_of(row, of);
+    const size_t count = json_array_size(known);
+    size_t i = 0;
+    while (i < count && other_fact(json_array_get(known, i), facts))
+        i++;
+    if (i < count)
+        json_object_update_missing(json_array_get(known, i), facts);
+    else
+        json_array_append(known, facts);
+    return i;
+}
+
+void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out)
+{
+    bool micro, other_micro;
+    json_t *first = json_array_get(rows, 0), *mine = group_of(first, &micro), *row, *value;
+    json_auto_t *known = facts_of(first, of);
+    const char *field;
+    size_t index;
+    json_array_foreach((json_t *)(size_t)rows, index, row)
+    {
+        json_t *theirs = group_of(row, &other_micro);
+        json_auto_t *facts = facts_of(row, of), *all = json_copy(mine);
+        if (strcmp(ls_row_text(first, "peer", "what"), ls_row_text(row, "peer", "what")) != 0)
+            json_object_set_new(out, "peer.what", json_true());
+        json_object_update_missing(all, theirs);
+        json_object_foreach(all, field, value)
+        {
+            char path[96];
+            snprintf(path, sizeof path, "%s.%s", micro ? "micro" : "case", field);
+            if (counts(field, micro, but) &&
+                !ls_value_equal(json_object_get(mine, field), json_object_get(theirs, field)))
+                json_object_set_new(out, path, json_true());
+        }
+        for (size_t i = 0; i < PLACES; i++) {
+            const json_t *x = json_object_get(known, places[i].path);
+            const json_t *y = json_object_get(facts, places[i].path);
+            if (x && y && !ls_value_equal(x, y))
+                json_object_set_new(out, places[i].path, json_true());
+        }
+        json_object_update_missing(known, facts);
+    }
+}
+
+/* ---- As text -------------------------------------------------------------------------------- */
+
+/* A copy in which equal numbers are written alike: a whole real as an integer. */
+static json_t *write_alike(const json_t *value)
+{
+    json_t *out, *member;
+    const char *name;
+    size_t index;
+    const double real = json_real_value(value);
+    if (json_is_real(value) && real >= -0x1p63 && real < 0x1p63 && real == trunc(real))
+        return json_integer((json_int_t)real);
+    if (json_is_array(value)) {
+        out = json_array();
+        json_array_foreach(value, index, member) json_array_append_new(out, write_alike(member));
+        return out;
+    }
+    if (!json_is_object(value))
+        return json_incref((json_t *)(size_t)value);
+    out = json_object();
+    json_object_foreach((json_t *)(size_t)value, name, member)
+    {
+        json_object_set_new_nocheck(out, name, write_alike(member));
+    }
+    return out;
+}
+
+static json_t *case_of(const json_t *row, unsigned but)
+{
+    bool micro;
+    json_t *group = group_of(row, &micro), *out = json_object(), *value;
+    const char *field;
+    json_object_foreach(group, field, value)
+    {
+        if (counts(field, micro, but))
+            json_object_set(out, field, value);
+    }
+    if (micro)
+        json_object_set_new(out, "micro", json_true());
+    if (json_object_get(row, "peer"))
+        json_object_set_new(out, "peer", json_string(ls_row_text(row, "peer", "what")));
+    return out;
+}
+
+char *ls_row_identity(const json_t *row, unsigned but, unsigned of)
+{
+    json_auto_t *whole = json_pack("{s:o,s:o}", "case", case_of(row, but), "of", facts_of(row, of));
+    json_auto_t *alike = write_alike(whole);
+    return json_dumps(alike, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+}

@@ -138,13 +138,14 @@ ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows)
         ls_interval step;
         const bool known = ls_row_step(row, &step);
         char *name = is_timed(row) ? case_name(row) : NULL;
-        char range[48], extra[192];
+        char range[48];
         if (!name)
             continue;
         const char *commit = ls_row_text(row, "provenance", "commit");
-        snprintf(extra, sizeof extra, "id: %s\ncommit: %s",
-                 json_string_value(json_object_get(row, "id")), *commit ? commit : "unknown");
-        json_t *one = json_pack("{s:s,s:s,s:f,s:s}", "name", name, "unit", "ms/step", "value",
+        const char *id = json_string_value(json_object_get(row, "id"));
+        json_t *extra =
+            json_sprintf("id: %s\ncommit: %s", id ? id : "unknown", *commit ? commit : "unknown");
+        json_t *one = json_pack("{s:s,s:s,s:f,s:o}", "name", name, "unit", "ms/step", "value",
                                 step.value, "extra", extra);
         if (known) {
             snprintf(range, sizeof range, "± %.4g",

@@ -2,6 +2,7 @@
 /* `results list`: the rows in columns: their identity, then as `run` prints them, from the
  * database's briefs of rows. */
 #include "bench/results/results_verbs.h"
+#include "common/base/log.h"
 
 #include <string.h>
 
@@ -88,7 +89,7 @@ ls_status ls_results_list(ls_results_task *task)
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
     LS_TRY(table ? list_table(task, &count) : ls_results_write(task, stdout, &count));
     if (count == 0)
-        fprintf(stderr, "lockstep: results: %s: no rows%s\n", task->file,
-                task->selection.filter || *task->selection.since ? " that fit" : "");
+        ls_log_say("results: %s: no rows%s", task->file,
+                   task->selection.filter || *task->selection.since ? " that fit" : "");
     return LS_OK;
 }

@@ -5,12 +5,26 @@
  */
 #include "bench/results/results_verbs.h"
 
+#include "common/base/escape.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIELD = 24 };
 
 static void print_members(const json_t *group, const char *before);
+
+/* A name, which a foreign row may have any of, and its value. */
+static void print_line(const char *before, int width, const char *name, const json_t *value)
+{
+    char shown[640], *text = ls_value_text(value);
+    ls_escape_copy(shown, sizeof shown, name, LS_ESCAPE_LINE);
+    printf("%s%-*s ", before, width, shown);
+    ls_escape_put(stdout, text, SIZE_MAX, LS_ESCAPE_LINE);
+    putchar('\n');
+    free(text);
+}
 
 static void print_field(const char *before, const char *name, const json_t *value)
 {
@@ -29,9 +43,7 @@ static void print_field(const char *before, const char *name, const json_t *valu
         }
         return;
     }
-    printf("  %-*s ", FIELD, path);
-    ls_value_print(stdout, value);
-    putchar('\n');
+    print_line("  ", FIELD, path, value);
 }
 
 static void print_members(const json_t *group, const char *before)
@@ -48,15 +60,15 @@ static void print_text(const json_t *row)
     json_object_foreach((json_t *)(size_t)row, name, value)
     {
         if (json_is_object(value)) {
-            printf("\n%s\n", name);
+            putchar('\n');
+            ls_escape_put(stdout, name, SIZE_MAX, LS_ESCAPE_LINE);
+            putchar('\n');
             print_members(value, "");
         } else if (json_is_object(json_array_get(value, 0))) {
             putchar('\n');
             print_field("", name, value);
         } else {
-            printf("%-*s ", FIELD + 2, name);
-            ls_value_print(stdout, value);
-            putchar('\n');
+            print_line("", FIELD + 2, name, value);
         }
     }
     char *bound = ls_results_bound(row);

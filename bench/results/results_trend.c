@@ -7,7 +7,9 @@
 #include "bench/results/results_verbs.h"
 #include "bench/statistics/level_changes.h"
 #include "bench/statistics/statistics.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
+#include "common/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,14 +145,15 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
     for (size_t i = 0; i < n; i++) {
         const json_t *one = json_array_get(t->commits, i);
         const char *by = json_string_value(json_object_get(one, "by"));
+        char commit[8];
+        ls_escape_copy(commit, sizeof commit, json_string_value(json_object_get(one, "commit")),
+                       LS_ESCAPE_LINE);
         if (i == 0 || by) {
             points = json_array();
             json_array_append_new(
-                all, json_pack(
-                         "{s:o,s:i,s:i,s:o}", "name",
-                         json_sprintf("%.7s%s%s", json_string_value(json_object_get(one, "commit")),
-                                      by ? " " : "", by ? by : ""),
-                         "style", (int)(json_array_size(all) % 9), "variant", 0, "points", points));
+                all, json_pack("{s:o,s:i,s:i,s:o}", "name",
+                               json_sprintf("%s%s%s", commit, by ? " " : "", by ? by : ""), "style",
+                               (int)(json_array_size(all) % 9), "variant", 0, "points", points));
         }
         json_array_append_new(points,
                               json_pack("[i,O,O,O]", (int)i + 1, json_object_get(one, "median"),
@@ -183,12 +186,10 @@ static ls_status analyse(ls_results_task *task, trend *t)
         status = mark_changes(t->commits, medians);
     free(medians);
     if (!status && n == 0)
-        fprintf(stderr, "lockstep: results: %s: no rows that fit and have %s\n", task->file,
-                t->key.path);
+        ls_log_say("results: %s: no rows that fit and have %s", task->file, t->key.path);
     if (!status && t->mixed)
-        fprintf(stderr, "lockstep: results: trend: rows of several cases are mixed; --where, as in "
-                        "--where case.model=NAME,case.strategy=NAME or micro.op=NAME, leaves those "
-                        "of one\n");
+        ls_log_say("results: trend: rows of several cases are mixed; --where, as in --where "
+                   "case.model=NAME,case.strategy=NAME or micro.op=NAME, leaves those of one");
     const char *path = ls_option_set_text(task->set, "out", NULL);
     if (!status && path && n > 0)
         status = draw(task, t, path);

@@ -139,11 +139,18 @@ char *ls_escape_copy(char *out, size_t size, const char *text, ls_escape as)
     char piece[PIECE];
     size_t used = 0;
     for (const char *c = text ? text : ""; *c;) {
-        c += write_piece(c, as, piece);
-        const size_t length = strlen(piece);
+        size_t length = count_plain(c, size - used - 1, &ways[as]);
+        const char *from = c;
+        if (length == 0) {
+            c += write_piece(from, as, piece);
+            from = piece;
+            length = strlen(piece);
+        } else {
+            c += length;
+        }
         if (used + length >= size)
             break;
-        memcpy(out + used, piece, length);
+        memcpy(out + used, from, length);
         used += length;
     }
     out[used] = 0;

@@ -82,7 +82,7 @@ static inline json_t *hostile_text(input *in)
 
 static inline json_t *hostile_value(input *in, int depth)
 {
-    static const double reals[] = {0, 0.5, -1, 1e308, -1e308, 1e-320, 1e17, 123456789.125};
+    static const double reals[] = {0, 0.5, -1, 1.75e308, -1e308, 1e-320, 1e17, 123456789.125};
     static const json_int_t integers[] = {0, 1, -1, 7, INT64_MAX, INT64_MIN, 1000000000000};
     json_t *out, *key;
     switch (take(in, depth > 2 ? 6 : 9)) {

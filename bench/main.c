@@ -17,6 +17,7 @@
 #include "common/base/numbers.h"
 
 #include "common/base/hooks.h"
+#include "common/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +44,10 @@ static ls_status run_planned(ls_request *request, int *exit_status)
 {
     if (request->resume)
         LS_TRY(ls_resume(request));
-    if (request->case_count == 0) /* all cases have their rows */
+    if (request->case_count == 0) { /* all cases have their rows */
+        ls_request_tell(request);
         return LS_OK;
+    }
     if (request->dry_run)
         return ls_dry_run(request, exit_status);
     if (request->budget_ns)
@@ -270,20 +273,12 @@ static ls_status run_command(const ls_processes *processes, const ls_command *co
 /* Refuses arguments that are not UTF-8, since rows are JSON and contain the command line. */
 static ls_status check_text(const char *argument)
 {
-    char shown[256];
-    size_t used = 0;
     json_t *text = json_string(argument);
     const bool valid = text;
     json_decref(text);
-    if (valid)
-        return LS_OK;
-    for (const char *c = argument; *c && used + 5 < sizeof shown; c++) {
-        const bool plain = *c >= ' ' && *c < 0x7f;
-        used += (size_t)snprintf(shown + used, sizeof shown - used, plain ? "%c" : "\\x%02x",
-                                 (unsigned char)*c);
-    }
-    return ls_fail(LS_CODE_USAGE, "argument", shown,
-                   "is not valid UTF-8; rows are JSON, so every argument has to be");
+    return valid ? LS_OK
+                 : ls_fail(LS_CODE_USAGE, "argument", argument,
+                           "is not valid UTF-8; rows are JSON, so every argument has to be");
 }
 
 /* A file on standard output would be mixed with rows; and opened by that name it would be standard
@@ -429,7 +424,7 @@ static int report(const ls_processes *processes, ls_status status)
     if (ls_processes_lost(processes))
         ls_processes_autopsy(processes);
     else if (processes->rank == 0)
-        fprintf(stderr, "lockstep: %s\n", ls_status_text(status));
+        ls_log_say("%s", ls_status_text(status));
     ls_status_free(status);
     return exit_status;
 }

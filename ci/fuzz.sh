@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fuzzes each of the file readers: ci/fuzz.sh [SECONDS] (default FUZZ_SECONDS, or 60). Builds
-# common/data/tests/fuzz_*.c with clang, libFuzzer and the address and undefined-behaviour sanitizers into build/fuzz,
-# and runs each from the corpus in the tree, which does not change: new inputs go to build/fuzz/found-NAME, an input
-# that crashes to build/fuzz/crash-*. Exit status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer.
-# Libraries are searched in LOCKSTEP_DEPS and in the system.
+# Fuzzes each of the file readers, and what is made of rows (reports, tables, exports): ci/fuzz.sh [SECONDS] (default
+# FUZZ_SECONDS, or 60). Builds common/data/tests/fuzz_*.c and bench/tests/fuzz_rows.c with clang, libFuzzer and the
+# address and undefined-behaviour sanitizers into build/fuzz, and runs each from the corpus in the tree, if it has one,
+# which does not change: new inputs go to build/fuzz/found-NAME, an input that crashes to build/fuzz/crash-*. Exit
+# status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer. Libraries are searched in LOCKSTEP_DEPS and
+# in the system.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,17 +30,42 @@ if ! clang -fsanitize=fuzzer,address -x c - -o "$out/probe" <<< "$probe" 2> "$ou
     exit 77
 fi
 
+# fuzz NAME LONGEST SOURCE...: builds a target, and runs it on inputs of at most LONGEST bytes.
 failed=0
+fuzz() {
+    local name=$1 longest=$2 objects=() source
+    shift 2
+    for source; do
+        objects+=("$out/$name-${source//\//-}.o")
+        printf '%s\0%s\0' "${objects[-1]}" "$source"
+    done > "$out/$name.list"
+    xargs -0 -n 2 -P "$(nproc)" clang "${flags[@]}" -c -o < "$out/$name.list"
+    clang "${flags[@]}" "${objects[@]}" -o "$out/$name" -lz -lsqlite3 -lxxhash -ljansson -lm
+    mkdir -p "$out/found-$name"
+    local corpus=("$out/found-$name")
+    [ ! -d "common/data/tests/corpus/$name" ] || corpus+=("common/data/tests/corpus/$name")
+    echo "fuzz.sh: $name for $seconds s"
+    "$out/$name" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb=1024 \
+        -malloc_limit_mb=64 -timeout=10 -len_control=0 -verbosity=0 -print_final_stats=1 \
+        -artifact_prefix="$out/crash-$name-" "${corpus[@]}" \
+        || { echo "fuzz.sh: $name failed" >&2; failed=1; }
+}
+
 for source in common/data/tests/fuzz_*.c; do
     name=$(basename "$source" .c)
-    name=${name#fuzz_}
-    clang "${flags[@]}" "$source" common/data/{raw,idx,safetensors}.c \
-        common/base/{grow,numbers,status}.c -o "$out/$name" -lz -ljansson -lm
-    mkdir -p "$out/found-$name"
-    echo "fuzz.sh: $name for $seconds s"
-    "$out/$name" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 \
-        -malloc_limit_mb=64 -timeout=10 -verbosity=0 -print_final_stats=1 \
-        -artifact_prefix="$out/crash-$name-" "$out/found-$name" "common/data/tests/corpus/$name" \
-        || { echo "fuzz.sh: $name failed" >&2; failed=1; }
+    fuzz "${name#fuzz_}" 4096 "$source" common/data/{raw,idx,safetensors}.c \
+        common/base/{escape,grow,numbers,status}.c
 done
+
+# The schema as a text, as ci/cmake/RowSchema.cmake writes it.
+{
+    echo 'static const char ls_row_schema[] ='
+    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' bench/row.schema.json
+    echo ';'
+} >"$out/row_schema.h"
+flags+=("-I$out")
+fuzz rows 300 bench/tests/fuzz_rows.c bench/output/*.c bench/regress/{ratio_test,verdict_formats}.c \
+    bench/report/{case_keys,draw,draw_look,draw_script,figure_cases,figure_lines,figures,finding,page,page_text,text}.c \
+    bench/results/{export_formats,results_bound,results_seen}.c bench/statistics/statistics.c \
+    common/base/{clock,declared,digest,escape,grow,numbers,philox,registry,status}.c common/device/link.c
 exit "$failed"

@@ -99,5 +99,7 @@ typedef struct ls_request {
     char *command;                 /**< the command line, for the row */
     int progress;                  /**< -1 auto, 0 no, 1 yes */
     ls_log log;                    /**< quiet, normal, verbose */
+    char *notes;                   /**< lines for `log` about the cases, held back until nothing can
+                                        refuse the command any more: a refusal is one line */
     const ls_processes *processes; /**< that run the command; borrowed */
 } ls_request;

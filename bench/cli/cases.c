@@ -370,18 +370,12 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
     return status;
 }
 
-/*
- * Removes the cases that their strategies cannot run. Messages about them are held back until a
- * case is found that can run, so that the refusal of a whole command is one line.
- */
+/* Removes the cases that their strategies cannot run; refused where none is left. */
 static ls_status drop_impossible(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
-    size_t count = request->case_count, kept = 0, said_size = 0;
-    char *said = NULL;
-    FILE *notes = open_memstream(&said, &said_size);
-    if (!notes)
-        return ls_fail_memory("cases", count);
+    const size_t count = request->case_count;
+    size_t kept = 0;
     ls_status first = LS_OK;
     for (size_t i = 0; i < count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
@@ -392,13 +386,9 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
         }
         char text[1024];
         describe_case(&request->cases[kept], text, sizeof text);
-        fprintf(notes, "lockstep: left out: %s: %s\n", text, ls_status_text(status));
+        ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s: %s", text, ls_status_text(status));
         first = ls_status_first(first, status);
     }
-    fclose(notes);
-    if (kept && said && request->log.level >= LS_LOG_NORMAL)
-        fputs(said, request->log.stream);
-    free(said);
     request->case_count = kept;
     if (!kept)
         return first;

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Sets defaults from the table, if the text there is a value: "the model's" is not, and leaves
@@ -72,6 +73,7 @@ void ls_request_free(ls_request *request)
     free(request->results);
     free(request->format);
     free(request->command);
+    free(request->notes);
     free(request);
 }
 
@@ -197,8 +199,12 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
                                      : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
     ls_request_parsing parsing = {.processes = processes};
+    char *notes = NULL;
+    size_t size;
+    FILE *held = open_memstream(&notes, &size);
     ls_status status =
-        default_request(verify, processes ? processes : &alone, err, &parsing.request);
+        held ? default_request(verify, processes ? processes : &alone, held, &parsing.request)
+             : ls_fail_memory("options", 0);
     if (!status)
         status = ls_option_set_open(command, parsing.request->given);
     if (!status)
@@ -211,10 +217,22 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
         status = ls_command_line(argc, argv, &parsing.request->command);
     if (!status)
         status = build_request(&parsing);
+    if (held && fclose(held) != 0 && !status)
+        status = ls_fail_memory("options", size);
     if (status) {
+        free(notes);
         ls_request_free(parsing.request);
         return status;
     }
+    parsing.request->log.stream = err;
+    parsing.request->notes = notes;
     *out = parsing.request;
     return LS_OK;
+}
+
+void ls_request_tell(const ls_request *request)
+{
+    FILE *stream = request->log.stream;
+    if (*request->notes) /* first clears a line of progress, as ls_log_line does */
+        fprintf(stream, "%s%s", isatty(fileno(stream)) ? "\033[K" : "", request->notes);
 }

@@ -16,10 +16,14 @@
 /**
  * Reads options and the plan file into a request, owned by the caller, for the processes of the
  * command (borrowed; NULL: this one alone). Cases of a product that a strategy cannot run, and
- * cases that are listed several times, get a line each on `err`.
+ * cases that are listed several times, get a line each, for ls_request_tell.
  */
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out);
+
+/** Writes these lines to `err`, once nothing refuses the command any more: a refusal is one line.
+ */
+void ls_request_tell(const ls_request *request);
 
 /** The command line as a row has it, quoted for a shell: owned by the caller (free). */
 ls_status ls_command_line(int argc, char **argv, char **out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dry run; see command.h. Below the table is the use of memory; JSON has the whole case. */
+#include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
 #include "bench/output/format_parts.h"
@@ -146,7 +147,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
         *exit_status = LS_CODE_MISSING;
         refused++;
         if (request->processes->rank == 0)
-            fprintf(stderr, "lockstep: case %zu: %s\n", i + 1, ls_status_text(c->error));
+            ls_log_say("case %zu: %s", i + 1, ls_status_text(c->error));
     }
     char bytes[32], some[48] = "";
     if (refused)
@@ -176,6 +177,8 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
         status = ls_forecast_fit(&forecast, request, 0);
     if (!status && request->processes->rank == 0)
         status = print_rows(request, &forecast);
+    if (!status)
+        ls_request_tell(request);
     fflush(ls_output()); /* messages about it follow */
     if (!status)
         tell(request, &forecast, exit_status);

@@ -8,7 +8,9 @@
 #include "bench/output/row_filter.h"
 #include "bench/output/rows_file.h"
 #include "bench/report/report.h"
+#include "common/base/escape.h"
 
+#include <stdint.h>
 #include <string.h>
 
 typedef struct report_task {
@@ -85,7 +87,8 @@ static ls_status perform(const ls_option_set *set, report_task *task)
                        "choose",
                        task->read);
     LS_TRY(ls_report_write(task->rows, &options));
-    fprintf(ls_output(), "%s/index.html\n", options.out);
+    ls_escape_put(ls_output(), options.out, SIZE_MAX, LS_ESCAPE_LINE);
+    fputs("/index.html\n", ls_output());
     return LS_OK;
 }
 

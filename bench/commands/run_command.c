@@ -8,6 +8,7 @@
  * compares stay in memory.
  */
 #include "bench/case/case_facts.h"
+#include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
@@ -130,10 +131,9 @@ static void tell_left_out(const command_run *run)
     for (size_t i = 0; i < run->count; i++)
         left += !run->cases[i].ended;
     if (*run->over && left && run->processes->rank == 0)
-        fprintf(stderr,
-                "lockstep: run: %zu of %zu cases: not run, for a device has fallen over; "
-                "the same command with these alone goes on\n",
-                left, run->count);
+        ls_log_say("run: %zu of %zu cases: not run, for a device has fallen over; the same command "
+                   "with these alone goes on",
+                   left, run->count);
 }
 
 static void train_group(command_run *run, size_t first, size_t end)
@@ -362,6 +362,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
     command_run run = {.request = request, .processes = request->processes};
     ls_interrupt_install();
     ls_status refused = open_command(&run);
+    if (!refused)
+        ls_request_tell(request);
     const bool looks = request->print_step || request->trace;
     ls_status lost = refused ? LS_OK : looks ? look_at_steps(&run) : train_all(&run);
     ls_progress_close(run.workplace.progress);
@@ -374,7 +376,7 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         return refused;
     }
     if (lost) { /* rows that could not be printed or saved: reported, and part of the status */
-        fprintf(stderr, "lockstep: %s\n", ls_status_text(lost));
+        ls_log_say("%s", ls_status_text(lost));
         ls_run_worsen(&run, ls_status_code(lost));
         ls_status_free(lost);
     }

@@ -3,10 +3,14 @@
  * CSV: the same columns for every row, those of bench/row.schema.json, with the groups' names
  * before the fields' ("time.step_ms.median"). '+' joins the elements of a list; `memory.devices` is
  * represented by the fullest device, the one with the largest peak. Quoted according to RFC 4180,
- * but lines end in a line feed only.
+ * but lines end in a line feed only; control characters, which it does not allow, are escaped.
+ * Texts read back the same: none gets an apostrophe before '=' or '+' as protection from
+ * spreadsheets, which are to import columns of unknown origin as text.
  */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_keys.h"
+
+#include "common/base/escape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +19,12 @@ static const char of_devices[] = "memory.devices.";
 
 static void print_field(FILE *stream, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stream);
+    if (!strpbrk(text, ",\"\n")) {
+        ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_CSV);
         return;
     }
     fputc('"', stream);
-    for (const char *c = text; *c; c++) {
-        if (*c == '"')
-            fputc('"', stream);
-        fputc(*c, stream);
-    }
+    ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_CSV);
     fputc('"', stream);
 }
 

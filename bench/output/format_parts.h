@@ -69,8 +69,12 @@ char *ls_value_text(const json_t *value);
 /** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
-/** Prints a text in lines of `width`, broken at blanks. The first line continues at column `at`;
- * all lines that begin at column 0 are indented by `indent` blanks. */
+/** The text as a terminal may have it (escape.h), owned by the caller (free); NULL without memory.
+ */
+char *ls_text_shown(const char *text);
+
+/** Prints a text, as of ls_text_shown, in lines of `width`, broken at blanks. The first line
+ * continues at column `at`; all lines that begin at column 0 are indented by `indent` blanks. */
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
 
 /** As ls_row_find, but a path through `memory.devices` gives the value of the fullest device (by

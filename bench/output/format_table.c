@@ -5,6 +5,8 @@
  * table_micro.c. */
 #include "bench/output/table_parts.h"
 
+#include "common/base/escape.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,11 +300,7 @@ void ls_table_row(ls_writer *writer, const json_t *row)
 
 static void print_escaped(FILE *stream, const char *text)
 {
-    for (const char *c = text; *c; c++) {
-        if (*c == '|' || *c == '\\')
-            fputc('\\', stream);
-        fputc(*c, stream);
-    }
+    ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_MARKDOWN);
 }
 
 static void markdown_header(ls_writer *writer, const ls_table *table)
@@ -313,8 +311,11 @@ static void markdown_header(ls_writer *writer, const ls_table *table)
     if (!stream)
         return;
     for (size_t c = 0; c < table->count; c++)
-        if (table->column[c].shown)
-            fprintf(stream, "| %s ", table->column[c].is.title);
+        if (table->column[c].shown) {
+            fputs("| ", stream);
+            print_escaped(stream, table->column[c].is.title);
+            fputc(' ', stream);
+        }
     fputs("| reason |\n", stream);
     for (size_t c = 0; c < table->count; c++)
         if (table->column[c].shown)

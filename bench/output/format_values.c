@@ -6,6 +6,8 @@
  */
 #include "bench/output/format_parts.h"
 
+#include "common/base/escape.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,8 +152,13 @@ void ls_put_real(json_t *object, const char *name, double value)
 
 void ls_put_text(json_t *object, const char *name, const char *text)
 {
-    if (text)
-        json_object_set_new(object, name, json_string(text));
+    char *shown = NULL;
+    json_t *value = text ? json_string(text) : NULL;
+    if (text && !value && (shown = ls_text_shown(text))) /* it is not UTF-8 */
+        value = json_string(shown);
+    if (value)
+        json_object_set_new(object, name, value);
+    free(shown);
 }
 
 void ls_put_integer(json_t *object, const char *name, uint64_t value)
@@ -298,6 +305,14 @@ static void new_line(FILE *stream, int indent, int level)
 
 static void print_json(FILE *stream, const json_t *value, int indent, int level);
 
+/* What a terminal would obey is escaped, also where JSON does not ask for it. */
+static void print_string(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_JSON);
+    fputc('"', stream);
+}
+
 static void print_members(FILE *stream, const json_t *object, int indent, int level)
 {
     const char *name;
@@ -309,9 +324,7 @@ static void print_members(FILE *stream, const json_t *object, int indent, int le
         if (count++)
             fputc(',', stream);
         new_line(stream, indent, level + 1);
-        json_t *key = json_string_nocheck(name);
-        json_dumpf(key, stream, JSON_ENCODE_ANY);
-        json_decref(key);
+        print_string(stream, name);
         fputs(indent >= 0 ? ": " : ":", stream);
         print_json(stream, member, indent, level + 1);
     }
@@ -346,6 +359,8 @@ static void print_json(FILE *stream, const json_t *value, int indent, int level)
         print_elements(stream, value, indent, level);
     else if (json_is_number(value))
         print_number(stream, value);
+    else if (json_is_string(value))
+        print_string(stream, json_string_value(value));
     else
         json_dumpf(value, stream, JSON_ENCODE_ANY);
 }

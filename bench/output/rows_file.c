@@ -26,6 +26,14 @@ static const char *why_no_row(const json_t *row)
     return NULL;
 }
 
+/* Whether the text may be the beginning of a JSON text: all of it is read, up to a cut character.
+ */
+static bool is_cut(const json_error_t *error, size_t length)
+{
+    return json_error_code(error) != json_error_end_of_input_expected &&
+           (size_t)error->position + 3 >= length;
+}
+
 static ls_status read_lines(const char *what, FILE *stream, const char *path, bool *unfinished,
                             ls_row_visit visit, void *context)
 {
@@ -34,6 +42,7 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
     int64_t number = 0;
     ssize_t length;
     ls_status status = LS_OK;
+    bool any = false; /* rows so far */
     while (!status && (length = getline(&line, &capacity, stream)) >= 0) {
         json_error_t error;
         number++;
@@ -41,7 +50,8 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
             continue;
         json_t *row = json_loadb(line, (size_t)length, 0, &error);
         const char *why = row ? why_no_row(row) : "is no JSON";
-        if (!row && unfinished && line[length - 1] != '\n') {
+        if (!row && unfinished && any && line[length - 1] != '\n' &&
+            is_cut(&error, (size_t)length)) {
             *unfinished = true;
             break;
         }
@@ -55,6 +65,7 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
                         why));
         else
             status = visit(context, number, row);
+        any = true;
         json_decref(row);
     }
     free(line);

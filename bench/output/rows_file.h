@@ -7,8 +7,10 @@
 
 #include "bench/output/results_db.h"
 
-/** Visits every row. LS_CODE_MISSING, about `what`, if the file cannot be read, or a line (which it
- * names) is not a row of this schema. *unfinished: the last line was skipped, since it is still
- * being written; NULL: such a line is refused. */
+/** Visits every row; a last line needs no line feed. LS_CODE_MISSING, about `what`, if the file
+ * cannot be read, or a line (which it names) is not a row of this schema. So is the beginning of a
+ * row at the end of a file, unless the caller only looks at what there is: then *unfinished is set,
+ * if whole rows stand before it, for it is still being written. Whoever keeps or judges rows passes
+ * NULL. */
 ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
                        void *context);

@@ -2,18 +2,17 @@
 /* Cells of tables, and texts on a terminal; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Removes control characters of a label, for the terminal. */
-static void clean(char *text)
+/* A label may have control characters, which a terminal would obey. */
+static void write_line(char *cell, const char *text)
 {
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = ' ';
+    ls_escape_copy(cell, LS_CELL_SIZE, text, LS_ESCAPE_LINE);
 }
 
 static void write_figure(double value, char *cell)
@@ -26,15 +25,8 @@ static void write_figure(double value, char *cell)
 
 static void write_text(const json_t *value, char *cell)
 {
-    if (json_is_string(value)) {
-        const size_t length = json_string_length(value);
-        const size_t kept = length < LS_CELL_SIZE ? length : LS_CELL_SIZE - 1;
-        memcpy(cell, json_string_value(value), kept);
-        cell[kept] = 0;
-        return;
-    }
-    char *text = ls_value_text(value);
-    snprintf(cell, LS_CELL_SIZE, "%s", text ? text : "");
+    char *text = json_is_string(value) ? NULL : ls_value_text(value);
+    write_line(cell, text ? text : json_string_value(value));
     free(text);
 }
 
@@ -43,12 +35,13 @@ static void write_text(const json_t *value, char *cell)
 static void write_devices(const json_t *devices, int width, char *cell)
 {
     const char *first = json_string_value(json_array_get(devices, 0));
-    const size_t kind = first ? strcspn(first, ":") : 0, count = json_array_size(devices);
+    const size_t kind = first ? strspn(first, "abcdefghijklmnopqrstuvwxyz") : 0,
+                 count = json_array_size(devices);
     bool alike = kind > 0, in_order = kind > 0;
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(devices, i));
         char expected[64];
-        alike = alike && name && strcspn(name, ":") == kind && memcmp(name, first, kind) == 0;
+        alike = alike && name && strncmp(name, first, kind) == 0 && name[kind] == ':';
         snprintf(expected, sizeof expected, "%.*s:%zu", (int)kind, first ? first : "", i);
         in_order = in_order && name && strcmp(name, expected) == 0;
     }
@@ -64,7 +57,7 @@ static void write_gate(const json_t *equivalence, char *cell)
 {
     bool failed = json_is_false(json_object_get(equivalence, "pass"));
     const char *grade = json_string_value(json_object_get(equivalence, "grade"));
-    snprintf(cell, LS_CELL_SIZE, "%s", failed ? "failed" : grade ? grade : "");
+    write_line(cell, failed ? "failed" : grade);
 }
 
 static void write_half(const json_t *row, char *cell)
@@ -76,24 +69,22 @@ static void write_half(const json_t *row, char *cell)
     snprintf(cell, LS_CELL_SIZE, half > 100 ? ">100%%" : half < 99.95 ? "%.1f%%" : "%.0f%%", half);
 }
 
-/* Appends as much of the text as fits; returns the new length. NULL is ignored. */
-static size_t append(char *cell, size_t used, const char *text)
+/* Appends as much of the text as fits; NULL is ignored. */
+static void append(char *cell, const char *text)
 {
-    for (; text && *text && used + 1 < LS_CELL_SIZE; text++)
-        cell[used++] = *text;
-    cell[used] = 0;
-    return used;
+    const size_t used = strlen(cell);
+    ls_escape_copy(cell + used, LS_CELL_SIZE - used, text, LS_ESCAPE_LINE);
 }
 
 static void write_status(const json_t *result, char *cell)
 {
     const char *status = json_string_value(json_object_get(result, "status"));
     const json_t *warnings = json_object_get(result, "warnings");
-    size_t used = append(cell, 0, status);
+    append(cell, status);
     for (size_t i = 0; i < json_array_size(warnings); i++) {
         const char *warning = json_string_value(json_array_get(warnings, i));
-        used = append(cell, used, warning ? ", " : NULL); /* otherwise the row is foreign */
-        used = append(cell, used, warning);
+        append(cell, warning ? ", " : NULL); /* otherwise the row is foreign */
+        append(cell, warning);
     }
 }
 
@@ -134,7 +125,6 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_devices(value, column->width, cell);
     if (column->cell == LS_CELL_OR_NONE && !value)
         snprintf(cell, LS_CELL_SIZE, "none");
-    clean(cell);
 }
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
@@ -177,9 +167,9 @@ char *ls_row_reason(const json_t *row)
 {
     const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");
     char *text = reason ? ls_value_text(reason) : NULL;
-    if (text)
-        clean(text);
-    return text;
+    char *shown = text ? ls_text_shown(text) : NULL;
+    free(text);
+    return shown;
 }
 
 bool ls_row_is_bad(const json_t *row)
@@ -188,8 +178,17 @@ bool ls_row_is_bad(const json_t *row)
     return *status && strcmp(status, "ok") != 0;
 }
 
-void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)
+char *ls_text_shown(const char *text)
 {
+    const size_t size = 4 * strlen(text) + 1; /* an escape has up to 4 times the bytes */
+    char *shown = malloc(size);
+    return shown ? ls_escape_copy(shown, size, text, LS_ESCAPE_LINE) : NULL;
+}
+
+void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width)
+{
+    char *shown = ls_text_shown(words);
+    const char *text = shown ? shown : "";
     const int most = width > indent + 1 ? width : indent + 1;
     if (at == 0)
         fprintf(stream, "%*s", at = indent, "");
@@ -207,4 +206,5 @@ void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)
             fprintf(stream, "\n%*s", at = indent, "");
     }
     fputc('\n', stream);
+    free(shown);
 }

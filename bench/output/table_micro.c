@@ -9,6 +9,7 @@
 #include "bench/output/table_parts.h"
 
 #include "bench/output/value_order.h"
+#include "common/base/escape.h"
 
 #include <string.h>
 
@@ -174,7 +175,9 @@ void ls_table_micro_close(ls_writer *writer)
         double sum = 0;
         for (size_t i = 0; i < json_array_size(all); i++)
             sum += json_number_value(json_array_get(all, i));
-        fprintf(writer->stream, "%s%s %.4g", before, name, sum / (double)json_array_size(all));
+        fputs(before, writer->stream);
+        ls_escape_put(writer->stream, name, SIZE_MAX, LS_ESCAPE_LINE);
+        fprintf(writer->stream, " %.4g", sum / (double)json_array_size(all));
         before = ", ";
     }
     if (writer->averages)

@@ -4,6 +4,7 @@
 
 #include "bench/output/value_order.h"
 #include "common/base/digest.h"
+#include "common/base/escape.h"
 
 #include <string.h>
 
@@ -103,7 +104,7 @@ bool ls_case_differs(const json_t *groups, const char *field)
 /* "batch" of batch_global, "ps-mode" of ps_mode. */
 static const char *write_title(const char *field, char text[64])
 {
-    snprintf(text, 64, "%s", strcmp(field, "batch_global") == 0 ? "batch" : field);
+    ls_escape_copy(text, 64, strcmp(field, "batch_global") == 0 ? "batch" : field, LS_ESCAPE_LINE);
     for (char *c = text; *c; c++)
         if (*c == '_')
             *c = '-';

@@ -8,7 +8,7 @@ enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 
 /* ---- Cells (table_cell.c) ------------------------------------------------------------------- */
 
-/** Writes the column's cell of a row; control characters become blanks. */
+/** Writes the column's cell of a row, as a line of a terminal may have it (escape.h). */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
 
 /** Columns that a UTF-8 text takes on a terminal, each character as one. */

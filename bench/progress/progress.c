@@ -8,6 +8,7 @@
 #include "bench/progress/progress.h"
 
 #include "common/base/clock.h"
+#include "common/base/escape.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -112,9 +113,11 @@ static void show(ls_progress *p, uint64_t now_ns)
     p->stale = false;
     if (p->terminal) {
         const size_t width = terminal_width(p) - 1; /* the last column would wrap */
-        const size_t length = strlen(line), shown = length < width ? length : width;
+        size_t shown = 0, bytes = 0;                /* characters, and their bytes */
+        for (; line[bytes] && shown < width; shown++)
+            bytes += ls_escape_step(line + bytes);
         const size_t blank = p->drawn > shown && p->drawn <= width ? p->drawn - shown : 0;
-        fprintf(p->stream, "%.*s%*s\r", (int)shown, line, (int)blank, "");
+        fprintf(p->stream, "%.*s%*s\r", (int)bytes, line, (int)blank, "");
         p->drawn = shown;
     } else {
         fprintf(p->stream, "%s\n", line);
@@ -224,11 +227,7 @@ void ls_progress_expect(ls_progress *progress, size_t index, const char *title,
     pthread_mutex_lock(&progress->lock);
     spend(progress);
     ls_work_expect(&progress->work, index, seconds, measured);
-    char *text = progress->titles[index];
-    snprintf(text, TITLE_SIZE, "%s", title);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    ls_escape_copy(progress->titles[index], TITLE_SIZE, title, LS_ESCAPE_LINE);
     pthread_mutex_unlock(&progress->lock);
 }
 

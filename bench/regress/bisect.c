@@ -7,6 +7,7 @@
  * after: one commit or a range.
  */
 #include "bench/regress/compared.h"
+#include "common/base/log.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +69,8 @@ static ls_status add_commits(bisection *b, char *lines)
         if (b->count == COMMITS_MOST)
             return ls_fail(LS_CODE_USAGE, "--bisect", b->asked->good,
                            "is more than %d commits before", COMMITS_MOST);
-        b->commits[b->count++] = (commit){strdup(line), strdup(subject), false};
+        /* a subject may be in any encoding */
+        b->commits[b->count++] = (commit){strdup(line), ls_text_shown(subject), false};
     }
     return LS_OK;
 }
@@ -175,8 +177,8 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
             json_object_set_new(step, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
         json_object_set_new(step, "blocks", json_integer((json_int_t)result->blocks));
     }
-    fprintf(stderr, "lockstep: regress: %.12s %s: %s\n", one->name, one->subject,
-            why ? why : names[place_of(regress)]);
+    ls_log_say("regress: %.12s %s: %s", one->name, one->subject,
+               why ? why : names[place_of(regress)]);
     json_array_append_new(b->steps, step);
 }
 

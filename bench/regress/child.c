@@ -7,6 +7,7 @@
 
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
+#include "common/base/escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,6 +149,8 @@ char *ls_child_says(const ls_child *child, char *text, size_t size)
         line--;
     if (strncmp(line, head, sizeof head - 1) == 0)
         line += sizeof head - 1;
-    snprintf(text, size, "%.*s", (int)(end - line), line);
+    char *said = strndup(line, (size_t)(end - line));
+    ls_escape_copy(text, size, said, LS_ESCAPE_LINE); /* it may print anything */
+    free(said);
     return text;
 }

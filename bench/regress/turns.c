@@ -8,6 +8,7 @@
 #include "bench/regress/compared.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
+#include "common/base/log.h"
 #include "common/base/philox.h"
 
 #include <math.h>
@@ -313,8 +314,8 @@ static ls_status take_turns(turns *t, uint64_t max_ns)
         if (share > 0)
             LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            fprintf(stderr, "lockstep: regress: %llu pairs of blocks, %zu cases open\n",
-                    (unsigned long long)pairs, open);
+            ls_log_say("regress: %llu pairs of blocks, %zu cases open", (unsigned long long)pairs,
+                       open);
     }
     return LS_OK;
 }

@@ -7,6 +7,7 @@
 #include "bench/regress/compared.h"
 #include "bench/report/text.h"
 #include "bench/statistics/statistics.h"
+#include "common/base/escape.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -257,16 +258,26 @@ static ls_status write_cases(const json_t *document, const char *format, FILE *s
 }
 
 /* Differences that fail nothing. */
-static void print_differences(FILE *stream, const json_t *document, const char *bullet)
+static void print_differences(FILE *stream, const json_t *document, const char *bullet,
+                              ls_escape as)
 {
     const json_t *cases = json_object_get(document, "cases");
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *one = json_array_get(cases, i), *others = json_object_get(one, "differences");
         if (json_array_size(others) == 0)
             continue;
-        fprintf(stream, "%s%s, besides: ", bullet, ls_text_of(one, "name"));
-        print_changes(stream, others);
+        char *text = NULL;
+        size_t size;
+        FILE *changes = open_memstream(&text, &size);
+        if (!changes)
+            continue;
+        fprintf(changes, "%s, besides: ", ls_text_of(one, "name"));
+        print_changes(changes, others);
+        fclose(changes);
+        fputs(bullet, stream);
+        ls_escape_put(stream, text, SIZE_MAX, as);
         fputc('\n', stream);
+        free(text);
     }
 }
 
@@ -274,7 +285,7 @@ static ls_status write_table(const json_t *document, FILE *stream)
 {
     LS_TRY(write_cases(document, "table", stream));
     fputc('\n', stream);
-    print_differences(stream, document, "");
+    print_differences(stream, document, "", LS_ESCAPE_LINE);
     print_instructions(stream, document);
     fprintf(stream, "%s: ", ls_text_of(document, "verdict"));
     print_summary(stream, document);
@@ -289,7 +300,7 @@ static ls_status write_markdown(const json_t *document, FILE *stream)
     fputs("\n\n", stream);
     LS_TRY(write_cases(document, "md", stream));
     fputc('\n', stream);
-    print_differences(stream, document, "- ");
+    print_differences(stream, document, "- ", LS_ESCAPE_MARKDOWN);
     print_instructions(stream, document);
     return LS_OK;
 }
@@ -330,16 +341,6 @@ static ls_status write_junit(const json_t *document, FILE *stream)
     return LS_OK;
 }
 
-/* A workflow command is one line: its special characters are encoded. */
-static void print_escaped(FILE *stream, const char *text)
-{
-    for (; text && *text; text++)
-        if (strchr("%\r\n", *text))
-            fprintf(stream, "%%%02X", (unsigned)*text);
-        else
-            fputc(*text, stream);
-}
-
 static ls_status write_github(const json_t *document, FILE *stream)
 {
     static const char *const kinds[] = {"notice", "error", "error", "warning"};
@@ -348,9 +349,9 @@ static ls_status write_github(const json_t *document, FILE *stream)
         const json_t *one = json_array_get(cases, i);
         char *text = sentence(one);
         fprintf(stream, "::%s title=lockstep regress::", kinds[outcome_of(one)]);
-        print_escaped(stream, ls_text_of(one, "name"));
+        ls_escape_put(stream, ls_text_of(one, "name"), SIZE_MAX, LS_ESCAPE_GITHUB);
         fputs(": ", stream);
-        print_escaped(stream, text);
+        ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_GITHUB);
         fputc('\n', stream);
         free(text);
     }

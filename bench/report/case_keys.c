@@ -7,6 +7,7 @@
 #include "bench/output/value_order.h"
 #include "bench/report/text.h"
 #include "impl/strategy.h"
+#include "common/base/escape.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,8 +69,8 @@ char *ls_report_commit(const json_t *row, int width, char out[64])
 {
     const char *commit = ls_row_text(row, "provenance", "commit");
     const bool dirty = json_is_true(json_object_get(json_object_get(row, "provenance"), "dirty"));
-    *out = 0;
-    ls_text_add(out, 64 - sizeof "+changes", "%.*s", width, *commit ? commit : "unknown");
+    const size_t most = 64 - sizeof "+changes", size = (size_t)width + 1;
+    ls_escape_copy(out, size < most ? size : most, *commit ? commit : "unknown", LS_ESCAPE_LINE);
     return ls_text_add(out, 64, "%s", dirty ? "+changes" : "");
 }
 

@@ -37,21 +37,39 @@ static ls_status tell(FILE *errors)
                    "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", said);
 }
 
-/* Whether the last message has these words: a loader that cannot open a library ends as `env`
- * does. */
-static bool says(FILE *errors, const char *words)
+/* Of this process's environment only what finds programs, libraries and fonts, so that no variable
+ * (GNUTERM, GNUPLOT_*, LC_NUMERIC, and those of later versions) changes or prevents pictures. */
+enum { PASSED_ON = 11 };
+static void choose_environment(char *out[PASSED_ON + 2])
 {
-    char said[512];
-    rewind(errors);
-    said[fread(said, 1, sizeof said - 1, errors)] = 0;
-    return strstr(said, words) && !strstr(said, "loading shared");
+    static const char *const names[PASSED_ON] = {"PATH",
+                                                 "LD_LIBRARY_PATH",
+                                                 "HOME",
+                                                 "TMPDIR",
+                                                 "XDG_DATA_HOME",
+                                                 "XDG_DATA_DIRS",
+                                                 "XDG_CACHE_HOME",
+                                                 "FONTCONFIG_PATH",
+                                                 "XDG_CONFIG_HOME",
+                                                 "FONTCONFIG_FILE",
+                                                 "FONTCONFIG_SYSROOT"};
+    static char locale[] = "LC_ALL=C.UTF-8";
+    size_t count = 0;
+    for (char **one = environ; *one; one++)
+        for (size_t i = 0; i < PASSED_ON; i++) {
+            const size_t length = strlen(names[i]);
+            if (strncmp(*one, names[i], length) == 0 && (*one)[length] == '=' && count < PASSED_ON)
+                out[count++] = *one;
+        }
+    out[count++] = locale;
+    out[count] = NULL;
 }
 
 static ls_status run(FILE *script, FILE *errors, const char *folder)
 {
-    char *arguments[] = {(char[]){"env"},     (char[]){"LC_ALL=C.UTF-8"},
-                         (char[]){"gnuplot"}, (char[]){"-d"},
-                         (char[]){"-"},       NULL}; /* as the script is */
+    char *arguments[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-"}, NULL};
+    char *variables[PASSED_ON + 2];
+    choose_environment(variables);
     posix_spawn_file_actions_t actions;
     pid_t child;
     int state = 0;
@@ -64,14 +82,12 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
                                                                               * pictures */
     posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
     posix_spawn_file_actions_addchdir_np(&actions, folder);
-    const int error = posix_spawnp(&child, "env", &actions, NULL, arguments, environ);
+    const int error = posix_spawnp(&child, "gnuplot", &actions, NULL, arguments, variables);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
-        return refuse_gnuplot(strerror(error));
+        return refuse_gnuplot(error == ENOENT ? "not found" : strerror(error));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 127 && says(errors, "No such file"))
-        return refuse_gnuplot("not found");
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
 }
 
@@ -94,6 +110,29 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
     return status;
 }
 
+/* Draws `figure` as "picture" in the folder, and gives it its name. */
+static ls_status draw_apart(json_t *figure, const char *folder, const char *ending, ls_picture kind,
+                            const char *path)
+{
+    json_t *figures = json_pack("[O]", figure);
+    char *part = NULL;
+    json_object_set_new(figure, "name", json_string("picture"));
+    ls_status status = ls_draw(figures, folder, kind);
+    if (!status && kind == LS_PICTURE_SVG)
+        ls_draw_dress(figure, folder);
+    if (!status && asprintf(&part, "%s/picture%s", folder, ending) < 0)
+        status = ls_fail_memory("--out", strlen(path));
+    if (!status && rename(part, path) != 0)
+        status = ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
+                         strerror(errno));
+    if (part)
+        unlink(part); /* what could not be renamed */
+    free(part);
+    json_decref(figures);
+    return status;
+}
+
+/* In a folder beside the file: gnuplot takes a name that begins with '|' for a command. */
 ls_status ls_draw_file(json_t *figure, const char *path)
 {
     static const char *const endings[] = {".svg", ".png", ".pdf"};
@@ -102,21 +141,17 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     int kind = 0;
     while (kind < 3 && !(ending && strcmp(ending, endings[kind]) == 0))
         kind++;
-    if (kind == 3 || ending == base || strchr(base, '\''))
+    if (kind == 3 || ending == base)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "is no name of a picture; one that ends in .svg, .png or .pdf is");
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    json_t *figures = json_pack("[O]", figure);
-    json_object_set_new(figure, "name", json_stringn(base, (size_t)(ending - base)));
-    ls_status status = LS_OK;
-    if (!folder || access(folder, W_OK | X_OK) != 0)
-        status = ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
-                         strerror(errno));
-    if (!status)
-        status = ls_draw(figures, folder, (ls_picture)kind);
-    if (!status && kind == LS_PICTURE_SVG)
-        ls_draw_dress(figure, folder);
-    json_decref(figures);
+    char *folder = NULL;
+    if (asprintf(&folder, "%.*s.lockstep-XXXXXX", (int)(base - path), path) < 0)
+        return ls_fail_memory("--out", strlen(path));
+    ls_status status = mkdtemp(folder)
+                           ? draw_apart(figure, folder, ending, (ls_picture)kind, path)
+                           : ls_fail(LS_CODE_MISSING, "--out", path,
+                                     "cannot be written: %s; name another file", strerror(errno));
+    rmdir(folder);
     free(folder);
     return status;
 }
@@ -190,6 +225,18 @@ static size_t length_empty(const char *c)
     return strncmp(end, "</g>\n", 5) == 0 ? (size_t)(end + 5 - c) : 0;
 }
 
+/* Writes the text up to its tag's end as gnuplot has escaped it, which leaves "]]>" in it; returns
+ * what follows. It is no drawing, even if it says "#FFFFFF". */
+static const char *put_svg_text(FILE *stream, const char *c)
+{
+    for (; *c && *c != '<'; c++)
+        if (*c == '>')
+            fputs("&gt;", stream);
+        else
+            fputc(*c, stream);
+    return c;
+}
+
 /* With colours as #rrggbb. */
 static void put_body(FILE *stream, const char *c, const char *name)
 {
@@ -204,6 +251,9 @@ static void put_body(FILE *stream, const char *c, const char *name)
             const char *end = edits[i].to ? strstr(c, edits[i].to) : NULL;
             c = end ? end + strlen(edits[i].to) : c;
             fprintf(stream, edits[i].instead, name);
+        } else if (strncmp(c, "<text>", 6) == 0) {
+            fputs("<text>", stream);
+            c = put_svg_text(stream, c + 6);
         } else if (length_empty(c) > 0) {
             c += length_empty(c);
         } else if (*c == 'r' && sscanf(c, "rgb(%d,%d,%d)%n", &red, &green, &blue, &used) == 3 &&

@@ -2,8 +2,8 @@
 /*
  * A figure as a script of gnuplot, narrow enough for a phone or a printed column. Names of series
  * are written at the ends of their lines, moved apart. Text of rows is in single quotes, in which
- * gnuplot's only escape is a doubled quote, and without line ends; terminals do not interpret
- * markup.
+ * gnuplot's only escape is a doubled quote, and without line ends; ticks' texts are formats;
+ * terminals do not interpret markup.
  */
 #include "bench/output/table_parts.h"
 #include "bench/report/case_keys.h"
@@ -11,6 +11,7 @@
 #include "bench/report/draw_look.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
+#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -44,11 +45,19 @@ static void quote(FILE *stream, const char *before, const char *text, size_t wid
 {
     va_list arguments;
     fprintf(stream, "%s'", before);
-    ls_text_put(stream, text, width, LS_ESCAPE_GNUPLOT);
+    ls_escape_put(stream, text, width, LS_ESCAPE_GNUPLOT);
     fputc('\'', stream);
     va_start(arguments, format);
     vfprintf(stream, format, arguments);
     va_end(arguments);
+}
+
+/* Writes the text of the tick at `place`. */
+static void quote_tick(FILE *stream, const char *before, const char *text, size_t place)
+{
+    fprintf(stream, "%s'", before);
+    ls_escape_put(stream, text, CASE_WIDTH, LS_ESCAPE_TICK);
+    fprintf(stream, "' %zu", place);
 }
 
 /* ---- Axes ----------------------------------------------------------------------------------- */
@@ -387,7 +396,7 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         longest = fmax(longest, fmin(ls_text_width(name), CASE_WIDTH));
-        quote(stream, i ? ", " : "set ytics (", name, CASE_WIDTH, " %zu", i);
+        quote_tick(stream, i ? ", " : "set ytics (", name, i);
     }
     const double left = room_for(longest) - 0.043;
     fprintf(stream,

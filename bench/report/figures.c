@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Axes of larger numbers, which only foreign rows have, would not be finite. */
+static const double drawn_most = 1e100;
+
 /* The number of figures of this kind. */
 static size_t count_of(const ls_figures *figures, const char *name)
 {
@@ -238,9 +241,10 @@ json_t *ls_figure_series(json_t *figure, const char *name, int style, int varian
 
 void ls_figure_point(json_t *series, double x, double y, double low, double high)
 {
-    if (isfinite(x) && isfinite(y))
+    if (fabs(x) <= drawn_most && fabs(y) <= drawn_most)
         json_array_append_new(json_object_get(series, "points"),
-                              json_pack("[f,f,f,f]", x, y, low, high));
+                              json_pack("[f,f,f,f]", x, y, fabs(low) <= drawn_most ? low : y,
+                                        fabs(high) <= drawn_most ? high : y));
 }
 
 json_t *ls_figure_points(const json_t *figure)

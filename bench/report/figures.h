@@ -84,7 +84,7 @@ void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, js
 /** Adds an empty series; borrowed. If the variant is used already, it gets the next free one. */
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
 
-/** Adds a point, if it is finite. */
+/** Adds a point, unless it is too far away for any axis (1e100); so are not its bounds. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);
 
 /** Sorts a series by x and merges points of the same x: their median (the lower of the middle two),

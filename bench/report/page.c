@@ -6,6 +6,7 @@
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
+#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ typedef struct sheet {
 static void put_text(const sheet *to, const char *text)
 {
     static const ls_escape escapes[] = {LS_ESCAPE_MARKUP, LS_ESCAPE_MARKDOWN, LS_ESCAPE_CSV};
-    ls_text_put(to->stream, text, to->kind == CSV ? SIZE_MAX : TEXT_MOST, escapes[to->kind]);
+    ls_escape_put(to->stream, text, to->kind == CSV ? SIZE_MAX : TEXT_MOST, escapes[to->kind]);
 }
 
 /* Writes a text in a tag, or after its Markdown prefix; nothing for NULL. */
@@ -374,7 +375,8 @@ static void put_details(const sheet *to, const ls_page *page, const json_t *row)
     put_parts(to, row, &ls_parts_of_step, true);
     put_parts(to, row, &ls_parts_of_memory, false);
     char *bound = page->options->explain ? page->options->explain(row) : NULL;
-    put_line(to, "p", "", bound);
+    for (char *line = bound, *rest = bound; line && (line = strtok_r(rest, "\n", &rest));)
+        put_line(to, "p", "", line);
     free(bound);
     put_line(to, "p", "Reason: ", ls_report_text(row, "result.reason", reason, sizeof reason));
     fputs("<p>Provenance: ", to->stream);

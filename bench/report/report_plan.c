@@ -11,6 +11,7 @@
 #include "bench/report/page.h"
 #include "bench/report/text.h"
 #include "build_info.h"
+#include "common/base/escape.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static bool put_case(FILE *stream, const json_t *row)
         valid = !status && (one->strategy || !option->of);
         if (text && *text && valid) {
             fprintf(stream, "%s%s: \"", before, option->name);
-            ls_text_put(stream, text, SIZE_MAX, LS_ESCAPE_YAML);
+            ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_JSON);
             fputc('"', stream);
             before = ", ";
         }
@@ -164,16 +165,17 @@ ls_status ls_page_bibliography(FILE *stream, void *of)
     const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
     char day[11], commit[64], machine[256];
     ls_report_text(row, "timestamp", day, sizeof day);
+    day[strspn(day, "0123456789-")] = 0; /* of a foreign row it may be any text */
     fprintf(stream, "@misc{lockstep-%s,\n  title = {", day);
-    ls_text_put(stream, json_string_value(json_object_get(page->finding, "headline")), SIZE_MAX,
-                LS_ESCAPE_BIBTEX);
+    ls_escape_put(stream, json_string_value(json_object_get(page->finding, "headline")), SIZE_MAX,
+                  LS_ESCAPE_BIBTEX);
     fprintf(stream, "},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n  note = {", day);
     fprintf(stream, "Report of %zu rows by Lockstep " LS_VERSION ", commit ",
             json_array_size(page->rows));
-    ls_text_put(stream, ls_report_commit(row, 40, commit), SIZE_MAX, LS_ESCAPE_BIBTEX);
+    ls_escape_put(stream, ls_report_commit(row, 40, commit), SIZE_MAX, LS_ESCAPE_BIBTEX);
     fputs(", on ", stream);
-    ls_text_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
-                LS_ESCAPE_BIBTEX);
+    ls_escape_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
+                  LS_ESCAPE_BIBTEX);
     fputs("}\n}\n", stream);
     return LS_OK;
 }

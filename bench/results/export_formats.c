@@ -57,8 +57,8 @@ static char *case_name(const json_t *row)
 static void tell_mixed(const json_t *rows)
 {
     json_auto_t *names = json_object(), *paths = json_object();
-    json_t *row, *alike, *unused;
-    const char *path, *between = "lockstep: results: export: rows of one name differ in ";
+    json_t *row, *alike;
+    const char *path;
     size_t index;
     json_array_foreach((json_t *)(size_t)rows, index, row)
     {
@@ -73,14 +73,11 @@ static void tell_mixed(const json_t *rows)
     {
         ls_rows_differ(alike, LS_BUT_BLOCKS, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST, paths);
     }
-    json_object_foreach(paths, path, unused)
-    {
-        (void)unused;
-        fprintf(stderr, "%s%s", between, path);
-        between = ", ";
-    }
-    if (json_object_size(paths) > 0)
-        fputs("; --where chooses rows of one\n", stderr);
+    char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
+    if (differ)
+        ls_log_say("results: export: rows of one name differ in %s; --where chooses rows of one",
+                   differ);
+    free(differ);
 }
 
 static ls_status finish(FILE *stream)
@@ -184,9 +181,10 @@ ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows)
         if (!name)
             continue;
         const char *commit = ls_row_text(row, "provenance", "commit");
-        json_t *extra = json_sprintf(
-            "id: %s\ncommit: %s%s%s", json_string_value(json_object_get(row, "id")),
-            *commit ? commit : "unknown", label ? "\nlabel: " : "", label ? label : "");
+        const char *id = json_string_value(json_object_get(row, "id"));
+        json_t *extra = json_sprintf("id: %s\ncommit: %s%s%s", id ? id : "unknown",
+                                     *commit ? commit : "unknown", label ? "\nlabel: " : "",
+                                     label ? label : "");
         json_t *one = json_pack("{s:s,s:s,s:f,s:o}", "name", name, "unit", "ms/step", "value",
                                 step.value, "extra", extra);
         if (known) {

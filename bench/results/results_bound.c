@@ -10,6 +10,7 @@
  */
 #include "bench/results/results_seen.h"
 
+#include "common/base/escape.h"
 #include "common/base/numbers.h"
 #include "common/device/link.h"
 
@@ -271,7 +272,7 @@ static void say_figure(FILE *stream, const ls_seen *s, const char *name)
         value = ls_row_find(s->row, name);
     const double number = json_number_value(value);
     if (json_is_string(value))
-        fprintf(stream, "%.160s", json_string_value(value));
+        ls_escape_put(stream, json_string_value(value), 160, LS_ESCAPE_LINE);
     else if (how == 'B')
         fputs(ls_format_bytes(number, bytes), stream);
     else if (how)

@@ -8,35 +8,43 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
 #include "bench/output/value_order.h"
+#include "common/base/escape.h"
 
+#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
-static void flatten(const json_t *value, const char *path, json_t *out)
+/* Adds {path: value} of all parts of the value, which is at the path. */
+static void flatten(json_t *value, const char *path, json_t *out)
 {
     const char *name;
     json_t *member;
-    char longer[256];
+    char *longer;
     if (json_is_object(value)) {
-        json_object_foreach((json_t *)(size_t)value, name, member)
+        json_object_foreach(value, name, member)
         {
-            snprintf(longer, sizeof longer, "%s%s%s", path, *path ? "." : "", name);
+            if (asprintf(&longer, "%s%s%s", path, *path ? "." : "", name) < 0)
+                continue;
             flatten(member, longer, out);
+            free(longer);
         }
     } else if (json_is_object(json_array_get(value, 0))) {
         for (size_t i = 0; i < json_array_size(value); i++) {
-            snprintf(longer, sizeof longer, "%s.%zu", path, i);
+            if (asprintf(&longer, "%s.%zu", path, i) < 0)
+                continue;
             flatten(json_array_get(value, i), longer, out);
+            free(longer);
         }
     } else {
-        json_object_set(out, path, (json_t *)(size_t)value);
+        json_object_set(out, path, value);
     }
 }
 
 /* Appends {key, a, b} for each key in which they differ: in the order of A, then keys that only B
  * has. */
-static void compare(const json_t *a, const json_t *b, json_t *out)
+static void compare(json_t *a, json_t *b, json_t *out)
 {
     json_t *mine = json_object(), *other = json_object(), *value;
     const char *key;
@@ -141,7 +149,7 @@ static void tell_others(const json_t *a, const json_t *b)
                 : place && !places ? "; not one "
                                    : ", ",
                 place ? (places ? "" : "machine: ") : (cases ? "" : "case: "));
-        fputs(path, stream);
+        ls_escape_put(stream, path, SIZE_MAX, LS_ESCAPE_LINE);
         places += place;
         cases += !place;
     }

@@ -3,6 +3,7 @@
  * database's briefs of rows. */
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
+#include "common/base/log.h"
 
 #include <string.h>
 
@@ -92,7 +93,7 @@ ls_status ls_results_list(ls_results_task *task)
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
     LS_TRY(table ? list_table(task, &count) : ls_results_write(task, ls_output(), &count));
     if (count == 0)
-        fprintf(stderr, "lockstep: results: %s: no rows%s\n", task->file,
-                task->selection.filter || *task->selection.since ? " that fit" : "");
+        ls_log_say("results: %s: no rows%s", task->file,
+                   task->selection.filter || *task->selection.since ? " that fit" : "");
     return LS_OK;
 }

@@ -5,12 +5,26 @@
  */
 #include "bench/results/results_verbs.h"
 
+#include "common/base/escape.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIELD = 24 };
 
 static void print_members(const json_t *group, const char *before);
+
+/* A name, which a foreign row may have any of, and its value. */
+static void print_line(const char *before, int width, const char *name, const json_t *value)
+{
+    char shown[640], *text = ls_value_text(value);
+    ls_escape_copy(shown, sizeof shown, name, LS_ESCAPE_LINE);
+    fprintf(ls_output(), "%s%-*s ", before, width, shown);
+    ls_escape_put(ls_output(), text, SIZE_MAX, LS_ESCAPE_LINE);
+    fputc('\n', ls_output());
+    free(text);
+}
 
 static void print_field(const char *before, const char *name, const json_t *value)
 {
@@ -29,9 +43,7 @@ static void print_field(const char *before, const char *name, const json_t *valu
         }
         return;
     }
-    fprintf(ls_output(), "  %-*s ", FIELD, path);
-    ls_value_print(ls_output(), value);
-    fputc('\n', ls_output());
+    print_line("  ", FIELD, path, value);
 }
 
 static void print_members(const json_t *group, const char *before)
@@ -48,15 +60,15 @@ static void print_text(const json_t *row)
     json_object_foreach((json_t *)(size_t)row, name, value)
     {
         if (json_is_object(value)) {
-            fprintf(ls_output(), "\n%s\n", name);
+            fputc('\n', ls_output());
+            ls_escape_put(ls_output(), name, SIZE_MAX, LS_ESCAPE_LINE);
+            fputc('\n', ls_output());
             print_members(value, "");
         } else if (json_is_object(json_array_get(value, 0))) {
             fputc('\n', ls_output());
             print_field("", name, value);
         } else {
-            fprintf(ls_output(), "%-*s ", FIELD + 2, name);
-            ls_value_print(ls_output(), value);
-            fputc('\n', ls_output());
+            print_line("", FIELD + 2, name, value);
         }
     }
     char *bound = ls_results_bound(row);

@@ -10,7 +10,9 @@
 #include "bench/output/row_same.h"
 #include "bench/statistics/level_changes.h"
 #include "bench/statistics/statistics.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
+#include "common/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -204,23 +206,19 @@ static json_t *commits_of(const trend *t)
 /* Says what changed in a series besides the commit. */
 static void tell_surroundings(const trend *t)
 {
-    json_t *series, *unused;
+    json_t *series;
     size_t index;
     json_array_foreach(t->series, index, series)
     {
         json_t *paths = json_object_get(series, "differ");
-        const char *path, *between = "";
         const char *name = json_string_value(json_object_get(series, "name"));
         if (json_object_size(paths) == 0)
             continue;
-        fprintf(stderr, "lockstep: results: trend%s%s: rows differ in ", *name ? ": " : "", name);
-        json_object_foreach(paths, path, unused)
-        {
-            (void)unused;
-            fprintf(stderr, "%s%s", between, path);
-            between = ", ";
-        }
-        fputs(", too, so a change may come from there; --where chooses rows\n", stderr);
+        char *differ = ls_paths_text(paths);
+        ls_log_say("results: trend%s%s: rows differ in %s, too, so a change may come from there; "
+                   "--where chooses rows",
+                   *name ? ": " : "", name, differ ? differ : "several fields");
+        free(differ);
     }
 }
 
@@ -256,14 +254,15 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
     for (size_t i = 0; i < n; i++) {
         const json_t *one = json_array_get(commits, i);
         const char *by = json_string_value(json_object_get(one, "by"));
+        char commit[8];
+        ls_escape_copy(commit, sizeof commit, json_string_value(json_object_get(one, "commit")),
+                       LS_ESCAPE_LINE);
         if (i == 0 || by) {
             points = json_array();
             json_array_append_new(
-                all, json_pack(
-                         "{s:o,s:i,s:i,s:o}", "name",
-                         json_sprintf("%.7s%s%s", json_string_value(json_object_get(one, "commit")),
-                                      by ? " " : "", by ? by : ""),
-                         "style", (int)(json_array_size(all) % 9), "variant", 0, "points", points));
+                all, json_pack("{s:o,s:i,s:i,s:o}", "name",
+                               json_sprintf("%s%s%s", commit, by ? " " : "", by ? by : ""), "style",
+                               (int)(json_array_size(all) % 9), "variant", 0, "points", points));
         }
         json_array_append_new(points,
                               json_pack("[i,O,O,O]", (int)i + 1, json_object_get(one, "median"),
@@ -308,8 +307,7 @@ static ls_status analyse(ls_results_task *task, const trend *t)
     for (size_t i = 0; i < count; i++)
         LS_TRY(analyse_series(json_array_get(t->series, i)));
     if (count == 0)
-        fprintf(stderr, "lockstep: results: %s: no rows that fit and have %s\n", task->file,
-                t->key.path);
+        ls_log_say("results: %s: no rows that fit and have %s", task->file, t->key.path);
     if (path && count > 1)
         return ls_fail(
             LS_CODE_USAGE, "--out", path,

@@ -31,6 +31,8 @@ static inline ls_status parse_line(const char *line, ls_request **out, char said
     assert_non_null(err);
     *out = NULL;
     ls_status status = ls_request_parse(count, arguments, NULL, err, out);
+    if (!status)
+        ls_request_tell(*out);
     fclose(err);
     if (said)
         snprintf(said, 4096, "%s", text);

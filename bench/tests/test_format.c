@@ -124,8 +124,6 @@ static void json_lines(void **state)
     (void)state;
     char expected[sizeof full_row + sizeof failed_row + 16];
     snprintf(expected, sizeof expected, "%s\n%s\n", full_row, failed_row);
-    /* jansson writes the control character in capitals; there is no other difference. */
-    memcpy(strstr(expected, "\\u001b"), "\\u001B", 6);
     assert_writes("jsonl", both, 2, expected);
     assert_writes("jsonl", NULL, 0, "");
 }
@@ -203,7 +201,7 @@ static void csv(void **state)
         /* column, in the first row, in the second */
         {"schema", "1", "1"},
         {"command", "\"lockstep run --label \"\"a, b\"\"\"", ""},
-        {"label", "\"a|b\n\033[2J\"", ""},
+        {"label", "\"a|b\n\\x1b[2J\"", ""},
         {"case.strategy", "single", "model-parallel"},
         {"case.devices", "cpu:0+cpu:1", "cpu:0+cpu:1+cpu:2"},
         {"case.batch_per_device", "128+128", ""},

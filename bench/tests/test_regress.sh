@@ -255,6 +255,8 @@ make f_nodes 'r["program"]["nodes"] += 1'
 make f_meant 'r["label"] = "intended nodes: one more fence"'
 make f_repeat 'if i == 3: r["result"] = {"status": "failed", "reason": "gate: other bits"}; del r["time"]'
 make f_stopped 'if i == 0: r["result"] = {"status": "interrupted", "reason": "by hand"}; del r["time"]'
+printf '%s' "$(cat f.jsonl)" >f_ends.jsonl
+head -c -20 f.jsonl >f_cut.jsonl
 make f_mixed 'if i == 4: r["provenance"]["cpu"] = "another"'
 make f_later 'if i == 3: r["traffic"]["bytes_sent"] += 4'
 make f_more 'r["traffic"]["bytes_sent"] += 5 * (i == 4)'
@@ -279,6 +281,8 @@ done <<'END'
 0|^same: 1 case|f.jsonl f_same.jsonl
 0|^same: 1 case|f.db f_same.jsonl
 0|^same: 1 case|one.jsonl real.jsonl
+0|^same: 1 case|f.jsonl f_ends.jsonl
+3|f_cut.jsonl: line 5: is no JSON|f.jsonl f_cut.jsonl
 1|^slower: 1 case|f.jsonl f_slow.jsonl
 0|^faster: 1 case|f.jsonl f_fast.jsonl
 4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl

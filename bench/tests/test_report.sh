@@ -291,6 +291,36 @@ expect "the failed row is in no picture, and that is said" page '"rows that fail
 [ -z "$gnuplot" ] || expect "hostile svg is XML" python3 -c \
     'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
 
+# Labels appear as they were typed, whatever the environment has for gnuplot: texts of ticks are formats there, and its
+# SVG leaves "]]>" in texts.
+if command -v gnuplot >/dev/null; then
+    python3 - <<'EOF'
+import json
+first = json.loads(open("scaling.jsonl").readline())
+with open("labels.jsonl", "w") as stream:
+    for i, label in enumerate(("batch 50%", "100% a", "%s%n", "a]]>b <b>&", "#FFFFFF rgb(1,2,3)", "'q' ~ `t` {b}^_")):
+        stream.write(json.dumps({**first, "id": f"l{i}", "label": label}) + "\n")
+    stream.write(json.dumps({**first, "id": "end", "label": "\x1b[31m\u009b\u202e\n"})) # no line feed
+EOF
+    GNUTERM=x11 GNUPLOT_LIB=/none GNUPLOT_FONTPATH=/none GDFONTPATH=/none FIT_SCRIPT=none GNUHELP=none \
+        report --results labels.jsonl --against label
+    expect "a last line without line feed is a row" page 'page.count("<tr class=o>") == 7'
+    expect "labels are drawn as they are" python3 - <<'EOF'
+import xml.dom.minidom as d
+texts = [t.firstChild.data for t in d.parse("page/waterfall.svg").getElementsByTagName("text") if t.firstChild]
+for label in ("batch 50%", "100% a", "%s%n", "a]]>b <b>&", "#FFFFFF rgb(1,2,3)", "'q' ~ `t` {b}^_",
+              r"\x1b[31m\u009b\u202e\n"):
+    assert "single, " + label in texts, (label, texts)
+EOF
+    expect "and say so on the page" page 'r"single on 1, \x1b[31m\u009b\u202e\n" in page
+        and "single on 1, a]]&gt;b &lt;b&gt;&amp;" in page'
+fi
+
+# A number that no axis can hold makes no picture fail.
+sed 's/"ci95": .[^]]*.,//; s/"speedup": [0-9.]*/"speedup": 1.75e308/' scaling.jsonl >huge.jsonl
+report --results huge.jsonl
+expect "it is in no picture" test ! -e page/speed-up-strong.csv -a -s page/throughput-strong.csv
+
 make_rows odd.jsonl odd
 report --results odd.jsonl --against label
 expect "a cut label loses no row" test "$(grep -c '^"mirrored, x' page/throughput-strong.csv)" -eq 2
@@ -313,6 +343,13 @@ tail -n 1 scaling.jsonl | head -c 300 | sed 's/"here-6"/"here-9"/' >>grows.jsonl
 report --results grows.jsonl
 expect "all that is written is read, the rest is told" page \
     'page.count("<tr class=o>") == 6 and "the last line of grows.jsonl, which is still being written" in page'
+tail -n 1 grows.jsonl >cut.jsonl
+lockstep report --results cut.jsonl --out nothing
+expect "not where it stands alone" test "$code" -eq 3 -a ! -e nothing
+expect "which names it" one_line "cut.jsonl: line 1: is no JSON"
+{ head -n 2 scaling.jsonl; printf '{"schema": 1, BAD, and so on'; } >bad.jsonl
+lockstep report --results bad.jsonl --out nothing
+expect "nor of what is no beginning of a row" one_line "bad.jsonl: line 3: is no JSON"
 lockstep run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --progress no
 (for _ in 1 2 3 4 5 6; do "$LOCKSTEP" run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --quiet; done) \
     >/dev/null 2>&1 &

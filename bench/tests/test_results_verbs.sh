@@ -51,6 +51,13 @@ lockstep_ok results list --format jsonl --results some.db
 rows "its rows are the file's" \
     "sorted(json.dumps(x, sort_keys=True) for x in rows) ==
      sorted(json.dumps(json.loads(l), sort_keys=True) for l in open('made.jsonl'))"
+printf '%s' "$(head -n 2 made.jsonl)" >ends.jsonl
+lockstep_ok results import ends.jsonl --results ends.db
+expect "a last line without line feed is a row" grep -qx '2 rows imported, 0 were there already' out
+{ head -n 1 ends.jsonl; tail -n 1 ends.jsonl | head -c 300; } >cut.jsonl
+lockstep results import cut.jsonl --results cut.db
+expect "the beginning of one is refused: status 3" [ "$code" -eq 3 ]
+expect "by its line" one_line "cut.jsonl: line 2: is no JSON"
 { head -n 3 made.jsonl; echo '{"schema":1}'; } >broken.jsonl
 lockstep results import broken.jsonl --results broken.db
 expect "a line that is no row: status 3" [ "$code" -eq 3 ]
@@ -471,6 +478,66 @@ if (ulimit -v 1000000 && exec "$LOCKSTEP" --version) >out 2>err; then # not with
 else
     echo "note: the program does not start within 1 GB; a line without an end is skipped"
 fi
+# ---- Texts that a terminal would obey ---------------------------------------------------------
+
+python3 - <<'P'
+import json
+row = json.loads(open("made.jsonl").readline())
+bad = "a\x1b[2J\x1b]0;t\x07\r\b\u009b2J\u202eb\n=1+2"
+row.update(id="bad", label=bad, command=bad)
+row[bad] = row["case"][bad] = {bad: bad}
+row["case"].update(strategy=bad, model=bad)
+row["provenance"].update(host=bad, commit=bad)
+row["result"] = {"status": "error", "reason": bad, "warnings": [bad]}
+row["equivalence"]["oracle"] = bad
+micro = {"schema": 1, "id": "bad micro", "timestamp": row["timestamp"],
+         "micro": {"op": bad, "shape": "in place", "kernel": bad, "busbw_gbs": 1, "time_us": 1}}
+open("bad.jsonl", "w").write(json.dumps(row) + "\n" + json.dumps(micro) + "\n")
+P
+lockstep_ok results import bad.jsonl --results bad.db
+lockstep results import made.jsonl --results bad.db
+name=$'file\e[2J\u202e'
+harmless() { # no character that moves the cursor, of C1, or that turns text round
+    ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' out err
+}
+while read -r command; do # without a check of the rows, which no schema allows
+    command_line="results $command"
+    code=0
+    "$LOCKSTEP" results $command --results bad.db >out 2>err || code=$?
+    expect "status 0" [ "$code" -eq 0 ]
+    expect "nothing that a terminal obeys" harmless
+done <<'END'
+list
+list --format md
+list --format csv
+list --format jsonl
+list --where label~a --columns label,strategy,provenance.host
+show bad --columns label,command
+diff bad last
+trend time.step_ms.median
+export --to md
+export --to csv
+export --to jsonl
+export --to google-benchmark
+export --to benchmark-action
+export --to mlperf
+END
+lockstep_ok results show bad --results bad.db
+expect "nor here" harmless
+expect "it is shown" grep -qF 'a\x1b[2J\x1b]0;t\x07\r\x08\u009b2J\u202eb\n=1+2' out
+lockstep_ok results list --where id=bad --format csv --columns label,id --results bad.db
+expect "CSV keeps line ends, and what a spreadsheet computes" grep -qx '=1+2",bad' out
+for command in "list --results $name" "show $name" "list --where label=$name" "list --columns $name" "$name" \
+    "export --to $name" "trend $name --results bad.db" "import $name --results none.db"; do
+    lockstep results $command
+    expect "nor in what is said of options" harmless
+    expect "in a line" one_line
+done
+if command -v gnuplot >/dev/null; then
+    lockstep results trend time.step_ms.median --results bad.db --out '|touch pwned;.svg'
+    expect "a picture's name is a file's" [ "$code" -eq 0 -a -s '|touch pwned;.svg' -a ! -e pwned ]
+fi
+
 lockstep_ok results --help
 expect "the help has every verb" \
     [ "$(grep -cE '^  (list|show|diff|trend|export|import|prune) ' out)" -eq 7 ]

@@ -308,6 +308,8 @@ lockstep run $poly --steps 2 --devices 1,2
 expect "status 0" [ "$code" -eq 0 ]
 expect "a case left out is one line" [ "$(wc -l <err)" -eq 1 ]
 rows "the other case runs" "len(rows) == 1"
+lockstep run $poly --steps 2 --devices 1,2 --load none.safetensors
+expect "a refusal is one line, without the case left out" one_line none.safetensors
 lockstep run --model resnet:8 --data synthetic:8 --batch 2 --steps 1 --warmup 0 --gate-steps 0 --results none \
     --format jsonl --sync-bn no,yes --reduce fast,exact --strategy single,model-parallel
 expect "statistics of the batch: a line for each case that would lack them" [ "$code" -eq 0 -a \

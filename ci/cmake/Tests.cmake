@@ -239,7 +239,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600
                          SKIP_RETURN_CODE 77)
   endforeach()
-  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 5)
+  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 3)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 

@@ -2,19 +2,40 @@
 /* Log; see log.h. */
 #include "common/base/log.h"
 
+#include "common/base/escape.h"
+
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+/* Writes one line, also where there is no memory for a long one. */
+static void say(FILE *stream, const char *format, va_list arguments)
+{
+    char *line = NULL;
+    if (vasprintf(&line, format, arguments) < 0)
+        line = NULL;
+    /* Clears a line of progress, whose cursor is at its start. */
+    fputs(isatty(fileno(stream)) ? "\033[Klockstep: " : "lockstep: ", stream);
+    ls_escape_put(stream, line ? line : format, SIZE_MAX, LS_ESCAPE_LINE);
+    fputc('\n', stream);
+    free(line);
+}
 
 void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
 {
     if (!log || !log->stream || level > log->level)
         return;
-    char line[1024];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    say(log->stream, format, arguments);
     va_end(arguments);
-    /* Clears a line of progress, whose cursor is at its start. */
-    const char *clear = isatty(fileno(log->stream)) ? "\033[K" : "";
-    fprintf(log->stream, "%slockstep: %s\n", clear, line);
+}
+
+void ls_log_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(stderr, format, arguments);
+    va_end(arguments);
 }

@@ -16,6 +16,9 @@ typedef struct ls_log {
     ls_log_level level; /**< of the lines that are written: this or less */
 } ls_log;
 
-/** Writes "lockstep: <text>\n" when `level` is at most the log's own. */
+/** Writes "lockstep: <text>\n", escaped (escape.h), when `level` is at most the log's own. */
 void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/** The same to stderr, whatever the level. */
+void ls_log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,6 +2,8 @@
 /* Status: a heap-allocated code and line of text; see status.h. */
 #include "common/base/status.h"
 
+#include "common/base/escape.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,25 +28,25 @@ ls_status ls_fail(ls_code code, const char *what, const char *where, const char 
     va_copy(again, arguments);
     int why_length = vsnprintf(NULL, 0, why, arguments);
     va_end(arguments);
-    size_t size = (what ? strlen(what) + 2 : 0) + (where ? strlen(where) + 2 : 0) +
-                  (size_t)(why_length > 0 ? why_length : 0) + 1;
-    struct ls_failure *failure = malloc(sizeof *failure + size);
-    if (!failure) {
-        va_end(again);
-        return &out_of_memory;
+    const size_t size = (what ? strlen(what) + 2 : 0) + (where ? strlen(where) + 2 : 0) +
+                        (size_t)(why_length > 0 ? why_length : 0) + 1;
+    const size_t shown = 4 * size; /* bytes of the longest escape of one */
+    struct ls_failure *failure = malloc(sizeof *failure + shown);
+    char *text = malloc(size);
+    if (failure && text) {
+        const int used = snprintf(text, size, "%s%s%s%s", what ? what : "", what ? ": " : "",
+                                  where ? where : "", where ? ": " : "");
+        vsnprintf(text + used, size - (size_t)used, why, again);
+        failure->code = code;
+        failure->follows = failure->final = false;
+        failure->text = ls_escape_copy((char *)(failure + 1), shown, text, LS_ESCAPE_LINE);
+    } else {
+        free(failure);
+        failure = NULL;
     }
-    char *text = (char *)(failure + 1);
-    failure->code = code;
-    failure->follows = failure->final = false;
-    failure->text = text;
-    int used = snprintf(text, size, "%s%s%s%s", what ? what : "", what ? ": " : "",
-                        where ? where : "", where ? ": " : "");
-    vsnprintf(text + used, size - (size_t)used, why, again);
     va_end(again);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    return failure;
+    free(text);
+    return failure ? failure : &out_of_memory;
 }
 
 ls_status ls_fail_memory(const char *where, size_t bytes)

@@ -33,8 +33,8 @@ typedef const struct ls_failure *ls_status;
 
 /**
  * Makes a failure. `what` and `where` may be NULL; `why` is a printf format for the rest of the
- * line, "<why>; <what would work>". Newlines and control characters in the result become '?'.
- * Never returns NULL: without memory it returns a static failure that says so.
+ * line, "<why>; <what would work>". What a reader would not see is escaped (escape.h): newlines,
+ * control characters. Never returns NULL: without memory it returns a static failure that says so.
  */
 ls_status ls_fail(ls_code code, const char *what, const char *where, const char *why, ...)
     __attribute__((format(printf, 4, 5), warn_unused_result));

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libFuzzer target of what is made of rows: report, tables, exports, verdicts (row_outputs.h). So
+ * that it links without what trains, it has registries of its own.
+ */
+#include "bench/tests/row_outputs.h"
+#include "common/data/data.h"
+#include "impl/strategies.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+const ls_strategy ls_strategy_single = {.name = "single", .help = "", .equivalent = true};
+static const ls_strategy mirrored = {.name = "mirrored", .help = "", .equivalent = true};
+static const void *const strategies[] = {&ls_strategy_single, &mirrored, NULL};
+static const void *const none[] = {NULL};
+const ls_registry ls_strategies = {"strategy", strategies};
+const ls_registry ls_model_kinds = {"model", none};
+const ls_registry ls_data_sources = {"data", none};
+
+static char folder[] = "/tmp/lockstep-fuzz-XXXXXX";
+
+static void remove_folder(void)
+{
+    rmdir(folder);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (strchr(folder, 'X') && mkdtemp(folder))
+        atexit(remove_folder);
+    check_outputs(data, size, folder);
+    return 0;
+}

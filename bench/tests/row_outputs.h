@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes rows in every form that the program has, and checks each as its reader would take it: JSON
+ * and CSV have the rows' values, XML is well-formed, gnuplot's script has texts in quotes only, no
+ * output has a character that a terminal obeys. Aborts where one does not hold.
+ */
+#pragma once
+
+#include "bench/output/format_parts.h"
+#include "bench/output/row_keys.h"
+#include "bench/regress/regress.h"
+#include "bench/report/draw.h"
+#include "bench/report/figures.h"
+#include "bench/report/page.h"
+#include "bench/report/text.h"
+#include "bench/results/results_verbs.h"
+#include "bench/tests/hostile_rows.h"
+#include "common/base/escape.h"
+
+#include <ctype.h>
+#include <unistd.h>
+
+#define REQUIRE(what, text, holds)                                                                 \
+    do {                                                                                           \
+        if (!(holds)) {                                                                            \
+            fprintf(stderr, "%s: not so: %s\n%s\n", what, #holds, text);                           \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* ---- What a reader takes -------------------------------------------------------------------- */
+
+/* Valid UTF-8 without control characters (line feeds, and tabs in CSV, apart), marks of direction,
+ * line separators and byte order marks. */
+static inline void check_shown(const char *what, const char *text, bool tabs)
+{
+    json_t *valid = json_string(text);
+    REQUIRE(what, text, valid);
+    json_decref(valid);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        REQUIRE(what, text, (*c >= ' ' && *c != 0x7f) || *c == '\n' || (tabs && *c == '\t'));
+        REQUIRE(what, text, *c != 0xc2 || c[1] >= 0xa0);
+        REQUIRE(what, text, *c != 0xd8 || c[1] != 0x9c);
+        REQUIRE(what, text,
+                *c != 0xe2 || c[1] != 0x80 || c[2] < 0x8e || c[2] > 0xae ||
+                    (c[2] > 0x8f && c[2] < 0xa8));
+        REQUIRE(what, text, *c != 0xe2 || c[1] != 0x81 || c[2] < 0xa6 || c[2] > 0xa9);
+        REQUIRE(what, text,
+                *c != 0xef || ((c[1] != 0xbb || c[2] != 0xbf) && (c[1] != 0xbf || c[2] < 0xbe)));
+    }
+}
+
+/* No fragment that would be markup. */
+static inline void check_markup(const char *what, const char *text)
+{
+    REQUIRE(what, text, !strstr(text, "<zzz") && !strstr(text, "</zzz") && !strstr(text, "&zzz"));
+    REQUIRE(what, text, !strstr(text, "\"zzz") && !strstr(text, "'zzz"));
+}
+
+static inline size_t length_name(const char *c)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)c[length]) || (c[length] && strchr(":-_", c[length])))
+        length++;
+    return length;
+}
+
+/* Text up to one of `ends`: references are known ones, "]]>" is not in it. */
+static inline const char *skip_text(const char *what, const char *c, const char *ends)
+{
+    static const char *const known[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    for (; *c && !strchr(ends, *c); c++) {
+        bool fits = *c != '&';
+        for (size_t i = 0; i < 5 && !fits; i++)
+            fits = strncmp(c, known[i], strlen(known[i])) == 0;
+        REQUIRE(what, c, fits && *c != '<' && strncmp(c, "]]>", 3) != 0);
+    }
+    return c;
+}
+
+/* Well-formed XML: tags are closed in turn, attributes quoted. */
+static inline void check_xml(const char *what, const char *text)
+{
+    const char *open[64], *c = text;
+    size_t depth = 0;
+    for (;;) {
+        c = skip_text(what, c, "<");
+        if (!*c)
+            break;
+        if (strncmp(c, "<?", 2) == 0 || strncmp(c, "<!--", 4) == 0) {
+            c = strstr(c, c[1] == '?' ? "?>" : "-->");
+            REQUIRE(what, text, c);
+            c = strchr(c, '>') + 1;
+            continue;
+        }
+        const bool closes = c[1] == '/';
+        c += 1 + closes;
+        const size_t length = length_name(c);
+        REQUIRE(what, c, length > 0);
+        if (closes) {
+            REQUIRE(what, c, depth > 0 && strncmp(open[depth - 1], c, length) == 0);
+            depth--;
+        } else {
+            REQUIRE(what, c, depth < 64);
+            open[depth++] = c;
+        }
+        for (c += length; *(c += strspn(c, " \n\t")) && !strchr("/>", *c);) {
+            const size_t name = length_name(c);
+            REQUIRE(what, c, name > 0 && c[name] == '=' && strchr("'\"", c[name + 1]));
+            const char quote[] = {c[name + 1], 0};
+            c = skip_text(what, c + name + 2, quote);
+            REQUIRE(what, text, *c);
+            c++;
+        }
+        depth -= *c == '/';
+        c += *c == '/';
+        REQUIRE(what, c, *c == '>');
+        c++;
+    }
+    REQUIRE(what, text, depth == 0);
+}
+
+/* The fields of all records: an array of arrays of texts. */
+static inline json_t *read_csv(const char *what, const char *text)
+{
+    json_t *out = json_array(), *record = json_array();
+    char *field = malloc(strlen(text) + 1);
+    for (const char *c = text; *c;) {
+        size_t used = 0;
+        if (*c == '"') {
+            for (c++; *c && (*c != '"' || c[1] == '"'); c++) {
+                c += *c == '"';
+                field[used++] = *c;
+            }
+            REQUIRE(what, text, *c == '"');
+            c++;
+        } else {
+            for (; *c && !strchr(",\n\"", *c); c++)
+                field[used++] = *c;
+        }
+        REQUIRE(what, c, *c == ',' || *c == '\n');
+        json_array_append_new(record, json_stringn(field, used));
+        if (*c++ == '\n') {
+            json_array_append_new(out, record);
+            record = json_array();
+        }
+    }
+    free(field);
+    json_decref(record);
+    for (size_t i = 1; i < json_array_size(out); i++)
+        REQUIRE(what, text,
+                json_array_size(json_array_get(out, i)) == json_array_size(json_array_get(out, 0)));
+    return out;
+}
+
+/* Outside of quotes only what this program writes; a tick's text is a format without conversions;
+ * all numbers are finite. */
+static inline void check_script(const char *text)
+{
+    for (const char *line = text, *end; *line; line = end + 1) {
+        const bool ticks =
+            strncmp(line, "set xtics (", 11) == 0 || strncmp(line, "set ytics (", 11) == 0;
+        bool quoted = false;
+        end = strchr(line, '\n');
+        REQUIRE("script", line, end);
+        for (const char *c = line; c < end; c++) {
+            quoted = quoted != (*c == '\'');
+            REQUIRE("script", line,
+                    quoted || isalnum((unsigned char)*c) || strchr(" '$<_.,:;()[]{}+-*/#=&%", *c));
+            REQUIRE("script", line, quoted || strncmp(c, "inf", 3) != 0);
+            if (ticks && quoted && *c == '%')
+                REQUIRE("script", line, *++c == '%');
+        }
+        REQUIRE("script", line, !quoted);
+    }
+}
+
+/* Rows of a table have as many cells as its head; what would be HTML is escaped. */
+static inline void check_markdown(const char *what, const char *text)
+{
+    size_t cells = 0;
+    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+        size_t now = 0;
+        end = line + strcspn(line, "\n");
+        for (const char *c = line; c < end; c++) {
+            now += *c == '|';
+            c += *c == '\\';
+            REQUIRE(what, line, strncmp(c, "<zzz", 4) != 0 || c[-1] == '\\');
+        }
+        REQUIRE(what, line, *line != '|' || cells == 0 || now == cells);
+        cells = *line == '|' ? now : 0;
+    }
+}
+
+/* ---- What is written ------------------------------------------------------------------------ */
+
+/* The text of `stream`, which has been opened on it. */
+typedef struct written {
+    char *text;
+    size_t size;
+    FILE *stream;
+} written;
+
+static inline void begin(written *out)
+{
+    out->stream = open_memstream(&out->text, &out->size);
+    if (!out->stream)
+        abort();
+}
+
+static inline const char *end(written *out, ls_status status)
+{
+    REQUIRE("status", ls_status_text(status), !status);
+    fclose(out->stream);
+    REQUIRE("bytes", "", strlen(out->text) == out->size);
+    return out->text;
+}
+
+/* The column of labels in CSV. */
+static inline void check_labels(const char *text, const json_t *rows)
+{
+    json_t *table = read_csv("csv", text);
+    for (size_t r = 0; r < json_array_size(rows); r++) {
+        const json_t *label = json_object_get(json_array_get(rows, r), "label");
+        const char *got = json_string_value(json_array_get(json_array_get(table, r + 1), 4));
+        char want[4 * TEXT_MOST + 256], again[4 * TEXT_MOST + 256];
+        ls_escape_copy(want, sizeof want, json_string_value(label), LS_ESCAPE_CSV);
+        ls_escape_copy(again, sizeof again, got, LS_ESCAPE_CSV); /* doubles quotes as `want` */
+        REQUIRE("csv", text, !json_is_string(label) || strcmp(want, again) == 0);
+    }
+    json_decref(table);
+}
+
+static inline void check_formats(const json_t *rows)
+{
+    static const char *const names[] = {"table", "md", "csv", "jsonl", "json"};
+    for (size_t i = 0; i < 5; i++) {
+        written out;
+        const ls_format *format;
+        REQUIRE("format", names[i], !ls_format_find(names[i], &format));
+        begin(&out);
+        const char *text = end(&out, ls_rows_write(format, NULL, rows, out.stream));
+        check_shown(names[i], text, i == 2);
+        if (i == 1)
+            check_markdown(names[i], text);
+        if (i == 2)
+            check_labels(text, rows);
+        const char *line = text;
+        for (size_t r = 0; i == 3 && r < json_array_size(rows); r++) {
+            const size_t length = strcspn(line, "\n");
+            json_t *row = json_loadb(line, length, 0, NULL);
+            REQUIRE(names[i], line, json_equal(row, json_array_get(rows, r)));
+            json_decref(row);
+            line += length + 1;
+        }
+        json_t *array = i == 4 ? json_loads(text, 0, NULL) : NULL;
+        REQUIRE(names[i], text, i != 4 || json_equal(array, rows));
+        json_decref(array);
+        free(out.text);
+    }
+}
+
+static inline void check_exports(const json_t *rows)
+{
+    static ls_status (*const exports[])(FILE *, const json_t *) = {
+        ls_export_google_benchmark, ls_export_benchmark_action, ls_export_mlperf};
+    size_t timed = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        timed += ls_row_number(json_array_get(rows, i), "time.step_ms.median") > 0;
+    for (size_t i = 0; i < 3; i++) {
+        written out;
+        begin(&out);
+        const char *text = end(&out, exports[i](out.stream, rows));
+        check_shown("export", text, false);
+        json_t *all = i < 2 ? json_loads(text, 0, NULL) : NULL;
+        const json_t *list = i == 0 ? json_object_get(all, "benchmarks") : all;
+        REQUIRE("export", text, i == 2 || json_array_size(list) == timed);
+        json_decref(all);
+        for (const char *line = text; i == 2 && *line; line += strcspn(line, "\n") + 1) {
+            REQUIRE("mlperf", line, strncmp(line, ":::MLLOG {", 10) == 0);
+            json_t *one = json_loadb(line + 9, strcspn(line, "\n") - 9, 0, NULL);
+            REQUIRE("mlperf", line, one);
+            json_decref(one);
+        }
+        free(out.text);
+    }
+}
+
+/* A case of each kind, with texts of the rows where regress puts them. */
+static inline void check_verdicts(const json_t *rows)
+{
+    static const char *const names[] = {"table", "md", "json", "junit", "github"};
+    static const char *const verdicts[] = {"same", "slower", "cannot tell"};
+    json_t *cases = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_t *label = json_object_get(row, "label");
+        const char *name = json_is_string(label) ? json_string_value(label) : "";
+        json_t *changes = json_pack("[{s:s,s:O*,s:s}]", "key", name, "base", label, "reason", name);
+        json_array_append_new(cases,
+                              json_pack("{s:s,s:s,s:f,s:O,s:O}", "name", name, "verdict",
+                                        verdicts[i % 3], "ratio", 1.5,
+                                        i % 2 ? "worse" : "differences", changes, "more", changes));
+        if (i % 4 == 2)
+            json_object_set_new(json_array_get(cases, i), "error", json_string(name));
+        json_decref(changes);
+    }
+    json_t *document = json_pack("{s:s,s:o}", "verdict", "same", "cases", cases);
+    for (size_t i = 0; i < 5; i++) {
+        written out;
+        size_t lines = 0;
+        begin(&out);
+        const char *text = end(&out, ls_verdict_write(names[i], document, out.stream));
+        check_shown(names[i], text, false);
+        if (i == 1)
+            check_markdown(names[i], text);
+        if (i == 3) {
+            check_xml(names[i], text);
+            check_markup(names[i], text);
+        }
+        for (const char *c = strchr(text, '%'); i == 4 && c; c = strchr(c + 1, '%'))
+            REQUIRE(names[i], c, strncmp(c, "%25", 3) == 0);
+        for (const char *line = text; i == 4 && *line; line += strcspn(line, "\n") + 1, lines++)
+            REQUIRE(names[i], text, strstr(line, " title=lockstep regress::") > line);
+        REQUIRE(names[i], text, i != 4 || lines == json_array_size(rows));
+        free(out.text);
+    }
+    json_decref(document);
+}
+
+/* gnuplot's SVG of these texts, of which it escapes two characters. */
+static inline void draw_as_gnuplot(const json_t *figure, const char *folder)
+{
+    const json_t *names = json_object_get(figure, "categories");
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s.svg", folder, ls_text_of(figure, "name"));
+    FILE *file = fopen(path, "w");
+    if (!file)
+        abort();
+    fputs("<svg viewBox=\"0 0 440 300\"><!-- GNUPLOT 5.4 --><defs></defs>\n<g><text>", file);
+    for (size_t i = 0; i <= json_array_size(names); i++) {
+        const char *text =
+            i ? json_string_value(json_array_get(names, i - 1)) : ls_text_of(figure, "title");
+        char line[4 * TEXT_MOST + 256];
+        ls_escape_copy(line, sizeof line, text, LS_ESCAPE_LINE);
+        for (const char *c = line; *c; c++)
+            fputs(*c == '<' ? "&lt;" : *c == '&' ? "&amp;" : (char[]){*c, 0}, file);
+        fputs("</text></g>\n<g><text>", file);
+    }
+    fputs("</text></g></g></svg>\n", file);
+    fclose(file);
+}
+
+static inline void check_picture(json_t *figure, const char *folder)
+{
+    char path[256];
+    written out;
+    begin(&out);
+    ls_draw_script(out.stream, figure, LS_PICTURE_SVG); /* others have another size */
+    check_shown("script", end(&out, LS_OK), false);
+    check_script(out.text);
+    free(out.text);
+    draw_as_gnuplot(figure, folder);
+    ls_draw_dress(figure, folder);
+    snprintf(path, sizeof path, "%s/%s.svg", folder, ls_text_of(figure, "name"));
+    char *drawn = ls_draw_read(path);
+    unlink(path);
+    REQUIRE("svg", path, drawn && *ls_text_of(figure, "svg"));
+    check_xml("svg", drawn);
+    check_xml("svg of the page", ls_text_of(figure, "svg"));
+    free(drawn);
+}
+
+static inline void check_report(const json_t *rows, const char *against, const char *folder)
+{
+    json_t *left_out = json_array();
+    const ls_report_options options = {
+        .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
+    json_t *figures = ls_report_figures(rows, against, left_out);
+    json_t *finding = ls_finding(rows, against);
+    json_t *ratios = against ? ls_ratios(rows, against) : NULL;
+    json_t *machines = json_pack("{s:O}", "here", json_object_get(json_array_get(rows, 0), "case"));
+    if (!machines)
+        machines = json_object();
+    ls_page page = {rows, figures, left_out, finding, ratios, machines, &options};
+    written out;
+    for (size_t i = 0; i < json_array_size(figures); i++) {
+        json_t *figure = json_array_get(figures, i);
+        check_picture(figure, folder);
+        begin(&out);
+        check_shown("csv", end(&out, ls_page_csv(out.stream, figure)), true);
+        json_decref(read_csv("csv", out.text));
+        free(out.text);
+    }
+    begin(&out);
+    check_shown("page", end(&out, ls_page_html(out.stream, &page)), false);
+    check_markup("page", out.text);
+    free(out.text);
+    begin(&out);
+    check_shown("report.md", end(&out, ls_page_markdown(out.stream, &page)), false);
+    check_markdown("report.md", out.text);
+    free(out.text);
+    json_decref(machines);
+    json_decref(ratios);
+    json_decref(finding);
+    json_decref(figures);
+    json_decref(left_out);
+}
+
+/* All of it, of the rows that the bytes make; `folder` for pictures. */
+static inline void check_outputs(const uint8_t *data, size_t size, const char *folder)
+{
+    json_t *rows = hostile_rows(data, size);
+    check_formats(rows);
+    check_exports(rows);
+    check_verdicts(rows);
+    check_report(rows, size % 2 ? "label" : NULL, folder);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        char *bound = ls_results_bound(json_array_get(rows, i));
+        check_shown("bound", bound, false);
+        free(bound);
+    }
+    json_decref(rows);
+}

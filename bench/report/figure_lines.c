@@ -211,7 +211,6 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
     const char *label;
     const json_t *row;
     size_t i, repeats = 0;
-    char merged[LS_KEY_SIZE];
     json_object_foreach(cases, label, same)
     {
         row = json_array_get(same, 0);
@@ -226,9 +225,7 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
         add_points(ls_report_median(same, NULL), kind, series);
     }
     ls_figure_leave(figures, kind->name, repeats, "rows of cases whose median row is shown");
-    const size_t count = ls_report_merged(cases, kind->at, true, merged, sizeof merged);
-    json_object_set_new(figure, "merged", json_string(merged));
-    json_object_set_new(figure, "merged_rows", json_integer((json_int_t)count));
+    ls_figure_merged(figure, cases, kind->at, true);
     json_decref(cases);
     json_decref(differences);
 }
@@ -454,9 +451,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
         return false;
     }
     tidy(figures, figure, kind, farthest);
-    ls_figure_leave(figures, ls_text_of(figure, "name"),
-                    (size_t)json_integer_value(json_object_get(figure, "merged_rows")),
-                    "rows of one line that differ in %s", ls_text_of(figure, "merged"));
+    ls_figure_tell_merged(figures, figure);
     if (figures->against && strcmp(kind->unit, "samples/s") == 0)
         ls_figure_leave(figures, text->name, 1, "ideal lines, as each value of %s has its own",
                         figures->against);

@@ -52,6 +52,23 @@ void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind)
     json_object_set_new(member_of(figures->missing, kind->want), kind->name, json_true());
 }
 
+void ls_figure_merged(json_t *figure, const json_t *cases, const char *at, bool line)
+{
+    char merged[LS_KEY_SIZE];
+    const size_t count = ls_report_merged(cases, at, line, merged, sizeof merged);
+    json_object_set_new(
+        figure, "merged",
+        json_sprintf("rows of one %s that differ in %s", line ? "line" : "case", merged));
+    json_object_set_new(figure, "merged_rows", json_integer((json_int_t)count));
+}
+
+void ls_figure_tell_merged(ls_figures *figures, const json_t *figure)
+{
+    const json_int_t count = json_integer_value(json_object_get(figure, "merged_rows"));
+    ls_figure_leave(figures, ls_text_of(figure, "name"), (size_t)count, "%s",
+                    ls_text_of(figure, "merged"));
+}
+
 int ls_figure_style(const json_t *row)
 {
     return ls_report_is_peer(row)          ? LS_STYLE_PEER

@@ -70,6 +70,11 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
 void ls_figure_leave(ls_figures *figures, const char *name, size_t count, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/** Notes in what the rows of one label of a figure differ (ls_report_merged), and reports it once
+ * the figure is to stay. */
+void ls_figure_merged(json_t *figure, const json_t *cases, const char *at, bool line);
+void ls_figure_tell_merged(ls_figures *figures, const json_t *figure);
+
 /** Notes that the rows make no figure of this kind. */
 void ls_figure_miss(ls_figures *figures, const ls_figure_kind *kind);
 

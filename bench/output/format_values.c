@@ -154,7 +154,7 @@ void ls_put_text(json_t *object, const char *name, const char *text)
 {
     char *shown = NULL;
     json_t *value = text ? json_string(text) : NULL;
-    if (text && !value && (shown = ls_text_shown(text))) /* it is not UTF-8 */
+    if (text && !value && (shown = ls_text_shown(text, LS_ESCAPE_LINE))) /* it is not UTF-8 */
         value = json_string(shown);
     if (value)
         json_object_set_new(object, name, value);

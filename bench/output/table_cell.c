@@ -167,7 +167,7 @@ char *ls_row_reason(const json_t *row)
 {
     const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");
     char *text = reason ? ls_value_text(reason) : NULL;
-    char *shown = text ? ls_text_shown(text) : NULL;
+    char *shown = text ? ls_text_shown(text, LS_ESCAPE_LINE) : NULL;
     free(text);
     return shown;
 }
@@ -178,16 +178,16 @@ bool ls_row_is_bad(const json_t *row)
     return *status && strcmp(status, "ok") != 0;
 }
 
-char *ls_text_shown(const char *text)
+char *ls_text_shown(const char *text, ls_escape as)
 {
-    const size_t size = 4 * strlen(text) + 1; /* an escape has up to 4 times the bytes */
+    const size_t size = 8 * strlen(text) + 1; /* more than any escape has */
     char *shown = malloc(size);
-    return shown ? ls_escape_copy(shown, size, text, LS_ESCAPE_LINE) : NULL;
+    return shown ? ls_escape_copy(shown, size, text, as) : NULL;
 }
 
 void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width)
 {
-    char *shown = ls_text_shown(words);
+    char *shown = ls_text_shown(words, LS_ESCAPE_LINE);
     const char *text = shown ? shown : "";
     const int most = width > indent + 1 ? width : indent + 1;
     if (at == 0)

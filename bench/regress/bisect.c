@@ -70,7 +70,8 @@ static ls_status add_commits(bisection *b, char *lines)
             return ls_fail(LS_CODE_USAGE, "--bisect", b->asked->good,
                            "is more than %d commits before", COMMITS_MOST);
         /* a subject may be in any encoding */
-        b->commits[b->count++] = (commit){strdup(line), ls_text_shown(subject), false};
+        b->commits[b->count++] =
+            (commit){strdup(line), ls_text_shown(subject, LS_ESCAPE_LINE), false};
     }
     return LS_OK;
 }

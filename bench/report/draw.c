@@ -3,7 +3,9 @@
  * description, named colours, unique ids, and colours for dark pages. */
 #include "bench/report/draw.h"
 
+#include "bench/output/format_parts.h"
 #include "bench/report/text.h"
+#include "common/base/escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,13 +93,37 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
 }
 
+/* The same with texts in letters that this machine's fonts have, as gnuplot draws a box over the
+ * picture in place of a missing one. Who looks at SVG has fonts of their own. A new reference. */
+static json_t *in_common_letters(const json_t *value)
+{
+    json_t *out = json_deep_copy(value), *member;
+    const char *name;
+    size_t i;
+    if (json_is_string(value)) {
+        char *shown = ls_text_shown(json_string_value(value), LS_ESCAPE_FONT);
+        json_string_set(out, shown ? shown : "");
+        free(shown);
+    }
+    json_array_foreach(out, i, member) json_array_set_new(out, i, in_common_letters(member));
+    json_object_foreach(out, name, member)
+    {
+        json_object_set_new(out, name, in_common_letters(member));
+    }
+    return out;
+}
+
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
 {
     if (json_array_size(figures) == 0)
         return LS_OK;
     FILE *script = tmpfile(), *errors = tmpfile();
-    for (size_t i = 0; script && i < json_array_size(figures); i++)
-        ls_draw_script(script, json_array_get(figures, i), kind);
+    for (size_t i = 0; script && i < json_array_size(figures); i++) {
+        const json_t *one = json_array_get(figures, i);
+        json_t *figure = kind == LS_PICTURE_SVG ? json_deep_copy(one) : in_common_letters(one);
+        ls_draw_script(script, figure, kind);
+        json_decref(figure);
+    }
     ls_status status = script && errors ? run(script, errors, folder)
                                         : ls_fail(LS_CODE_MISSING, "report", "temporary file",
                                                   "cannot be made: %s; TMPDIR names a folder "

@@ -4,7 +4,8 @@
  *
  *   index.html  all of it in one file, which loads nothing else
  *   report.md   the same in short, for a pull request
- *   NAME.svg, NAME.png, NAME.pdf, NAME.csv   each picture and its data
+ *   NAME.svg, NAME.png, NAME.pdf, NAME.csv   each picture and its data; in PNG and PDF letters
+ *               that usual fonts lack are written "\u65e5"
  *
  * The rows decide which pictures there are; the page gives reasons for missing ones. gnuplot draws.
  */

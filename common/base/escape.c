@@ -20,6 +20,7 @@ static const struct way {
     const char *hidden;         /* before what nobody would see; NULL: that is a blank */
 } ways[] = {
     [LS_ESCAPE_LINE] = {"", NULL, NULL, "", "", "\\"},
+    [LS_ESCAPE_FONT] = {"", NULL, NULL, "", "", "\\"},
     [LS_ESCAPE_MARKUP] = {"&<>\"'", NULL, markup, "", "", "\\"},
     [LS_ESCAPE_MARKDOWN] = {"\\`*_|[]<>#!~&$", "\\", NULL, "", "", "\\\\"},
     [LS_ESCAPE_GNUPLOT] = {"'", NULL, NULL, "", "", "\\"},
@@ -51,7 +52,7 @@ static int32_t decode(const char *c, size_t *bytes)
     return code;
 }
 
-/* Whether a reader would not see it. All of these have at most four digits. */
+/* Whether a reader would not see it. */
 static bool is_hidden(int32_t code)
 {
     static const int32_t ranges[][2] = {
@@ -62,6 +63,12 @@ static bool is_hidden(int32_t code)
         if (code >= ranges[i][0] && code <= ranges[i][1])
             return true;
     return false;
+}
+
+/* Whether most fonts have it: Latin, Greek and Cyrillic letters, usual signs. */
+static bool is_common(int32_t code)
+{
+    return code < 0x530 || (code >= 0x1e00 && code < 0x2300) || (code >= 0x2500 && code < 0x2600);
 }
 
 static void write_hidden(const char *c, int32_t code, ls_escape as, char out[PIECE])
@@ -77,7 +84,7 @@ static void write_hidden(const char *c, int32_t code, ls_escape as, char out[PIE
     else if (code < 0 || (code < 0x80 && as != LS_ESCAPE_JSON))
         snprintf(out, PIECE, "%sx%02x", before, (unsigned)(unsigned char)*c);
     else
-        snprintf(out, PIECE, "%su%04x", before, (unsigned)code);
+        snprintf(out, PIECE, code > 0xffff ? "%sU%08x" : "%su%04x", before, (unsigned)code);
 }
 
 /* Writes the character at `c` as the destination needs it; returns how many bytes it has there. */
@@ -87,7 +94,8 @@ static size_t write_piece(const char *c, ls_escape as, char out[PIECE])
     size_t bytes;
     const int32_t code = decode(c, &bytes);
     const char *found = strchr(way->these, *c);
-    if (is_hidden(code) && !strchr(way->kept, *c)) {
+    const bool drawn = as != LS_ESCAPE_FONT || is_common(code);
+    if ((is_hidden(code) || !drawn) && !strchr(way->kept, *c)) {
         write_hidden(c, code, as, out);
     } else if (strchr(way->blanks, *c)) {
         strcpy(out, " ");

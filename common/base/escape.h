@@ -16,6 +16,7 @@
 /** Where the text goes. */
 typedef enum ls_escape {
     LS_ESCAPE_LINE,     /**< a line on a terminal, or in a log */
+    LS_ESCAPE_FONT,     /**< the same, in letters that any machine's fonts have */
     LS_ESCAPE_MARKUP,   /**< HTML and XML; in quotes, too */
     LS_ESCAPE_MARKDOWN, /**< in a table, too */
     LS_ESCAPE_GNUPLOT,  /**< between single quotes */

@@ -56,6 +56,8 @@ static void hidden(void **state)
     for (size_t i = 0; i < sizeof alike / sizeof *alike; i++)
         assert_put(alike[i], text, shown);
     assert_put(LS_ESCAPE_LINE, shown, shown); /* once more changes nothing */
+    assert_put(LS_ESCAPE_FONT, "\xc3\xa9\xe2\x82\xac\x1b\xe6\x97\xa5\xf0\x9f\x98\x80",
+               "\xc3\xa9\xe2\x82\xac\\x1b\\u65e5\\U0001f600");
     assert_put(LS_ESCAPE_MARKDOWN, "\x1b[", "\\\\x1b\\[");
     assert_put(LS_ESCAPE_CSV, "a\n\tb\r\x1b", "a\n\tb\\r\\x1b");
     assert_put(LS_ESCAPE_JSON, "\x1b\n\x7f\xc2\x9b\xe2\x80\xae", "\\u001b\\n\\u007f\\u009b\\u202e");

@@ -89,15 +89,11 @@ typedef struct ls_difference {
 ls_difference ls_variables_compare(const ls_variables *variables, const float *a, const float *b);
 
 /**
- * ||a - b|| / ||b|| of a variable; absolute where b is 0, NaN where one is. Devices flush what is
- * below the smallest normal number, FLT_MIN, and two right ones need not flush the same values. So
- * where each side made a and b of `products` values, each of which may have been flushed, ||a - b||
- * up to 2 FLT_MIN products is 0: each of both loses at most FLT_MIN a value, and the sum of the
- * elements' differences bounds their norm. 0: nothing is flushed.
+ * max_rel alone, where devices may have flushed values. They flush what is below the smallest
+ * normal number, FLT_MIN, and two right ones need not flush the same values. So where each side
+ * made a and b of `products` values, each of which may have been flushed, ||a - b|| up to 2 FLT_MIN
+ * products is 0: each of both loses at most FLT_MIN a value, and the sum of the elements'
+ * differences bounds their norm. 0: nothing is flushed.
  */
-double ls_variable_apart(const ls_variable *variable, const float *a, const float *b,
-                         double products);
-
-/** The largest over the variables. */
 double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
                           double products);

@@ -54,10 +54,8 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     const ls_trial *trial = f->trial;
     json_auto_t *notes = json_array();
     double *memory = calloc(trial->samples + trial->blocks + 1, sizeof *memory);
-    for (size_t i = 0; i < f->plan->device_count; i++)
-        if (ls_device_moved(trial->session.devices[i]))
-            note(notes, "moved: something took %s off its cores (taskset, a control group)",
-                 ls_device_describe(trial->session.devices[i])->text);
+    if (ls_session_moved(&trial->session))
+        note(notes, "moved: something took devices off their cores (taskset, a control group)");
     /* Steps of several kinds have several modes, and blocks with more of one or the other. */
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */

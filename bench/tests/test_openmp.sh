@@ -24,15 +24,12 @@ with() {
     unset "${@%%=*}"
 }
 
-# Each alone that did damage.
+# What did damage.
 with OMP_THREAD_LIMIT=1
-with OMP_MAX_ACTIVE_LEVELS=0
-with OMP_STACKSIZE=16k
-with GOMP_STACKSIZE=16
+with OMP_MAX_ACTIVE_LEVELS=0 OMP_STACKSIZE=16k
 with OMP_PROC_BIND=true
-with 'OMP_PLACES={0}'
+with 'OMP_PLACES={0}' GOMP_STACKSIZE=16 OMP_DISPLAY_ENV=verbose
 with GOMP_CPU_AFFINITY=0
-with OMP_DISPLAY_ENV=verbose
 # What other programs read, together; what is malformed.
 with OMP_NUM_THREADS=16 OMP_PROC_BIND=spread OMP_PLACES=cores OMP_DYNAMIC=true OMP_NESTED=true OMP_SCHEDULE=dynamic,1 \
     OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 OMP_CANCELLATION=true OMP_DISPLAY_AFFINITY=true KMP_AFFINITY=compact \

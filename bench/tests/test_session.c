@@ -20,6 +20,7 @@
 
 #include <dirent.h>
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +95,31 @@ static void a_healthy_one_is_closed(void **state)
     ls_session_close(&session);
     assert_int_equal(count_threads(), before);
     assert_false(*f->workplace.left);
+}
+
+/* Of several blocks, each with devices of its own, any may have been moved. */
+static void one_that_was_moved_says_so(void **state)
+{
+    fixture *f = *state;
+    ls_session session;
+    cpu_set_t all;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        skip(); /* nowhere to go */
+    must(ls_session_open(&f->workplace, &f->plan, &session));
+    must(ls_session_steps(&session, 20));
+    assert_false(ls_session_moved(&session));
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    for (struct dirent *entry; (entry = readdir(threads)) != NULL;)
+        if (strtol(entry->d_name, NULL, 10) > 0)
+            sched_setaffinity((pid_t)strtol(entry->d_name, NULL, 10), sizeof all, &all);
+    closedir(threads);
+    assert_true(ls_session_moved(&session));
+    must(ls_session_reopen(&f->workplace, &session));
+    assert_false(ls_device_moved(session.devices[0]));
+    assert_true(ls_session_moved(&session));
+    ls_session_close(&session);
 }
 
 /* A step begun in the middle of the data uses the samples there, and has its own record. */
@@ -222,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_one_is_closed),
+        cmocka_unit_test(one_that_was_moved_says_so),
         cmocka_unit_test(a_step_is_begun_where_it_stands),
         cmocka_unit_test(an_estimate_knows_the_blocks),
         cmocka_unit_test(what_gpus_need_is_counted),

@@ -267,11 +267,20 @@ static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carri
     return session->run->kind->keep(session->run, carried);
 }
 
+bool ls_session_moved(const ls_session *session)
+{
+    bool moved = session->moved;
+    for (size_t d = 0; d < session->device_count; d++)
+        moved = moved || ls_device_moved(session->devices[d]);
+    return moved;
+}
+
 ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 {
     const ls_plan_of_case *plan = session->plan;
     const uint64_t step = session->step, delay_ns = session->job.delay_ns;
     const uint64_t setup_ns = session->setup_ns;
+    const bool moved = ls_session_moved(session);
     ls_comm *comm = session->job.comm;
     ls_carried carried = {0};
     ls_status status = ls_world_agree(comm, session->run->kind->keep(session->run, &carried));
@@ -285,6 +294,7 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
         status = open_or_tell(workplace, plan, &(opening){.delay_ns = delay_ns}, session);
     if (!status) {
         session->setup_ns = setup_ns;
+        session->moved = moved;
         status = ls_world_agree(comm, give_back(session, step, &carried));
     }
     ls_carried_close(&carried);

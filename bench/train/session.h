@@ -32,6 +32,9 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
  * devices stand for GPUs, and workspace is a CPU's. Not yet run on a GPU. */
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
 
+/** Whether something has taken devices of the session off their cores (ls_device_moved). */
+bool ls_session_moved(const ls_session *session);
+
 /** Closes the devices, opens them again with new memory, and continues: digests and losses are
  * those of a session that was never closed. After a failure it may be closed (run is NULL). All
  * processes of the case call it, and get the same status. */

@@ -87,7 +87,7 @@ only_rows
 expect "micro counts sizes of all algorithms" grep -q '^phases timing$' out
 watched 80 micro layers --model poly
 only_rows
-watched 80 trace --model cifar10 --data synthetic:3000 --batch 1000 --warmup 1 --trace-steps 1 --out trace.json
+watched 80 trace --model cifar10 --data synthetic:3000 --batch 400 --warmup 1 --trace-steps 1 --out trace.json
 only_rows
 expect "trace's phases" grep -q '^phases opening timing warm-up$' out
 printf 'model: cifar10\ndata: "synthetic:3000"\nbatch: 50\nsteps: 2\nwarmup: 0\ngate-steps: 0\nbudget: 1s\n' >plan.yaml

@@ -6,26 +6,26 @@
 
 small="--results none --warmup 0"
 # With the address sanitizer, ten times as slow: each model and strategy once, against the oracle.
-sanitized= devices=2,3 reduces=fast,exact images=31 samples=45
-! sanitized || { sanitized=yes; devices=3; reduces=fast; images=10; samples=14; }
-for model in "cnn --batch $images" "cifar10 --batch 7" "twin-lstm:9 --batch 10" \
-    "lstm-stack:2 --batch 10"; do
+sanitized= devices=2,3 reduces=fast,exact images=31 samples=45 few=17 some=25
+! sanitized || { sanitized=yes; devices=3; reduces=fast; images=10; samples=14; few=14; some=14; }
+for model in "cnn --batch $images --data synthetic:$samples" "cifar10 --batch 7 --data synthetic:$few" \
+    "twin-lstm:9 --batch 10 --data synthetic:$some" "lstm-stack:2 --batch 10 --data synthetic:$some"; do
     for strategy in "single --devices 1" "towers --devices $devices" "mirrored --devices $devices" \
         "towers --devices 2 --colocate-gradients no" "model-parallel --devices $devices" \
         "pipeline --devices 2 --pipeline-microbatches 2"; do
         # its two branches share variables, which stages cannot
         [[ "$model $strategy" != twin-lstm*pipeline* ]] || continue
-        lockstep_ok verify --model $model --data synthetic:$samples --strategy $strategy --cpu-devices 3 \
+        lockstep_ok verify --model $model --strategy $strategy --cpu-devices 3 \
             --reduce $reduces --epochs 1 $small --format jsonl
         rows "$model $strategy" 'rows and all(r["result"]["status"] == "ok" and
             r["equivalence"]["pass"] and r["equivalence"]["steps"] > 1 for r in rows)'
     done
     [ -z "$sanitized" ] || continue
-    lockstep_ok run --model $model --data synthetic:45 --strategy mirrored --devices 2 --cpu-devices 3 \
+    lockstep_ok run --model $model --strategy mirrored --devices 2 --cpu-devices 3 \
         --reduce fast,exact --steps 2 --gate-steps 0 $small --format jsonl
     rows "ledger of $model" 'all(d[use] == bytes for r in rows for d in r["memory"]["devices"]
         for use, bytes in d["formula"].items())'
-    lockstep verify --model $model --data synthetic:45 --strategy mirrored --devices 2 --cpu-devices 3 \
+    lockstep verify --model $model --strategy mirrored --devices 2 --cpu-devices 3 \
         --steps 2 --inject bitflip=1:1 $small
     expect "a flipped bit in $model is found" [ "$code" -eq 1 ]
 done

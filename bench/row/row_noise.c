@@ -71,15 +71,18 @@ void ls_row_join_noise(const json_t *rows, int ranks, bool shared)
     }
 }
 
-/* "core 3", "cores 4+5 of rank 1": those that others had. */
-static void name_cores(const json_t *row, char *text, size_t size)
+/* "core 3 for 50% of the time", "1.57 of cores 4+5 of rank 1": what others had. */
+static void name_cores(const json_t *row, double others, char *text, size_t size)
 {
     json_t *cores = ls_row_find(row, "noise.cores"), *rank = ls_row_find(row, "noise.rank");
     char *list = ls_value_text(cores), of[32] = "";
     if (rank)
         snprintf(of, sizeof of, " of rank %d", (int)json_integer_value(rank));
-    snprintf(text, size, "core%s %.40s%s", json_array_size(cores) == 1 ? "" : "s", list ? list : "",
-             of);
+    if (json_array_size(cores) == 1)
+        snprintf(text, size, "core %.40s%s for %.0f%% of the time", list ? list : "", of,
+                 100 * others);
+    else
+        snprintf(text, size, "%.2f of cores %.40s%s", others, list ? list : "", of);
     free(list);
     json_decref(cores);
     json_decref(rank);
@@ -95,11 +98,11 @@ static bool name_taker(const json_t *row, char *words, size_t size)
     if (fmax(fmax(others, stolen), held) <= most_taken)
         return false;
     if (others >= stolen && others >= held) {
-        name_cores(row, cores, sizeof cores);
+        name_cores(row, others, cores, sizeof cores);
         snprintf(words, size,
-                 "others had %s for %.0f%% of the time while this case waited; taskset, or the "
-                 "launcher's binding, gives it cores of its own",
-                 cores, 100 * others);
+                 "others had %s while this case waited; taskset, or the launcher's binding, gives "
+                 "it cores of its own",
+                 cores);
     } else if (stolen >= held) {
         snprintf(words, size, "a hypervisor took %.0f%% of a core's time", 100 * stolen);
     } else {

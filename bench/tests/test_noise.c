@@ -167,7 +167,7 @@ static void what_took_most_is_named(void **state)
                 "noisy: others had core 0 for 50% of the time while this case waited; taskset, or "
                 "the launcher's binding, gives it cores of its own");
     check_words("{\"others\": 0.03, \"cores\": [4, 5], \"rank\": 3}",
-                "noisy: others had cores 4+5 of rank 3 for 3% of the time while this case waited; "
+                "noisy: others had 0.03 of cores 4+5 of rank 3 while this case waited; "
                 "taskset, or the launcher's binding, gives it cores of its own");
     check_words("{\"others\": 0.1, \"cores\": [0], \"throttled\": 0.4}",
                 "noisy: a control group's quota held it back 40% of the time; fewer devices or "

@@ -11,6 +11,9 @@ export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache} # CTest sets one for all te
 # Debian's python3 has jsonschema, and starts in 20 ms. If it is the one in PATH, nothing is hidden from, or shown to,
 # the test that PATH does not have.
 [ "$(command -v python3)" -ef /usr/bin/python3 ] || PATH=/usr/bin:$PATH
+for program in ${LOCKSTEP_HIDDEN:-}; do # names that ci/test-build.sh hides
+    ! command -v "$program" || { echo "$program: is not hidden from this test"; exit 1; }
+done
 trap 'cleanup_more || true; rm -rf "$work"' EXIT
 cd "$work"
 

@@ -377,8 +377,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
     json_t *figures = ls_report_figures(rows, against, left_out);
-    json_t *finding = ls_finding(rows, against);
-    json_t *ratios = against ? ls_ratios(rows, against) : NULL;
+    json_t *finding = ls_finding(rows, against, left_out);
+    json_t *ratios = against ? ls_ratios(rows, against, left_out) : NULL;
     json_t *machines = json_pack("{s:O}", "here", json_object_get(json_array_get(rows, 0), "case"));
     if (!machines)
         machines = json_object();

@@ -185,7 +185,7 @@ static inline json_t *hostile_rows(const uint8_t *data, size_t size)
     const unsigned count = 1 + take(&in, 6), changes = take(&in, 5);
     for (unsigned i = 0; i < count; i++) {
         json_t *row = json_loads(usual_rows[take(&in, 6) % 5 % 3], 0, NULL);
-        char id[8];
+        char id[16];
         json_t *group = json_object_get(row, "case");
         snprintf(id, sizeof id, "r%u", i);
         if (group && take(&in, 2)) {

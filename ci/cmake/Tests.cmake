@@ -263,6 +263,8 @@ foreach(name ${all_tests})
   elseif(name MATCHES "unit.test_comm$") # up to 16 ranks, which wait for each other
     set(processors 1)
     set(cost 90)
+  elseif(name MATCHES "integration.test_(equal_rows|micro_comm|models|mpi|mpi_lone|mutations|planted|readme|strategies)$")
+    set(cost 80) # 24 to 68 s of processor time
   elseif(name MATCHES "integration|kernels_emulated|launches_emulated|seed03_polynomial|seed08")
     set(cost 30)
   endif()

@@ -244,8 +244,9 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
 endif()
 
 # For ctest -jN with N = 4 x cores + 1: a test counts as 2, and four of them keep two cores busy, since each waits
-# sometimes; other builds' tests, which run several at a time, count as 4. Tests that mostly wait count as 1, one at a
-# time. The longest start first, so that short ones fill the end. None of the default tests runs alone.
+# sometimes; other builds' tests, which run several at a time, count as 4. Tests that mostly wait count as 1; those with
+# timeouts, one at a time. The longest start first, so that short ones fill the end. None of the default ones runs
+# alone.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
 foreach(name ${all_tests})
   set(processors 2)
@@ -267,6 +268,11 @@ foreach(name ${all_tests})
   elseif(name MATCHES "unit.test_comm$") # up to 16 ranks, which wait for each other
     set(processors 1)
     set(cost 90)
+  elseif(name MATCHES "integration.test_(delays|explain|gpu_script|micro_comm|trace_mpi)$") # in any company
+    set(processors 1)
+    set(cost 80)
+  elseif(name MATCHES "integration.test_(equal_rows|models|mpi|mpi_lone|mutations|planted|readme|strategies)$")
+    set(cost 80) # 24 to 68 s of processor time
   elseif(name MATCHES "integration|kernels_emulated|launches_emulated|seed03_polynomial|seed08")
     set(cost 30)
   endif()

@@ -54,7 +54,7 @@ fuzz() {
 for source in common/data/tests/fuzz_*.c; do
     name=$(basename "$source" .c)
     fuzz "${name#fuzz_}" 4096 "$source" common/data/{raw,idx,safetensors}.c \
-        common/base/{escape,grow,numbers,status}.c
+        common/base/{escape,grow,log,numbers,status}.c
 done
 
 # The schema as a text, as ci/cmake/RowSchema.cmake writes it.
@@ -65,7 +65,7 @@ done
 } >"$out/row_schema.h"
 flags+=("-I$out")
 fuzz rows 300 bench/tests/fuzz_rows.c bench/output/*.c bench/regress/{ratio_test,verdict_formats}.c \
-    bench/report/{case_keys,draw,draw_look,draw_script,figure_cases,figure_lines,figures,finding,page,page_text,text}.c \
+    bench/report/{case_keys,case_labels,draw,draw_look,draw_script,figure_cases,figure_lines,figures,finding,page,page_text,text}.c \
     bench/results/{export_formats,results_bound,results_seen}.c bench/statistics/statistics.c \
-    common/base/{clock,declared,digest,escape,grow,numbers,philox,registry,status}.c common/device/link.c
+    common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status}.c common/device/link.c
 exit "$failed"

@@ -105,6 +105,8 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
         ls_format_bytes(number, cell);
     else if (kind == LS_CELL_VALUE && json_is_real(value))
         snprintf(cell, LS_CELL_SIZE, "%.6g", number);
+    else
+        write_text(value, cell);
 }
 
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
@@ -119,7 +121,7 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_status(value, cell);
     else if (json_is_number(value))
         write_number(column->cell, value, cell);
-    if (!*cell)
+    else
         write_text(value, cell);
     if (column->cell == LS_CELL_DEVICES)
         write_devices(value, column->width, cell);

@@ -254,7 +254,7 @@ expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value
 make_rows commits.jsonl commits
 report --results commits.jsonl --against provenance.commit
 expect "a commit is no machine: those of two are not compared" grep -q '^No case has timed rows of two values' page/report.md
-lockstep_ok report --results commits.jsonl --against provenance.host --out together
+makes --results commits.jsonl --against provenance.host --out together
 expect "but hosts are, which is said" grep -q '^mlp, global batch 64, strong scaling, on several machines$' together/report.md
 make_rows apart.jsonl apart
 report --results apart.jsonl
@@ -321,7 +321,7 @@ fi
 mkdir fake
 printf '#!/bin/sh\n{ env; cat; } >>%s/script\n' "$work" >fake/gnuplot
 chmod +x fake/gnuplot
-GNUTERM=x11 GNUPLOT_NEW=1 PATH=$work/fake:$PATH report --results labels.jsonl --against label
+gnuplot=fake GNUTERM=x11 GNUPLOT_NEW=1 PATH=$work/fake:$PATH report --results labels.jsonl --against label
 expect "no variable of gnuplot's comes to it" test "$(grep -c '^LC_ALL=C.UTF-8$' script)/$(grep -c '^GNU' script)" = 3/0
 expect "letters in SVG" grep -q $'\'single, \xe6\x97\xa5\' ' script
 expect "are numbers elsewhere" grep -qF "'single, \\u65e5' " script

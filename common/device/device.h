@@ -111,6 +111,10 @@ void ls_device_lose(ls_device *device);
 /** Whether that was called on this device. */
 bool ls_device_is_lost(const ls_device *device);
 
+/** Whether its watch (watch.h) has found that a device of the process hangs: waits fail from then
+ * on, and what the others wait for is still to be told. */
+bool ls_device_stalls(const ls_device *device);
+
 /**
  * Runs `call` on a thread set up as the device's own (its cores, its OpenMP team, denormals
  * flushed), and waits. For set-up that depends on the thread, such as creating oneDNN primitives.

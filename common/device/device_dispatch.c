@@ -6,6 +6,7 @@
 #include "common/device/backend.h"
 #include "common/device/machine_gpus.h"
 #include "common/device/pool.h"
+#include "common/device/watch.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -63,6 +64,11 @@ void ls_device_lose(ls_device *device)
 bool ls_device_is_lost(const ls_device *device)
 {
     return device->lost;
+}
+
+bool ls_device_stalls(const ls_device *device)
+{
+    return device->watch && ls_watch_lost(device->watch);
 }
 
 bool ls_device_moved(const ls_device *device)

@@ -46,6 +46,8 @@ void ls_held_memory(const ls_held *h, int member, ls_memory_formula *formula)
 void ls_held_abandon(ls_stepped *run)
 {
     ls_held *h = &run->held;
+    if (ls_device_stalls(run->base.job->devices[0]))
+        return; /* the process ends, and those that wait tell for whom */
     for (size_t i = 0; i < h->end_count; i++)
         h->ends[i].comm->backend->abandon(h->ends[i].comm);
     for (size_t i = 0; run->statistics_comms && i < run->base.job->device_count; i++)

@@ -254,7 +254,8 @@ ls_status ls_held_connect(ls_stepped *run, const int *members, int count, bool c
 int ls_held_channel(const ls_held *held, const ls_comm *comm);
 /** Adds the memory of a member's communicators. */
 void ls_held_memory(const ls_held *held, int member, ls_memory_formula *formula);
-/** Gives up all communicators: operations that wait in them fail, here and in other processes. */
+/** Gives up all communicators: operations that wait in them fail, here and in other processes. Does
+ * nothing if a device of this process hangs. */
 void ls_held_abandon(ls_stepped *run);
 /** Closes all communicators, after their operations and before the members. */
 void ls_held_close(ls_stepped *run);

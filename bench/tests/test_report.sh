@@ -349,7 +349,7 @@ expect "values of an option side by side" grep -q '<td>tree<td class=n>1<td clas
 
 # A results file that is still written: its last line is incomplete; a database with an open transaction.
 cp scaling.jsonl grows.jsonl
-tail -n 1 scaling.jsonl | head -c 300 | sed 's/"here-6"/"here-9"/' >>grows.jsonl
+tail -n 1 scaling.jsonl | cut -c 1-300 | tr -d '\n' | sed 's/"here-6"/"here-9"/' >>grows.jsonl
 report --results grows.jsonl
 expect "all that is written is read, the rest is told" page \
     'page.count("<tr class=o>") == 6 and "the last line of grows.jsonl, which is still being written" in page'

@@ -453,6 +453,8 @@ int main(int argc, char **argv)
     ls_processes processes = ls_processes_alone();
     if (!status)
         status = check_stack();
+    if (status) /* ranks have not met */
+        processes.rank = ls_processes_launched_rank();
     if (!status)
         status = start(argc, argv, &processes);
     if (!status)
@@ -464,8 +466,9 @@ int main(int argc, char **argv)
     unwritten |= fclose(ls_output()) != 0;
     if (!status && unwritten && exit_status == 0)
         status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
-                         "not all of it could be written: %s; a place with room works",
-                         errno ? strerror(errno) : "an earlier write failed");
+                         "not all of it could be written: %s; %s works",
+                         errno ? strerror(errno) : "an earlier write failed",
+                         errno == EPIPE ? "a reader that reads all" : "a place with room");
     const bool at_once = ls_status_is_final(status) || (exit_status & LS_EXIT_AT_ONCE);
     exit_status &= ~LS_EXIT_AT_ONCE;
     if (status)

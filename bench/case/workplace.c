@@ -231,12 +231,13 @@ static ls_status check_math(const ls_plan_of_case *plan)
     const ls_math math = plan->config->math;
     for (size_t i = 0; i < plan->device_count; i++) {
         const ls_kernel_table *table = ls_kernel_table_default(plan->devices[i].kind);
+        if (!table)
+            continue;
         if (math == LS_MATH_TF32 && !table->tf32)
             return ls_fail(LS_CODE_USAGE, "option --math", ls_math_words[math],
                            "concerns GPUs, which %s is not; float32 works",
                            ls_device_name_text(&plan->devices[i], text));
-        if (table)
-            LS_TRY(ls_kernel_math_check(table, math));
+        LS_TRY(ls_kernel_math_check(table, math));
     }
     return LS_OK;
 }

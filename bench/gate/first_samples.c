@@ -32,35 +32,36 @@ static bool lift(float *values, size_t count)
 }
 
 /* Copies rows of an array into memory of their own. */
-static ls_status pick(ls_array *array, const uint32_t *numbers, size_t count,
-                      ls_first_samples *samples, bool lifts)
+static ls_status pick(const ls_array *from, const uint32_t *numbers, size_t count, ls_array *to,
+                      bool *lifted)
 {
-    const size_t bytes = (size_t)array->width * element_bytes(array->type);
-    const char *all = array->data;
+    const size_t bytes = (size_t)from->width * element_bytes(from->type);
+    const char *all = from->data;
+    char *picked = NULL;
     if (!all)
         return LS_OK;
-    char *picked;
-    ls_status status = ls_allocate("gate", &picked, count, bytes);
-    array->data = picked;
-    for (size_t i = 0; i < count && !status; i++) {
+    LS_TRY(ls_allocate("gate", &picked, count, bytes));
+    to->data = picked;
+    for (size_t i = 0; i < count; i++) {
         memcpy(picked + i * bytes, all + numbers[i] * bytes, bytes);
-        if (lifts && array->type == LS_ARRAY_FLOAT32)
-            samples->lifted |= lift((float *)(picked + i * bytes), (size_t)array->width);
+        if (lifted && from->type == LS_ARRAY_FLOAT32)
+            *lifted |= lift((float *)(picked + i * bytes), (size_t)from->width);
     }
-    return status;
+    return LS_OK;
 }
 
 static ls_status pick_all(const ls_job *job, size_t count, bool lifts, ls_first_samples *out)
 {
-    const ls_sample_order order = {job->data->train.samples, job->seed, job->shuffle};
+    const ls_split *from = &job->data->train;
+    const ls_sample_order order = {from->samples, job->seed, job->shuffle};
     ls_order_epoch epoch = {.epoch = UINT64_MAX};
     uint32_t *numbers;
     LS_TRY(ls_allocate("gate", &numbers, count, sizeof *numbers));
     ls_order_samples(&order, 0, count, &epoch, numbers);
-    ls_status status = pick(&out->data.train.target, numbers, count, out, lifts);
-    for (int i = 0; i < LS_DATA_INPUTS; i++) /* even unused ones */
-        status =
-            ls_status_first(status, pick(&out->data.train.input[i], numbers, count, out, lifts));
+    bool *lifted = lifts ? &out->lifted : NULL;
+    ls_status status = pick(&from->target, numbers, count, &out->data.train.target, lifted);
+    for (int i = 0; i < LS_DATA_INPUTS && !status; i++) /* even unused ones */
+        status = pick(&from->input[i], numbers, count, &out->data.train.input[i], lifted);
     free(numbers);
     return status;
 }
@@ -80,6 +81,9 @@ ls_status ls_first_samples_open(const ls_plan_of_case *plan, size_t count, bool 
 {
     *out = (ls_first_samples){.data = {.train = plan->job.data->train}};
     out->data.train.samples = count;
+    out->data.train.target.data = NULL; /* until there is memory of its own */
+    for (int i = 0; i < LS_DATA_INPUTS; i++)
+        out->data.train.input[i].data = NULL;
     const ls_status status = pick_all(&plan->job, count, lifts, out);
     return status ? status : copy_initial(plan, lifts, out);
 }
@@ -148,6 +152,11 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
     ls_status status = ls_first_samples_open(plan, (size_t)count, true, &samples);
     ls_plan_of_case one = ls_first_samples_plan(plan, &samples);
     one.job.batch = count;
+    one.job.augment = plan->job.augment;
+    if (!status && !samples.lifted) { /* the comparison would be the same */
+        ls_first_samples_close(&samples);
+        return LS_OK;
+    }
     if (!status)
         status = ls_allocate("gate", &summed, 2 * variables->elements + 1, sizeof *summed);
     if (!status) {

@@ -35,8 +35,9 @@ ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_firs
 /** For ls_session_open_one: the oracle of the plan's strategy. */
 ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
 
-/** How far the first gradient, summed over slices (shards, in exact mode), is from that of the
- * whole batch in one piece, of lifted samples, and with what may have been flushed allowed for. */
+/** If samples or variables can be lifted: how far the first gradient of these, summed over slices
+ * (shards, in exact mode), is from that of the whole batch in one piece, with what may have been
+ * flushed allowed for. Otherwise *rel stays. */
 ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               double *rel);
 

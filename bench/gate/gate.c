@@ -158,6 +158,8 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
         c->here[ORACLE] ? ls_oracle_gradient(c->run[ORACLE].run) : ls_reference_gradient(c->single);
     double rel = ls_variables_apart(c->variables, summed, whole, 0);
     if (!(rel <= gradient_bound))
+        rel = ls_variables_apart(c->variables, summed, whole, products);
+    if (!(rel <= gradient_bound))
         LS_TRY(ls_gate_first_again(c->workplace, c->plan, &rel));
     if (c->here[ORACLE])
         gate->gradient_rel = rel;

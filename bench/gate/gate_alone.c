@@ -33,7 +33,7 @@ typedef struct comparison {
     int here, replicas; /* of this process, of all */
     ls_session candidate, judge;
     bool open, judge_open;
-    ls_reference *single;      /* its first step; NULL: this process does not judge */
+    double whole_loss;         /* of the first step's whole batch in one piece */
     float *mine, *its, *first; /* [elements]; `first`: of replica 0 after the latest step */
     uint64_t *own, *all;       /* [here], [replicas] hashes of the replicas' parameters */
     uint64_t *stepwise;        /* [replicas] the same after the last of successive steps */
@@ -59,17 +59,29 @@ static ls_status take_memory(comparison *c)
     return ls_allocate("gate", &c->stepwise, (size_t)c->replicas, sizeof *c->stepwise);
 }
 
-static ls_status open_judges(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
-                             comparison *c)
+/* The loss that `single` has in its first step: of it no more is compared. */
+static ls_status read_whole_loss(ls_workplace *workplace, const ls_plan_of_case *plan, double *loss)
 {
-    LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
+    ls_reference *single;
+    const float *values;
+    LS_TRY(ls_reference_get(workplace, plan, 1, &single));
+    ls_status status = ls_reference_step(single, 0, &values, loss);
+    if (!status)
+        ls_reference_whole(single, loss);
+    ls_reference_done(workplace, single);
+    return status;
+}
+
+static ls_status open_judges(ls_workplace *workplace, const ls_plan_of_case *plan, comparison *c)
+{
+    LS_TRY(read_whole_loss(workplace, plan, &c->whole_loss));
     LS_TRY(ls_session_open_one(workplace, plan, open_replay, &c->judge));
     c->judge_open = true;
     return LS_OK;
 }
 
 static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
-                                 uint64_t steps, comparison *c)
+                                 comparison *c)
 {
     const ls_job *job = &plan->job;
     *c = (comparison){.workplace = workplace,
@@ -77,26 +89,24 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .variables = &plan->model->graph->variables,
                       .comm = job->comm,
                       .judges = !job->comm || job->comm->rank == 0,
-                      .library = job->period && plan->all_devices > 1 && !job->allreduce->oracle,
+                      .library = job->period && !job->allreduce->oracle,
                       .here = (int)plan->device_count,
                       .replicas = plan->all_devices};
     ls_status status = take_memory(c);
     if (!status && c->judges)
-        status = open_judges(workplace, plan, steps, c);
+        status = open_judges(workplace, plan, c);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(ls_session_open(workplace, plan, &c->candidate));
     c->open = true;
     return LS_OK;
 }
 
-static void close_comparison(ls_workplace *workplace, comparison *c)
+static void close_comparison(comparison *c)
 {
     if (c->open)
         ls_session_close(&c->candidate);
     if (c->judge_open)
         ls_session_close(&c->judge);
-    if (c->single)
-        ls_reference_done(workplace, c->single);
     free(c->mine);
     free(c->its);
     free(c->first);
@@ -157,18 +167,15 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
 }
 
 /* Before the first update the loss is that of `single`: this finds bugs that slices share. */
-static ls_status judge_first_loss(comparison *c, ls_gate *gate)
+static void judge_first_loss(const comparison *c, ls_gate *gate)
 {
-    const float *values;
-    double loss;
-    LS_TRY(ls_reference_step(c->single, 0, &values, &loss));
-    ls_reference_whole(c->single, &loss);
-    if (fabs(c->loss - loss) <= ls_gate_loss_bound * fabs(loss) +
-                                    (double)FLT_MIN * ls_gate_products(c->plan, c->plan->job.batch))
-        return LS_OK;
-    ls_gate_wrong(gate, "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
-                  c->loss, loss, ls_gate_loss_bound);
-    return LS_OK;
+    const double loss = c->whole_loss;
+    if (!(fabs(c->loss - loss) <=
+          ls_gate_loss_bound * fabs(loss) +
+              (double)FLT_MIN * ls_gate_products(c->plan, c->plan->job.batch)))
+        ls_gate_wrong(gate,
+                      "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
+                      c->loss, loss, ls_gate_loss_bound);
 }
 
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
@@ -191,7 +198,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
         ls_gate_wrong(gate, "step %llu: loss is %.9g, of replicas alone in sequence %.9g",
                       (unsigned long long)step, c->loss, loss);
     if (gate->pass && gate->steps == 0 && !ls_sync_bn_is_own(c->plan))
-        return judge_first_loss(c, gate);
+        judge_first_loss(c, gate);
     return LS_OK;
 }
 
@@ -247,13 +254,35 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     return ls_gate_agree(c->comm, gate);
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+/* Kinds of steps that may not be among the first: an epoch's tail, a period's last step, and, if
+ * the run has one, a step that is both. */
+static ls_status compare_kinds(comparison *c, uint64_t steps, ls_gate *gate)
+{
+    const ls_job *job = &c->plan->job;
+    const uint64_t all = (uint64_t)(c->plan->warmup + c->plan->timed);
+    const uint64_t epoch = ls_job_tail(job) ? ls_job_steps_per_epoch(job) : 0;
+    const uint64_t period = (uint64_t)job->period;
+    uint64_t first[3] = {epoch, period, 0}; /* numbers, from 1; 0: there is none */
+    if (epoch && period) {
+        first[2] = epoch / common_divisor(epoch, period) * period;
+        first[0] = first[2] == epoch ? 0 : epoch;
+        first[1] = first[2] == period ? 0 : period;
+    }
+    for (int k = 0; k < 3; k++)
+        if (first[k] > steps && (first[k] <= all || first[k] == epoch || first[k] == period))
+            LS_TRY(compare_apart(c, first[k] - 1, gate));
+    return LS_OK;
+}
+
 /* What holds after the first steps: evaluation, no dependence on the host, bytes sent, and steps
  * that were not among them. */
 static ls_status compare_rest(comparison *c, uint64_t steps, ls_gate *gate)
 {
-    const ls_job *job = &c->plan->job;
-    const uint64_t tail = ls_job_steps_per_epoch(job) - 1, last = (uint64_t)job->period - 1;
-    const bool tails = ls_job_tail(job) && tail >= steps, averages = job->period && last >= steps;
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->candidate,
                                  .oracle = c->judges ? &c->judge : NULL};
@@ -264,11 +293,28 @@ static ls_status compare_rest(comparison *c, uint64_t steps, ls_gate *gate)
     if (gate->pass && !gate->interrupted)
         LS_TRY(ls_gate_traffic(c->candidate.run, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
-    if (tails)
-        LS_TRY(compare_apart(c, tail, gate));
-    if (averages && !(tails && last == tail))
-        LS_TRY(compare_apart(c, last, gate));
-    return LS_OK;
+    return compare_kinds(c, steps, gate);
+}
+
+/* Where a replica of any process is not finite; all ranks learn it. */
+static ls_status note_diverged(comparison *c, ls_gate *gate)
+{
+    const int size = c->comm ? c->comm->size : 1;
+    char mine[LS_REASON_SIZE] = "", *all;
+    LS_TRY(ls_allocate("gate", &all, (size_t)size, sizeof mine));
+    ls_run *run = c->candidate.run;
+    ls_status status = LS_OK;
+    for (int i = 0; i < c->here && !status && !*mine; i++) {
+        status = run->kind->gather_replica(run, i, c->mine);
+        if (!status)
+            ls_values_diverged(c->variables, c->mine, gate->steps, mine);
+    }
+    status = ls_comm_bring(c->comm, status, mine, sizeof mine, all);
+    for (int r = size; r-- > 0 && !status;)
+        if (all[(size_t)r * sizeof mine])
+            memcpy(gate->diverged, all + (size_t)r * sizeof mine, sizeof mine);
+    free(all);
+    return status;
 }
 
 static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
@@ -279,23 +325,44 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
         ls_progress_update(c->workplace->progress,
                            ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN, c->loss);
     }
-    if (!*gate->diverged)
-        ls_values_diverged(c->variables, c->first, gate->steps, gate->diverged);
+    if (!*gate->diverged) /* a loss, which all ranks have */
+        LS_TRY(note_diverged(c, gate));
     LS_TRY(ls_world_agree(c->comm, ls_gate_keep(c->workplace, c->plan, c->first, gate)));
     return steps && gate->pass && !gate->interrupted ? compare_rest(c, steps, gate) : LS_OK;
+}
+
+/* Whether all replicas are on devices of one kind: others do not have the same bits. */
+static ls_status are_alike(const ls_plan_of_case *plan, bool *out)
+{
+    uint8_t kinds[LS_JOB_REPLICAS], mine = (uint8_t)plan->devices[0].kind;
+    const int size = plan->job.comm ? plan->job.comm->size : 1;
+    for (size_t i = 1; i < plan->device_count; i++)
+        mine = plan->devices[i].kind == plan->devices[0].kind ? mine : UINT8_MAX;
+    LS_TRY(ls_comm_bring(plan->job.comm, LS_OK, &mine, sizeof mine, kinds));
+    *out = mine != UINT8_MAX;
+    for (int r = 0; r < size; r++)
+        *out = *out && kinds[r] == mine;
+    return LS_OK;
 }
 
 ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                         ls_gate *gate)
 {
     comparison c;
+    bool alike;
+    LS_TRY(are_alike(plan, &alike));
+    if (!alike) {
+        snprintf(gate->oracle, sizeof gate->oracle,
+                 "not compared: devices of two kinds do not give the same bits");
+        return LS_OK;
+    }
     gate->checked = gate->replayed = true;
     snprintf(gate->oracle, sizeof gate->oracle, "same bits");
-    ls_status status = open_comparison(workplace, plan, steps, &c);
+    ls_status status = open_comparison(workplace, plan, &c);
     if (!status)
         status = ls_gate_step(&c.candidate, gate);
     if (!status && gate->pass)
         status = compare(&c, steps, gate);
-    close_comparison(workplace, &c);
+    close_comparison(&c);
     return status;
 }

@@ -35,8 +35,9 @@ const ls_strategy *ls_row_strategy(const json_t *row);
  * value alone is set, 0 without time. */
 bool ls_row_step(const json_t *row, ls_interval *out);
 
-/** Whether the row's steps are not alike, so that the median step has no rate (ls_trial_is_even);
- * also in rows of versions that did not say so in time.samples_per_s_of. */
+/** Whether the row's steps are not alike, so that its rate is compared by the mean: the median step
+ * has none (ls_trial_is_even), or is one of `local-sgd` without the averages of its period. Also in
+ * rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);
 
 /** Samples per second of the median step, or of all samples over the time, with the interval; else

@@ -3,9 +3,9 @@
  * Same: what makes two rows rows of one case, and of one machine. The only definition: `results
  * trend` and `diff`, `--resume`, `regress` and `report` use it.
  *
- *   case      all of the group `case` (of micro rows the settings in `micro`), and the program that
- *             a peer's row names, less the fields of a short list (row_same.c), each with its
- * reason machine   fields of `provenance`, in parts that a comparison chooses
+ * - case: all of the group `case` (of micro rows the settings in `micro`), and the program that a
+ *   peer's row names, less the fields of a short list (row_same.c), each with its reason
+ * - machine: fields of `provenance`, in parts that a comparison chooses
  *
  * A part of the machine that a row does not state (one of an older program, or of a peer) is
  * unknown, and differs from nothing. Only a GPU and environment variables that a row of this

@@ -149,6 +149,9 @@ static char *sentence(const json_t *one)
         if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 &&
             json_object_get(one, "more_blocks"))
             fprintf(stream, "; about %.0f more blocks would tell", number_of(one, "more_blocks"));
+        else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 &&
+                 !json_object_get(one, "ci95"))
+            fputs("; a row of one step has no interval, more --steps would tell", stream);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0)
             fputs("; too near to the threshold for any number of blocks", stream);
     }

@@ -15,6 +15,8 @@ double ls_report_number(const json_t *row, const char *path, double fallback);
 /** The text at a path (any value; of a commit as below), in `out`; returns it. */
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size);
 
+enum { LS_MACHINE_SIZE = 1024 };
+
 /** "Intel Xeon (avx512f, library AVX2), host here, NAME=VALUE": where a row ran, and variables that
  * matter; "" where it does not say. */
 char *ls_report_machine(const json_t *row, char *out, size_t size);

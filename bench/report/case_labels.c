@@ -206,7 +206,8 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         const size_t own = own_length(strategy, name);
         const bool says = own || strcmp(name, "reduce") == 0;
         const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);
-        const bool alone = word || (text && strchr(text, '=')); /* delay=1:5ms contains its name */
+        const bool alone = word || strcmp(name, "inject") == 0 ||
+                           strcmp(name, "link") == 0; /* delay=1:5ms contains its name */
         if (text && *text && word == words &&
             (own || !(own_only || ls_value_equal(value, common))) &&
             !(own && strcmp(text, "0") == 0))

@@ -143,16 +143,20 @@ static ls_status draw_apart(json_t *figure, const char *folder, const char *endi
     json_t *figures = json_pack("[O]", figure);
     char *part = NULL;
     json_object_set_new(figure, "name", json_string("picture"));
-    ls_status status = ls_draw(figures, folder, kind);
+    ls_status status = LS_OK;
+    if (asprintf(&part, "%s/picture%s", folder, ending) < 0) {
+        part = NULL;
+        status = ls_fail_memory("--out", strlen(path));
+    }
+    if (!status)
+        status = ls_draw(figures, folder, kind);
     if (!status && kind == LS_PICTURE_SVG)
         ls_draw_dress(figure, folder);
-    if (!status && asprintf(&part, "%s/picture%s", folder, ending) < 0)
-        status = ls_fail_memory("--out", strlen(path));
     if (!status && rename(part, path) != 0)
         status = ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
                          strerror(errno));
     if (part)
-        unlink(part); /* what could not be renamed */
+        unlink(part); /* of a picture that failed, or could not be renamed */
     free(part);
     json_decref(figures);
     return status;

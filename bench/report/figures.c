@@ -201,7 +201,8 @@ static void describe_rows(const json_t *rows, const char *more, char *out, size_
 
 json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const json_t *rows)
 {
-    char own[64], sub[512], foot[512] = "", commit[64], known[64], stamp[11], machine[256];
+    char own[64], sub[512], foot[512] = "", commit[64], known[64], stamp[11],
+                            machine[LS_MACHINE_SIZE];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
     const size_t same = 1 + count_of(figures, kind->name);
     snprintf(own, sizeof own, same > 1 ? "%s-%zu" : "%s", kind->name, same);

@@ -127,7 +127,7 @@ static json_t *proof(const json_t *row)
 /* "poly, global batch 100, strong scaling, on Abacus": where the row of the group was measured. */
 static json_t *place(const json_t *row, const json_t *group)
 {
-    char machine[256];
+    char machine[LS_MACHINE_SIZE];
     ls_report_machine(row, machine, sizeof machine);
     if (ls_figure_machines(group) > 1)
         snprintf(machine, sizeof machine, "several machines");
@@ -218,7 +218,7 @@ json_t *ls_ratios(const json_t *rows, const char *key, json_t *left_out)
     const char *name;
     json_object_foreach(groups, name, group)
     {
-        char machine[256] = "";
+        char machine[LS_MACHINE_SIZE] = "";
         (void)name;
         if (several && ls_figure_machines(group) == 1)
             ls_report_machine(json_array_get(group, 0), machine, sizeof machine);

@@ -368,7 +368,7 @@ static void put_parts(const sheet *to, const json_t *row, const ls_row_parts *pa
 static void put_details(const sheet *to, const ls_page *page, const json_t *row)
 {
     const size_t most = COMMANDS_MOST / json_array_size(page->rows);
-    char machine[256], commit[64], reason[1024];
+    char machine[LS_MACHINE_SIZE], commit[64], reason[1024];
     const char *name;
     json_t *unused;
     size_t number = 0;
@@ -443,8 +443,7 @@ static void put_machines(const sheet *to, const ls_page *page)
         fputs("</summary><p class=m>", to->stream);
         json_object_foreach(provenance, name, value)
         {
-            char *text =
-                json_is_object(value) ? json_dumps(value, JSON_COMPACT) : ls_value_text(value);
+            char *text = ls_value_text(value);
             put_line(to, "b", "", name);
             put_text(to, text);
             fputs("; ", to->stream);

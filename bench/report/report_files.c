@@ -70,7 +70,7 @@ static json_t *machines_of(const json_t *rows)
 {
     json_t *out = json_object();
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        char machine[256];
+        char machine[LS_MACHINE_SIZE];
         const json_t *row = json_array_get(rows, i);
         json_t *provenance = json_object_get(row, "provenance");
         if (provenance)

@@ -163,7 +163,7 @@ ls_status ls_page_bibliography(FILE *stream, void *of)
 {
     const ls_page *page = of;
     const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
-    char day[11], commit[64], machine[256];
+    char day[11], commit[64], machine[LS_MACHINE_SIZE];
     ls_report_text(row, "timestamp", day, sizeof day);
     day[strspn(day, "0123456789-")] = 0; /* of a foreign row it may be any text */
     fprintf(stream, "@misc{lockstep-%s,\n  title = {", day);

@@ -172,10 +172,7 @@ static ls_status name_series(const trend *t)
             (void)unused;
             fprintf(stream, "%s%s ", ftell(stream) ? ", " : "",
                     strcmp(path, "peer.what") == 0 ? "peer" : strrchr(path, '.') + 1);
-            if (json_is_object(value))
-                json_dumpf(value, stream, JSON_COMPACT);
-            else
-                ls_value_print(stream, value);
+            ls_value_print(stream, value);
             fputs(value ? "" : "none", stream);
         }
         if (fclose(stream) == 0)

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /*
@@ -61,12 +62,12 @@ void ls_row_join_noise(const json_t *rows, int ranks, bool shared)
             json_object_set(joined, shares[i], value);
             if (i == 0) {
                 json_object_set(joined, "cores", json_object_get(its, "cores"));
-                json_object_set_new(joined, "rank", json_integer(r));
+                json_object_set_new(joined, "of_rank", json_integer(r));
             }
         }
     }
     for (int i = 0; i < 3 && shared; i++) {
-        static const char *const of_others[] = {"others", "cores", "rank"};
+        static const char *const of_others[] = {"others", "cores", "of_rank"};
         json_object_del(joined, of_others[i]);
     }
 }
@@ -74,15 +75,19 @@ void ls_row_join_noise(const json_t *rows, int ranks, bool shared)
 /* "core 3 for 50% of the time", "1.57 of cores 4+5 of rank 1": what others had. */
 static void name_cores(const json_t *row, double others, char *text, size_t size)
 {
-    json_t *cores = ls_row_find(row, "noise.cores"), *rank = ls_row_find(row, "noise.rank");
+    json_t *cores = ls_row_find(row, "noise.cores"), *rank = ls_row_find(row, "noise.of_rank");
     char *list = ls_value_text(cores), of[32] = "";
+    if (list && strlen(list) > 32) { /* cut between two numbers */
+        list[32] = 0;
+        strcpy(strrchr(list, '+'), "+..");
+    }
     if (rank)
         snprintf(of, sizeof of, " of rank %d", (int)json_integer_value(rank));
     if (json_array_size(cores) == 1)
-        snprintf(text, size, "core %.40s%s for %.0f%% of the time", list ? list : "", of,
+        snprintf(text, size, "core %s%s for %.0f%% of the time", list ? list : "", of,
                  100 * others);
     else
-        snprintf(text, size, "%.2f of cores %.40s%s", others, list ? list : "", of);
+        snprintf(text, size, "%.2f of cores %s%s", others, list ? list : "", of);
     free(list);
     json_decref(cores);
     json_decref(rank);

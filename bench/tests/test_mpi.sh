@@ -227,4 +227,17 @@ MPIRUN_FLAGS="--wdir $work/one" refused 3 'rank 1 on .*: w: ' 1 $apart : --wdir 
 lockstep run --strategy mirrored --comm mpi $small
 expect "no launcher" one_line '--comm: mpi needs ranks'
 
+# A step from which one replica of two is not finite, and this is not the one of rank 0: all ranks learn it.
+python3 - <<'P'
+import json, struct
+head = json.dumps({"dense0.weight": {"dtype": "F32", "shape": [1, 3], "data_offsets": [0, 12]}}).encode()
+with open("far.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(head)) + head + struct.pack("<3f", 2.5e29, 0, 0))
+P
+far="--model poly --strategy independent --optimizer sgd --lr 1e6 --load far.safetensors --steps 1 --warmup 0 --results none"
+ranks 2 run $far --format jsonl
+rows "a replica of another rank is not finite" "'is not finite after step 1' in r['result']['reason']"
+lockstep run $far --devices 2 --format jsonl
+rows "nor of the same process" "'is not finite after step 1' in r['result']['reason'] and r['result']['status'] == 'failed'"
+
 finish

@@ -166,7 +166,7 @@ static void what_took_most_is_named(void **state)
     check_words("{\"others\": 0.5, \"cores\": [0], \"stolen\": 0.1, \"throttled\": 0.4}",
                 "noisy: others had core 0 for 50% of the time while this case waited; taskset, or "
                 "the launcher's binding, gives it cores of its own");
-    check_words("{\"others\": 0.03, \"cores\": [4, 5], \"rank\": 3}",
+    check_words("{\"others\": 0.03, \"cores\": [4, 5], \"of_rank\": 3}",
                 "noisy: others had 0.03 of cores 4+5 of rank 3 while this case waited; "
                 "taskset, or the launcher's binding, gives it cores of its own");
     check_words("{\"others\": 0.1, \"cores\": [0], \"throttled\": 0.4}",
@@ -198,11 +198,11 @@ static void ranks_are_joined(void **state)
                                "\"throttled\": 0.5}}, {}]";
     check_join(
         rows, false,
-        "{\"cores\": [3], \"others\": 0.25, \"rank\": 1, \"stolen\": 0.5, \"throttled\": 0.5}");
+        "{\"cores\": [3], \"of_rank\": 1, \"others\": 0.25, \"stolen\": 0.5, \"throttled\": 0.5}");
     check_join(rows, true, "{\"stolen\": 0.5, \"throttled\": 0.5}");
     check_join("[{\"noise\": {\"others\": 0, \"cores\": [0]}}, {\"noise\": {\"others\": 0, "
                "\"cores\": [1]}}]",
-               false, "{\"cores\": [0], \"others\": 0, \"rank\": 0}");
+               false, "{\"cores\": [0], \"of_rank\": 0, \"others\": 0}");
     check_join("[{}, {\"noise\": {\"stolen\": 0.5}}]", false, "none");
 }
 

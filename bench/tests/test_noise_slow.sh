@@ -46,9 +46,9 @@ if [ "${#cores[@]}" -ge 2 ]; then
     taskset -pc "${cores[0]},${cores[1]}" $$ >taskset.log
     MPIRUN_FLAGS="--bind-to core" ranks_ok 2 run ${case/4000/1000} --strategy mirrored
     rows "a rank's core" "r['noise']['others'] > 0.1 and
-        r['noise']['cores'] == [(${cores[0]}, ${cores[1]})[r['noise']['rank']]]"
+        r['noise']['cores'] == [(${cores[0]}, ${cores[1]})[r['noise']['of_rank']]]"
     rows "is named with its rank" "$warned and
-        ' core {0[0]} of rank {1} for '.format(r['noise']['cores'], r['noise']['rank']) in r['result']['notes'][0]"
+        ' core {0[0]} of rank {1} for '.format(r['noise']['cores'], r['noise']['of_rank']) in r['result']['notes'][0]"
     calm
     taskset -pc "$(IFS=,; echo "${cores[*]}")" $$ >taskset.log
 fi

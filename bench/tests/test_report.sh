@@ -298,14 +298,14 @@ import json
 first = json.loads(open("scaling.jsonl").readline())
 with open("labels.jsonl", "w") as stream:
     for i, label in enumerate(("batch 50%", "100% a", "%s%n", "a]]>b <b>&", "#FFFFFF rgb(1,2,3)", "'q' ~ `t` {b}^_",
-                               "\u65e5")):
+                               "\u65e5", "50% " + "\u0431\u044b\u0441\u0442\u0440\u0435\u0435 " * 5)):
         stream.write(json.dumps({**first, "id": f"l{i}", "label": label}) + "\n")
     stream.write(json.dumps({**first, "id": "end", "label": "\x1b[31m\u009b\u202e\n"})) # no line feed
 EOF
 if command -v gnuplot >/dev/null; then
     GNUTERM=x11 GNUPLOT_LIB=/none GNUPLOT_FONTPATH=/none GDFONTPATH=/none FIT_SCRIPT=none GNUHELP=none \
         report --results labels.jsonl --against label
-    expect "a last line without line feed is a row" page 'page.count("<tr class=o>") == 8'
+    expect "a last line without line feed is a row" page 'page.count("<tr class=o>") == 9'
     expect "labels are drawn as they are" python3 - <<'EOF'
 import xml.dom.minidom as d
 texts = [t.firstChild.data for t in d.parse("page/waterfall.svg").getElementsByTagName("text") if t.firstChild]

@@ -138,9 +138,8 @@ double ls_trial_mean_ms(const ls_trial *trial);
 uint64_t ls_trial_trained(const ls_trial *trial);
 double ls_trial_step_samples(const ls_trial *trial);
 
-/** Whether these steps are alike, so that the median step has a rate: all have a full batch, no
- * worker is independent, and no period of `local-sgd` has steps that average and steps that do
- * not. */
+/** Whether the median step has a rate: all steps have a full batch, and no worker is independent.
+ */
 bool ls_trial_is_even(const ls_trial *trial);
 
 /** Statistics of the steps' times so far; `ci95` may be NULL, and is NaN where there is no

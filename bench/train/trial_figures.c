@@ -63,8 +63,7 @@ bool ls_trial_is_even(const ls_trial *trial)
 {
     const ls_job *job = &trial->session.job;
     const bool alone = ls_strategy_serves(trial->plan->strategy) && job->ps.mode != LS_PS_SYNC;
-    return !alone && job->period <= 1 &&
-           ls_trial_trained(trial) == counted(trial) * (uint64_t)job->batch;
+    return !alone && ls_trial_trained(trial) == counted(trial) * (uint64_t)job->batch;
 }
 
 ls_status ls_trial_begin_block(ls_trial *trial, bool reopens)

@@ -30,6 +30,9 @@ if ! clang -fsanitize=fuzzer,address -x c - -o "$out/probe" <<< "$probe" 2> "$ou
     exit 77
 fi
 
+cached=(env)
+! command -v ccache >/dev/null || cached=(ccache)
+
 # fuzz NAME LONGEST SOURCE...: builds a target, and runs it on inputs of at most LONGEST bytes.
 failed=0
 fuzz() {
@@ -39,7 +42,7 @@ fuzz() {
         objects+=("$out/$name-${source//\//-}.o")
         printf '%s\0%s\0' "${objects[-1]}" "$source"
     done > "$out/$name.list"
-    xargs -0 -n 2 -P "$(nproc)" clang "${flags[@]}" -c -o < "$out/$name.list"
+    xargs -0 -n 2 -P "$(nproc)" "${cached[@]}" clang "${flags[@]}" -c -o < "$out/$name.list"
     clang "${flags[@]}" "${objects[@]}" -o "$out/$name" -lz -lsqlite3 -lxxhash -ljansson -lm
     mkdir -p "$out/found-$name"
     local corpus=("$out/found-$name")

@@ -191,7 +191,8 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)
-    if match and status == "failed" and not row["equivalence"].get("pass"):
+    # A loss that is not finite may also come after the gate, whose first steps passed.
+    if match and status == "failed" and (judge == "finite loss" or not row["equivalence"].get("pass")):
         steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"].get("steps", "-")
         print(f"{judge:14} {steps:>5}")
         break

@@ -10,7 +10,7 @@ scripts=$(find ci bench datasets impl .ci CMakeLists.txt \
 failed=0
 # shellcheck disable=SC2086
 clang-format --dry-run --Werror $files || failed=1
-documents=$(find . -maxdepth 3 -name '*.md' -not -path './build*' -not -path './.*' | sort)
+documents=$(find . -maxdepth 3 -name '*.md' -not -path './build*' -not -path './report/*' -not -path './.*' | sort)
 # shellcheck disable=SC2086
 without=$(grep -L 'SPDX-License-Identifier: MIT' $files $scripts $documents .clang-format .gitignore || true)
 if [ -n "$without" ]; then

@@ -4,9 +4,9 @@
  * + t)), where t counts updates. Evaluation uses them and does not change the parameters, for any
  * strategy. Tolerance: 1e-6 for the average; all else is compared bitwise.
  */
-#include "common/base/tests/must.h"
 #include "impl/step/served.h"
 #include "impl/strategies.h"
+#include "impl/tests/devices_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,54 +20,19 @@
 
 enum { DEVICES = 2, STEPS = 5, SAMPLES = 2000, PARAMETERS = 6 * 5 + 5 + 5 * 3 + 3 };
 
-typedef struct fixture {
-    ls_machine *machine;
-    ls_device *device[DEVICES];
-    ls_model *model;
-    ls_data *data;
-    ls_job job;
-} fixture;
-
 static int setup(void **state)
 {
     static fixture f;
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &f.machine));
-    for (int i = 0; i < DEVICES; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        must(ls_device_open(f.machine, &name, &policy, &f.device[i]));
-    }
-    must(ls_model_open("mlp:6-5-3", &f.model));
-    must(ls_data_open("synthetic:12000", &f.model->need, &f.data));
+    open_fixture(&f, DEVICES, "mlp:6-5-3", "synthetic:12000");
     assert_int_equal(f.model->graph->variables.elements, PARAMETERS);
-    f.job = (ls_job){.model = f.model,
-                     .data = f.data,
-                     .devices = f.device,
-                     .variable_device = f.device[1],
-                     .batch = 10,
-                     .seed = 1,
-                     .shuffle = true,
-                     .schedule = {.initial = 1},
-                     .average = 0.9999,
-                     .bucket_bytes = 64,
-                     .capture = true,
-                     .ps = {.ranks = 1, .servers = 1},
-                     .flip_replica = -1,
-                     .records = STEPS};
-    must(ls_optimizer_parse("sgd", &f.job.optimizer));
-    must(ls_allreduce_find("ring", &f.job.allreduce));
+    f.job.variable_device = f.device[1];
+    f.job.batch = 10;
+    f.job.shuffle = true;
+    f.job.average = 0.9999;
+    f.job.bucket_bytes = 64;
+    f.job.ps = (ls_ps_options){.ranks = 1, .servers = 1};
+    f.job.records = STEPS;
     *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    ls_data_close(f->data);
-    ls_model_close(f->model);
-    for (int i = 0; i < DEVICES; i++)
-        ls_device_close(f->device[i]);
-    ls_machine_close(f->machine);
     return 0;
 }
 
@@ -176,5 +141,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(single), cmocka_unit_test(mirrored),
                                        cmocka_unit_test(towers), cmocka_unit_test(ps)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, close_fixture);
 }

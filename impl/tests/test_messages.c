@@ -6,11 +6,11 @@
  * sizes. Strategies made up for this, without training. And who waits for a device that is lost is
  * woken. No tolerance.
  */
-#include "common/base/tests/must.h"
 #include "common/device/backend.h"
 #include "impl/step/run.h"
 #include "impl/step/step_private.h"
 #include "impl/strategies.h"
+#include "impl/tests/devices_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,50 +24,14 @@
 
 enum { MEMBERS = 3, PARAMETERS = 6 * 3 + 3, LAST = MEMBERS - 1 };
 
-typedef struct fixture {
-    ls_machine *machine;
-    ls_device *device[MEMBERS];
-    ls_model *model;
-    ls_data *data;
-    ls_job job;
-} fixture;
-
 static int setup(void **state)
 {
     static fixture f;
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    must(ls_machine_open(&(ls_machine_options){.cpu_devices = MEMBERS}, &f.machine));
-    for (int i = 0; i < MEMBERS; i++) {
-        const ls_device_name name = {.kind = LS_DEVICE_CPU, .index = i, .logical = -1};
-        must(ls_device_open(f.machine, &name, &policy, &f.device[i]));
-    }
-    must(ls_model_open("mlp:6-3", &f.model));
-    must(ls_data_open("synthetic:12", &f.model->need, &f.data));
+    open_fixture(&f, MEMBERS, "mlp:6-3", "synthetic:12");
     assert_int_equal(f.model->graph->variables.elements, PARAMETERS);
-    f.job = (ls_job){.model = f.model,
-                     .data = f.data,
-                     .devices = f.device,
-                     .device_count = MEMBERS,
-                     .batch = 6,
-                     .seed = 1,
-                     .schedule = {.initial = 1},
-                     .capture = true,
-                     .flip_replica = -1,
-                     .records = 4};
-    must(ls_optimizer_parse("sgd", &f.job.optimizer));
-    must(ls_allreduce_find("ring", &f.job.allreduce));
+    f.job.batch = 6;
+    f.job.records = 4;
     *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    ls_data_close(f->data);
-    ls_model_close(f->model);
-    for (int i = 0; i < MEMBERS; i++)
-        ls_device_close(f->device[i]);
-    ls_machine_close(f->machine);
     return 0;
 }
 
@@ -244,5 +208,5 @@ int main(void)
                                        cmocka_unit_test(spans_of_two_sizes_are_refused),
                                        cmocka_unit_test(processes_without_ends_are_refused),
                                        cmocka_unit_test(who_waits_for_a_lost_device_is_woken)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, close_fixture);
 }

@@ -29,6 +29,9 @@ lockstep_ok run --strategy local-sgd --local-sgd-every 3 --ranks 3 --devices 1 -
 rows "ranks: as replayed" 'r["equivalence"]["oracle"] == "same bits"'
 rows "ranks: the same" 'rows[0]["train"]["loss_last"] == next(
     r["train"]["loss_last"] for r in old("threads") if r["case"]["local_sgd_every"] == 3)'
+# An epoch's last batch has one sample: two replicas have none, and stay as they are.
+lockstep_ok run --strategy local-sgd,independent --devices 3 --model poly --data synthetic:41 --batch 20 --epochs 2 $quiet
+rows "without samples: as replayed" 'len(rows) == 2 and all(r["equivalence"]["oracle"] == "same bits" for r in rows)'
 lockstep run --strategy local-sgd --reduce exact --devices 3 $model $quiet
 expect "exact is refused" [ "$code" -ne 0 ]
 one_line "local-sgd"

@@ -16,7 +16,6 @@
 #include "common/base/grow.h"
 #include "common/kernel/reference/step_ops.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,27 +64,13 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     return status;
 }
 
-/* Relative difference ||a - b|| / ||b|| of a variable; absolute if b is 0. `products` as in
- * ls_variables_apart. */
-static double distance(const ls_variable *v, const float *a, const float *b, double products)
-{
-    double difference = 0, norm = 0;
-    for (size_t i = v->offset; i < v->offset + v->count; i++) {
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        norm += (double)b[i] * (double)b[i];
-    }
-    if (sqrt(difference) <= 2 * (double)FLT_MIN * products)
-        return 0;
-    return sqrt(norm > 0 ? difference / norm : difference);
-}
-
 static void compare(const ls_variables *variables, const float *fast, const float *plain,
                     double products, known *k)
 {
     k->max_rel = 0;
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        const double d = v->keep != 0 ? 0 : distance(v, fast, plain, products);
+        const double d = v->keep != 0 ? 0 : ls_variable_apart(v, fast, plain, products);
         if (d <= k->max_rel)
             continue;
         k->max_rel = d;

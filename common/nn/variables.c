@@ -204,7 +204,7 @@ static double relative(double apart, double size, double products)
     return size > 0 ? sqrt(apart) / sqrt(size) : sqrt(apart);
 }
 
-static double apart_in(const ls_variable *v, const float *a, const float *b, double products)
+double ls_variable_apart(const ls_variable *v, const float *a, const float *b, double products)
 {
     double apart = 0, size = 0;
     for (size_t e = v->offset; e < v->offset + v->count; e++) {
@@ -220,7 +220,7 @@ double ls_variables_apart(const ls_variables *variables, const float *a, const f
 {
     double most = 0;
     for (size_t i = 0; i < variables->count && !isnan(most); i++) {
-        const double rel = apart_in(&variables->items[i], a, b, products);
+        const double rel = ls_variable_apart(&variables->items[i], a, b, products);
         most = rel <= most ? most : rel; /* NaN is the largest */
     }
     return most;

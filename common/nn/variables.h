@@ -97,3 +97,7 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
  */
 double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
                           double products);
+
+/** The same of one variable. */
+double ls_variable_apart(const ls_variable *variable, const float *a, const float *b,
+                         double products);

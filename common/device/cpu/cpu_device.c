@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU device: a set of cores with memory of its own. Memory comes from the system in chunks aligned
- * to huge pages; huge pages are requested for chunks that hold at least one. A thread on the
+ * CPU device: a set of cores with memory of its own. Memory comes from the system in chunks; huge
+ * pages are requested for chunks that hold at least two, not for a few small blocks. A thread on the
  * device's own cores zero-fills it, so that pages are placed by first touch. A second, unbound
  * thread of the device does this and other set-up work, so that it delays no queue.
  */
@@ -27,7 +27,7 @@ static ls_status reserve_memory(void *context, size_t bytes, void **out)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return ls_fail_memory("cpu device", bytes);
-    if (bytes >= huge_page_bytes)
+    if (bytes >= 2 * huge_page_bytes)
         madvise(memory, bytes, MADV_HUGEPAGE);
     *out = memory;
     return LS_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CPU device: a set of cores with memory of its own. Memory comes from the system in chunks; huge
- * pages are requested for chunks that hold at least two, not for a few small blocks. A thread on the
- * device's own cores zero-fills it, so that pages are placed by first touch. A second, unbound
+ * pages are requested for chunks that hold at least two, not for a few small blocks. A thread on
+ * the device's own cores zero-fills it, so that pages are placed by first touch. A second, unbound
  * thread of the device does this and other set-up work, so that it delays no queue.
  */
 #include "common/device/affinity.h"

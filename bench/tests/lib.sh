@@ -14,7 +14,7 @@ export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache} # CTest sets one for all te
 for program in ${LOCKSTEP_HIDDEN:-}; do # names that ci/test-build.sh hides
     ! command -v "$program" || { echo "$program: is not hidden from this test"; exit 1; }
 done
-trap 'cleanup_more || true; rm -rf "$work"' EXIT
+trap 'cleanup_more || true; [ -z "$judge" ] || kill "$judge" 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 
 checks=0
@@ -41,7 +41,7 @@ collect_rows() { sed -n '/^{"schema":.*}$/p' "${@:-$work/out}" >>"$work/every.ro
 lockstep() {
     command_line=$*
     code=0
-    timeout -k 5 600 "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+    timeout -k 5 600 "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err" </dev/null 8>&- 9<&- || code=$?
     collect_rows
 }
 
@@ -66,27 +66,24 @@ expect() {
 one_line() { [ "$(grep -c "^lockstep: .*${1:-}" "$work/err")/$(wc -l <"$work/err")" = 1/1 ]; }
 
 # rows WHAT EXPRESSION: checks a Python expression over `rows` (the JSON lines of the last command) and `r`, the
-# first; `old(NAME)` reads rows kept by `keep NAME`.
+# first; `old(NAME)` reads rows kept by `keep NAME`. judge.py evaluates it.
 rows() {
     local what=$1 why
     checks=$((checks + 1))
-    why=$(python3 - "$work" "$2" 2>&1 <<'P'
-import json, math, os, re, sys
-work, expression = sys.argv[1:]
-def read(path):
-    with open(os.path.join(work, path)) as lines:
-        return [json.loads(line) for line in lines]
-def old(name):
-    return read(name + ".kept")
-def digest(name):
-    return old(name)[0]["equivalence"]["digest"]
-rows = read("out")
-r = rows[0] if rows else {}
-if not eval("(" + expression + ")", {**globals(), "r": r, "rows": rows}):
-    brief = {k: r.get(k) for k in ("case", "result", "train", "equivalence")}
-    sys.exit("not so: " + " ".join(expression.split()) + "\n  row: " + json.dumps(brief)[:1500])
-P
-    ) || { wrong "$what"; printf '%s\n' "$why" | sed 's/^/  /'; }
+    [ -n "$judge" ] || start_judge
+    printf '%s\n%s\0' "$PWD" "$2" >&8
+    IFS= read -r -d '' -u 9 why || why="judge.py has ended"
+    [ -z "$why" ] || { wrong "$what"; printf '%s\n' "$why" | sed 's/^/  /'; }
+}
+
+judge=
+start_judge() { # descriptors 8 and 9
+    mkfifo "$work/.to_judge" "$work/.from_judge"
+    python3 -B "$library/judge.py" "$work" <"$work/.to_judge" >"$work/.from_judge" &
+    judge=$!
+    disown "$judge"
+    exec 8>"$work/.to_judge" 9<"$work/.from_judge"
+    rm "$work/.to_judge" "$work/.from_judge"
 }
 
 # sanitized [thread|address]: whether the program was built with that sanitizer, or with any.

@@ -13,14 +13,15 @@ if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler|bare)$")
 endif()
 # Units and examples are left out in which instrumentation cannot find more: guarded pages and staging; for `address`,
 # those that wait or compute long; for `thread`, those with one thread, or only a strategy's threads. Integration
-# tests are listed: `address` has each strategy and model, reopened devices, MPI's back end, rows, plans and traces
-# (reports are fuzzed so); `thread` each strategy with random pauses and with reopened devices, servers, hangs,
-# failures, and traces; `bare` those that look at what is built, or at programs that may be missing: ci/test-build.sh hides these.
+# tests are listed: `address` has each strategy and model, reopened devices, MPI's back end, rows and traces
+# (reports are fuzzed so); `thread` each strategy with random pauses and with reopened devices, servers, hangs, failures,
+# and traces; those with pauses, and of a worker's failure, run in the other build with ci/test.sh --all only. `bare` has
+# those that look at what is built, or at programs that may be missing: ci/test-build.sh hides these.
 set(units ".*")
 set(integration ".*")
 set(left_out "^$")
 if(LOCKSTEP_TESTS_FOR STREQUAL "address")
-  set(integration "^test_(models|run|blocks|blocks_mpi|plans|trace)$")
+  set(integration "^test_(models|run|blocks|blocks_mpi|trace)$")
   set(left_out "_(guarded|staged)$|test_results_kills|seed03_polynomial|seed08|seed17")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   set(integration "^test_(schedules|ps_schedules|blocks|faults_devices|worker_failure|trace)$")
@@ -211,7 +212,8 @@ foreach(source ${integration_tests})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 1800
     FIXTURES_REQUIRED roof SKIP_RETURN_CODE 77 ENVIRONMENT
     "LOCKSTEP=${program};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
-  if(name MATCHES "_slow$") # run by ci/test.sh --all, like the peers
+  if(name MATCHES "_slow$" OR (LOCKSTEP_TESTS_FOR STREQUAL "all" AND name MATCHES "schedules$|worker_failure$"))
+    # run by ci/test.sh --all, like the peers
     set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)
   elseif(name MATCHES "_peers")
     set_tests_properties(integration.${name} PROPERTIES LABELS peers TIMEOUT 1800)

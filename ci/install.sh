@@ -10,7 +10,7 @@ set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
   libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist)
-test_packages=(libcmocka-dev pkgconf clang clang-format libclang-rt-14-dev python3 python3-jsonschema strace sqlite3
+test_packages=(libcmocka-dev pkgconf clang clang-format libclang-rt-dev python3 python3-jsonschema strace sqlite3
   ccache doxygen dpkg-dev file python3-yaml)
 case "${1:-build}" in
 build) ;;

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs missing Debian packages: ci/install.sh build | test | all
+# Installs missing packages of Debian 12 and 13: ci/install.sh build | test | all
 #   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
 #   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
 #            test_install uses if installed)
-# As root, or with sudo. Does nothing if all of them are installed.
+# As root, or with sudo. Does nothing if all of them are installed. A name that a release has renamed is one that the new
+# package provides: libpmix2t64 of Debian 13 and Ubuntu 24.04 provides libpmix2; chromium-browser of Ubuntu provides
+# chromium, a snap. Ubuntu 24.04 has the other names in main and universe by its list (packages.ubuntu.com/noble), but
+# nothing was run there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
@@ -19,10 +22,12 @@ all) packages+=("${test_packages[@]}" chromium munge slurmctld slurmd slurm-clie
   zsh lintian) ;;
 *) echo "usage: ci/install.sh build|test|all" >&2; exit 2 ;;
 esac
+declare -A installed
+while read -r name _; do installed[$name]=1; done < <( # "NAME" or "NAME (= VERSION)", one a line
+  dpkg-query -W -f '${db:Status-Status}, ${Package}, ${Provides}\n' | sed -n 's/^installed, //p' | tr ',' '\n' |
+    grep '[a-z]')
 missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done
+for package in "${packages[@]}"; do [ -n "${installed[$package]:-}" ] || missing+=("$package"); done
 [ ${#missing[@]} -gt 0 ] || exit 0
 run=()
 if [ "$(id -u)" -ne 0 ]; then

@@ -5,10 +5,10 @@
 #   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
 #   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
 #            test_install uses if installed)
-# As root, or with sudo. Does nothing if all of them are installed. A name that a release has renamed is one that the new
-# package provides: libpmix2t64 of Debian 13 and Ubuntu 24.04 provides libpmix2; chromium-browser of Ubuntu provides
-# chromium, a snap. Ubuntu 24.04 has the other names in main and universe by its list (packages.ubuntu.com/noble), but
-# nothing was run there.
+# As root, or with sudo. Does nothing if all of them are installed. Where a release has renamed a package, the new one
+# provides the old name: libpmix2t64 of Debian 13 and Ubuntu 24.04 provides libpmix2; chromium-browser of Ubuntu, a
+# snap, provides chromium. Ubuntu 24.04 has the other names, too, by its documentation (packages.ubuntu.com/noble); this
+# was not run there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1

@@ -26,7 +26,7 @@ if [[ -n ${LOCKSTEP_DEPS:-} ]]; then
 fi
 probe='int LLVMFuzzerTestOneInput(const char *data, long size) { return !data && size; }'
 if ! clang -fsanitize=fuzzer,address -x c - -o "$out/probe" <<< "$probe" 2> "$out/probe.log"; then
-    echo "fuzz.sh: skipped: no clang with libFuzzer here; apt-get install clang libclang-rt-14-dev"
+    echo "fuzz.sh: skipped: no clang with libFuzzer here; apt-get install clang libclang-rt-dev"
     exit 77
 fi
 

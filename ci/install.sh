@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs missing Debian packages: ci/install.sh build | test | all
+# Installs missing packages of Debian 12 and 13: ci/install.sh build | test | all
 #   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
 #   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
 #            test_install uses if installed)
-# As root, or with sudo. Does nothing if all of them are installed.
+# As root, or with sudo. Does nothing if all of them are installed. Where a release has renamed a package, the new one
+# provides the old name: libpmix2t64 of Debian 13 and Ubuntu 24.04 provides libpmix2; chromium-browser of Ubuntu, a
+# snap, provides chromium. Ubuntu 24.04 has the other names, too, by its documentation (packages.ubuntu.com/noble); this
+# was not run there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
   libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist)
-test_packages=(libcmocka-dev pkgconf clang clang-format libclang-rt-14-dev python3 python3-jsonschema strace sqlite3
+test_packages=(libcmocka-dev pkgconf clang clang-format libclang-rt-dev python3 python3-jsonschema strace sqlite3
   ccache doxygen dpkg-dev file python3-yaml)
 case "${1:-build}" in
 build) ;;
@@ -19,10 +22,12 @@ all) packages+=("${test_packages[@]}" chromium munge slurmctld slurmd slurm-clie
   zsh lintian) ;;
 *) echo "usage: ci/install.sh build|test|all" >&2; exit 2 ;;
 esac
+declare -A installed
+while read -r name _; do installed[$name]=1; done < <( # "NAME" or "NAME (= VERSION)", one a line
+  dpkg-query -W -f '${db:Status-Status}, ${Package}, ${Provides}\n' | sed -n 's/^installed, //p' | tr ',' '\n' |
+    grep '[a-z]')
 missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done
+for package in "${packages[@]}"; do [ -n "${installed[$package]:-}" ] || missing+=("$package"); done
 [ ${#missing[@]} -gt 0 ] || exit 0
 run=()
 if [ "$(id -u)" -ne 0 ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# From a bare Debian 12 to first results: installs what is missing, builds, trains `mlp` on Fashion-MNIST for 5
+# From a bare Debian 12 or 13 to first results: installs what is missing, builds, trains `mlp` on Fashion-MNIST for 5
 # epochs, shows the row and where it is saved. As root, or with sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -168,7 +168,7 @@ typedef struct request {
     ls_regress_task *task;
     const char *formats, *out; /* out: NULL: standard output */
     const ls_format *form;     /* for calibrate and bisect */
-    const char *format;        /* the one that is written */
+    char format[16];           /* the one that is written */
     json_t *document;
     int *exit_status;
 } request;
@@ -179,16 +179,15 @@ static ls_status write_format(FILE *stream, void *context)
     return ls_verdict_write(r->format, r->document, stream);
 }
 
-/* Writes each of several formats to its own file: OUT.md, OUT.json. */
+/* Writes one format to the stream, each of several to its own file: OUT.md, OUT.json. */
 static ls_status write_formats(request *r, FILE *stream)
 {
-    char format[16], path[1024];
-    r->format = r->formats;
-    if (!strchr(r->formats, ','))
-        return write_format(stream, r);
-    r->format = format;
-    for (const char *next = r->formats; next_of(&next, format, sizeof format);) {
-        snprintf(path, sizeof path, "%s.%s", r->out, format);
+    char path[1024];
+    const bool several = strchr(r->formats, ',');
+    for (const char *next = r->formats; next_of(&next, r->format, sizeof r->format);) {
+        if (!several)
+            return write_format(stream, r);
+        snprintf(path, sizeof path, "%s.%s", r->out, r->format);
         LS_TRY(ls_whole_file(path, write_format, r));
     }
     return LS_OK;

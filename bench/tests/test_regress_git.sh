@@ -170,6 +170,8 @@ for job in ("cpu", "gpu"):
     assert any(step.get("uses", "").startswith("actions/upload-artifact@") for step in one["steps"])
     scripts += gitlab[job]["script"]
 assert "self-hosted" in github["jobs"]["gpu"]["runs-on"] and True in github and gitlab["gpu"]["tags"]
+releases = [str(release) for release in github["jobs"]["cpu"]["strategy"]["matrix"]["debian"]]
+assert releases == gitlab["cpu"]["parallel"]["matrix"][0]["DEBIAN"] == ["12", "13"]
 for text in scripts:
     for path in re.findall(r"\b(?:ci|bench)/[\w./-]+", text):
         assert os.path.exists(os.path.join(root, path)), path

@@ -224,8 +224,11 @@ endforeach()
 
 # Checks of the source tree, and the tests of the other builds (made by ci/test.sh).
 if(LOCKSTEP_TESTS_FOR MATCHES "^(all|bare)$")
-  add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py
-           $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:$<TARGET_FILE:liblockstep>> COMMAND_EXPAND_LISTS)
+  set(library_if_cuda "")
+  if(LOCKSTEP_HAS_CUDA)
+    set(library_if_cuda $<TARGET_FILE:liblockstep>)
+  endif()
+  add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py ${library_if_cuda})
   set_tests_properties(check.kernels PROPERTIES LABELS unit TIMEOUT 600)
 endif()
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")

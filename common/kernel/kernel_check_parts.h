@@ -19,9 +19,8 @@ typedef struct ls_checked_tensor {
 
 /* A member of the arguments `a`: of elements of any size, and of reals of the table of `work`. */
 #define TENSOR(name, rows, columns, bytes, what)                                                   \
-    {                                                                                              \
-#name, a->name, rows, columns, bytes, what                                                 \
-    }
+    ((ls_checked_tensor){#name, a->name, rows, columns, bytes, what})
+
 #define REAL(name, rows, columns, what) TENSOR(name, rows, columns, work->real_bytes, what)
 #define READ(name, rows, columns)       REAL(name, rows, columns, 0)
 #define WRITE(name, rows, columns)      REAL(name, rows, columns, WRITTEN)

@@ -5,8 +5,6 @@
  * for one not yet enqueued. */
 #include "impl/step/step_private.h"
 
-#include <string.h>
-
 static ls_queue *queue_of(const ls_step *s, int lane)
 {
     return s->run->lanes[lane].queue;
@@ -109,12 +107,10 @@ static ls_status enqueue_call(ls_step *s, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = first->ends;
     const int size = ends[0]->size;
-    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and one server */
-    ls_comm_list lists[LS_JOB_REPLICAS + 1];
+    ls_op_list ops[LS_JOB_REPLICAS + 1] = {0}; /* and one server */
+    ls_comm_list lists[LS_JOB_REPLICAS + 1] = {0};
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
         return ls_fail(LS_CODE_USAGE, "step", first->verb, "of %d ranks is no call", size);
-    memset(ops, 0, (size_t)size * sizeof *ops);
-    memset(lists, 0, (size_t)size * sizeof *lists);
     for (int r = 0; r < size; r++)
         lists[r].ops = &ops[r];
     for (int i = 0; i < tasks; i++) {

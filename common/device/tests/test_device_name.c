@@ -12,23 +12,20 @@ typedef struct example {
     const char *short_text;
 } example;
 
-#define PLAIN(k, i, l)                                                                             \
-    {                                                                                              \
-        .kind = (k), .index = (i), .logical = (l), .replica = -1, .task = -1                       \
-    }
+#define ALONE "", -1, -1 /* no job, replica and task */
 
 static const example good[] = {
-    {"cpu:0", PLAIN(LS_DEVICE_CPU, 0, -1), "cpu:0"},
-    {"/cpu:0", PLAIN(LS_DEVICE_CPU, 0, -1), "cpu:0"},
-    {"CPU:3", PLAIN(LS_DEVICE_CPU, 3, -1), "cpu:3"},
-    {"/device:CPU:0", PLAIN(LS_DEVICE_CPU, 0, -1), "cpu:0"},
-    {"/device:GPU:1", PLAIN(LS_DEVICE_GPU, 1, -1), "gpu:1"},
-    {"/device:gPu:1", PLAIN(LS_DEVICE_GPU, 1, -1), "gpu:1"},
-    {"/gpu:1", PLAIN(LS_DEVICE_GPU, 1, -1), "gpu:1"},
-    {"gpu:0/1", PLAIN(LS_DEVICE_GPU, 0, 1), "gpu:0/1"},
-    {"/device:GPU:2/0", PLAIN(LS_DEVICE_GPU, 2, 0), "gpu:2/0"},
-    {"cpu:1048576", PLAIN(LS_DEVICE_CPU, 1048576, -1), "cpu:1048576"},
-    {"gpu:1048576/1048576", PLAIN(LS_DEVICE_GPU, 1048576, 1048576), "gpu:1048576/1048576"},
+    {"cpu:0", {LS_DEVICE_CPU, 0, -1, ALONE}, "cpu:0"},
+    {"/cpu:0", {LS_DEVICE_CPU, 0, -1, ALONE}, "cpu:0"},
+    {"CPU:3", {LS_DEVICE_CPU, 3, -1, ALONE}, "cpu:3"},
+    {"/device:CPU:0", {LS_DEVICE_CPU, 0, -1, ALONE}, "cpu:0"},
+    {"/device:GPU:1", {LS_DEVICE_GPU, 1, -1, ALONE}, "gpu:1"},
+    {"/device:gPu:1", {LS_DEVICE_GPU, 1, -1, ALONE}, "gpu:1"},
+    {"/gpu:1", {LS_DEVICE_GPU, 1, -1, ALONE}, "gpu:1"},
+    {"gpu:0/1", {LS_DEVICE_GPU, 0, 1, ALONE}, "gpu:0/1"},
+    {"/device:GPU:2/0", {LS_DEVICE_GPU, 2, 0, ALONE}, "gpu:2/0"},
+    {"cpu:1048576", {LS_DEVICE_CPU, 1048576, -1, ALONE}, "cpu:1048576"},
+    {"gpu:1048576/1048576", {LS_DEVICE_GPU, 1048576, 1048576, ALONE}, "gpu:1048576/1048576"},
     {"/job:worker/replica:0/task:1/device:GPU:0", {LS_DEVICE_GPU, 0, -1, "worker", 0, 1}, "gpu:0"},
     {"/job:ps/task:3/cpu:0", {LS_DEVICE_CPU, 0, -1, "ps", -1, 3}, "cpu:0"},
     {"/task:2/replica:1/job:a_1/gpu:0/1", {LS_DEVICE_GPU, 0, 1, "a_1", 1, 2}, "gpu:0/1"},
@@ -139,8 +136,8 @@ static void whole_overlaps_its_parts(void **state)
 static void parts_are_counted_once(void **state)
 {
     const ls_device_name names[] = {
-        PLAIN(LS_DEVICE_GPU, 0, 0), PLAIN(LS_DEVICE_GPU, 0, 1),  PLAIN(LS_DEVICE_GPU, 1, 1),
-        PLAIN(LS_DEVICE_GPU, 0, 2), PLAIN(LS_DEVICE_CPU, 0, -1), PLAIN(LS_DEVICE_CPU, 1, -1),
+        {LS_DEVICE_GPU, 0, 0, ALONE}, {LS_DEVICE_GPU, 0, 1, ALONE},  {LS_DEVICE_GPU, 1, 1, ALONE},
+        {LS_DEVICE_GPU, 0, 2, ALONE}, {LS_DEVICE_CPU, 0, -1, ALONE}, {LS_DEVICE_CPU, 1, -1, ALONE},
     };
     static const int expected[] = {0, 1, 1, 2, 2, 3, 4};
     for (int count = 0; count <= 6; count++)

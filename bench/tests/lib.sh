@@ -89,6 +89,20 @@ P
     ) || { wrong "$what"; printf '%s\n' "$why" | sed 's/^/  /'; }
 }
 
+# without_ranks: whether this build, or this machine, has no MPI; prints why. `launcher` N COMMAND runs ranks.
+launcher=$library/mpirun.sh
+without_ranks() {
+    if "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
+        echo "skipped: no MPI in this build"
+    else
+        "$launcher" --kind >"$work/kind" && return 1
+        cat "$work/kind"
+    fi
+}
+
+# ours FILE: from what ranks and their launcher said, what ranks said; some launchers write zero bytes, too.
+ours() { tr -d '\0' <"$1" | grep '^lockstep: ' || true; }
+
 # sanitized [thread|address]: whether the program was built with that sanitizer, or with any.
 sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
 

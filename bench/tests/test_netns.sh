@@ -5,9 +5,8 @@
 # are not available. Leaves out the speed of several machines.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-! sanitized thread || { echo "skipped: Open MPI is not instrumented"; exit 77; }
+! without_ranks || exit 77
+! sanitized thread || { echo "skipped: MPI is not instrumented"; exit 77; }
 netns=$SOURCE_DIR/ci/netns.sh
 reason=$("$netns" 1 true) || { echo "$reason"; exit 77; }
 export ASAN_OPTIONS=detect_leaks=0 LOCKSTEP
@@ -22,7 +21,7 @@ hosts() {
     code=0
     timeout --kill-after=10 300 "$netns" $rate "$n" sh -c "mpirun='mpirun --hostfile '\$NETNS_HOSTFILE; $*" \
         >"$work/out" 2>"$work/all" </dev/null || code=$?
-    grep '^lockstep: ' "$work/all" >"$work/err" || true
+    ours "$work/all" >"$work/err"
 }
 hosts_ok() {
     hosts "$@"

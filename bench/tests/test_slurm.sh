@@ -27,7 +27,7 @@ built=1
 works='srun --mpi=pmix, or mpirun in the allocation'
 case $("$LOCKSTEP" --version) in
 *'OpenMPI    not in this build'*) built='' works='' ;;
-*MPICH*) works="together; MPICH's mpirun in the allocation" ;;
+*MPICH*) works="MPICH's mpirun in the allocation" ;;
 esac
 for command in "run $small" "verify --data synthetic:500 --results none" devices "micro floor" "micro allreduce"; do
     as "$step SLURM_PROCID=0" $command

@@ -29,7 +29,7 @@ static const launcher launchers[] = {
     /* MVAPICH's mpirun */
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", BY_PMI, NULL},
     /* PMI: MPICH's mpirun (Hydra), and srun --mpi=pmi2 */
-    {"PMI_RANK", "PMI_SIZE", BY_PMI, "HYDI_CONTROL_FD"},
+    {"PMI_RANK", "PMI_SIZE", BY_PMI, "MPI_LOCALNRANKS"},
     /* srun */
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", BY_NONE, NULL},
 };

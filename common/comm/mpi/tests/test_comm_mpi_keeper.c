@@ -181,7 +181,7 @@ static pid_t play_under_mpich(int *wire, bool orderly)
         snprintf(number, sizeof number, "%d", ends[1]);
         unsetenv("SLURM_STEP_NUM_TASKS");
         setenv("PMI_RANK", "0", 1);
-        setenv("HYDI_CONTROL_FD", "99", 1);
+        setenv("MPI_LOCALNRANKS", "1", 1);
         setenv("PMI_FD", number, 1);
         ls_status status = ls_comm_mpi_keep(&keeper);
         rank = getpid();

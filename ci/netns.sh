@@ -50,7 +50,7 @@ trap end EXIT
 own="--mount --propagation private"
 own_sys="mount --rbind /sys/fs/cgroup '$folder/cgroup' && mount -t sysfs sysfs /sys &&
     mount --move '$folder/cgroup' /sys/fs/cgroup &&"
-unshare $own sh -c "$own_sys true" 2>/dev/null || own=
+unshare --net $own sh -c "$own_sys true" 2>/dev/null || own=
 
 # hold NAME: starts a process that keeps a host's namespaces; its number goes into the folder.
 hold() {

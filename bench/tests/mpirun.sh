@@ -39,7 +39,7 @@ command -v "$program" >/dev/null || { echo "skipped: $program is not installed (
 
 kind() {
     case $("$program" --version) in
-    *"(Open MPI) "[1-4].*) echo orte ;;
+    *"(Open MPI) "[1-4].* | *"(OpenRTE) "*) echo orte ;;
     *"(Open MPI) "*) echo prrte ;;
     *HYDRA*) echo hydra ;;
     *) echo "mpirun.sh: $program: is none of the launchers known here; Open MPI's or MPICH's works" >&2; return 3 ;;

@@ -246,9 +246,9 @@ static ls_status check_launch(const ls_processes *processes, const char *command
     snprintf(tasks, sizeof tasks, "%d tasks", size);
     if (ls_processes_stepped())
         return ls_fail(LS_CODE_MISSING, "launcher", tasks,
-                       "srun started them, and MPI does not bring them together; srun --mpi=pmix, "
-                       "or mpirun in the allocation, does, and --launcher none runs each task "
-                       "alone");
+                       "srun started them, and MPI does not bring them together; %smpirun in the "
+                       "allocation does, and --launcher none runs each task alone",
+                       ls_processes_take_pmi() ? "MPICH's " : "srun --mpi=pmix, or ");
     return ls_fail(LS_CODE_MISSING, "launcher", tasks,
                    "a launcher started them, and MPI does not bring them together; this MPI's own "
                    "mpirun does, and --launcher none runs each task alone");

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Emulates several hosts on one machine: ci/netns.sh [--rate 100mbit] HOSTS COMMAND... Each host is a network and a
-# UTS namespace with a name (node0, node1, ..), an address and its own wire to a switch. COMMAND runs on node0; its
-# environment gives mpirun a hostfile (NETNS_HOSTFILE, one slot per host) and a launch agent instead of ssh, and makes
-# it use TCP over these wires:
+# Emulates several hosts on one machine: ci/netns.sh [--rate 100mbit] HOSTS COMMAND... Each host is a network, a
+# mount and a UTS namespace with a name (node0, node1, ..), an address and its own wire to a switch. COMMAND runs on node0; its
+# environment has the names of the hosts (NETNS_HOSTS), what starts a command on one of them instead of ssh
+# (NETNS_AGENT), their addresses (NETNS_NETWORK) and the interface (NETNS_WIRE; empty: /sys does not show it), which bench/tests/mpirun.sh tells the launcher:
 #
-#     ci/netns.sh 3 sh -c 'mpirun -n 3 --hostfile $NETNS_HOSTFILE build/lockstep verify --strategy mirrored'
+#     ci/netns.sh 3 bench/tests/mpirun.sh 3 build/lockstep verify --strategy mirrored
 #
 # --rate applies to each end of a wire (tc tbf). Needs root; exit status 77, with the reason, without root or if
 # namespaces cannot be created. Ends all processes that it started. Leaves out separate file systems, processes and
@@ -14,11 +14,13 @@ set -euo pipefail
 
 skip() { echo "skipped: $1"; exit 77; }
 
-# mpirun's agent: netns.sh agent HOST COMMAND..., instead of ssh.
-if [ "${1:-}" = agent ]; then
+# The launcher's agent, instead of ssh: [-x] HOST COMMAND...
+if [ "$(basename "$0")" = netns-agent ]; then
+    set -- agent "$@"
+    [ "${2:-}" != -x ] || set -- agent "${@:3}"
     pid=$(cat "$NETNS_FOLDER/$2")
     shift 2
-    exec nsenter --target "$pid" --net --uts -- sh -c "$*"
+    exec nsenter --target "$pid" --net --uts ${NETNS_WIRE:+--mount --root --wd} -- sh -c "$*"
 fi
 
 rate=
@@ -36,6 +38,7 @@ done
 unshare --net --uts true 2>/dev/null || skip "namespaces cannot be made here"
 
 folder=$(mktemp -d)
+mkdir "$folder/cgroup"
 holders=()
 end() {
     [ ${#holders[@]} -eq 0 ] || kill -9 "${holders[@]}" 2>/dev/null || true
@@ -43,9 +46,15 @@ end() {
 }
 trap end EXIT
 
+# In a mount namespace of its own (not in a chroot), a host's /sys shows its network, where UCX looks for it.
+own="--mount --propagation private"
+own_sys="mount --rbind /sys/fs/cgroup '$folder/cgroup' && mount -t sysfs sysfs /sys &&
+    mount --move '$folder/cgroup' /sys/fs/cgroup &&"
+unshare --net $own sh -c "$own_sys true" 2>/dev/null || own=
+
 # hold NAME: starts a process that keeps a host's namespaces; its number goes into the folder.
 hold() {
-    unshare --net --uts sh -c "hostname $1 && exec sleep infinity" &
+    unshare --net --uts $own sh -c "${own:+$own_sys} hostname $1 && exec sleep infinity" &
     holders+=($!)
     disown $!
     echo $! >"$folder/$1"
@@ -55,13 +64,14 @@ inside() { # inside NAME COMMAND...
     local pid
     pid=$(cat "$folder/$1")
     shift
-    nsenter --target "$pid" --net --uts -- "$@"
+    nsenter --target "$pid" --net --uts ${own:+--mount --root --wd} -- "$@"
 }
 shape() { # shape NAME DEVICE
     [ -z "$rate" ] || inside "$1" tc qdisc add dev "$2" root tbf rate "$rate" burst 64kb latency 50ms ||
         skip "tc cannot give a wire a rate here"
 }
 
+names=()
 hold switch
 inside switch ip link add name bridge type bridge 2>/dev/null || skip "a bridge cannot be made here"
 inside switch ip link set bridge up
@@ -74,12 +84,10 @@ for ((h = 0; h < hosts; h++)); do
     inside switch ip link set port$h master bridge up
     shape node$h wire
     shape switch port$h
-    echo "node$h slots=1" >>"$folder/hostfile"
+    names+=("node$h")
 done
 
-export NETNS_FOLDER=$folder NETNS_HOSTFILE=$folder/hostfile
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_plm_rsh_agent="$(cd "$(dirname "$0")" && pwd)/netns.sh agent"
-export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24 OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
-export OMPI_MCA_btl=tcp,self,vader OMPI_MCA_orte_keep_fqdn_hostnames=1
+ln -s "$(cd "$(dirname "$0")" && pwd)/netns.sh" "$folder/netns-agent"
+export NETNS_FOLDER=$folder NETNS_HOSTS="${names[*]}" NETNS_AGENT=$folder/netns-agent
+export NETNS_NETWORK=10.77.0.0/24 NETNS_WIRE=${own:+wire}
 inside node0 "$@"

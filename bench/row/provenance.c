@@ -52,7 +52,7 @@ size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST])
     add_library(out, &count, "NCCL", LS_NCCL_VERSION);
 #endif
 #ifdef LOCKSTEP_MPI
-    add_library(out, &count, "OpenMPI", ls_processes_library(text));
+    add_library(out, &count, ls_processes_library_name(), ls_processes_library(text));
 #endif
     return count;
 }

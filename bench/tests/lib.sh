@@ -86,6 +86,22 @@ start_judge() { # descriptors 8 and 9
     rm "$work/.to_judge" "$work/.from_judge"
 }
 
+# without_ranks: whether this build, or this machine, has no MPI; prints why. `launcher` N COMMAND runs ranks.
+launcher=$library/mpirun.sh
+without_ranks() {
+    if "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
+        echo "skipped: no MPI in this build"
+    else
+        local status=0
+        "$launcher" --kind >"$work/kind" || status=$?
+        [ "$status" -eq 77 ] || return 1 # a launcher that is not known fails the test
+        cat "$work/kind"
+    fi
+}
+
+# ours FILE: from what ranks and their launcher said, what ranks said; some launchers write zero bytes, too.
+ours() { tr -d '\0' <"$1" | grep '^lockstep: ' || true; }
+
 # sanitized [thread|address]: whether the program was built with that sanitizer, or with any.
 sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
 

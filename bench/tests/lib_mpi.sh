@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 # For integration tests of several processes: skips if there is no MPI, and runs the program on several ranks. Source
 # it instead of lib.sh, which it sources.
-launcher=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/mpirun.sh
-. "$(dirname "$launcher")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-! sanitized thread || { echo "skipped: Open MPI is not instrumented"; exit 77; }
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI never frees some of its memory
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+! without_ranks || exit 77
+! sanitized thread || { echo "skipped: MPI is not instrumented"; exit 77; }
+export ASAN_OPTIONS=detect_leaks=0 # MPI never frees some of its memory
+kind=$("$launcher" --kind)
 
-# ranks N ARGUMENTS...: like `lockstep`, on N ranks.
+# ranks N ARGUMENTS...: like `lockstep`, on N ranks; after a colon, the whole command of the ranks that follow.
 ranks() {
     local n=$1
     shift
@@ -17,7 +16,7 @@ ranks() {
     "$launcher" "$n" "$LOCKSTEP" "$@" >"$work/out" 2>"$work/all" </dev/null ||
         code=$?
     collect_rows
-    grep '^lockstep: ' "$work/all" >"$work/err" || true # stderr also has the launcher's lines
+    ours "$work/all" >"$work/err"
 }
 ranks_ok() {
     ranks "$@"

@@ -49,7 +49,7 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
     local folder=$1 fault=$2 victim=$3 name=$4 rank before=$failures
     command_line="($name: $fault of rank $victim)"
     code=$(cat "$folder/status")
-    grep '^lockstep: ' "$folder/all" >err || true
+    ours "$folder/all" >err
     cp "$folder/out" out
     expect "status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
     for ((rank = 0; rank < ranks; rank++)); do

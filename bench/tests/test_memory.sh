@@ -35,11 +35,11 @@ case_of $mlp --strategy mirrored --allreduce ring,tree,halving-doubling --device
 case_of --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthetic:60 --batch 20
 case_of --strategy mirrored --devices 2 --model cnn --data synthetic:60 --batch 20
 
-if command -v mpirun >/dev/null && ! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
+if ! without_ranks; then
     for options in "$mlp --strategy mirrored,pipeline" "$mlp --strategy ps --ps-servers 1"; do
-        bash "$library/mpirun.sh" 3 "$LOCKSTEP" run $small $options --dry-run >out 2>err || wrong "dry run: $options"
+        "$launcher" 3 "$LOCKSTEP" run $small $options --dry-run >out 2>err || wrong "dry run: $options"
         cp out told.kept
-        bash "$library/mpirun.sh" 3 "$LOCKSTEP" run $small $options >out 2>err || wrong "run: $options"
+        "$launcher" 3 "$LOCKSTEP" run $small $options >out 2>err || wrong "run: $options"
         compare "3 ranks, $options"
     done
 fi

@@ -8,7 +8,13 @@ set -euo pipefail
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
 
 # beside PROGRAM...: rank 0 is the program under test, rank 1 PROGRAM.
-beside() { ranks 1 run --strategy mirrored $small --timeout 1s : -n 1 "$@"; }
+beside() { ranks 2 run --strategy mirrored $small --timeout 1s : "$@"; }
+# apart FOLDER ARGUMENTS...: rank 0 in folder `one`, rank 1 in another.
+apart() {
+    cd one
+    ranks 2 "${@:2}" : env -C "$work/$1" "$LOCKSTEP" "${@:2}"
+    cd ..
+}
 ended() { # ended STATUS WORD
     expect "status $1" [ "$code" -eq "$1" ]
     expect "one line that has $2" one_line "$2"
@@ -17,7 +23,7 @@ ended() { # ended STATUS WORD
 absent='MPI: rank 0 of 2 on .*: not every rank has come to MPI_Init; '
 beside true # the launcher may end rank 0 itself, if that has started
 expect "status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
-expect "it is said" eval "one_line '$absent' || grep -q 'exiting improperly' all"
+expect "it is said" eval "one_line '$absent' || grep -aqE '$("$launcher" --says absent)' all"
 beside sleep 100
 ended 3 "$absent"
 beside sh -c 'kill -STOP $$; exec true'
@@ -42,13 +48,13 @@ for name, value in ("one", 1.0), ("two", 2.0):
         f.write(struct.pack("<Q", len(header)) + header + struct.pack("<16f", *[value] * 12, 0, 1, 0, 1))
 P
 apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
-MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
+apart two $apart
 ended 2 'rank: 1 on .*: has another data set than rank 0'
 # A file that one rank lacks: checking the cases before they run ends all ranks, too.
 mkdir three
 for look in "" --dry-run "--resume --results r.db"; do
     apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 ${look:---results none}"
-    MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/three" -n 1 "$LOCKSTEP" $apart
+    apart three $apart
     ended 3 'rank 1 on .*d.safetensors'
 done
 # The same command line, but each rank has a different plan.
@@ -56,7 +62,7 @@ for options in 'steps: 3/steps: 6' 'lr: 0.1/lr: 0.2' 'allreduce: ring/allreduce:
     echo "${options%/*}" >one/p.yaml
     echo "${options#*/}" >two/p.yaml
     apart="run --strategy mirrored --model mlp:784-16-10 --data synthetic:500 --batch 60 --plan p.yaml --results none"
-    MPIRUN_FLAGS="--wdir $work/one" ranks 1 $apart : --wdir "$work/two" -n 1 "$LOCKSTEP" $apart
+    apart two $apart
     ended 2 'rank: 1 on .*: has another set of options than rank 0; '
 done
 finish

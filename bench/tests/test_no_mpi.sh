@@ -22,15 +22,15 @@ lockstep_ok list communicators
 expect "mpi is not listed" [ -z "$(grep '^mpi' out)" ]
 lockstep_ok run --help
 expect "nor is it in the help" eval '! grep -qE "^ *--comm .*(mpi|nccl)|mpirun, else" out'
-command -v mpirun >/dev/null || { echo "without mpirun no more is tested"; finish; exit 0; }
+"$launcher" --kind >kind || { echo "without mpirun no more is tested"; finish; exit 0; }
 # under N OPTIONS...: runs it on N ranks of a launcher.
 under() {
     local n=$1
     shift
     command_line="(on $n ranks) $*"
     code=0
-    bash "$SOURCE_DIR/bench/tests/mpirun.sh" "$n" "$LOCKSTEP" "$@" >out 2>all </dev/null || code=$?
-    grep '^lockstep: ' all >err || true # stderr also has the launcher's lines
+    "$launcher" "$n" "$LOCKSTEP" "$@" >out 2>all </dev/null || code=$?
+    ours all >err
 }
 for command in "run $small" "verify $small" devices "micro floor"; do
     under 3 $command

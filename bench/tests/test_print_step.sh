@@ -43,8 +43,8 @@ expect "and its other end" grep -Eq '^[0-9]+ +cpu:2 compute +receive, 12 bytes f
 expect "one that is added" grep -Eq '^[0-9]+ +cpu:0 compute +add, 12 bytes from cpu:2 ' out
 lockstep_ok run --print-step --model poly --strategy ps --ps-mode async --ranks 2
 expect "a request" grep -Eq '^[0-9]+ +cpu:1 compute +say, announces 12 bytes to cpu:0 ' out
-if command -v mpirun >/dev/null && ! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
-  "$SOURCE_DIR/bench/tests/mpirun.sh" 2 "$LOCKSTEP" run --print-step --model mlp:784-4-10 --data synthetic:20 --batch 10 \
+if ! without_ranks; then
+  "$launcher" 2 "$LOCKSTEP" run --print-step --model mlp:784-4-10 --data synthetic:20 --batch 10 \
     --strategy model-parallel --devices 1 >"$work/out" 2>"$work/err" </dev/null || wrong "the listing of two processes"
   expect "to another process" grep -Eq '^[0-9]+ +cpu:0 transfer +send, 160 bytes to rank 1 device 0 ' "$work/out"
   expect "and from one" grep -Eq '^[0-9]+ +cpu:0 transfer +receive, 160 bytes from rank 0 device 0 ' "$work/out"

@@ -5,9 +5,9 @@
 # something. Lines that are not run are listed with the reason.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (openmpi-bin)"; exit 77; }
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || { echo "skipped: no MPI in this build"; exit 77; }
-unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe # as a reader has it
+! without_ranks || exit 77
+[ "$("$launcher" --kind)" != hydra ] || { echo "skipped: its lines have the options of Open MPI's mpirun"; exit 77; }
+unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe PRTE_MCA_rmaps_default_mapping_policy # as a reader has it
 
 # Not run: the exact command and the reason. An entry that the README no longer has is an error.
 declare -A reasons=(

@@ -3,7 +3,6 @@
 # Slurm without Slurm: launchers' variables, set by hand, and the job scripts of ci/slurm as written, with their
 # options; mpirun replaces srun, or the program itself if there is one rank. Leaves out Slurm (test_slurm_slow.sh).
 set -euo pipefail
-launcher=$(cd "$(dirname "$0")" && pwd)/mpirun.sh
 . "$(dirname "$0")/lib.sh"
 unset "${!SLURM_@}" "${!PMI_@}" "${!PMIX_@}" "${!OMPI_@}"
 small="--data synthetic:500 --batch 60 --steps 4 --warmup 1 --results none --format jsonl"
@@ -25,8 +24,11 @@ refused() {
 }
 step="SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2"
 built=1
-! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' || built=
-works=${built:+srun --mpi=pmix, or mpirun in the allocation}
+works='srun --mpi=pmix, or mpirun in the allocation'
+case $("$LOCKSTEP" --version) in
+*'OpenMPI    not in this build'*) built='' works='' ;;
+*MPICH*) works="MPICH's mpirun in the allocation" ;;
+esac
 for command in "run $small" "verify --data synthetic:500 --results none" devices "micro floor" "micro allreduce"; do
     as "$step SLURM_PROCID=0" $command
     refused "${works:-without a launcher}"
@@ -81,7 +83,7 @@ done
 
 # ---- The job scripts --------------------------------------------------------------------------
 
-if [ -z "$built" ] || ! command -v mpirun >/dev/null || sanitized thread; then
+if without_ranks || sanitized thread; then
     echo "without mpirun, or an MPI that this build may use, no more is tested"
     finish
     exit 0

@@ -35,9 +35,9 @@ for r in map(json.loads, open("out")):
     accounted 0.01 2
     lockstep_ok run $options $data --steps 60 --model mlp:784-512-10 --strategy mirrored --reduce exact --ranks 2
     accounted 0.01 1
-    if command -v mpirun >/dev/null && ! "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build' && ! sanitized thread; then
+    if ! without_ranks && ! sanitized thread; then
         for strategy in mirrored ps pipeline; do
-            ASAN_OPTIONS=detect_leaks=0 "$library/mpirun.sh" 2 "$LOCKSTEP" run $options $data --steps 30 --strategy $strategy >out 2>err ||
+            ASAN_OPTIONS=detect_leaks=0 "$launcher" 2 "$LOCKSTEP" run $options $data --steps 30 --strategy $strategy >out 2>err ||
                 wrong "$strategy on two ranks"
             accounted 0.01 1
         done

@@ -39,23 +39,39 @@ lockstep_find(hwloc hwloc.h hwloc libhwloc-dev LOCKSTEP_LIBRARIES)
 lockstep_find(xxhash xxhash.h xxhash libxxhash-dev LOCKSTEP_LIBRARIES)
 lockstep_find(zlib zlib.h z zlib1g-dev LOCKSTEP_LIBRARIES)
 lockstep_find(jansson jansson.h jansson libjansson-dev LOCKSTEP_LIBRARIES)
-# MPI is left out if it is not found (AUTO) or not requested (OFF). Debian's Open MPI has a separate folder for its
-# headers.
+# MPI: Open MPI, MPICH or one of its relatives. Left out if it is not found (AUTO) or not requested (OFF). MPI_HOME names
+# the one to take where there are several: a prefix, or the folder that Debian has for each of them
+# (/usr/lib/<architecture>/mpich: headers in it, the library beside it). Without it, Debian's alternative, which is
+# Open MPI if that is installed.
 set(LOCKSTEP_MPI "AUTO" CACHE STRING "Ranks in processes of their own, over MPI: AUTO, ON or OFF")
 set_property(CACHE LOCKSTEP_MPI PROPERTY STRINGS AUTO ON OFF)
+set(MPI_HOME "" CACHE PATH "Prefix of the MPI to take; empty: the system's")
 if(NOT LOCKSTEP_MPI MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "LOCKSTEP_MPI: ${LOCKSTEP_MPI}: is none of its values; AUTO, ON or OFF")
 endif()
 set(LOCKSTEP_HAS_MPI FALSE)
 if(NOT LOCKSTEP_MPI STREQUAL "OFF")
-  set(mpi_folder lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include)
-  find_path(mpi_INCLUDE_DIR mpi.h HINTS ${LOCKSTEP_DEPS}/usr/${mpi_folder} PATHS /usr/${mpi_folder}
-            PATH_SUFFIXES openmpi mpi)
-  find_library(mpi_LIBRARY NAMES mpi)
+  if(MPI_HOME)
+    set(LOCKSTEP_MPI ON)
+    find_path(mpi_INCLUDE_DIR mpi.h PATHS ${MPI_HOME}/include NO_DEFAULT_PATH)
+    find_library(mpi_LIBRARY NAMES mpi mpich PATHS ${MPI_HOME}/lib ${MPI_HOME}/lib64 NO_DEFAULT_PATH)
+    find_library(mpi_LIBRARY NAMES mpich PATHS ${MPI_HOME}/.. NO_DEFAULT_PATH)
+    if(NOT mpi_INCLUDE_DIR OR NOT mpi_LIBRARY)
+      message(FATAL_ERROR "MPI_HOME: ${MPI_HOME}: has no include/mpi.h, or no library of it; the prefix of an MPI has both")
+    endif()
+  else()
+    set(mpi_folder lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include)
+    find_path(mpi_INCLUDE_DIR mpi.h HINTS ${LOCKSTEP_DEPS}/usr/${mpi_folder} PATHS /usr/${mpi_folder}
+              PATH_SUFFIXES openmpi mpi)
+    find_library(mpi_LIBRARY NAMES mpi)
+  endif()
   mark_as_advanced(mpi_INCLUDE_DIR mpi_LIBRARY)
   if(LOCKSTEP_MPI STREQUAL "ON" OR (mpi_INCLUDE_DIR AND mpi_LIBRARY))
-    lockstep_find(mpi mpi.h mpi libopenmpi-dev LOCKSTEP_LIBRARIES)
+    lockstep_find(mpi mpi.h mpi "libopenmpi-dev (or libmpich-dev)" LOCKSTEP_LIBRARIES)
     set(LOCKSTEP_HAS_MPI TRUE)
+    if(mpi_INCLUDE_DIR)
+      file(STRINGS ${mpi_INCLUDE_DIR}/mpi.h LOCKSTEP_MPICH REGEX "define MPICH_VERSION")
+    endif()
   endif()
 endif()
 if(NOT LOCKSTEP_LIBRARY_ONLY) # what liblockstep needs ends here; the rest is for the program

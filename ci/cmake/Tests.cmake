@@ -157,7 +157,24 @@ add_executable(ps_replay bench/tests/ps_replay.c)
 target_link_libraries(ps_replay PRIVATE bench)
 target_compile_options(ps_replay PRIVATE ${lockstep_test_options})
 
-# Tests of several processes: each runs on 2, 3 and 4 ranks, with label mpi. Open MPI is not instrumented, so they are
+# This MPI's own launcher (Debian has both under names of their own); bench/tests/mpirun.sh starts ranks with it.
+set(launcher MPIRUN=mpirun)
+if(LOCKSTEP_HAS_MPI)
+  if(MPI_HOME)
+    find_program(LOCKSTEP_MPIRUN NAMES mpirun PATHS ${MPI_HOME}/bin NO_DEFAULT_PATH)
+  endif()
+  if(LOCKSTEP_MPICH)
+    find_program(LOCKSTEP_MPIRUN NAMES mpirun.mpich mpirun)
+  else()
+    find_program(LOCKSTEP_MPIRUN NAMES mpirun.openmpi mpirun)
+  endif()
+  mark_as_advanced(LOCKSTEP_MPIRUN)
+  if(LOCKSTEP_MPIRUN)
+    set(launcher MPIRUN=${LOCKSTEP_MPIRUN})
+  endif()
+endif()
+
+# Tests of several processes: each runs on 2, 3 and 4 ranks, with label mpi. MPI is not instrumented, so they are
 # useless with the thread sanitizer.
 if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
   foreach(name test_comm_mpi test_comm_mpi_link test_comm_mpi_shared test_comm_mpi_waits)
@@ -167,9 +184,9 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
       add_test(NAME mpi.${name}.${ranks}
                COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh ${ranks}
                        $<TARGET_FILE:${name}>)
-      # Leaks are Open MPI's own, which it never frees.
+      # Leaks are MPI's own, which it never frees.
       set_tests_properties(mpi.${name}.${ranks} PROPERTIES LABELS mpi TIMEOUT 900
-        SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+        SKIP_RETURN_CODE 77 ENVIRONMENT "${launcher};ASAN_OPTIONS=detect_leaks=0")
     endforeach()
   endforeach()
   add_executable(test_comm_mpi_keeper common/comm/mpi/tests/test_comm_mpi_keeper.c) # plays a rank itself
@@ -182,7 +199,7 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh 2
                    $<TARGET_FILE:test_comm_mpi_large>)
   set_tests_properties(mpi.test_comm_mpi_large PROPERTIES LABELS slow TIMEOUT 900
-    SKIP_RETURN_CODE 77 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${launcher};ASAN_OPTIONS=detect_leaks=0")
 endif()
 
 # Tests that need hooks use the program of the preset `hooks`, unless this build has them; so does the test of a build
@@ -211,7 +228,7 @@ foreach(source ${integration_tests})
   add_test(NAME integration.${name} COMMAND bash ${source})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 1800
     FIXTURES_REQUIRED roof SKIP_RETURN_CODE 77 ENVIRONMENT
-    "LOCKSTEP=${program};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
+    "LOCKSTEP=${program};${launcher};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
   if(name MATCHES "_slow$" OR (LOCKSTEP_TESTS_FOR STREQUAL "all" AND name MATCHES "schedules$|worker_failure$"))
     # run by ci/test.sh --all, like the peers
     set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)

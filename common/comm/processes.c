@@ -1,31 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes: what the launcher's variables tell before processes connect; see processes.h. The
- * first variable of a list that is set counts: mpirun within a step of srun takes precedence.
+ * Processes: what the launcher's variables tell before processes connect; see processes.h. Nothing
+ * else in the program knows launchers. The first whose variable is set counts: mpirun within a step
+ * of srun takes precedence.
  */
 #include "common/comm/processes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 ls_processes ls_processes_alone(void)
 {
     return (ls_processes){.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
 }
 
-/* Variables of Open MPI's mpirun and PMIx (srun --mpi=pmix), through which every current MPI finds
- * its peers; of MVAPICH and PMI (MPICH's mpiexec, srun --mpi=pmi2), through which some do; of srun,
- * through which none does. */
-static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
-                                         "PMI_RANK", "SLURM_PROCID"};
-static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
-                                         "SLURM_STEP_NUM_TASKS"};
-enum {
-    RANKS = sizeof rank_names / sizeof *rank_names,
-    SIZES = sizeof size_names / sizeof *size_names,
-    BY_ALL = 2,
-    BY_PMI = 4
+/* What a launcher sets for each process that it starts. */
+typedef struct launcher {
+    const char *rank, *size;              /* size NULL: not set */
+    enum { BY_NONE, BY_PMI, BY_ALL } met; /* which MPI finds its peers through it */
+    const char *kills; /* set if the launcher is its parent, and kills all when it dies */
+} launcher;
+
+/* In the order in which they count. */
+static const launcher launchers[] = {
+    /* Open MPI's mpirun: ORTE (4) and PRRTE (5), which sets the next one's variables, too */
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", BY_ALL, NULL},
+    /* PMIx: srun --mpi=pmix */
+    {"PMIX_RANK", NULL, BY_ALL, NULL},
+    /* MVAPICH's mpirun */
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", BY_PMI, NULL},
+    /* PMI: MPICH's mpirun (Hydra), and srun --mpi=pmi2 */
+    {"PMI_RANK", "PMI_SIZE", BY_PMI, "MPI_LOCALNRANKS"},
+    /* srun */
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", BY_NONE, NULL},
 };
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
 /* Larger step ids are not of srun's steps, but of batch scripts and shells. */
 static const unsigned long long special_steps = 0xfffffff0;
@@ -39,30 +47,53 @@ bool ls_processes_stepped(void)
     return !step || (strtoull(step, &end, 10) < special_steps && end > step && !*end);
 }
 
-static const char *find_variable(const char *const *names, size_t count)
+/* The value of a launcher's variable; srun's outside its steps are those of a batch script. */
+static const char *told(const launcher *by, const char *name)
 {
-    const bool stepped = ls_processes_stepped();
-    for (size_t i = 0; i < count; i++)
-        if (getenv(names[i]) && (stepped || strncmp(names[i], "SLURM_", 6) != 0))
-            return names[i];
-    return NULL;
+    return name && (by->met != BY_NONE || ls_processes_stepped()) ? getenv(name) : NULL;
+}
+
+ls_processes_death ls_processes_when_one_dies(void)
+{
+    int i = 0;
+    while (i < LAUNCHERS && !told(&launchers[i], launchers[i].rank))
+        i++;
+    if (i == 0)
+        return LS_DEATH_SPARES;
+    if (i < LAUNCHERS && launchers[i].kills && getenv(launchers[i].kills))
+        return LS_DEATH_BY_PARENT;
+    return ls_processes_stepped() ? LS_DEATH_BY_CONNECTION : LS_DEATH_SPARES;
+}
+
+int ls_processes_wire(void)
+{
+    const char *file = getenv("PMI_FD");
+    return file ? (int)strtol(file, NULL, 10) : -1;
 }
 
 bool ls_processes_launched(void)
 {
-    return find_variable(rank_names, ls_processes_take_pmi() ? BY_PMI : BY_ALL) != NULL;
+    const int least = ls_processes_take_pmi() ? BY_PMI : BY_ALL;
+    for (int i = 0; i < LAUNCHERS; i++)
+        if ((int)launchers[i].met >= least && told(&launchers[i], launchers[i].rank))
+            return true;
+    return false;
 }
 
 int ls_processes_launched_rank(void)
 {
-    const char *name = find_variable(rank_names, RANKS);
-    return name ? (int)strtol(getenv(name), NULL, 10) : 0;
+    const char *rank = NULL;
+    for (int i = 0; i < LAUNCHERS && !rank; i++)
+        rank = told(&launchers[i], launchers[i].rank);
+    return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
 int ls_processes_launched_size(void)
 {
-    const char *name = find_variable(size_names, SIZES);
+    const char *told_size = NULL;
+    for (int i = 0; i < LAUNCHERS && !told_size; i++)
+        told_size = told(&launchers[i], launchers[i].size);
     const int least = ls_processes_launched_rank() + 1; /* PMIx sets only the rank */
-    const int size = name ? (int)strtol(getenv(name), NULL, 10) : 1;
+    const int size = told_size ? (int)strtol(told_size, NULL, 10) : 1;
     return size > least ? size : least;
 }

@@ -19,17 +19,19 @@ struct ls_processes {
     int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
     ls_layout layout; /**< of the processes; until ls_processes_end */
     ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
-    char version[32]; /**< of the MPI library, "Open MPI 4.1.4"; "": none in use */
+    char version[32]; /**< of the MPI library, "Open MPI 4.1.4", "MPICH 4.0.2"; "": none */
 };
 
 /** Whether this build can communicate between processes. */
 bool ls_processes_built(void);
 
-/** Version of the MPI library in this build, "4.1.4"; NULL: none. Returns `text`. */
+/** Name and version of the MPI library in this build, "OpenMPI" or "MPICH" and "4.1.4"; NULL: none.
+ * The version is written to `text`, and returned. */
+const char *ls_processes_library_name(void);
 const char *ls_processes_library(char text[32]);
 
-/** Whether this build's MPI also finds its peers by PMI-1 and PMI-2, not only by PMIx and its
- * mpirun. */
+/** Whether this build's MPI also finds its peers by PMI-1 and PMI-2 (MPICH and its relatives), not
+ * only by PMIx and its mpirun (Open MPI). */
 bool ls_processes_take_pmi(void);
 
 /** Whether this process was started by a launcher through which MPI finds its peers. */
@@ -42,6 +44,17 @@ int ls_processes_launched_rank(void);
 
 /** Whether this is a task of a step that Slurm's srun started; a batch script is not. */
 bool ls_processes_stepped(void);
+
+/** What the launcher does to the other ranks when one dies. */
+typedef enum ls_processes_death {
+    LS_DEATH_SPARES,        /**< leaves them a second: Open MPI's mpirun */
+    LS_DEATH_BY_CONNECTION, /**< kills them when its connection to the dead one breaks: srun */
+    LS_DEATH_BY_PARENT      /**< likewise, or when its child dies by a signal: MPICH's mpirun */
+} ls_processes_death;
+ls_processes_death ls_processes_when_one_dies(void);
+
+/** The open file that is this process's connection to the launcher; -1: none, or not known. */
+int ls_processes_wire(void);
 
 /** A single process. */
 ls_processes ls_processes_alone(void);

@@ -9,6 +9,11 @@ bool ls_processes_built(void)
     return false;
 }
 
+const char *ls_processes_library_name(void)
+{
+    return NULL;
+}
+
 const char *ls_processes_library(char text[32])
 {
     (void)text;

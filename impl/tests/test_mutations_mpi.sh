@@ -6,7 +6,7 @@ set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export TSAN_OPTIONS=report_bugs=0
-if ! command -v mpirun >/dev/null || [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1 ||
+if ! "$SOURCE_DIR/bench/tests/mpirun.sh" --kind >/dev/null || [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1 ||
   "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS and MPI; ci/test.sh builds it (preset tsan)"
   exit 77

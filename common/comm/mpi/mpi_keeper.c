@@ -7,8 +7,9 @@
  * gone, nor save the row of the current case. With a keeper, a process that dies is silent like one
  * that hangs: the others notice by their timeout, report it, and end the step. The keeper starts
  * before MPI, threads and devices, so that it copies nothing of theirs. It sleeps, and exits with
- * its process after an orderly end, otherwise with the step. Not needed under mpirun, which sees
- * its children die.
+ * its process after an orderly end, otherwise with the step. MPICH's mpirun also kills all ranks
+ * when its child dies by a signal: there the keeper is the child, and the rank the child's. Not
+ * needed under Open MPI's mpirun, which gives the others a second.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
@@ -32,7 +33,7 @@ enum { STACK = 64 << 10, CONNECTIONS = 256 };
 
 /* In memory that both processes share; the keeper's stack follows. */
 struct mpi_keeper {
-    pid_t process, keeper;
+    pid_t process, keeper;      /* keeper 0: it is this process's parent */
     _Atomic uint64_t linger_ns; /* 0: before ranks are connected there is nothing to keep */
     _Alignas(64) char stack[STACK];
 };
@@ -53,6 +54,7 @@ static bool is_connection(int file, int *peer_family)
  * Lists those that a peer can close. */
 static int keep_connections(struct pollfd *kept)
 {
+    const int wire = ls_processes_wire();
     int count = 0;
     DIR *files = unshare(CLONE_FILES) ? NULL : opendir("/proc/self/fd");
     for (struct dirent *entry; files && (entry = readdir(files));) {
@@ -62,7 +64,7 @@ static int keep_connections(struct pollfd *kept)
             continue;
         if (file <= 2 || !is_connection(file, &family))
             close(file);
-        else if (count < CONNECTIONS && (family == AF_INET || family == AF_INET6))
+        else if (count < CONNECTIONS && (family == AF_INET || family == AF_INET6 || file == wire))
             kept[count++] = (struct pollfd){.fd = file, .events = POLLRDHUP};
     }
     if (files)
@@ -86,15 +88,21 @@ static void linger(uint64_t linger_ns)
     }
 }
 
+static void begin_keeping(void)
+{
+    sigset_t all;
+    sigfillset(&all); /* signals to the process do not concern the keeper */
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    prctl(PR_SET_NAME, "lockstep-keeper");
+}
+
 static int keep(void *argument)
 {
     const struct mpi_keeper *k = argument;
-    sigset_t all, wakes;
-    sigfillset(&all); /* signals to the process do not concern the keeper */
-    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigset_t wakes;
+    begin_keeping();
     sigemptyset(&wakes);
     sigaddset(&wakes, SIGUSR1);
-    prctl(PR_SET_NAME, "lockstep-keeper");
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     while (getppid() == k->process)
         sigwaitinfo(&wakes, NULL);
@@ -104,17 +112,43 @@ static int keep(void *argument)
     _exit(0);
 }
 
+/* This process is the keeper; its child is the rank. */
+static _Noreturn void keep_above(const struct mpi_keeper *k, pid_t rank)
+{
+    int how = 0;
+    begin_keeping();
+    waitpid(rank, &how, 0);
+    const uint64_t linger_ns = atomic_load(&k->linger_ns);
+    if (linger_ns)
+        linger(linger_ns);
+    _exit(WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how));
+}
+
+/* The rank goes on in a child, which has all that this process has: its connection to the launcher
+ * is open already. Less than 0: it cannot. */
+static pid_t descend(const struct mpi_keeper *k)
+{
+    const pid_t rank = fork();
+    if (rank > 0)
+        keep_above(k, rank);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return rank;
+}
+
 ls_status ls_comm_mpi_keep(mpi_keeper **out)
 {
+    const ls_processes_death death = ls_processes_when_one_dies();
     *out = NULL;
-    if (!ls_processes_stepped() || getenv("OMPI_COMM_WORLD_RANK"))
+    if (death == LS_DEATH_SPARES)
         return LS_OK;
     mpi_keeper *k =
         mmap(NULL, sizeof *k, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (k == MAP_FAILED)
         return ls_fail_memory("keeper", sizeof *k);
     k->process = getpid();
-    k->keeper = clone(keep, k->stack + STACK, SIGCHLD | CLONE_FILES, k);
+    k->keeper = death == LS_DEATH_BY_PARENT
+                    ? descend(k)
+                    : clone(keep, k->stack + STACK, SIGCHLD | CLONE_FILES, k);
     if (k->keeper < 0) {
         munmap(k, sizeof *k);
         return ls_fail(LS_CODE_MISSING, "MPI", "keeper",
@@ -134,7 +168,10 @@ void ls_comm_mpi_dismiss(mpi_keeper *k)
 {
     if (!k)
         return;
-    kill(k->keeper, SIGKILL);
-    waitpid(k->keeper, NULL, 0);
+    atomic_store(&k->linger_ns, 0);
+    if (k->keeper) {
+        kill(k->keeper, SIGKILL);
+        waitpid(k->keeper, NULL, 0);
+    }
     munmap(k, sizeof *k);
 }

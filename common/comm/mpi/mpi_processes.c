@@ -19,17 +19,30 @@ bool ls_processes_built(void)
     return true;
 }
 
-/* "Open MPI v4.1.4, package: ..." names the library first. */
+/* The library says "Open MPI v4.1.4, package: ..." or "MPICH Version:      4.0.2\n..."; written are
+ * its name and its number. */
 static void name_library(char text[32])
 {
     char full[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0, used = 0;
+    int length = 0;
     MPI_Get_library_version(full, &length);
     full[strcspn(full, ",\n")] = 0;
-    for (const char *c = full; *c && used < 31; c++)
-        if (!(c[0] == 'v' && c > full && c[-1] == ' ' && c[1] >= '0' && c[1] <= '9'))
-            text[used++] = *c;
-    text[used] = 0;
+    const size_t number = strcspn(full, "0123456789");
+    size_t name = number;
+    while (name > 0 && strchr(" \t:v", full[name - 1]))
+        name--;
+    if (name > strlen(" Version") && strncmp(full + name - 8, " Version", 8) == 0)
+        name -= 8;
+    snprintf(text, 32, "%.*s%s%s", (int)name, full, full[number] ? " " : "", full + number);
+}
+
+const char *ls_processes_library_name(void)
+{
+#ifdef OPEN_MPI
+    return "OpenMPI";
+#else
+    return "MPICH";
+#endif
 }
 
 const char *ls_processes_library(char text[32])

@@ -154,8 +154,8 @@ static void an_orderly_end_leaves_nobody(void **state)
     close(p.pipe);
 }
 
-/* mpirun sees its children die, and other launchers have no such connection. */
-static void only_tasks_of_srun_have_one(void **state)
+/* Open MPI's mpirun does not kill the others at once. */
+static void only_ranks_that_die_at_once_have_one(void **state)
 {
     mpi_keeper *keeper = NULL;
     setenv("OMPI_COMM_WORLD_RANK", "0", 1);
@@ -167,6 +167,59 @@ static void only_tasks_of_srun_have_one(void **state)
     assert_null(keeper);
 }
 
+/* A child that MPICH's mpirun could have started; it sends the rank's pid. */
+static pid_t play_under_mpich(int *wire, bool orderly)
+{
+    mpi_keeper *keeper = NULL;
+    int ends[2];
+    char number[16];
+    pid_t rank;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const pid_t child = fork();
+    if (!child) {
+        close(ends[0]);
+        snprintf(number, sizeof number, "%d", ends[1]);
+        unsetenv("SLURM_STEP_NUM_TASKS");
+        setenv("PMI_RANK", "0", 1);
+        setenv("MPI_LOCALNRANKS", "1", 1);
+        setenv("PMI_FD", number, 1);
+        ls_status status = ls_comm_mpi_keep(&keeper);
+        rank = getpid();
+        ls_comm_mpi_keep_for(keeper, 3600 * second_ns);
+        if (status || !keeper || write(ends[1], &rank, sizeof rank) != sizeof rank)
+            _exit(1);
+        if (!orderly)
+            pause();
+        ls_comm_mpi_dismiss(keeper);
+        _exit(3);
+    }
+    close(ends[1]);
+    *wire = ends[0];
+    assert_int_equal(read(*wire, &rank, sizeof rank), sizeof rank);
+    assert_int_not_equal(rank, child);
+    if (!orderly)
+        assert_int_equal(kill(rank, SIGKILL), 0);
+    return child;
+}
+
+/* MPICH's mpirun kills all when a child dies by a signal: the rank is the keeper's child. */
+static void under_mpich_it_is_the_parent(void **state)
+{
+    int wire, how;
+    pid_t child = play_under_mpich(&wire, false);
+    struct pollfd end = {.fd = wire, .events = POLLIN};
+    assert_int_equal(poll(&end, 1, some_ms), 0);
+    assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
+    close(wire);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 128 + SIGKILL);
+    child = play_under_mpich(&wire, true);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 3);
+    nobody_is_left();
+    close(wire);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,11 +227,14 @@ int main(void)
         cmocka_unit_test(it_ends_when_its_time_is_over),
         cmocka_unit_test(before_ranks_are_connected_it_keeps_nothing),
         cmocka_unit_test(an_orderly_end_leaves_nobody),
-        cmocka_unit_test(only_tasks_of_srun_have_one),
+        cmocka_unit_test(only_ranks_that_die_at_once_have_one),
+        cmocka_unit_test(under_mpich_it_is_the_parent),
     };
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     unsetenv("SLURM_STEP_ID");
     unsetenv("OMPI_COMM_WORLD_RANK");
+    unsetenv("PMI_RANK");
+    unsetenv("PMI_FD");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1)) {
         puts("skipped: orphans cannot be waited for here");
         return 77;

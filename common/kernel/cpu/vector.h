@@ -2,7 +2,7 @@
 /*
  * Vector loops: the hand-written loops of the cpu table, compiled once per instruction set from
  * vector_loops.c; ls_vector_loops_pick selects the one for this processor. All give the same bits:
- * the source decides whether a product and a sum are rounded once (lanes_fma) or twice, without
+ * the source decides whether a product and a sum are rounded once (vec_fma) or twice, without
  * reassociation; a sum has 16 lanes (element i in lane i % 16), folded by halves, whatever the
  * width of the processor's vectors; exponential and logarithm are our own polynomials. Elements do
  * not depend on where a range starts or ends.
@@ -118,6 +118,7 @@ static inline int64_t ls_vector_tile_rows(int64_t classes)
 /** Ranges are [first, last). Arrays do not overlap unless stated. */
 typedef struct ls_vector_loops {
     const char *isa;
+    bool fused; /**< multiplication and addition, rounded once, are one instruction */
     /** y = max(x, 0); x may be y. */
     void (*relu)(const float *x, float *y, int64_t count);
     /** dx = y > 0 ? dy : 0; dy may be dx. */

@@ -205,7 +205,7 @@ typedef struct ls_vector_loops {
     void (*logarithm)(const float *x, double *y, int64_t count);
 } ls_vector_loops;
 
-/** The widest that this processor runs. */
+/** The widest that this processor runs and that oneDNN may use: ONEDNN_MAX_CPU_ISA limits both. */
 const ls_vector_loops *ls_vector_loops_pick(void);
 
 /** NULL-terminated: those that this processor runs, the portable one first. */

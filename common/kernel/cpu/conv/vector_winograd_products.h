@@ -33,53 +33,58 @@ LS_ALWAYS int64_t tiles_of(int64_t o)
     return o / LS_LANES * TILES * POINT_LANES + o % LS_LANES;
 }
 
-/* Outputs o to o + LS_VEC vecs: out = in weights, `rows` tiles at a time; some more are computed.
- */
-LS_ALWAYS void tiles_product(const winograd_point *p, int64_t o, int rows, int vecs)
+/* Tiles `first` to first + rows, outputs o to o + LS_VEC vecs: out = in weights. */
+LS_ALWAYS void tiles_block(const winograd_point *p, int64_t first, int64_t o, int rows, int vecs)
 {
     const int64_t O = p->outputs;
-    float *out = p->out + tiles_of(o);
-    for (int64_t first = 0; first < p->count; first += rows) {
-        const float *weight = p->weights + o;
-        vec sum[WINOGRAD_SUMS];
-        LS_WRITE_OUT
-        for (int i = 0; i < rows * vecs; i++)
-            sum[i] = (vec){0};
-        for (int64_t c = 0; c < p->channels; c += LS_LANES) {
-            const float *from = p->in + (c / LS_LANES * TILES + first) * POINT_LANES;
-            LS_AS_LOOP
-            for (int k = 0; k < LS_LANES; k++) {
-                vec value[WINOGRAD_VECS];
+    const float *weight = p->weights + o;
+    float *out = p->out + tiles_of(o) + first * POINT_LANES;
+    vec sum[WINOGRAD_SUMS];
+    LS_WRITE_OUT
+    for (int i = 0; i < rows * vecs; i++)
+        sum[i] = (vec){0};
+    for (int64_t c = 0; c < p->channels; c += LS_LANES) {
+        const float *from = p->in + tiles_of(c) + first * POINT_LANES;
+        LS_AS_LOOP
+        for (int k = 0; k < LS_LANES; k++) {
+            vec value[WINOGRAD_VECS];
+            LS_WRITE_OUT
+            for (int v = 0; v < vecs; v++)
+                value[v] = vec_get(weight + v * LS_VEC);
+            LS_WRITE_OUT
+            for (int r = 0; r < rows; r++) {
+                const vec tile = vec_all(from[r * POINT_LANES + k]);
                 LS_WRITE_OUT
                 for (int v = 0; v < vecs; v++)
-                    value[v] = vec_get(weight + v * LS_VEC);
-                LS_WRITE_OUT
-                for (int r = 0; r < rows; r++) {
-                    const vec tile = vec_all(from[r * POINT_LANES + k]);
-                    LS_WRITE_OUT
-                    for (int v = 0; v < vecs; v++)
-                        sum[r * vecs + v] = vec_fma(tile, value[v], sum[r * vecs + v]);
-                }
-                weight += O;
+                    sum[r * vecs + v] = vec_fma(tile, value[v], sum[r * vecs + v]);
             }
-        }
-        LS_WRITE_OUT
-        for (int i = 0; i < rows * vecs; i++) {
-            vec_put(out + tiles_of(i % vecs * LS_VEC) + (first + i / vecs) * POINT_LANES, sum[i]);
+            weight += O;
         }
     }
+    LS_WRITE_OUT
+    for (int i = 0; i < rows * vecs; i++)
+        vec_put(out + tiles_of(i % vecs * LS_VEC) + i / vecs * POINT_LANES, sum[i]);
+}
+
+/* Outputs from o on, as many as `vecs` divide: the weights pass by a few tiles, which stay in the
+ * first-level cache. Some more tiles are computed. Returns the first output that is left. */
+LS_ALWAYS int64_t tiles_product(const winograd_point *p, int64_t o, int vecs)
+{
+    const int64_t end = o + (p->outputs - o) / (vecs * LS_VEC) * (vecs * LS_VEC);
+    for (int64_t first = 0; first < p->count; first += WINOGRAD_SUMS / vecs)
+        for (int64_t at = o; at < end; at += vecs * LS_VEC)
+            tiles_block(p, first, at, WINOGRAD_SUMS / vecs, vecs);
+    return end;
 }
 
 static void point_product(const winograd_point *p)
 {
     enum { V = WINOGRAD_VECS, HALF = V > 1 ? V / 2 : 1, QUARTER = V > 3 ? V / 4 : 1 };
-    int64_t o = 0;
-    for (; o + V * LS_VEC <= p->outputs; o += V * LS_VEC)
-        tiles_product(p, o, WINOGRAD_SUMS / V, V);
-    for (; HALF * LS_VEC >= LS_LANES && o + HALF * LS_VEC <= p->outputs; o += HALF * LS_VEC)
-        tiles_product(p, o, WINOGRAD_SUMS / HALF, HALF);
-    for (; QUARTER * LS_VEC >= LS_LANES && o < p->outputs; o += QUARTER * LS_VEC)
-        tiles_product(p, o, WINOGRAD_SUMS / QUARTER, QUARTER);
+    int64_t o = tiles_product(p, 0, V);
+    if (HALF * LS_VEC >= LS_LANES && o < p->outputs)
+        o = tiles_product(p, o, HALF);
+    if (QUARTER * LS_VEC >= LS_LANES && o < p->outputs)
+        tiles_product(p, o, QUARTER);
 }
 
 /* Channels c to c + rows, outputs o to o + LS_VEC vecs: sums += the sum over the tiles of in out.

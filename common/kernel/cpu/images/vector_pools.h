@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "common/kernel/cpu/elements/vector_elementwise.h"
 #include "common/kernel/cpu/vector_lanes.h"
 
 #include <math.h>
@@ -100,8 +101,8 @@ static inline void pool_back_window(const float *dy, const int32_t *argmax, int6
             float *to = image + (py * in_width + px) * C;
             LS_INDEPENDENT
             for (int64_t c = 0; c < C; c++) {
-                const float value = dy[c], old = to[c];
-                to[c] = argmax[c] == at ? old + value : old;
+                const float value = dy[c]; /* read in any case: a select, not a branch */
+                to[c] += argmax[c] == at ? value : 0;
             }
         }
 }
@@ -131,8 +132,7 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
                 continue;
             }
             if (mask_of) {
-                for (int64_t c = 0; c < C; c++)
-                    kept[c] = mask_of[at + c] > 0 ? dy[c] : 0;
+                mask(mask_of + at, dy, kept, C);
                 dy = kept;
             }
             int64_t y[2], x[2];

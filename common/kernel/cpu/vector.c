@@ -2,6 +2,8 @@
 /* Selects the vector loops that the processor, and whoever limits oneDNN, allow; see vector.h. */
 #include "common/kernel/cpu/vector.h"
 
+#include "common/kernel/kernel.h"
+
 #include <oneapi/dnnl/dnnl.h>
 
 extern const ls_vector_loops ls_vector_loops_portable;
@@ -46,4 +48,9 @@ const ls_vector_loops *ls_vector_loops_pick(void)
     while (last && !library_uses(list[last]))
         last--;
     return list[last];
+}
+
+const char *ls_kernel_loops_isa(void)
+{
+    return ls_vector_loops_pick()->isa;
 }

@@ -47,8 +47,8 @@ typedef struct ls_vector_conv_max {
     int64_t height, width; /**< of a sample with its padding */
 } ls_vector_conv_max;
 
-/** conv_backward_weights of few channels: window rows of at most LS_VECTOR_FEW elements, a multiple
- *  of 16 outputs. */
+/** conv_backward_weights of few channels: window rows of LS_VECTOR_FEW or LS_VECTOR_LEAST elements,
+ *  a multiple of 16 outputs. */
 typedef struct ls_vector_conv_few {
     ls_conv_backward_weights_args arguments;
     int64_t height, width; /**< of a sample as its windows see it, with padding */
@@ -56,7 +56,7 @@ typedef struct ls_vector_conv_few {
     float *sums;           /**< [units, run + 1, 16] */
 } ls_vector_conv_few;
 
-enum { LS_VECTOR_FEW = 15 };
+enum { LS_VECTOR_FEW = 15, LS_VECTOR_LEAST = 9 };
 
 /**
  * A convolution by Winograd's minimal filtering: stride 1, a square window of 3 or 5, channels and

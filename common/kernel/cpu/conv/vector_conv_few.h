@@ -32,8 +32,9 @@ LS_ALWAYS void few_block(const ls_vector_conv_few *f, const float *image, const 
     vec sum[FEW_TAPS + 1][FEW_VECS];
     LS_WRITE_OUT
     for (int t = 0; t <= taps; t++)
-        for (int v = 0; v < FEW_VECS; v++)
-            sum[t][v] = (vec){0};
+        LS_WRITE_OUT
+    for (int v = 0; v < FEW_VECS; v++)
+        sum[t][v] = (vec){0};
     for (int64_t y = 0; y < w->out_height; y++) {
         const float *from = image + y * w->stride_y * f->width * s->channels;
         for (int64_t x = 0; x < w->out_width; x++) {
@@ -57,10 +58,11 @@ LS_ALWAYS void few_block(const ls_vector_conv_few *f, const float *image, const 
     }
     LS_WRITE_OUT
     for (int t = 0; t < taps + bias; t++)
-        for (int v = 0; v < FEW_VECS; v++) {
-            float *to = sums + t * LS_LANES + v * LS_VEC;
-            vec_put(to, sum[t][v] + vec_get(to));
-        }
+        LS_WRITE_OUT
+    for (int v = 0; v < FEW_VECS; v++) {
+        float *to = sums + t * LS_LANES + v * LS_VEC;
+        vec_put(to, sum[t][v] + vec_get(to));
+    }
 }
 
 /* One unit and one sample. */
@@ -111,10 +113,8 @@ static void conv_few_weights(const ls_vector_conv_few *f, int64_t first, int64_t
             float *sums = f->sums + (size_t)u * unit;
             if (run == LS_VECTOR_FEW)
                 few_unit(f, image, dy, LS_VECTOR_FEW, sums);
-            else if (run == 9)
-                few_unit(f, image, dy, 9, sums);
             else
-                few_unit(f, image, dy, (int)run, sums);
+                few_unit(f, image, dy, LS_VECTOR_LEAST, sums);
         }
     }
     for (int64_t u = first; u < last; u++)

@@ -14,20 +14,19 @@
 LS_ALWAYS void column_block(const float *x, int64_t count, int64_t columns, int vecs,
                             float part[4][COLUMN_VECS * LS_VEC])
 {
-    vec sum[4][COLUMN_VECS];
+    vec sum[4 * COLUMN_VECS];
     LS_WRITE_OUT
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < vecs; v++)
-            sum[k][v] = (vec){0};
-    for (int64_t r = 0; r < count; r += 4)
+    for (int i = 0; i < 4 * vecs; i++)
+        sum[i] = (vec){0};
+    for (int64_t r = 0; r < count; r += 4) {
+        const float *row = x + r * columns;
         LS_WRITE_OUT
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < vecs; v++)
-            sum[k][v] += vec_get(x + (r + k) * columns + v * LS_VEC);
+        for (int i = 0; i < 4 * vecs; i++)
+            sum[i] += vec_get(row + i / vecs * columns + i % vecs * LS_VEC);
+    }
     LS_WRITE_OUT
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < vecs; v++)
-            vec_put(part[k] + v * LS_VEC, sum[k][v]);
+    for (int i = 0; i < 4 * vecs; i++)
+        vec_put(part[i / vecs] + i % vecs * LS_VEC, sum[i]);
 }
 
 /* Column c: row r is added to sum r % 4; then (0 + 1) + (2 + 3). The same for every column. */
@@ -170,6 +169,7 @@ static void weights_of_three(const float *x, const float *dy, int64_t rows, floa
             const vec part = vec_get(g + p * LS_VEC);
             vec column[3];
             columns_of_three(from + 3 * p * LS_VEC, column);
+            LS_WRITE_OUT
             for (int i = 0; i < 3; i++)
                 sum[i][p] += part * column[i];
             sum[3][p] += part;

@@ -12,6 +12,7 @@
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
 #include "common/base/numbers.h"
+#include "common/kernel/kernel.h"
 #include "common/device/machine.h"
 #include "common/device/machine_gpus.h"
 
@@ -55,7 +56,10 @@ static void print_machine(const ls_machine_info *info)
 {
     char bytes[32];
     fprintf(ls_output(), "host      %s (%s, %s)\n", info->host, info->kernel, info->arch);
+    const char *library = ls_kernel_library_isa();
     fprintf(ls_output(), "cpu       %s; vectors: %s\n", info->cpu, info->isa);
+    fprintf(ls_output(), "uses      loops %s, oneDNN %s\n", ls_kernel_loops_isa(),
+            *library ? library : "what it finds");
     fprintf(ls_output(), "cores     %d, %d of them for this process\n", info->cores_total,
             info->cores_allowed);
     fprintf(ls_output(), "numa      %d node%s\n", info->numa_nodes,

@@ -35,13 +35,16 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 char *ls_report_machine(const json_t *row, char *out, size_t size)
 {
     const char *isa = ls_row_text(row, "provenance", "isa"), *name;
+    const char *loops = ls_row_text(row, "provenance", "loops_isa");
     const char *library = ls_row_text(row, "provenance", "library_isa");
     const char *gpu = ls_row_text(row, "provenance", "gpu");
     const char *host = ls_row_text(row, "provenance", "host");
     json_t *value;
     *out = 0;
-    ls_text_add(out, size, "%s%s%s%s%s%s", ls_row_text(row, "provenance", "cpu"), *isa ? " (" : "",
-                isa, *isa && *library ? ", library " : "", *isa ? library : "", *isa ? ")" : "");
+    ls_text_add(out, size, "%s%s%s", ls_row_text(row, "provenance", "cpu"), *isa ? " (" : "", isa);
+    if (*isa)
+        ls_text_add(out, size, "%s%s%s%s)", *loops ? ", loops " : "", loops,
+                    *library ? ", library " : "", library);
     ls_text_add(out, size, "%s%s%s%s", *gpu ? ", " : "", gpu, *host ? ", host " : "", host);
     json_object_foreach(json_object_get(json_object_get(row, "provenance"), "environment"), name,
                         value)

@@ -17,7 +17,7 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 
 enum { LS_MACHINE_SIZE = 1024 };
 
-/** "Intel Xeon (avx512f, library AVX2), host here, NAME=VALUE": where a row ran, and variables that
+/** "Intel Xeon (avx512f, loops avx2, library avx2), host here, NAME=VALUE": where a row ran, and variables that
  * matter; "" where it does not say. */
 char *ls_report_machine(const json_t *row, char *out, size_t size);
 

@@ -99,6 +99,7 @@ static void add_machine(json_t *group, const ls_machine_info *machine)
 {
     put_text(group, "cpu", machine->cpu);
     put_text(group, "isa", machine->isa);
+    put_text(group, "loops_isa", ls_kernel_loops_isa());
     if (*ls_kernel_library_isa())
         put_text(group, "library_isa", ls_kernel_library_isa());
     put_text(group, "arch", machine->arch);

@@ -22,7 +22,7 @@ typedef struct ls_provenance {
 /**
  * The group `provenance`, owned by the caller (json_decref): commit, dirty, version, build_type,
  * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa,
- * library_isa, arch, os, host, cores_allowed, memory_limit (bytes), environment {NAME: value}
+ * loops_isa, library_isa, arch, os, host, cores_allowed, memory_limit (bytes), environment {NAME: value}
  * (environment.h); lists over devices: cores_per_device (their number) and cores (the system's
  * numbers); oversubscribed, denormals_flushed (on every CPU device), huge_pages (requested by any
  * device), ci95 (what the median's interval means). set_aside ("NAME=value") exists if

@@ -168,6 +168,7 @@ static void join_environment(const json_t *rows, int ranks, json_t *provenance)
         }
     if (json_object_size(joined))
         json_object_set(provenance, "environment", joined);
+    join_named(provenance, all, "loops_isa");
     join_named(provenance, all, "library_isa");
 }
 

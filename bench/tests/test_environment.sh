@@ -51,7 +51,8 @@ done
 isa=$(sed 's/.*"library_isa":"\([^"]*\)".*/\1/' plain.jsonl)
 if [[ $isa != *schema* && $isa != sse41 ]]; then # not all processors have sets that oneDNN names
     DNNL_MAX_CPU_ISA=SSE41 lockstep verify $small --results none --format jsonl
-    rows "the row has the set that the library uses" "r['provenance']['library_isa'] == 'sse41' and
+    rows "the row has the set that the library uses, and our loops" "
+        r['provenance']['library_isa'] == 'sse41' and r['provenance']['loops_isa'] == 'portable' and
         r['provenance']['environment'] == {'DNNL_MAX_CPU_ISA': 'SSE41'}"
     sed "s/\"library_isa\":\"$isa\"/\"library_isa\":\"sse41\"/" plain.jsonl >slow.jsonl
     lockstep regress plain.jsonl slow.jsonl

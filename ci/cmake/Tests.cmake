@@ -248,6 +248,14 @@ if(LOCKSTEP_TESTS_FOR MATCHES "^(all|bare)$")
   add_test(NAME check.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-kernels.py ${library_if_cuda})
   set_tests_properties(check.kernels PROPERTIES LABELS unit TIMEOUT 600)
 endif()
+# What the compiler does with the vector loops; the list of what is allowed is of gcc 12.
+if(LOCKSTEP_TESTS_FOR STREQUAL "all" AND TARGET vector_loops_avx512 AND CMAKE_C_COMPILER_ID STREQUAL "GNU"
+   AND CMAKE_C_COMPILER_VERSION MATCHES "^12" AND CMAKE_BUILD_TYPE MATCHES "^[Rr]elease$")
+  add_test(NAME check.spills COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-spills.py
+           portable=$<TARGET_OBJECTS:vector_loops_portable> avx2=$<TARGET_OBJECTS:vector_loops_avx2>
+           avx512=$<TARGET_OBJECTS:vector_loops_avx512>)
+  set_tests_properties(check.spills PROPERTIES LABELS unit)
+endif()
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   add_test(NAME check.format COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-format.sh)
   add_test(NAME check.layering COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-layering.sh)

@@ -102,7 +102,8 @@ LS_DEVICE_FN double ls_log_element(float x)
 LS_DEVICE_FN float ls_sigmoid_element(float z)
 {
     float e = ls_exp_element(-fabsf(z)), s = 1.0f / (1.0f + e);
-    return z >= 0 ? s : e * s;
+    uint32_t kept = z >= 0 ? UINT32_MAX : 0;
+    return ls_float_of_bits((ls_bits_of_float(1.0f) & kept) | (ls_bits_of_float(e) & ~kept)) * s;
 }
 
 /** By e^-2|z|; if that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */

@@ -2,7 +2,7 @@
 /*
  * Vector loops: the hand-written loops of the cpu table, compiled once per instruction set from
  * vector_loops.c; ls_vector_loops_pick selects the one for this processor. All give the same bits:
- * the source decides whether a product and a sum are rounded once (lanes_fma) or twice, without
+ * the source decides whether a product and a sum are rounded once (vec_fma) or twice, without
  * reassociation; a sum has 16 lanes (element i in lane i % 16), folded by halves, whatever the
  * width of the processor's vectors; exponential and logarithm are our own polynomials. Elements do
  * not depend on where a range starts or ends.
@@ -47,8 +47,8 @@ typedef struct ls_vector_conv_max {
     int64_t height, width; /**< of a sample with its padding */
 } ls_vector_conv_max;
 
-/** conv_backward_weights of few channels: window rows of at most LS_VECTOR_FEW elements, a multiple
- *  of 16 outputs. */
+/** conv_backward_weights of few channels: window rows of LS_VECTOR_FEW or LS_VECTOR_LEAST elements,
+ *  a multiple of 16 outputs. */
 typedef struct ls_vector_conv_few {
     ls_conv_backward_weights_args arguments;
     int64_t height, width; /**< of a sample as its windows see it, with padding */
@@ -56,7 +56,7 @@ typedef struct ls_vector_conv_few {
     float *sums;           /**< [units, run + 1, 16] */
 } ls_vector_conv_few;
 
-enum { LS_VECTOR_FEW = 15 };
+enum { LS_VECTOR_FEW = 15, LS_VECTOR_LEAST = 9 };
 
 /**
  * A convolution by Winograd's minimal filtering: stride 1, a square window of 3 or 5, channels and
@@ -118,6 +118,7 @@ static inline int64_t ls_vector_tile_rows(int64_t classes)
 /** Ranges are [first, last). Arrays do not overlap unless stated. */
 typedef struct ls_vector_loops {
     const char *isa;
+    bool fused; /**< multiplication and addition, rounded once, are one instruction */
     /** y = max(x, 0); x may be y. */
     void (*relu)(const float *x, float *y, int64_t count);
     /** dx = y > 0 ? dy : 0; dy may be dx. */
@@ -204,7 +205,7 @@ typedef struct ls_vector_loops {
     void (*logarithm)(const float *x, double *y, int64_t count);
 } ls_vector_loops;
 
-/** The widest that this processor runs. */
+/** The widest that this processor runs and that oneDNN may use: ONEDNN_MAX_CPU_ISA limits both. */
 const ls_vector_loops *ls_vector_loops_pick(void);
 
 /** NULL-terminated: those that this processor runs, the portable one first. */

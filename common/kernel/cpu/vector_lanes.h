@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the vector loops share: 16 lanes of float or double as one value, their loads, and sums.
+ * What the vector loops share: `vec`, a vector of the instruction set, with LS_VEC floats (16, 8 or
+ * 4), and `lanes`, 16 floats in as many of them as it takes.
  *
- * The compiler splits such a value over the vectors that the processor has. Loops over independent
- * elements are left to the compiler's vectoriser.
+ * Loops whose lanes do not meet (channels, outputs, hidden units) go on by LS_VEC; only sums across
+ * lanes are `lanes`, so that element i is added in lane i % 16 on every processor. What compilers
+ * lower badly (comparisons, masks, conversions) is by intrinsics. Loops over independent elements
+ * are left to the compiler's vectoriser.
  */
 #pragma once
 
 #include "common/kernel/cpu/vector.h"
+#include "common/kernel/cpu/vector_blocks.h"
 #include "common/kernel/element_inline.h"
 
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX512F__) || defined(__FMA__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #else
 #include <math.h>
@@ -22,17 +26,31 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define LS_ALWAYS static inline __attribute__((always_inline))
-#define LS_LANES  16
-typedef float lanes __attribute__((vector_size(64)));
-typedef float lanes_load __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t lanes_mask __attribute__((vector_size(64)));
-typedef double wide_lanes __attribute__((vector_size(128)));
+enum { LS_LANES = 16, LS_PARTS = LS_LANES / LS_VEC };
 
-/* Lanes of two values, numbered 0 to 31, by constant numbers. */
+typedef float vec __attribute__((vector_size(4 * LS_VEC)));
+typedef float vec_load __attribute__((vector_size(4 * LS_VEC), aligned(4), may_alias));
+typedef int32_t vec_int __attribute__((vector_size(4 * LS_VEC)));
+typedef int32_t vec_int_load __attribute__((vector_size(4 * LS_VEC), aligned(4), may_alias));
+/* Doubles: of a vec's first half, and of its second. */
+typedef double half_wide __attribute__((vector_size(4 * LS_VEC)));
+typedef struct vec_wide {
+    half_wide low, high;
+} vec_wide;
+
+/* Sixteen floats, and sixteen doubles; element i of an array belongs to lane i % 16. */
+typedef struct lanes {
+    vec part[LS_PARTS];
+} lanes;
+typedef struct lanes_wide {
+    vec_wide part[LS_PARTS];
+} lanes_wide;
+
+/* Elements of two vectors, numbered 0 to 2 LS_VEC - 1, by constant numbers. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define LS_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define LS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (lanes_mask){__VA_ARGS__})
+#define LS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vec_int){__VA_ARGS__})
 #endif
 
 /* The iterations of the next loop are independent, even if its arrays are the same. */
@@ -42,65 +60,220 @@ typedef double wide_lanes __attribute__((vector_size(128)));
 #define LS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Unrolls the next loop, of a constant number of iterations, so that the arrays that it indexes are
- * in registers if there are enough. */
-#if !defined(__AVX512F__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* LS_WRITE_OUT unrolls the next loop, of a constant number of iterations, so that the arrays that
+ * it indexes are in registers. LS_AS_LOOP leaves it a loop: its arrays are too large for that. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LS_WRITE_OUT
+#define LS_AS_LOOP
 #elif defined(__clang__)
 #define LS_WRITE_OUT _Pragma("clang loop unroll(full)")
+#define LS_AS_LOOP   _Pragma("clang loop unroll(disable)")
 #else
 #define LS_WRITE_OUT _Pragma("GCC unroll 64")
+#define LS_AS_LOOP   _Pragma("GCC unroll 1")
 #endif
+
+/* ---- One vector ----------------------------------------------------------------------------- */
+
+LS_ALWAYS vec vec_get(const float *from)
+{
+    return *(const vec_load *)from;
+}
+
+LS_ALWAYS void vec_put(float *to, vec value)
+{
+    *(vec_load *)to = value;
+}
+
+LS_ALWAYS void vec_put_int(int32_t *to, vec_int value)
+{
+    *(vec_int_load *)to = value;
+}
+
+LS_ALWAYS vec_int vec_all_int(int32_t x)
+{
+    return x - (vec_int){0};
+}
+
+/* The first `count` elements, fewer than LS_VEC; the others are `rest`. */
+LS_ALWAYS vec vec_get_some(const float *from, int64_t count, float rest)
+{
+    float some[LS_VEC];
+    for (int i = 0; i < LS_VEC; i++)
+        some[i] = rest;
+    for (int64_t i = 0; i < count; i++)
+        some[i] = from[i];
+    return vec_get(some);
+}
+
+/* Of `count` elements, at least one: those in the vector; the others are 0. */
+LS_ALWAYS vec vec_get_part(const float *from, int64_t count)
+{
+    return count >= LS_VEC ? vec_get(from) : vec_get_some(from, count, 0);
+}
+
+LS_ALWAYS void vec_put_part(float *to, vec value, int64_t count)
+{
+    if (count >= LS_VEC)
+        vec_put(to, value);
+    else
+        memcpy(to, &value, (size_t)count * sizeof *to);
+}
+
+/*
+ * vec_all: a number in each element.
+ * vec_fma: a b + c, rounded once on every processor. LS_FUSED: there is an instruction for it;
+ * without, it is slow (the C library computes it), but has the same bits.
+ * vec_where: which elements; vec_greater: where a > b; vec_choose: a there, b elsewhere.
+ * vec_positive: max(x, 0), 0 for NaN.
+ * vec_widen: as doubles.
+ */
+#if defined(__AVX512F__)
+enum { LS_FUSED = 1 };
+typedef __mmask16 vec_where;
+
+LS_ALWAYS vec vec_all(float x)
+{
+    return (vec)_mm512_set1_ps(x);
+}
+
+LS_ALWAYS vec vec_fma(vec a, vec b, vec c)
+{
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+
+LS_ALWAYS vec_where vec_greater(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
+}
+
+LS_ALWAYS vec vec_choose(vec_where where, vec a, vec b)
+{
+    return (vec)_mm512_mask_blend_ps(where, (__m512)b, (__m512)a);
+}
+
+LS_ALWAYS vec_int vec_choose_int(vec_where where, vec_int a, vec_int b)
+{
+    return (vec_int)_mm512_mask_blend_epi32(where, (__m512i)b, (__m512i)a);
+}
+
+LS_ALWAYS vec vec_positive(vec x)
+{
+    return (vec)_mm512_max_ps((__m512)x, _mm512_setzero_ps()); /* the second if one is NaN */
+}
+
+LS_ALWAYS vec_wide vec_widen(vec x)
+{
+    return (vec_wide){
+        (half_wide)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x)),
+        (half_wide)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1)),
+    };
+}
+#elif defined(__AVX2__)
+enum { LS_FUSED = 1 };
+typedef vec vec_where; /* all bits set, or none */
+
+LS_ALWAYS vec vec_all(float x)
+{
+    return (vec)_mm256_set1_ps(x);
+}
+
+LS_ALWAYS vec vec_fma(vec a, vec b, vec c)
+{
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
+LS_ALWAYS vec_where vec_greater(vec a, vec b)
+{
+    return (vec)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ);
+}
+
+LS_ALWAYS vec vec_choose(vec_where where, vec a, vec b)
+{
+    return (vec)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)where);
+}
+
+LS_ALWAYS vec_int vec_choose_int(vec_where where, vec_int a, vec_int b)
+{
+    return (vec_int)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)where);
+}
+
+LS_ALWAYS vec vec_positive(vec x)
+{
+    return (vec)_mm256_max_ps((__m256)x, _mm256_setzero_ps());
+}
+
+LS_ALWAYS vec_wide vec_widen(vec x)
+{
+    return (vec_wide){
+        (half_wide)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)),
+        (half_wide)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)),
+    };
+}
+#else
+enum { LS_FUSED = 0 };
+typedef vec_int vec_where; /* all bits set, or none */
+
+LS_ALWAYS vec vec_all(float x)
+{
+    return (vec){x, x, x, x};
+}
+
+static __attribute__((noinline)) vec vec_fma(vec a, vec b, vec c)
+{
+    for (int i = 0; i < LS_VEC; i++)
+        c[i] = fmaf(a[i], b[i], c[i]);
+    return c;
+}
+
+LS_ALWAYS vec_where vec_greater(vec a, vec b)
+{
+    return a > b;
+}
+
+LS_ALWAYS vec_int vec_choose_int(vec_where where, vec_int a, vec_int b)
+{
+    return (where & a) | (~where & b);
+}
+
+LS_ALWAYS vec vec_choose(vec_where where, vec a, vec b)
+{
+    return (vec)vec_choose_int(where, (vec_int)a, (vec_int)b);
+}
+
+LS_ALWAYS vec vec_positive(vec x)
+{
+    return (vec)((x > 0) & (vec_int)x);
+}
+
+LS_ALWAYS vec_wide vec_widen(vec x)
+{
+    return (vec_wide){{(double)x[0], (double)x[1]}, {(double)x[2], (double)x[3]}};
+}
+#endif
+
+/* value > 0 ? chosen : 0 */
+LS_ALWAYS vec vec_where_positive(vec value, vec chosen)
+{
+    return vec_choose(vec_greater(value, (vec){0}), chosen, (vec){0});
+}
+
+/* ---- Sixteen lanes -------------------------------------------------------------------------- */
 
 LS_ALWAYS lanes lanes_get(const float *from)
 {
-    return *(const lanes_load *)from;
+    lanes value;
+    LS_WRITE_OUT
+    for (int p = 0; p < LS_PARTS; p++)
+        value.part[p] = vec_get(from + p * LS_VEC);
+    return value;
 }
 
 LS_ALWAYS void lanes_put(float *to, const lanes *value)
 {
-    *(lanes_load *)to = *value;
-}
-
-/* A number in each lane. */
-LS_ALWAYS lanes lanes_all(float x)
-{
-    return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-/* a b + c, rounded once on every processor. One without such an instruction is slow (the C library
- * computes it), but has the same bits. */
-#if defined(__AVX512F__)
-LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
-{
-    return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-#elif defined(__FMA__)
-LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
-{
-    lanes sum;
-    __m256 part[3][2];
-    memcpy(part[0], &a, sizeof a);
-    memcpy(part[1], &b, sizeof b);
-    memcpy(part[2], &c, sizeof c);
-    for (int i = 0; i < 2; i++)
-        part[0][i] = _mm256_fmadd_ps(part[0][i], part[1][i], part[2][i]);
-    memcpy(&sum, part[0], sizeof sum);
-    return sum;
-}
-#else
-static __attribute__((noinline)) lanes lanes_fma(lanes a, lanes b, lanes c)
-{
-    for (int i = 0; i < LS_LANES; i++)
-        c[i] = fmaf(a[i], b[i], c[i]);
-    return c;
-}
-#endif
-
-/* max(x, 0). */
-LS_ALWAYS lanes lanes_positive(lanes x)
-{
-    return (lanes)((x > 0) & (lanes_mask)x);
+    LS_WRITE_OUT
+    for (int p = 0; p < LS_PARTS; p++)
+        vec_put(to + p * LS_VEC, value->part[p]);
 }
 
 /* Loads `count` elements, fewer than 16; the other lanes are `rest`. */
@@ -114,11 +287,31 @@ LS_ALWAYS lanes lanes_get_some(const float *from, int64_t count, float rest)
     return lanes_get(some);
 }
 
-/* most = value if that is greater. */
+LS_ALWAYS void lanes_add(lanes *sum, const lanes *value)
+{
+    LS_WRITE_OUT
+    for (int p = 0; p < LS_PARTS; p++)
+        sum->part[p] += value->part[p];
+}
+
+/* sum += value^2 in double. */
+LS_ALWAYS void lanes_add_square(lanes_wide *sum, const lanes *value)
+{
+    LS_WRITE_OUT
+    for (int p = 0; p < LS_PARTS; p++) {
+        const vec_wide wide = vec_widen(value->part[p]);
+        sum->part[p].low += wide.low * wide.low;
+        sum->part[p].high += wide.high * wide.high;
+    }
+}
+
+/* most = value where that is greater. */
 LS_ALWAYS void lanes_max(lanes *most, const lanes *value)
 {
-    lanes_mask greater = *value > *most;
-    *most = (lanes)((greater & (lanes_mask)*value) | (~greater & (lanes_mask)*most));
+    LS_WRITE_OUT
+    for (int p = 0; p < LS_PARTS; p++)
+        most->part[p] =
+            vec_choose(vec_greater(value->part[p], most->part[p]), value->part[p], most->part[p]);
 }
 
 /* Sums the lanes by halves: i and i + 8, then i + 4, i + 2, i + 1. */
@@ -132,7 +325,7 @@ static inline float lanes_sum(const lanes *value)
     return part[0];
 }
 
-static inline double wide_sum(const wide_lanes *value)
+static inline double lanes_sum_wide(const lanes_wide *value)
 {
     double part[LS_LANES];
     memcpy(part, value, sizeof part);

@@ -23,6 +23,7 @@ extern const ls_vector_loops LS_VECTOR_TABLE;
 
 const ls_vector_loops LS_VECTOR_TABLE = {
     .isa = LS_TEXT(LS_VECTOR_ISA),
+    .fused = LS_FUSED,
     .relu = relu,
     .mask = mask,
     .add = add,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Vector loop of the weights' gradient of a convolution over few channels. Part of vector_loops.c.
- * A unit is one row of the window by 16 outputs. Its elements stay in registers over all positions
- * of a sample, and are then added to those of earlier samples. So each element is a sum with one
- * term per sample, whichever thread computes the unit.
+ * A unit is one row of the window by 16 outputs. Its elements stay in registers, a block at a time,
+ * over all positions of a sample, and are then added to those of earlier samples. So each element
+ * is a sum with one term per sample, whichever thread computes the unit.
  */
 #pragma once
 
@@ -22,27 +22,60 @@ static void pad_sample(const ls_vector_conv_few *f, int64_t row)
                (size_t)(columns * C) * sizeof *x);
 }
 
-/* One unit and one sample; sums [run + 1, 16], the last of them the bias's. */
-static inline __attribute__((always_inline)) void
-few_unit(const ls_vector_conv_few *f, const float *image, const float *dy, int run, float *sums)
+/* One sample's part of `taps` taps from `first` on and FEW_VECS vectors of outputs, which begin
+ * with dy's; sums [run + 1, 16]. With the bias's, if so many taps are the last. */
+LS_ALWAYS void few_block(const ls_vector_conv_few *f, const float *image, const float *dy, int taps,
+                         bool bias, float *sums)
 {
     const ls_conv_shape *s = &f->arguments.shape;
     const ls_window *w = &s->window;
-    lanes sum[LS_VECTOR_FEW + 1] = {{0}};
+    vec sum[FEW_TAPS + 1][FEW_VECS];
+    LS_WRITE_OUT
+    for (int t = 0; t <= taps; t++)
+        LS_WRITE_OUT
+    for (int v = 0; v < FEW_VECS; v++)
+        sum[t][v] = (vec){0};
     for (int64_t y = 0; y < w->out_height; y++) {
         const float *from = image + y * w->stride_y * f->width * s->channels;
         for (int64_t x = 0; x < w->out_width; x++) {
-            const lanes value = lanes_get(dy);
-            for (int t = 0; t < run; t++)
-                sum[t] = lanes_fma(lanes_all(from[t]), value, sum[t]);
-            sum[run] += value;
+            vec value[FEW_VECS];
+            LS_WRITE_OUT
+            for (int v = 0; v < FEW_VECS; v++)
+                value[v] = vec_get(dy + v * LS_VEC);
+            LS_WRITE_OUT
+            for (int t = 0; t < taps; t++) {
+                const vec tap = vec_all(from[t]);
+                LS_WRITE_OUT
+                for (int v = 0; v < FEW_VECS; v++)
+                    sum[t][v] = vec_fma(tap, value[v], sum[t][v]);
+            }
+            LS_WRITE_OUT
+            for (int v = 0; v < FEW_VECS && bias; v++)
+                sum[taps][v] += value[v];
             from += w->stride_x * s->channels;
             dy += s->outputs;
         }
     }
-    for (int t = 0; t <= run; t++) {
-        sum[t] += lanes_get(sums + t * LS_LANES);
-        lanes_put(sums + t * LS_LANES, &sum[t]);
+    LS_WRITE_OUT
+    for (int t = 0; t < taps + bias; t++)
+        LS_WRITE_OUT
+    for (int v = 0; v < FEW_VECS; v++) {
+        float *to = sums + t * LS_LANES + v * LS_VEC;
+        vec_put(to, sum[t][v] + vec_get(to));
+    }
+}
+
+/* One unit and one sample. */
+LS_ALWAYS void few_unit(const ls_vector_conv_few *f, const float *image, const float *dy, int run,
+                        float *sums)
+{
+    const int last = (run - 1) % FEW_TAPS + 1;
+    for (int v = 0; v < LS_LANES; v += FEW_VECS * LS_VEC) {
+        int t = 0;
+        LS_AS_LOOP
+        for (; t + FEW_TAPS < run; t += FEW_TAPS)
+            few_block(f, image + t, dy + v, FEW_TAPS, false, sums + t * LS_LANES + v);
+        few_block(f, image + t, dy + v, last, true, sums + t * LS_LANES + v);
     }
 }
 
@@ -78,12 +111,10 @@ static void conv_few_weights(const ls_vector_conv_few *f, int64_t first, int64_t
             const float *dy =
                 (const float *)f->arguments.dy + r * positions + u % blocks * LS_LANES;
             float *sums = f->sums + (size_t)u * unit;
-            if (run == 15)
-                few_unit(f, image, dy, 15, sums);
-            else if (run == 9)
-                few_unit(f, image, dy, 9, sums);
+            if (run == LS_VECTOR_FEW)
+                few_unit(f, image, dy, LS_VECTOR_FEW, sums);
             else
-                few_unit(f, image, dy, (int)run, sums);
+                few_unit(f, image, dy, LS_VECTOR_LEAST, sums);
         }
     }
     for (int64_t u = first; u < last; u++)

@@ -37,45 +37,56 @@ static const float *padded_image(const ls_vector_conv_max *m, int64_t row)
 }
 
 /*
- * 16 or 32 outputs (`blocks` of 16) of one sample. A window is `height` runs of `run` elements; if
- * these are constants, the filters stay in registers.
+ * `vecs` vectors of outputs of one sample, written with 0 in what is padded. A window is `height`
+ * runs of `run` elements; if these are constants, the filters stay in registers.
  */
-static inline __attribute__((always_inline)) void
-conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first, int blocks,
-               int64_t height, int64_t run, lanes *most, lanes_mask *argmax)
+LS_ALWAYS void conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first,
+                              int vecs, int64_t height, int64_t run, float *values, int32_t *places)
 {
     const ls_window *w = &m->arguments.shape.window;
     const int64_t channels = m->arguments.shape.channels, outputs = m->outputs;
     const int64_t line = m->width * channels;
     const float *packed = m->packed + first;
-    for (int k = 0; k < blocks; k++) {
-        most[k] = -INFINITY - (lanes){0};
-        argmax[k] = (lanes_mask){0};
+    vec most[CONV_MAX_WIDE];
+    vec_int argmax[CONV_MAX_WIDE];
+    LS_WRITE_OUT
+    for (int k = 0; k < vecs; k++) {
+        most[k] = vec_all(-INFINITY);
+        argmax[k] = (vec_int){0};
     }
     for (int64_t oy = 0; oy < w->out_height; oy++)
         for (int64_t ox = 0; ox < w->out_width; ox++) {
             const float *from = image + (oy * w->stride_y) * line + ox * w->stride_x * channels;
-            const int32_t at = (int32_t)(oy * w->out_width + ox);
-            lanes sum[2] = {lanes_get(m->bias + first), {0}};
-            if (blocks > 1)
-                sum[1] = lanes_get(m->bias + first + LS_LANES);
+            const vec_int at = vec_all_int((int32_t)(oy * w->out_width + ox));
+            vec sum[CONV_MAX_WIDE];
+            LS_WRITE_OUT
+            for (int k = 0; k < vecs; k++)
+                sum[k] = vec_get(m->bias + first + k * LS_VEC);
             for (int64_t ky = 0; ky < height; ky++)
-                for (int64_t j = 0; j < run; j++)
-                    for (int k = 0; k < blocks; k++)
-                        sum[k] = lanes_fma(
-                            lanes_all(from[ky * line + j]),
-                            lanes_get(packed + (ky * run + j) * outputs + k * LS_LANES), sum[k]);
-            for (int k = 0; k < blocks; k++) {
-                lanes_mask greater = sum[k] > most[k];
-                most[k] =
-                    (lanes)((greater & (lanes_mask)sum[k]) | (~greater & (lanes_mask)most[k]));
-                argmax[k] = (greater & at) | (~greater & argmax[k]);
+                for (int64_t j = 0; j < run; j++) {
+                    const vec pixel = vec_all(from[ky * line + j]);
+                    LS_WRITE_OUT
+                    for (int k = 0; k < vecs; k++)
+                        sum[k] = vec_fma(
+                            pixel, vec_get(packed + (ky * run + j) * outputs + k * LS_VEC), sum[k]);
+                }
+            LS_WRITE_OUT
+            for (int k = 0; k < vecs; k++) {
+                const vec_where greater = vec_greater(sum[k], most[k]);
+                most[k] = vec_choose(greater, sum[k], most[k]);
+                argmax[k] = vec_choose_int(greater, at, argmax[k]);
             }
         }
+    LS_WRITE_OUT
+    for (int k = 0; k < vecs; k++) {
+        vec_put(values + k * LS_VEC, most[k]);
+        vec_put_int(places + k * LS_VEC, argmax[k]);
+    }
 }
 
 static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
 {
+    enum { MOST = CONV_MAX_WIDE * LS_VEC, FEW = CONV_MAX_VECS * LS_VEC };
     const ls_conv_max_forward_args *a = &m->arguments;
     const ls_window *w = &a->shape.window;
     const int64_t outputs = a->shape.outputs, run = w->width * a->shape.channels;
@@ -83,20 +94,17 @@ static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
         const float *image = padded_image(m, r);
         float *y = (float *)a->y + r * outputs;
         int32_t *argmax = a->argmax + r * outputs;
-        for (int64_t o = 0; o < outputs; o += 2 * LS_LANES) {
-            const int blocks = outputs - o > LS_LANES ? 2 : 1;
-            const int64_t count = outputs - o < 2 * LS_LANES ? outputs - o : 2 * LS_LANES;
-            lanes most[2];
-            lanes_mask at[2];
-            float values[2 * LS_LANES];
-            int32_t places[2 * LS_LANES];
-            if (blocks == 2 && w->height == 3 && run == 3)
-                conv_max_block(m, image, o, 2, 3, 3, most, at);
+        for (int64_t o = 0, step; o < outputs; o += step) {
+            float values[MOST];
+            int32_t places[MOST];
+            step = MOST;
+            if (w->height == 3 && run == 3 && o + FEW <= m->outputs)
+                conv_max_block(m, image, o, CONV_MAX_VECS, 3, 3, values, places), step = FEW;
+            else if (o + MOST <= m->outputs)
+                conv_max_block(m, image, o, CONV_MAX_WIDE, w->height, run, values, places);
             else
-                conv_max_block(m, image, o, blocks, w->height, run, most, at);
-            memcpy(values, most, (size_t)blocks * sizeof *most);
-            memcpy(places, at, (size_t)blocks * sizeof *at);
-            for (int64_t i = 0; i < count; i++) {
+                conv_max_block(m, image, o, 1, w->height, run, values, places), step = LS_VEC;
+            for (int64_t i = 0; i < step && o + i < outputs; i++) {
                 bool cut = a->activation == LS_ACTIVATION_RELU && !(values[i] > 0);
                 y[o + i] = cut ? 0 : values[i];
                 argmax[o + i] = places[i];

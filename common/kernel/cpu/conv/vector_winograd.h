@@ -49,31 +49,31 @@ static const float divided[AXIS] = {1 / (A2 * B2),
                                     1 / (2 * B2 * (B2 - A2)),
                                     1};
 
-LS_ALWAYS void of_pixels(const lanes d[AXIS], lanes t[AXIS])
+LS_ALWAYS void of_pixels(const vec d[AXIS], vec t[AXIS])
 {
-    const lanes a = lanes_all(POINT_A), b = lanes_all(POINT_B);
-    const lanes product = lanes_all(A2 * B2), sum = lanes_all(-A2 - B2);
-    const lanes even_a = lanes_fma(lanes_all(-B2), d[2], d[4]);
-    const lanes odd_a = lanes_fma(lanes_all(-B2), d[1], d[3]);
-    const lanes even_b = lanes_fma(lanes_all(-A2), d[2], d[4]);
-    const lanes odd_b = lanes_fma(lanes_all(-A2), d[1], d[3]);
-    t[0] = lanes_fma(product, d[0], lanes_fma(sum, d[2], d[4]));
-    t[1] = lanes_fma(a, odd_a, even_a);
-    t[2] = lanes_fma(-a, odd_a, even_a);
-    t[3] = lanes_fma(b, odd_b, even_b);
-    t[4] = lanes_fma(-b, odd_b, even_b);
-    t[5] = lanes_fma(product, d[1], lanes_fma(sum, d[3], d[5]));
+    const vec a = vec_all(POINT_A), b = vec_all(POINT_B);
+    const vec product = vec_all(A2 * B2), sum = vec_all(-A2 - B2);
+    const vec even_a = vec_fma(vec_all(-B2), d[2], d[4]);
+    const vec odd_a = vec_fma(vec_all(-B2), d[1], d[3]);
+    const vec even_b = vec_fma(vec_all(-A2), d[2], d[4]);
+    const vec odd_b = vec_fma(vec_all(-A2), d[1], d[3]);
+    t[0] = vec_fma(product, d[0], vec_fma(sum, d[2], d[4]));
+    t[1] = vec_fma(a, odd_a, even_a);
+    t[2] = vec_fma(-a, odd_a, even_a);
+    t[3] = vec_fma(b, odd_b, even_b);
+    t[4] = vec_fma(-b, odd_b, even_b);
+    t[5] = vec_fma(product, d[1], vec_fma(sum, d[3], d[5]));
 }
 
 /* y as a polynomial of `count` coefficients, at the points. */
-LS_ALWAYS void at_points(const lanes *y, int count, lanes z[AXIS])
+LS_ALWAYS void at_points(const vec *y, int count, vec z[AXIS])
 {
-    lanes even_a = y[0], even_b = y[0];
-    lanes odd_a = lanes_all(POINT_A) * y[1], odd_b = lanes_all(POINT_B) * y[1];
+    vec even_a = y[0], even_b = y[0];
+    vec odd_a = vec_all(POINT_A) * y[1], odd_b = vec_all(POINT_B) * y[1];
     for (int k = 2; k < count; k++) {
-        lanes *to_a = k % 2 ? &odd_a : &even_a, *to_b = k % 2 ? &odd_b : &even_b;
-        *to_a = lanes_fma(lanes_all(powers_a[k]), y[k], *to_a);
-        *to_b = lanes_fma(lanes_all(powers_b[k]), y[k], *to_b);
+        vec *to_a = k % 2 ? &odd_a : &even_a, *to_b = k % 2 ? &odd_b : &even_b;
+        *to_a = vec_fma(vec_all(powers_a[k]), y[k], *to_a);
+        *to_b = vec_fma(vec_all(powers_b[k]), y[k], *to_b);
     }
     z[0] = y[0];
     z[1] = even_a + odd_a;
@@ -84,16 +84,16 @@ LS_ALWAYS void at_points(const lanes *y, int count, lanes z[AXIS])
 }
 
 /* `count` coefficients from what is at the points. */
-LS_ALWAYS void from_points(const lanes z[AXIS], int count, lanes *y)
+LS_ALWAYS void from_points(const vec z[AXIS], int count, vec *y)
 {
-    const lanes even_a = z[1] + z[2], odd_a = z[1] - z[2];
-    const lanes even_b = z[3] + z[4], odd_b = z[3] - z[4];
+    const vec even_a = z[1] + z[2], odd_a = z[1] - z[2];
+    const vec even_b = z[3] + z[4], odd_b = z[3] - z[4];
     y[0] = z[0] + even_a + even_b;
     for (int k = 1; k < count; k++) {
-        const lanes a = k % 2 ? odd_a : even_a, b = k % 2 ? odd_b : even_b;
-        const lanes first =
-            k + 1 < count ? lanes_all(powers_a[k]) * a : lanes_fma(lanes_all(powers_a[k]), a, z[5]);
-        y[k] = lanes_fma(lanes_all(powers_b[k]), b, first);
+        const vec a = k % 2 ? odd_a : even_a, b = k % 2 ? odd_b : even_b;
+        const vec first =
+            k + 1 < count ? vec_all(powers_a[k]) * a : vec_fma(vec_all(powers_a[k]), a, z[5]);
+        y[k] = vec_fma(vec_all(powers_b[k]), b, first);
     }
 }
 
@@ -110,27 +110,29 @@ LS_ALWAYS int64_t weight_at(const ls_vector_winograd *w, int64_t o, int64_t c, i
                      : (o * s->channels + c) * elements + at;
 }
 
-/* packed[6, 6, C, O] of channel c, outputs o to o + 15. */
+/* packed[6, 6, C, O] of channel c, a vector of outputs from o on. */
 LS_ALWAYS void pack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
 {
     const ls_conv_shape *s = &w->shape;
-    lanes half[MOST_WINDOW][AXIS], line[MOST_WINDOW], point[AXIS];
+    vec half[MOST_WINDOW][AXIS], line[MOST_WINDOW], point[AXIS];
+    LS_AS_LOOP
     for (int x = 0; x < side; x++) {
         for (int y = 0; y < side; y++) {
-            float part[LS_LANES];
-            for (int l = 0; l < LS_LANES; l++)
+            float part[LS_VEC];
+            for (int l = 0; l < LS_VEC; l++)
                 part[l] = w->weight[weight_at(w, o + l, c, y * side + x)];
-            line[y] = lanes_get(part);
+            line[y] = vec_get(part);
         }
         at_points(line, side, half[x]);
     }
+    LS_AS_LOOP
     for (int i = 0; i < AXIS; i++) {
         for (int x = 0; x < side; x++)
             line[x] = half[x][i];
         at_points(line, side, point);
         for (int j = 0; j < AXIS; j++) {
-            point[j] *= lanes_all(divided[i] * divided[j]);
-            lanes_put(w->packed + ((i * AXIS + j) * s->channels + c) * s->outputs + o, &point[j]);
+            point[j] *= vec_all(divided[i] * divided[j]);
+            vec_put(w->packed + ((i * AXIS + j) * s->channels + c) * s->outputs + o, point[j]);
         }
     }
 }
@@ -138,7 +140,7 @@ LS_ALWAYS void pack_block(const ls_vector_winograd *w, int side, int64_t c, int6
 static void winograd_pack(const ls_vector_winograd *w, int64_t first, int64_t last)
 {
     for (int64_t c = first * LS_LANES; c < last * LS_LANES; c++)
-        for (int64_t o = 0; o < w->shape.outputs; o += LS_LANES)
+        for (int64_t o = 0; o < w->shape.outputs; o += LS_VEC)
             if (w->shape.window.height == 3)
                 pack_block(w, 3, c, o);
             else
@@ -149,21 +151,23 @@ static void winograd_pack(const ls_vector_winograd *w, int64_t first, int64_t la
 LS_ALWAYS void unpack_block(const ls_vector_winograd *w, int side, int64_t c, int64_t o)
 {
     const ls_conv_shape *s = &w->shape;
-    lanes half[AXIS][MOST_WINDOW], point[AXIS], line[MOST_WINDOW];
+    vec half[AXIS][MOST_WINDOW], point[AXIS], line[MOST_WINDOW];
+    LS_AS_LOOP
     for (int j = 0; j < AXIS; j++) {
         for (int i = 0; i < AXIS; i++)
-            point[i] = lanes_all(divided[i] * divided[j]) *
-                       lanes_get(w->packed + ((i * AXIS + j) * s->channels + c) * s->outputs + o);
+            point[i] = vec_all(divided[i] * divided[j]) *
+                       vec_get(w->packed + ((i * AXIS + j) * s->channels + c) * s->outputs + o);
         from_points(point, side, half[j]);
     }
+    LS_AS_LOOP
     for (int y = 0; y < side; y++) {
         for (int j = 0; j < AXIS; j++)
             point[j] = half[j][y];
         from_points(point, side, line);
         for (int x = 0; x < side; x++) {
-            float part[LS_LANES];
-            lanes_put(part, &line[x]);
-            for (int l = 0; l < LS_LANES; l++)
+            float part[LS_VEC];
+            vec_put(part, line[x]);
+            for (int l = 0; l < LS_VEC; l++)
                 w->dweight[weight_at(w, o + l, c, y * side + x)] = part[l];
         }
     }
@@ -200,19 +204,23 @@ LS_ALWAYS void tile_next(const ls_window *w, int side, winograd_tile *tile)
 /* 6x6 pixels of 16 channels, `line` and `pixel` floats apart, at the points: to[6, 6, 16]. */
 LS_ALWAYS void patch_in(const float *from, int64_t line, int64_t pixel, float *to)
 {
-    lanes half[AXIS][AXIS], values[AXIS];
-    for (int x = 0; x < AXIS; x++) {
-        for (int y = 0; y < AXIS; y++)
-            values[y] = lanes_get(from + y * line + x * pixel);
-        of_pixels(values, half[x]);
-    }
-    for (int i = 0; i < AXIS; i++) {
-        for (int x = 0; x < AXIS; x++)
-            values[x] = half[x][i];
-        lanes point[AXIS];
-        of_pixels(values, point);
-        for (int j = 0; j < AXIS; j++)
-            lanes_put(to + (i * AXIS + j) * LS_LANES, &point[j]);
+    LS_AS_LOOP
+    for (int v = 0; v < LS_LANES; v += LS_VEC) {
+        vec half[AXIS][AXIS], values[AXIS], point[AXIS];
+        LS_AS_LOOP
+        for (int x = 0; x < AXIS; x++) {
+            for (int y = 0; y < AXIS; y++)
+                values[y] = vec_get(from + y * line + x * pixel + v);
+            of_pixels(values, half[x]);
+        }
+        LS_AS_LOOP
+        for (int i = 0; i < AXIS; i++) {
+            for (int x = 0; x < AXIS; x++)
+                values[x] = half[x][i];
+            of_pixels(values, point);
+            for (int j = 0; j < AXIS; j++)
+                vec_put(to + (i * AXIS + j) * LS_LANES + v, point[j]);
+        }
     }
 }
 
@@ -255,14 +263,16 @@ LS_ALWAYS void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, 
     const ls_window *w = &s->window;
     const int64_t O = s->outputs;
     float *image = v->y + ((tile->row * w->out_height + tile->y) * w->out_width + tile->x) * O;
-    for (int64_t o = 0; o < O; o += LS_LANES) {
-        const lanes bias = v->bias ? lanes_get(v->bias + o) : (lanes){0};
-        lanes half[AXIS][MOST_SIDE], point[AXIS], line[MOST_SIDE];
+    for (int64_t o = 0; o < O; o += LS_VEC) {
+        const vec bias = v->bias ? vec_get(v->bias + o) : (vec){0};
+        vec half[AXIS][MOST_SIDE], point[AXIS], line[MOST_SIDE];
+        LS_AS_LOOP
         for (int j = 0; j < AXIS; j++) {
             for (int i = 0; i < AXIS; i++)
-                point[i] = lanes_get(from + o * TILES * AXIS * AXIS + (i * AXIS + j) * LS_LANES);
+                point[i] = vec_get(from + tiles_of(o) + (i * AXIS + j) * LS_LANES);
             from_points(point, side, half[j]);
         }
+        LS_AS_LOOP
         for (int y = 0; y < side; y++) {
             if (tile->y + y >= w->out_height)
                 break;
@@ -272,9 +282,9 @@ LS_ALWAYS void tile_out(const ls_vector_winograd *v, const winograd_tile *tile, 
             for (int x = 0; x < side; x++) {
                 line[x] += bias;
                 if (v->relu)
-                    line[x] = lanes_positive(line[x]);
+                    line[x] = vec_positive(line[x]);
                 if (tile->x + x < w->out_width)
-                    lanes_put(image + (y * w->out_width + x) * O + o, &line[x]);
+                    vec_put(image + (y * w->out_width + x) * O + o, line[x]);
             }
         }
     }
@@ -289,28 +299,28 @@ LS_ALWAYS void tile_gradient(const ls_vector_winograd *v, const winograd_tile *t
     const int64_t O = s->outputs;
     const float *image =
         v->dy + ((tile->row * w->out_height + tile->y) * w->out_width + tile->x) * O;
-    for (int64_t o = 0; o < O; o += LS_LANES) {
-        lanes half[MOST_SIDE][AXIS], line[MOST_SIDE], point[AXIS], sum = {0};
+    for (int64_t o = 0; o < O; o += LS_VEC) {
+        vec half[MOST_SIDE][AXIS], line[MOST_SIDE], point[AXIS], sum = {0};
+        LS_AS_LOOP
         for (int x = 0; x < side; x++) {
             for (int y = 0; y < side; y++) {
                 line[y] = tile->y + y < w->out_height && tile->x + x < w->out_width
-                              ? lanes_get(image + (y * w->out_width + x) * O + o)
-                              : (lanes){0};
+                              ? vec_get(image + (y * w->out_width + x) * O + o)
+                              : (vec){0};
                 sum += line[y];
             }
             at_points(line, side, half[x]);
         }
+        LS_AS_LOOP
         for (int i = 0; i < AXIS; i++) {
             for (int x = 0; x < side; x++)
                 line[x] = half[x][i];
             at_points(line, side, point);
             for (int j = 0; j < AXIS; j++)
-                lanes_put(to + o * TILES * AXIS * AXIS + (i * AXIS + j) * LS_LANES, &point[j]);
+                vec_put(to + tiles_of(o) + (i * AXIS + j) * LS_LANES, point[j]);
         }
-        if (dbias) {
-            sum += lanes_get(dbias + o);
-            lanes_put(dbias + o, &sum);
-        }
+        if (dbias)
+            vec_put(dbias + o, sum + vec_get(dbias + o));
     }
 }
 
@@ -384,7 +394,7 @@ static void winograd_weights(const ls_vector_winograd *w, int64_t first, int64_t
             weights_tiles(w, 2, from, to, first, last);
     }
     for (int64_t c = first * LS_LANES; c < last * LS_LANES; c++)
-        for (int64_t o = 0; o < O; o += LS_LANES)
+        for (int64_t o = 0; o < O; o += LS_VEC)
             if (s->window.height == 3)
                 unpack_block(w, 3, c, o);
             else

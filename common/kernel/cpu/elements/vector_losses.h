@@ -42,7 +42,7 @@ static inline float row_max(const float *z, int64_t count)
     if (count >= LS_LANES) {
         lanes most = lanes_get(z);
         for (i = LS_LANES; i + LS_LANES <= count; i += LS_LANES) {
-            lanes next = lanes_get(z + i);
+            const lanes next = lanes_get(z + i);
             lanes_max(&most, &next);
         }
         float part[LS_LANES];
@@ -57,12 +57,12 @@ static inline float row_max(const float *z, int64_t count)
 
 static inline float row_sum(const float *x, int64_t count)
 {
-    lanes sum = {0};
-    int64_t i = 0;
-    for (; i + LS_LANES <= count; i += LS_LANES)
-        sum += lanes_get(x + i);
-    if (i < count)
-        sum += lanes_get_some(x + i, count - i, 0);
+    lanes sum = {{{0}}};
+    for (int64_t i = 0; i < count; i += LS_LANES) {
+        const lanes next =
+            i + LS_LANES <= count ? lanes_get(x + i) : lanes_get_some(x + i, count - i, 0);
+        lanes_add(&sum, &next);
+    }
     return lanes_sum(&sum);
 }
 
@@ -121,30 +121,33 @@ static double softmax_narrow(const ls_vector_softmax *s, int64_t first, int64_t 
         for (int64_t r = 0; r < LS_LANES; r++)
             e[c * LS_LANES + r] = z[r * classes + c];
     } while (++c < classes);
-    lanes largest = lanes_get(e), sum = {0};
-    for (c = 1; c < classes; c++) {
-        lanes next = lanes_get(e + c * LS_LANES);
-        lanes_max(&largest, &next);
-    }
-    for (c = 0; c < classes; c++) {
-        lanes shifted = lanes_get(e + c * LS_LANES) - largest;
-        lanes_put(e + c * LS_LANES, &shifted);
+    for (int v = 0; v < LS_LANES; v += LS_VEC) {
+        vec largest = vec_get(e + v);
+        for (c = 1; c < classes; c++) {
+            const vec next = vec_get(e + c * LS_LANES + v);
+            largest = vec_choose(vec_greater(next, largest), next, largest);
+        }
+        for (c = 0; c < classes; c++)
+            vec_put(e + c * LS_LANES + v, vec_get(e + c * LS_LANES + v) - largest);
     }
     for (int64_t r = 0; r < rows; r++)
         at_label[r] = e[labels[r] * LS_LANES + r];
     exponential(e, e, classes * LS_LANES);
-    for (c = 0; c < classes; c++)
-        sum += lanes_get(e + c * LS_LANES);
-    lanes_put(sums, &sum);
+    for (int v = 0; v < LS_LANES; v += LS_VEC) {
+        vec sum = {0};
+        for (c = 0; c < classes; c++)
+            sum += vec_get(e + c * LS_LANES + v);
+        vec_put(sums + v, sum);
+    }
     logarithm(sums, logarithms, LS_LANES);
     for (int64_t r = 0; r < rows; r++)
         total += logarithms[r] - (double)at_label[r];
     if (!s->dlogits)
         return total;
-    const lanes factor = s->scale / sum;
-    for (c = 0; c < classes; c++) {
-        lanes scaled = lanes_get(e + c * LS_LANES) * factor;
-        lanes_put(e + c * LS_LANES, &scaled);
+    for (int v = 0; v < LS_LANES; v += LS_VEC) {
+        const vec factor = vec_all(s->scale) / vec_get(sums + v);
+        for (c = 0; c < classes; c++)
+            vec_put(e + c * LS_LANES + v, vec_get(e + c * LS_LANES + v) * factor);
     }
     for (int64_t r = 0; r < rows; r++)
         e[labels[r] * LS_LANES + r] -= s->scale;
@@ -171,25 +174,30 @@ static double softmax(const ls_vector_softmax *s)
 static double squared_error(const float *restrict y, const float *restrict target, float factor,
                             float *restrict dy, int64_t count)
 {
-    wide_lanes sum = {0};
+    lanes_wide sum = {{{{0}, {0}}}};
     int64_t i = 0;
     for (; i + LS_LANES <= count; i += LS_LANES) {
-        lanes difference = lanes_get(y + i) - lanes_get(target + i);
-        lanes scaled = factor * difference;
-        if (dy)
-            lanes_put(dy + i, &scaled);
-        wide_lanes wide = __builtin_convertvector(difference, wide_lanes);
-        sum += wide * wide;
+        lanes difference;
+        LS_WRITE_OUT
+        for (int p = 0; p < LS_PARTS; p++) {
+            const int64_t at = i + p * LS_VEC;
+            difference.part[p] = vec_get(y + at) - vec_get(target + at);
+            if (dy)
+                vec_put(dy + at, vec_all(factor) * difference.part[p]);
+        }
+        lanes_add_square(&sum, &difference);
     }
     if (i < count) {
-        lanes difference =
-            lanes_get_some(y + i, count - i, 0) - lanes_get_some(target + i, count - i, 0);
-        wide_lanes wide = __builtin_convertvector(difference, wide_lanes);
-        sum += wide * wide;
-        for (int64_t j = i; dy && j < count; j++)
-            dy[j] = factor * (y[j] - target[j]);
+        float difference[LS_LANES] = {0};
+        for (int64_t j = 0; j < count - i; j++) {
+            difference[j] = y[i + j] - target[i + j];
+            if (dy)
+                dy[i + j] = factor * difference[j];
+        }
+        const lanes rest = lanes_get(difference);
+        lanes_add_square(&sum, &rest);
     }
-    return wide_sum(&sum);
+    return lanes_sum_wide(&sum);
 }
 
 static uint64_t count_correct(const float *logits, const int32_t *labels, int64_t rows,

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "common/kernel/cpu/elements/vector_elementwise.h"
 #include "common/kernel/cpu/vector_lanes.h"
 
 #include <math.h>
@@ -18,8 +19,6 @@ static inline void window_range(int64_t at, int64_t size, int64_t in, int64_t *f
     *last = at + size < in ? at + size : in;
 }
 
-enum { POOL_BLOCKS = 4 };
-
 /* One output pixel, whose window is rows y, columns x of the image. */
 typedef struct pool_window {
     const float *image; /* of the sample */
@@ -29,32 +28,37 @@ typedef struct pool_window {
     int32_t *out_argmax;
 } pool_window;
 
-/* `blocks` times 16 channels from `first` on, their maxima in registers while the window is gone
- * over; of `count` below 16 (one block) the other lanes are 0. */
-static inline __attribute__((always_inline)) void pool_blocks(const pool_window *p, int64_t first,
-                                                              int blocks, int64_t count)
+/* `vecs` vectors of channels from `first` on, their maxima in registers while the window is gone
+ * over; of `count` below a vector (one) the other elements are 0. */
+LS_ALWAYS void pool_block(const pool_window *p, int64_t first, int vecs, int64_t count)
 {
-    lanes most[POOL_BLOCKS] = {{0}};
-    lanes_mask argmax[POOL_BLOCKS] = {{0}};
+    vec most[POOL_VECS];
+    vec_int argmax[POOL_VECS];
     const float *image = p->image + first;
+    const int32_t begin = (int32_t)(p->y[0] * p->in_width + p->x[0]);
+    LS_WRITE_OUT
+    for (int v = 0; v < vecs; v++) {
+        most[v] = vec_get_part(image + (int64_t)begin * p->channels + v * LS_VEC, count);
+        argmax[v] = vec_all_int(begin);
+    }
     for (int64_t py = p->y[0]; py < p->y[1]; py++)
         for (int64_t px = p->x[0]; px < p->x[1]; px++) {
             const int32_t at = (int32_t)(py * p->in_width + px);
             const float *from = image + (int64_t)at * p->channels;
-            const bool begins = py == p->y[0] && px == p->x[0];
-            for (int b = 0; b < blocks; b++) {
-                const lanes value = count < LS_LANES ? lanes_get_some(from, count, 0)
-                                                     : lanes_get(from + b * LS_LANES);
-                const lanes_mask greater = begins ? ~(lanes_mask){0} : value > most[b];
-                most[b] = (lanes)((greater & (lanes_mask)value) | (~greater & (lanes_mask)most[b]));
-                argmax[b] = (greater & at) | (~greater & argmax[b]);
+            LS_WRITE_OUT
+            for (int v = 0; v < vecs; v++) {
+                const vec value = vec_get_part(from + v * LS_VEC, count);
+                const vec_where greater = vec_greater(value, most[v]);
+                most[v] = vec_choose(greater, value, most[v]);
+                argmax[v] = vec_choose_int(greater, vec_all_int(at), argmax[v]);
             }
         }
-    for (int b = 0; b < blocks && count == LS_LANES; b++) {
-        lanes_put(p->out + first + b * LS_LANES, &most[b]);
-        memcpy(p->out_argmax + first + b * LS_LANES, &argmax[b], sizeof argmax[b]);
+    LS_WRITE_OUT
+    for (int v = 0; v < vecs && count == LS_VEC; v++) {
+        vec_put(p->out + first + v * LS_VEC, most[v]);
+        vec_put_int(p->out_argmax + first + v * LS_VEC, argmax[v]);
     }
-    if (count < LS_LANES) {
+    if (count < LS_VEC) {
         memcpy(p->out + first, &most[0], (size_t)count * sizeof *p->out);
         memcpy(p->out_argmax + first, &argmax[0], (size_t)count * sizeof *p->out_argmax);
     }
@@ -76,12 +80,12 @@ static void max_pool(const ls_max_pool_forward_args *a, int64_t first, int64_t l
                          &p.x[1]);
             p.out = (float *)a->y + at;
             p.out_argmax = a->argmax + at;
-            for (; c + POOL_BLOCKS * LS_LANES <= C; c += POOL_BLOCKS * LS_LANES)
-                pool_blocks(&p, c, POOL_BLOCKS, LS_LANES);
-            for (; c + LS_LANES <= C; c += LS_LANES)
-                pool_blocks(&p, c, 1, LS_LANES);
+            for (; c + POOL_VECS * LS_VEC <= C; c += POOL_VECS * LS_VEC)
+                pool_block(&p, c, POOL_VECS, LS_VEC);
+            for (; c + LS_VEC <= C; c += LS_VEC)
+                pool_block(&p, c, 1, LS_VEC);
             if (c < C)
-                pool_blocks(&p, c, 1, C - c);
+                pool_block(&p, c, 1, C - c);
         }
     }
 }
@@ -97,8 +101,8 @@ static inline void pool_back_window(const float *dy, const int32_t *argmax, int6
             float *to = image + (py * in_width + px) * C;
             LS_INDEPENDENT
             for (int64_t c = 0; c < C; c++) {
-                const float value = dy[c], old = to[c];
-                to[c] = argmax[c] == at ? old + value : old;
+                const float value = dy[c]; /* read in any case: a select, not a branch */
+                to[c] += argmax[c] == at ? value : 0;
             }
         }
 }
@@ -128,8 +132,7 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
                 continue;
             }
             if (mask_of) {
-                for (int64_t c = 0; c < C; c++)
-                    kept[c] = mask_of[at + c] > 0 ? dy[c] : 0;
+                mask(mask_of + at, dy, kept, C);
                 dy = kept;
             }
             int64_t y[2], x[2];
@@ -149,11 +152,11 @@ static void max_pool_back(const ls_max_pool_backward_args *a, int64_t first, int
 static inline __attribute__((always_inline)) void lrn_sums(const float *in, int64_t channels,
                                                            int64_t radius, float *out)
 {
-    for (int64_t c = 0; c < channels; c += LS_LANES) {
-        lanes sum = {0};
+    for (int64_t c = 0; c < channels; c += LS_VEC) {
+        vec sum = {0};
         for (int64_t j = -radius; j <= radius; j++)
-            sum += lanes_get(in + c + j);
-        lanes_put(out + c, &sum);
+            sum += vec_get(in + c + j);
+        vec_put(out + c, sum);
     }
 }
 
@@ -275,12 +278,11 @@ static void decay(const float *restrict weight, float factor, float *restrict gr
 
 static double sum_squares(const float *x, int64_t count)
 {
-    wide_lanes sum = {0};
-    int64_t i = 0;
-    for (; i < count; i += LS_LANES) {
-        lanes part = i + LS_LANES <= count ? lanes_get(x + i) : lanes_get_some(x + i, count - i, 0);
-        wide_lanes wide = __builtin_convertvector(part, wide_lanes);
-        sum += wide * wide;
+    lanes_wide sum = {{{{0}, {0}}}};
+    for (int64_t i = 0; i < count; i += LS_LANES) {
+        const lanes part =
+            i + LS_LANES <= count ? lanes_get(x + i) : lanes_get_some(x + i, count - i, 0);
+        lanes_add_square(&sum, &part);
     }
-    return wide_sum(&sum);
+    return lanes_sum_wide(&sum);
 }

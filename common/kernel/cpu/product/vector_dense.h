@@ -10,21 +10,41 @@
 #include "common/kernel/cpu/elements/vector_elementwise.h"
 #include "common/kernel/cpu/vector_lanes.h"
 
+/* Rows [0, count), a multiple of four, of `vecs` vectors of columns: part[r % 4] = the sums. */
+LS_ALWAYS void column_block(const float *x, int64_t count, int64_t columns, int vecs,
+                            float part[4][COLUMN_VECS * LS_VEC])
+{
+    vec sum[4 * COLUMN_VECS];
+    LS_WRITE_OUT
+    for (int i = 0; i < 4 * vecs; i++)
+        sum[i] = (vec){0};
+    for (int64_t r = 0; r < count; r += 4) {
+        const float *row = x + r * columns;
+        LS_WRITE_OUT
+        for (int i = 0; i < 4 * vecs; i++)
+            sum[i] += vec_get(row + i / vecs * columns + i % vecs * LS_VEC);
+    }
+    LS_WRITE_OUT
+    for (int i = 0; i < 4 * vecs; i++)
+        vec_put(part[i / vecs] + i % vecs * LS_VEC, sum[i]);
+}
+
 /* Column c: row r is added to sum r % 4; then (0 + 1) + (2 + 3). The same for every column. */
 static void column_sums(const float *x, int64_t rows, int64_t columns, int64_t first, int64_t last,
                         float *sums)
 {
-    const int64_t end = rows * columns;
-    for (int64_t c = first; c < last; c += LS_LANES) {
-        int64_t width = last - c < LS_LANES ? last - c : LS_LANES, r = 0;
-        float part[4][LS_LANES];
-        lanes sum[4] = {{0}, {0}, {0}, {0}};
-        /* A load may include the next row's elements; only the last rows have none after them. */
-        for (; r + 4 <= rows && (r + 3) * columns + c + LS_LANES <= end; r += 4)
-            for (int k = 0; k < 4; k++)
-                sum[k] += lanes_get(x + (r + k) * columns + c);
-        for (int k = 0; k < 4; k++)
-            lanes_put(part[k], &sum[k]);
+    for (int64_t c = first, width; c < last; c += width) {
+        const int vecs = last - c > LS_VEC ? COLUMN_VECS : 1;
+        /* A load may include the next rows' elements; only the last rows have none after them. */
+        const int64_t over = c + vecs * LS_VEC - columns;
+        const int64_t after = over > 0 ? (over + columns - 1) / columns : 0;
+        int64_t r = rows > after ? (rows - after) / 4 * 4 : 0;
+        float part[4][COLUMN_VECS * LS_VEC];
+        width = last - c < vecs * LS_VEC ? last - c : vecs * LS_VEC;
+        if (vecs == COLUMN_VECS)
+            column_block(x + c, r, columns, COLUMN_VECS, part);
+        else
+            column_block(x + c, r, columns, 1, part);
         for (; r < rows; r++)
             for (int64_t j = 0; j < width; j++)
                 part[r % 4][j] += x[r * columns + c + j];
@@ -71,7 +91,7 @@ static void weights_of_output(const ls_dense_backward_weights_args *d, int64_t o
 {
     const int64_t inputs = d->inputs, outputs = d->outputs;
     const float *restrict x = d->x, *restrict dy = d->dy;
-    lanes sum = {0};
+    lanes sum = {{{0}}};
     for (int64_t first = 0; first < d->rows; first += DENSE_CHUNK) {
         float product[DENSE_CHUNK];
         int64_t rows = d->rows - first < DENSE_CHUNK ? d->rows - first : DENSE_CHUNK, r;
@@ -85,63 +105,91 @@ static void weights_of_output(const ls_dense_backward_weights_args *d, int64_t o
                 product[r] = a[r * outputs];
         for (; r % LS_LANES; r++)
             product[r] = 0;
-        for (r = 0; r < rows; r += LS_LANES)
-            sum += lanes_get(product + r);
+        for (r = 0; r < rows; r += LS_LANES) {
+            const lanes next = lanes_get(product + r);
+            lanes_add(&sum, &next);
+        }
     }
     *total = lanes_sum(&sum);
 }
 
-/* gcc splits such shuffles into single elements if vectors are narrower than 16 lanes. */
-#if defined(__clang__) || defined(__AVX512F__)
-enum { WIDE_SHUFFLES = 1 };
-#else
-enum { WIDE_SHUFFLES = 0 };
-#endif
-
-/* The three columns of 16 rows of three. */
-static inline __attribute__((always_inline)) void columns_of_three(const float *x, lanes column[3])
+/* The three columns of LS_VEC rows of three. With 8 or 4 elements, a column's have different places
+ * in their vectors: they are taken together, then put in order. */
+LS_ALWAYS void columns_of_three(const float *x, vec column[3])
 {
-    const lanes a = lanes_get(x), b = lanes_get(x + 16), c = lanes_get(x + 32);
-    const lanes ab0 = LS_SHUFFLE(a, b, 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 0, 0, 0, 0, 0);
-    const lanes ab1 = LS_SHUFFLE(a, b, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 0, 0, 0, 0, 0);
-    const lanes ab2 = LS_SHUFFLE(a, b, 2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 0, 0, 0, 0, 0, 0);
+    const vec a = vec_get(x), b = vec_get(x + LS_VEC), c = vec_get(x + 2 * LS_VEC);
+#if defined(__AVX512F__)
+    const vec ab0 = LS_SHUFFLE(a, b, 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 0, 0, 0, 0, 0);
+    const vec ab1 = LS_SHUFFLE(a, b, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 0, 0, 0, 0, 0);
+    const vec ab2 = LS_SHUFFLE(a, b, 2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 0, 0, 0, 0, 0, 0);
     column[0] = LS_SHUFFLE(ab0, c, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29);
     column[1] = LS_SHUFFLE(ab1, c, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 21, 24, 27, 30);
     column[2] = LS_SHUFFLE(ab2, c, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31);
+#elif defined(__AVX2__)
+    const vec ab0 = LS_SHUFFLE(a, b, 0, 9, 2, 3, 12, 5, 6, 15);
+    const vec of0 = LS_SHUFFLE(ab0, c, 0, 1, 10, 3, 4, 13, 6, 7);
+    column[0] = LS_SHUFFLE(of0, of0, 0, 3, 6, 1, 4, 7, 2, 5);
+    const vec ab1 = LS_SHUFFLE(a, b, 0, 1, 10, 3, 4, 13, 6, 7);
+    const vec of1 = LS_SHUFFLE(ab1, c, 8, 1, 2, 11, 4, 5, 14, 7);
+    column[1] = LS_SHUFFLE(of1, of1, 1, 4, 7, 2, 5, 0, 3, 6);
+    const vec ab2 = LS_SHUFFLE(a, b, 8, 1, 2, 11, 4, 5, 14, 7);
+    const vec of2 = LS_SHUFFLE(ab2, c, 0, 9, 2, 3, 12, 5, 6, 15);
+    column[2] = LS_SHUFFLE(of2, of2, 2, 5, 0, 3, 6, 1, 4, 7);
+#else
+    const vec ab0 = LS_SHUFFLE(a, b, 0, 1, 6, 3);
+    const vec of0 = LS_SHUFFLE(ab0, c, 0, 5, 2, 3);
+    column[0] = LS_SHUFFLE(of0, of0, 0, 3, 2, 1);
+    const vec ab1 = LS_SHUFFLE(a, b, 4, 1, 2, 7);
+    const vec of1 = LS_SHUFFLE(ab1, c, 0, 1, 6, 3);
+    column[1] = LS_SHUFFLE(of1, of1, 1, 0, 3, 2);
+    const vec ab2 = LS_SHUFFLE(a, b, 0, 5, 2, 3);
+    const vec of2 = LS_SHUFFLE(ab2, c, 4, 1, 2, 7);
+    column[2] = LS_SHUFFLE(of2, of2, 2, 1, 0, 3);
+#endif
 }
 
 /* The same sums as weights_of_output's, of one output and three inputs: the polynomial model's. */
 static void weights_of_three(const float *x, const float *dy, int64_t rows, float *dweight,
                              float *dbias)
 {
-    float tail_x[3 * LS_LANES] = {0};
-    lanes column[3], g, sum[4] = {{0}, {0}, {0}, {0}};
-    int64_t r = 0;
-    for (; r < rows; r += LS_LANES) {
-        if (r + LS_LANES <= rows) {
-            g = lanes_get(dy + r);
-            columns_of_three(x + 3 * r, column);
-        } else {
-            g = lanes_get_some(dy + r, rows - r, 0);
-            for (int64_t i = 0; i < 3 * (rows - r); i++)
-                tail_x[i] = x[3 * r + i];
-            columns_of_three(tail_x, column);
+    vec sum[4][LS_PARTS] = {{{0}}};
+    for (int64_t r = 0; r < rows; r += LS_LANES) {
+        float tail_x[3 * LS_LANES], tail_dy[LS_LANES];
+        const float *from = x + 3 * r, *g = dy + r;
+        if (r + LS_LANES > rows) {
+            memset(tail_x, 0, sizeof tail_x);
+            memset(tail_dy, 0, sizeof tail_dy);
+            memcpy(tail_x, from, (size_t)(3 * (rows - r)) * sizeof *from);
+            memcpy(tail_dy, g, (size_t)(rows - r) * sizeof *g);
+            from = tail_x;
+            g = tail_dy;
         }
-        for (int i = 0; i < 3; i++)
-            sum[i] += g * column[i];
-        sum[3] += g;
+        LS_WRITE_OUT
+        for (int p = 0; p < LS_PARTS; p++) {
+            const vec part = vec_get(g + p * LS_VEC);
+            vec column[3];
+            columns_of_three(from + 3 * p * LS_VEC, column);
+            LS_WRITE_OUT
+            for (int i = 0; i < 3; i++)
+                sum[i][p] += part * column[i];
+            sum[3][p] += part;
+        }
     }
-    for (int i = 0; i < 3; i++)
-        dweight[i] = lanes_sum(&sum[i]);
-    if (dbias)
-        *dbias = lanes_sum(&sum[3]);
+    for (int i = 0; i < 4; i++) {
+        lanes all;
+        memcpy(&all, sum[i], sizeof all);
+        if (i < 3)
+            dweight[i] = lanes_sum(&all);
+        else if (dbias)
+            *dbias = lanes_sum(&all);
+    }
 }
 
 static void dense_backward_weights(const ls_dense_backward_weights_args *d)
 {
     float *dweight = d->dweight, *dbias = d->dbias;
     const int64_t inputs = d->inputs, outputs = d->outputs;
-    if (WIDE_SHUFFLES && outputs == 1 && inputs == 3) {
+    if (outputs == 1 && inputs == 3) {
         weights_of_three(d->x, d->dy, d->rows, dweight, dbias);
         return;
     }

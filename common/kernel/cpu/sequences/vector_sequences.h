@@ -23,87 +23,98 @@ static void pack_recurrent(const float *weight, int64_t hidden, bool backward, f
         }
 }
 
-/* Up to 16 floats; the lanes behind `count` are 0, or left as they are in memory. */
-static inline __attribute__((always_inline)) lanes get_part(const float *from, int64_t count)
+LS_ALWAYS vec vec_sigmoid(vec z)
 {
-    return count >= LS_LANES ? lanes_get(from) : lanes_get_some(from, count, 0);
+    float each[LS_VEC];
+    vec_put(each, z);
+    for (int j = 0; j < LS_VEC; j++)
+        each[j] = ls_sigmoid_element(each[j]);
+    return vec_get(each);
 }
 
-static inline __attribute__((always_inline)) void put_part(float *to, const float *from,
-                                                           int64_t count)
+LS_ALWAYS vec vec_tanh(vec z)
 {
-    if (count >= LS_LANES)
-        memcpy(to, from, LS_LANES * sizeof *to);
-    else
-        for (int64_t i = 0; i < count; i++)
-            to[i] = from[i];
+    float each[LS_VEC];
+    vec_put(each, z);
+    for (int j = 0; j < LS_VEC; j++)
+        each[j] = ls_tanh_element(each[j]);
+    return vec_get(each);
 }
 
-/* sum[r][b] = sum over k of a[r * pitch + k] * w[k * step + b * apart], 16 lanes of it. */
-static inline __attribute__((always_inline)) void
-product_block(const float *a, int64_t pitch, int64_t count, const float *w, const int64_t step,
-              const int64_t apart, int rows, int blocks, lanes sum[LS_VECTOR_LSTM_ROWS][4])
+/* sum[r][v] = sum over k of a[r * pitch + k] * w[k * step + v * apart], a vector of it. */
+LS_ALWAYS void product_block(const float *a, int64_t pitch, int64_t count, const float *w,
+                             int64_t step, int64_t apart, int rows, int vecs,
+                             vec to[LS_VECTOR_LSTM_ROWS][4])
 {
-    for (int r = 0; r < rows; r++)
-        for (int b = 0; b < blocks; b++)
-            sum[r][b] = (lanes){0};
-    for (int64_t k = 0; k < count; k++)
-        for (int b = 0; b < blocks; b++) {
-            const lanes weight = lanes_get(w + k * step + b * apart);
-            for (int r = 0; r < rows; r++)
-                sum[r][b] = lanes_fma(lanes_all(a[r * pitch + k]), weight, sum[r][b]);
+    vec sum[LS_VECTOR_LSTM_ROWS][LSTM_VECS];
+    LS_WRITE_OUT
+    for (int i = 0; i < rows * vecs; i++)
+        sum[i / vecs][i % vecs] = (vec){0};
+    for (int64_t k = 0; k < count; k++) {
+        vec weight[LSTM_VECS];
+        LS_WRITE_OUT
+        for (int v = 0; v < vecs; v++)
+            weight[v] = vec_get(w + k * step + v * apart);
+        LS_WRITE_OUT
+        for (int r = 0; r < rows; r++) {
+            const vec state = vec_all(a[r * pitch + k]);
+            LS_WRITE_OUT
+            for (int v = 0; v < vecs; v++)
+                sum[r][v] = vec_fma(state, weight[v], sum[r][v]);
         }
+    }
+    LS_WRITE_OUT
+    for (int i = 0; i < rows * vecs; i++)
+        to[i / vecs][i % vecs] = sum[i / vecs][i % vecs];
 }
 
-/* The cell of one sample at states [first, first + 16) of step t; sum[gate] is W_hh h. */
-static inline __attribute__((always_inline)) void
-cell_forward(const ls_vector_lstm *l, int64_t row, int64_t t, int64_t first, const lanes sum[4])
+/* The cell of one sample at the vector of states from `first` on, of step t; sum[gate] is W_hh h.
+ */
+LS_ALWAYS void cell_forward(const ls_vector_lstm *l, int64_t row, int64_t t, int64_t first,
+                            const vec sum[4])
 {
-    const int64_t H = l->shape.hidden, at = row * l->shape.steps + t;
-    const int64_t count = H - first < LS_LANES ? H - first : LS_LANES;
+    const int64_t H = l->shape.hidden, at = row * l->shape.steps + t, count = H - first;
     float *gates = l->gates + at * 4 * H + first, *cells = l->cells + at * H + first;
-    float z[4][LS_LANES], c[LS_LANES] = {0}, h[LS_LANES];
+    vec z[4];
+    LS_WRITE_OUT
     for (int g = 0; g < 4; g++) {
-        lanes whole =
-            sum[g] + (get_part(gates + g * H, count) + get_part(l->bias + g * H + first, count));
-        lanes_put(z[g], &whole);
+        z[g] = sum[g] +
+               (vec_get_part(gates + g * H, count) + vec_get_part(l->bias + g * H + first, count));
+        z[g] = g == 2 ? vec_tanh(z[g]) : vec_sigmoid(z[g]);
+        vec_put_part(gates + g * H, z[g], count);
     }
-    if (t) {
-        lanes before = get_part(cells - H, count);
-        lanes_put(c, &before);
-    }
-    for (int j = 0; j < LS_LANES; j++) {
-        z[0][j] = ls_sigmoid_element(z[0][j]);
-        z[1][j] = ls_sigmoid_element(z[1][j]);
-        z[2][j] = ls_tanh_element(z[2][j]);
-        z[3][j] = ls_sigmoid_element(z[3][j]);
-        c[j] = z[1][j] * c[j] + z[0][j] * z[2][j];
-        h[j] = z[3][j] * ls_tanh_element(c[j]);
-    }
-    for (int g = 0; g < 4; g++)
-        put_part(gates + g * H, z[g], count);
-    put_part(cells, c, count);
+    const vec before = t ? vec_get_part(cells - H, count) : (vec){0};
+    const vec c = z[1] * before + z[0] * z[2];
+    const vec h = z[3] * vec_tanh(c);
+    vec_put_part(cells, c, count);
     if (t + 1 < l->shape.steps)
-        put_part(l->previous + (at + 1) * H + first, h, count);
+        vec_put_part(l->previous + (at + 1) * H + first, h, count);
     if (!l->shape.last)
-        put_part(l->y + at * H + first, h, count);
+        vec_put_part(l->y + at * H + first, h, count);
     else if (t + 1 == l->shape.steps)
-        put_part(l->y + row * H + first, h, count);
+        vec_put_part(l->y + row * H + first, h, count);
 }
 
-static inline __attribute__((always_inline)) void forward_rows_of(const ls_vector_lstm *l,
-                                                                  int64_t row, int rows)
+LS_ALWAYS void forward_rows_of(const ls_vector_lstm *l, int64_t row, int rows)
 {
     const int64_t H = l->shape.hidden, T = l->shape.steps, padded = ls_vector_pad(H);
     for (int r = 0; r < rows; r++)
         memset(l->previous + (row + r) * T * H, 0, (size_t)H * sizeof(float));
     for (int64_t t = 0; t < T; t++)
-        for (int64_t first = 0; first < H; first += LS_LANES) {
-            lanes sum[LS_VECTOR_LSTM_ROWS][4];
-            product_block(l->previous + (row * T + t) * H, T * H, t ? H : 0, l->packed + first,
-                          4 * padded, padded, rows, 4, sum);
-            for (int r = 0; r < rows; r++)
-                cell_forward(l, row + r, t, first, sum[r]);
+        for (int64_t first = 0; first < H; first += LS_VEC) {
+            vec sum[4 / LSTM_VECS][LS_VECTOR_LSTM_ROWS][4];
+            LS_AS_LOOP
+            for (int g = 0; g < 4; g += LSTM_VECS)
+                product_block(l->previous + (row * T + t) * H, T * H, t ? H : 0,
+                              l->packed + g * padded + first, 4 * padded, padded, rows, LSTM_VECS,
+                              sum[g / LSTM_VECS]);
+            LS_AS_LOOP
+            for (int r = 0; r < rows; r++) {
+                vec gates[4];
+                for (int g = 0; g < 4; g++)
+                    gates[g] = sum[g / LSTM_VECS][r][g % LSTM_VECS];
+                cell_forward(l, row + r, t, first, gates);
+            }
         }
 }
 
@@ -116,76 +127,59 @@ static void lstm_forward(const ls_vector_lstm *l, int64_t first, int64_t last)
 }
 
 /* The cell of one sample backward: dh and dc of step t; dc becomes that of t - 1. */
-static inline __attribute__((always_inline)) void cell_backward(const ls_vector_lstm *l,
-                                                                int64_t row, int64_t t,
-                                                                int64_t first, const float *dh_in,
-                                                                float *dc)
+LS_ALWAYS void cell_backward(const ls_vector_lstm *l, int64_t row, int64_t t, int64_t first,
+                             const float *dh_in, float *dc)
 {
-    const int64_t H = l->shape.hidden, at = row * l->shape.steps + t;
-    const int64_t count = H - first < LS_LANES ? H - first : LS_LANES;
+    const int64_t H = l->shape.hidden, at = row * l->shape.steps + t, count = H - first;
     const float *gates = l->gates + at * 4 * H + first;
     const float *cells = l->cells + at * H + first;
     float *dz = l->dz + (at - l->dz_row * l->shape.steps) * 4 * H + first;
-    float z[4][LS_LANES], c[LS_LANES], before[LS_LANES] = {0}, dh[LS_LANES];
-    lanes part, sum = lanes_get(dh_in);
-    for (int g = 0; g < 4; g++) {
-        part = get_part(gates + g * H, count);
-        lanes_put(z[g], &part);
-    }
-    part = get_part(cells, count);
-    lanes_put(c, &part);
-    if (t) {
-        part = get_part(cells - H, count);
-        lanes_put(before, &part);
-    }
+    const vec i = vec_get_part(gates, count), f = vec_get_part(gates + H, count);
+    const vec g = vec_get_part(gates + 2 * H, count), o = vec_get_part(gates + 3 * H, count);
+    const vec tc = vec_tanh(vec_get_part(cells, count));
+    const vec before = t ? vec_get_part(cells - H, count) : (vec){0};
+    vec dh = vec_get(dh_in);
     if (!l->shape.last)
-        sum += get_part(l->dy + at * H + first, count);
+        dh += vec_get_part(l->dy + at * H + first, count);
     else if (t + 1 == l->shape.steps)
-        sum += get_part(l->dy + row * H + first, count);
-    lanes_put(dh, &sum);
-    for (int j = 0; j < LS_LANES; j++) {
-        const float i = z[0][j], f = z[1][j], g = z[2][j], o = z[3][j], tc = ls_tanh_element(c[j]);
-        const float d = dc[j] + dh[j] * o * (1 - tc * tc);
-        z[0][j] = d * g * (i * (1 - i));
-        z[1][j] = d * before[j] * (f * (1 - f));
-        z[2][j] = d * i * (1 - g * g);
-        z[3][j] = dh[j] * tc * (o * (1 - o));
-        dc[j] = d * f;
-    }
-    for (int g = 0; g < 4; g++)
-        put_part(dz + g * H, z[g], count);
+        dh += vec_get_part(l->dy + row * H + first, count);
+    const vec d = vec_get(dc) + dh * o * (1 - tc * tc);
+    vec_put_part(dz, d * g * (i * (1 - i)), count);
+    vec_put_part(dz + H, d * before * (f * (1 - f)), count);
+    vec_put_part(dz + 2 * H, d * i * (1 - g * g), count);
+    vec_put_part(dz + 3 * H, dh * tc * (o * (1 - o)), count);
+    vec_put(dc, d * f);
 }
 
 /* dh of step t - 1 from the gates' gradients of step t, [rows, padded]. */
-static inline __attribute__((always_inline)) void
-states_backward(const ls_vector_lstm *l, int64_t row, int64_t t, int rows, float *dh)
+LS_ALWAYS void states_backward(const ls_vector_lstm *l, int64_t row, int64_t t, int rows, float *dh)
 {
     const int64_t H = l->shape.hidden, T = l->shape.steps, padded = ls_vector_pad(H);
     const float *dz = l->dz + ((row - l->dz_row) * T + t) * 4 * H;
-    lanes sum[LS_VECTOR_LSTM_ROWS][4];
+    vec sum[LS_VECTOR_LSTM_ROWS][4];
     int64_t first = 0;
-    for (; first + 4 * LS_LANES <= padded; first += 4 * LS_LANES) {
-        product_block(dz, T * 4 * H, 4 * H, l->packed + first, padded, LS_LANES, rows, 4, sum);
+    for (; first + LSTM_VECS * LS_VEC <= padded; first += LSTM_VECS * LS_VEC) {
+        product_block(dz, T * 4 * H, 4 * H, l->packed + first, padded, LS_VEC, rows, LSTM_VECS,
+                      sum);
         for (int r = 0; r < rows; r++)
-            for (int b = 0; b < 4; b++)
-                lanes_put(dh + r * padded + first + b * LS_LANES, &sum[r][b]);
+            for (int v = 0; v < LSTM_VECS; v++)
+                vec_put(dh + r * padded + first + v * LS_VEC, sum[r][v]);
     }
-    for (; first < padded; first += LS_LANES) {
-        product_block(dz, T * 4 * H, 4 * H, l->packed + first, padded, LS_LANES, rows, 1, sum);
+    for (; first < padded; first += LS_VEC) {
+        product_block(dz, T * 4 * H, 4 * H, l->packed + first, padded, LS_VEC, rows, 1, sum);
         for (int r = 0; r < rows; r++)
-            lanes_put(dh + r * padded + first, &sum[r][0]);
+            vec_put(dh + r * padded + first, sum[r][0]);
     }
 }
 
-static inline __attribute__((always_inline)) void backward_rows_of(const ls_vector_lstm *l,
-                                                                   int64_t row, int rows)
+LS_ALWAYS void backward_rows_of(const ls_vector_lstm *l, int64_t row, int rows)
 {
     const int64_t H = l->shape.hidden, padded = ls_vector_pad(H);
     float *dh = l->scratch, *dc = l->scratch + LS_VECTOR_LSTM_ROWS * padded;
     memset(l->scratch, 0, (size_t)(2 * LS_VECTOR_LSTM_ROWS * padded) * sizeof *dh);
     for (int64_t t = l->shape.steps; t-- > 0;) {
         for (int r = 0; r < rows; r++)
-            for (int64_t first = 0; first < H; first += LS_LANES)
+            for (int64_t first = 0; first < H; first += LS_VEC)
                 cell_backward(l, row + r, t, first, dh + r * padded + first,
                               dc + r * padded + first);
         if (t)

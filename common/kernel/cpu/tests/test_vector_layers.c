@@ -60,7 +60,7 @@ static void call_conv_max(const ls_vector_loops *l, outcome *o, int s, int first
 static void call_conv_few(const ls_vector_loops *l, outcome *o, int s, int first, int last)
 {
     static const ls_conv_shape shapes[] = {{2, 3, 48, {5, 6, 3, 2, 3, 3, 2, 2, 1, 0}},
-                                           {3, 2, 48, {4, 4, 4, 4, 3, 3, 1, 1, 1, 1}},
+                                           {3, 3, 48, {4, 4, 4, 4, 3, 3, 1, 1, 1, 1}},
                                            {2, 3, 48, {6, 6, 6, 6, 3, 5, 1, 1, 1, 2}}};
     for (int i = 0; i < 3; i++) {
         const ls_window *w = &shapes[i].window;

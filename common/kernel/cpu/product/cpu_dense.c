@@ -35,6 +35,18 @@ static ls_status run_product(cpu_op *op)
     return ls_product_run(op->product);
 }
 
+/* So many multiply-adds of a product take as long as an element of a loop. */
+enum { ELEMENT_PRODUCTS = 16 };
+
+static ls_status open_product(const cpu_kernels *cpu, const ls_vector_product *spec,
+                              ls_product **out)
+{
+    const ls_product_maker maker = {cpu->base.device, cpu->engine, cpu->loops};
+    const ls_gemm_args *g = &spec->gemm;
+    const int threads = ls_cpu_threads_for(cpu, g->m * g->n * g->k / ELEMENT_PRODUCTS);
+    return ls_product_open(&maker, spec, threads, out);
+}
+
 static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arguments,
                       size_t bytes, const ls_work *work, ls_op **out)
 {
@@ -49,7 +61,7 @@ static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arg
     cpu_op *op = (cpu_op *)made;
     ls_status status = LS_OK;
     if (!way->by_loop)
-        status = ls_product_open((const cpu_kernels *)kernels, &way->product, &op->product);
+        status = open_product((const cpu_kernels *)kernels, &way->product, &op->product);
     if (status) {
         ls_op_free(&op->op);
         return status;

@@ -173,29 +173,21 @@ static ls_status add_memories(ls_product *product)
 
 /* ---- Either -------------------------------------------------------------------------------- */
 
-/* So many fused multiply-adds take as long as one element of a loop (ls_cpu_threads_for). */
-enum { FLOPS_OF_ELEMENT = 16 };
-
-static ls_status open_packed(const cpu_kernels *kernels, ls_product *product)
-{
-    const ls_gemm_args *g = &product->spec.gemm;
-    product->threads = ls_cpu_threads_for(kernels, g->m * g->n * g->k / FLOPS_OF_ELEMENT);
-    return ls_device_allocate(product->call.device, LS_MEMORY_WORKSPACE,
-                              ls_packed_scratch(product->threads), &product->scratch);
-}
-
-ls_status ls_product_open(const cpu_kernels *kernels, const ls_vector_product *spec,
+ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product *spec, int threads,
                           ls_product **out)
 {
-    ls_device *device = kernels->base.device;
     ls_product *product;
     LS_TRY(ls_allocate("product", &product, 1, sizeof *product));
     *product = (ls_product){.spec = *spec,
-                            .call = {.device = device, .engine = kernels->engine},
-                            .loops = kernels->loops};
-    ls_status status = ls_device_call(device, create, product);
-    if (!status)
-        status = product->call.primitive ? add_memories(product) : open_packed(kernels, product);
+                            .call = {.device = maker->device, .engine = maker->engine},
+                            .loops = maker->loops,
+                            .threads = threads};
+    ls_status status = ls_device_call(maker->device, create, product);
+    if (!status && product->call.primitive)
+        status = add_memories(product);
+    else if (!status)
+        status = ls_device_allocate(maker->device, LS_MEMORY_WORKSPACE, ls_packed_scratch(threads),
+                                    &product->scratch);
     if (status) {
         ls_product_close(product);
         return status;

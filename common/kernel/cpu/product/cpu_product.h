@@ -12,7 +12,10 @@
  */
 #pragma once
 
-#include "common/kernel/cpu/cpu_kernels.h"
+#include "common/device/device.h"
+#include "common/kernel/cpu/vector.h"
+
+struct dnnl_engine;
 
 typedef struct ls_product ls_product;
 
@@ -22,9 +25,16 @@ ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, ch
 /** Takes NULL. */
 void ls_product_engine_close(struct dnnl_engine *engine);
 
-/** Scratch memory is the device's workspace. `kernels` must outlive the product. A brg product
- *  leaves the spec's mask to the caller. */
-ls_status ls_product_open(const cpu_kernels *kernels, const ls_vector_product *spec,
+/** What makes products. */
+typedef struct ls_product_maker {
+    ls_device *device;
+    struct dnnl_engine *engine; /**< must outlive them */
+    const ls_vector_loops *loops;
+} ls_product_maker;
+
+/** `threads`: of a packed product. Scratch memory is the device's workspace. A brg product leaves
+ *  the spec's mask to the caller. */
+ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product *spec, int threads,
                           ls_product **out);
 
 /** Takes NULL. */

@@ -355,8 +355,7 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
     const int64_t depths = (p->gemm.k + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
     const int64_t rows = share->last_row - share->first_row;
     const int64_t pairs = (rows + 1) / 2, tiles = (2 * pairs + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
-    b_block k = {
-        .product = p, .rows = scratch, .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
+    b_block k = {.product = p, .rows = scratch, .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
     for (k.column = share->first_column; k.column < share->last_column; k.column += PRODUCT_WIDTH) {
         k.columns = share->last_column - k.column < PRODUCT_WIDTH ? share->last_column - k.column
                                                                   : PRODUCT_WIDTH;

@@ -47,8 +47,8 @@ typedef struct ls_vector_share {
 /** The block of b that a product copies at a time, and the floats that it works in: that, and some
  *  rows of a. */
 enum {
-    LS_VECTOR_PRODUCT_DEPTH = 256,
-    LS_VECTOR_PRODUCT_WIDTH = 256,
+    LS_VECTOR_PRODUCT_DEPTH = 264,
+    LS_VECTOR_PRODUCT_WIDTH = 288, /* whole panels */
     LS_VECTOR_PRODUCT_SCRATCH =
         LS_VECTOR_PRODUCT_DEPTH * LS_VECTOR_PRODUCT_WIDTH + (LS_VECTOR_PRODUCT_DEPTH + 16) * 16
 };

@@ -118,9 +118,9 @@ static vector chain(float a, vector b, vector c)
 typedef struct product_tile {
     const float *a; /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
                        k * PRODUCT_ROWS + row */
-    const float *b; /* [depth, PRODUCT_COLUMNS] */
-    float *c;       /* row by row, `stride` apart */
-    int64_t depth, stride;
+    const float *b; /* depth rows, `b_row` apart */
+    float *c;       /* rows, `c_row` apart */
+    int64_t depth, b_row, c_row;
     bool add; /* the chains go on from c; else from 0 */
 } product_tile;
 
@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) void tile_sums(const product_tile *
         for (int i = 0; i < rows; i++)
             LS_TILE_LOOP
         for (int v = 0; v < PRODUCT_VECTORS; v++)
-            sum[i][v] = *(const vector_load *)(c + i * t->stride + v * PRODUCT_VECTOR);
+            sum[i][v] = *(const vector_load *)(c + i * t->c_row + v * PRODUCT_VECTOR);
     } else {
         LS_TILE_LOOP
         for (int i = 0; i < rows; i++)
@@ -144,7 +144,7 @@ static inline __attribute__((always_inline)) void tile_sums(const product_tile *
         for (int v = 0; v < PRODUCT_VECTORS; v++)
             sum[i][v] = (vector){0};
     }
-    for (int64_t k = 0; k < t->depth; k++, a += step, b += PRODUCT_COLUMNS) {
+    for (int64_t k = 0; k < t->depth; k++, a += step, b += t->b_row) {
         vector value[PRODUCT_VECTORS];
         LS_TILE_LOOP
         for (int v = 0; v < PRODUCT_VECTORS; v++)
@@ -159,7 +159,7 @@ static inline __attribute__((always_inline)) void tile_sums(const product_tile *
     for (int i = 0; i < rows; i++)
         LS_TILE_LOOP
     for (int v = 0; v < PRODUCT_VECTORS; v++)
-        *(vector_load *)(c + i * t->stride + v * PRODUCT_VECTOR) = sum[i][v];
+        *(vector_load *)(c + i * t->c_row + v * PRODUCT_VECTOR) = sum[i][v];
 }
 
 /* Rows in pairs, whose number is a constant in each call, so that the sums are in registers. */
@@ -225,17 +225,18 @@ static void panel_turned(const float *b, int64_t row, int64_t depth, int64_t col
             panel[k * PRODUCT_COLUMNS + j] = j < columns ? b[j * row + k] : 0;
 }
 
-static void panel_straight(const float *b, int64_t row, int64_t depth, int64_t columns,
-                           float *panel)
+/* Panels of `columns` columns of b, row by row. */
+static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t columns,
+                            float *panels)
 {
-    if (columns == PRODUCT_COLUMNS) {
-        for (int64_t k = 0; k < depth; k++)
-            memcpy(panel + k * PRODUCT_COLUMNS, b + k * row, PRODUCT_COLUMNS * sizeof *b);
-        return;
+    for (int64_t k = 0; k < depth; k++) {
+        float *to = panels + k * PRODUCT_COLUMNS;
+        int64_t j = 0;
+        for (; j + PRODUCT_COLUMNS <= columns; j += PRODUCT_COLUMNS, to += depth * PRODUCT_COLUMNS)
+            memcpy(to, b + k * row + j, PRODUCT_COLUMNS * sizeof *b);
+        for (int64_t i = 0; i < PRODUCT_COLUMNS && j < columns; i++)
+            to[i] = j + i < columns ? b[k * row + j + i] : 0;
     }
-    for (int64_t k = 0; k < depth; k++)
-        for (int64_t j = 0; j < PRODUCT_COLUMNS; j++)
-            panel[k * PRODUCT_COLUMNS + j] = j < columns ? b[k * row + j] : 0;
 }
 
 /* ---- Blocks -------------------------------------------------------------------------------- */
@@ -244,6 +245,7 @@ static void panel_straight(const float *b, int64_t row, int64_t depth, int64_t c
 typedef struct b_block {
     const ls_vector_product *product;
     int64_t k, depth, column, columns; /* where it begins, and its size */
+    bool in_place;                     /* whole panels are read where they are */
     float *panels, *rows;              /* of b, and of a */
 } b_block;
 
@@ -251,14 +253,16 @@ static void copy_block(const b_block *k)
 {
     const ls_gemm_args *g = &k->product->gemm;
     const float *b = g->b;
+    if (!g->transpose_b) {
+        const int64_t whole = k->in_place ? k->columns / PRODUCT_COLUMNS * PRODUCT_COLUMNS : 0;
+        panels_straight(b + k->k * g->n + k->column + whole, g->n, k->depth, k->columns - whole,
+                        k->panels + whole * k->depth);
+        return;
+    }
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
-        const int64_t left = k->columns - j,
-                      columns = left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS;
-        float *panel = k->panels + j * k->depth;
-        if (g->transpose_b)
-            panel_turned(b + (k->column + j) * g->k + k->k, g->k, k->depth, columns, panel);
-        else
-            panel_straight(b + k->k * g->n + k->column + j, g->n, k->depth, columns, panel);
+        const int64_t left = k->columns - j;
+        panel_turned(b + (k->column + j) * g->k + k->k, g->k, k->depth,
+                     left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS, k->panels + j * k->depth);
     }
 }
 
@@ -310,14 +314,14 @@ static void part_tile(const product_tile *like, int64_t rows, int64_t columns, b
     float whole[PRODUCT_ROWS * PRODUCT_COLUMNS] = {0};
     product_tile t = *like;
     t.c = whole;
-    t.stride = PRODUCT_COLUMNS;
+    t.c_row = PRODUCT_COLUMNS;
     for (int64_t i = 0; i < rows && t.add; i++)
         for (int64_t j = 0; j < PRODUCT_COLUMNS; j++)
-            whole[i * PRODUCT_COLUMNS + j] = j < columns ? like->c[i * like->stride + j] : 0;
+            whole[i * PRODUCT_COLUMNS + j] = j < columns ? like->c[i * like->c_row + j] : 0;
     (transposed ? tile_transposed : tile_straight)(&t, rows);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            like->c[i * like->stride + j] = whole[i * PRODUCT_COLUMNS + j];
+            like->c[i * like->c_row + j] = whole[i * PRODUCT_COLUMNS + j];
 }
 
 /* Rows [row, row + rows) of c, at most a tile's, over the block. */
@@ -326,15 +330,17 @@ static void block_rows(const b_block *k, int64_t row, int64_t rows)
     const ls_vector_product *p = k->product;
     const ls_gemm_args *g = &p->gemm;
     product_tile t = {
-        .a = k->rows, .depth = k->depth, .stride = g->n, .add = g->accumulate || k->k > 0};
+        .a = k->rows, .depth = k->depth, .c_row = g->n, .add = g->accumulate || k->k > 0};
     const bool last = k->k + k->depth == g->k && (p->bias || p->relu || p->mask);
     copy_rows(k, row, rows);
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
-        const int64_t left = k->columns - j,
-                      columns = left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS;
-        t.b = k->panels + j * k->depth;
+        const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
+        const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
+        t.b =
+            in_place ? (const float *)g->b + k->k * g->n + k->column + j : k->panels + j * k->depth;
+        t.b_row = in_place ? g->n : PRODUCT_COLUMNS;
         t.c = (float *)g->c + row * g->n + k->column + j;
-        if (columns < PRODUCT_COLUMNS || rows % 2)
+        if (!whole || rows % 2)
             part_tile(&t, rows, columns, g->transpose_a);
         else
             (g->transpose_a ? tile_transposed : tile_straight)(&t, rows);
@@ -350,24 +356,43 @@ static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *fir
     return size / parts + (i < size % parts);
 }
 
+/* All rows of the share over the block, in pairs, in nearly equal tiles. */
+static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
+{
+    const int64_t rows = share->last_row - share->first_row;
+    copy_block(k);
+    for (int64_t i = 0; i < tiles; i++) {
+        int64_t pair, count = 2 * product_part((rows + 1) / 2, tiles, i, &pair);
+        if (2 * pair + count > rows)
+            count--;
+        block_rows(k, share->first_row + 2 * pair, count);
+    }
+}
+
+/* Up to so many tiles of rows read b where it is: a copy would cost more than it saves. */
+enum { PRODUCT_IN_PLACE = 3 };
+
 static void product(const ls_vector_product *p, const ls_vector_share *share, float *scratch)
 {
     const int64_t depths = (p->gemm.k + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
     const int64_t rows = share->last_row - share->first_row;
-    const int64_t pairs = (rows + 1) / 2, tiles = (2 * pairs + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
-    b_block k = {.product = p, .rows = scratch, .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
-    for (k.column = share->first_column; k.column < share->last_column; k.column += PRODUCT_WIDTH) {
-        k.columns = share->last_column - k.column < PRODUCT_WIDTH ? share->last_column - k.column
-                                                                  : PRODUCT_WIDTH;
+    const int64_t columns = share->last_column - share->first_column;
+    const int64_t tiles = (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
+    const int64_t panels = (columns + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS;
+    const int64_t widths = (columns + PRODUCT_WIDTH - 1) / PRODUCT_WIDTH;
+    b_block k = {.product = p,
+                 .in_place = !p->gemm.transpose_b && tiles <= PRODUCT_IN_PLACE,
+                 .rows = scratch,
+                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
+    for (int64_t w = 0; w < widths; w++) {
+        int64_t first, count = product_part(panels, widths, w, &first);
+        k.column = share->first_column + first * PRODUCT_COLUMNS;
+        k.columns = count * PRODUCT_COLUMNS;
+        if (k.column + k.columns > share->last_column)
+            k.columns = share->last_column - k.column;
         for (int64_t d = 0; d < depths; d++) {
             k.depth = product_part(p->gemm.k, depths, d, &k.k);
-            copy_block(&k);
-            for (int64_t i = 0; i < tiles; i++) {
-                int64_t pair, count = 2 * product_part(pairs, tiles, i, &pair);
-                if (2 * pair + count > rows)
-                    count--;
-                block_rows(&k, share->first_row + 2 * pair, count);
-            }
+            block_product(&k, share, tiles);
         }
     }
 }

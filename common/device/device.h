@@ -188,7 +188,7 @@ typedef struct ls_op_message {
  * communicator, or by whoever embeds this struct first in its own. Belongs to one device.
  */
 typedef struct ls_op {
-    const char *name; /**< static text: "dense_forward.sgemm" */
+    const char *name; /**< static text: "dense_forward.packed" */
     /** Runs on the queue's thread (CPU), or launches on the queue's stream (GPU). No allocation. */
     ls_status (*run)(struct ls_op *op, ls_queue *queue);
     /** Called instead of run on a queue that has failed, and after a run that failed: wakes all

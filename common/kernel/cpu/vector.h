@@ -31,6 +31,28 @@ typedef struct ls_vector_softmax {
     float *tile;    /**< [ls_vector_tile_rows(classes) * classes]; used if dlogits is NULL */
 } ls_vector_softmax;
 
+/** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not above 0; sizes above 0. */
+typedef struct ls_vector_product {
+    ls_gemm_args gemm;
+    const float *bias; /**< [n]; NULL: none */
+    const float *mask; /**< [m,n]; NULL: none */
+    bool relu;
+} ls_vector_product;
+
+/** The part of c that a thread computes. */
+typedef struct ls_vector_share {
+    int64_t first_row, last_row, first_column, last_column;
+} ls_vector_share;
+
+/** The block of b that a product copies at a time, and the floats that it works in: that, and some
+ *  rows of a. */
+enum {
+    LS_VECTOR_PRODUCT_DEPTH = 264,
+    LS_VECTOR_PRODUCT_WIDTH = 288, /* whole panels */
+    LS_VECTOR_PRODUCT_SCRATCH =
+        LS_VECTOR_PRODUCT_DEPTH * LS_VECTOR_PRODUCT_WIDTH + (LS_VECTOR_PRODUCT_DEPTH + 16) * 16
+};
+
 /** A number of floats rounded up to whole lanes. */
 static inline int64_t ls_vector_pad(int64_t count)
 {
@@ -139,6 +161,8 @@ typedef struct ls_vector_loops {
     void (*dense_backward_data)(const ls_dense_backward_data_args *dense);
     /** c = op(a) op(b) (+ c) for the shapes that no library call is made for. */
     void (*gemm)(const ls_gemm_args *gemm);
+    /** Rows and columns of a product; scratch of LS_VECTOR_PRODUCT_SCRATCH. */
+    void (*product)(const ls_vector_product *product, const ls_vector_share *share, float *scratch);
     /** The first row whose label is outside [0, classes); -1: none. */
     int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes);
     /** Fills dlogits; the loss, without scale. */

@@ -11,6 +11,7 @@
 #include "common/kernel/cpu/images/vector_pools.h"
 #include "common/kernel/cpu/images/vector_residual.h"
 #include "common/kernel/cpu/product/vector_dense.h"
+#include "common/kernel/cpu/product/vector_product.h"
 #include "common/kernel/cpu/sequences/vector_sequences.h"
 
 #define LS_JOIN_(a, b)  a##b
@@ -36,6 +37,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .dense_backward_weights = dense_backward_weights,
     .dense_backward_data = dense_backward_data,
     .gemm = gemm,
+    .product = product,
     .bad_label = bad_label,
     .softmax = softmax,
     .squared_error = squared_error,

@@ -420,7 +420,7 @@ static void test_ops(void **state)
     assert_true(op->flops == 2.0 * 256 * 784 * 128);
     assert_true(op->bytes == 4.0 * (256 * 784 + 784 * 128 + 256 * 128));
     assert_true(!strcmp(op->name, "dense_forward.matmul_brg") ||
-                !strcmp(op->name, "dense_forward.sgemm"));
+                !strcmp(op->name, "dense_forward.packed"));
     ls_op_free(op);
     assert_int_equal(ls_device_ledger(f->device).in_use[LS_MEMORY_WORKSPACE], before);
     args.inputs = 3, args.outputs = 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense layers and gemm of the cpu table: a product, then a pass for bias, ReLU, mask or sums.
- * oneDNN computes the product (cpu_product.h). A vector loop does so for a layer of a few weights,
- * where a library call costs more than the computation, and if a size is 0. The choice depends on
- * the weights' shape only, not on the rows, so a slice is computed like the whole batch.
+ * Dense layers and gemm of the cpu table: a product (cpu_product.h) with bias, ReLU and, if it is
+ * packed, the mask; then a pass for what is left. A vector loop computes a layer of a few weights,
+ * where a product's set-up costs more than the computation, and if a size is 0. The choice depends
+ * on the weights' shape only, not on the rows, so a slice is computed like the whole batch.
  */
 #include "common/base/hooks.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -20,11 +20,10 @@ static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs)
 
 /* Both implementations of an operation. */
 typedef struct dense_way {
-    const char *matmul, *sgemm, *loop; /* names */
+    const char *brg, *packed, *loop; /* names */
     ls_status (*run_loop)(cpu_op *op);
     bool by_loop;
-    ls_product_spec product;
-    bool fused_in; /* a fused product includes the pass */
+    ls_vector_product product; /* with a mask, the pass is for brg alone */
     /* The pass, as in cpu_op; NULL: none. */
     void (*pass)(const cpu_part *part);
     int64_t shared, elements;
@@ -34,6 +33,18 @@ typedef struct dense_way {
 static ls_status run_product(cpu_op *op)
 {
     return ls_product_run(op->product);
+}
+
+/* So many multiply-adds of a product take as long as an element of a loop. */
+enum { ELEMENT_PRODUCTS = 16 };
+
+static ls_status open_product(const cpu_kernels *cpu, const ls_vector_product *spec,
+                              ls_product **out)
+{
+    const ls_product_maker maker = {cpu->base.device, cpu->engine, cpu->loops};
+    const ls_gemm_args *g = &spec->gemm;
+    const int threads = ls_cpu_threads_for(cpu, g->m * g->n * g->k / ELEMENT_PRODUCTS);
+    return ls_product_open(&maker, spec, threads, out);
 }
 
 static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arguments,
@@ -50,17 +61,16 @@ static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arg
     cpu_op *op = (cpu_op *)made;
     ls_status status = LS_OK;
     if (!way->by_loop)
-        status = ls_product_open(kernels->device, ((cpu_kernels *)kernels)->engine, &way->product,
-                                 &op->product);
+        status = open_product((const cpu_kernels *)kernels, &way->product, &op->product);
     if (status) {
         ls_op_free(&op->op);
         return status;
     }
     if (op->product) {
-        const bool fused = ls_product_fused(op->product);
-        op->op.name = fused ? way->matmul : way->sgemm;
+        const bool packed = ls_product_packed(op->product);
+        op->op.name = packed ? way->packed : way->brg;
         op->op.workspace = ls_product_workspace(op->product);
-        op->part = fused && way->fused_in ? NULL : op->part;
+        op->part = packed && way->product.mask ? NULL : op->part;
     }
     *out = made;
     return LS_OK;
@@ -77,19 +87,12 @@ static ls_status gemm_loop(cpu_op *op)
 ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *a, const ls_work *work, ls_op **out)
 {
     const dense_way way = {
-        "gemm.matmul_brg",         "gemm.sgemm",           "gemm.loop", gemm_loop,
+        "gemm.matmul_brg",         "gemm.packed",          "gemm.loop", gemm_loop,
         is_loop(a->m, a->k, a->n), .product = {.gemm = *a}};
     return make(kernels, &way, a, sizeof *a, work, out);
 }
 
 /* ---- dense_forward ------------------------------------------------------------------------- */
-
-static void forward_pass(const cpu_part *p)
-{
-    const ls_dense_forward_args *a = p->arguments;
-    p->loops->bias((float *)a->y + p->first * a->outputs, a->bias, p->last - p->first, a->outputs,
-                   a->activation == LS_ACTIVATION_RELU);
-}
 
 static ls_status forward_loop(cpu_op *op)
 {
@@ -102,7 +105,7 @@ ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args 
 {
     const bool relu = a->activation == LS_ACTIVATION_RELU;
     const dense_way way = {"dense_forward.matmul_brg",
-                           "dense_forward.sgemm",
+                           "dense_forward.packed",
                            "dense_forward.loop",
                            forward_loop,
                            is_loop(a->rows, a->inputs, a->outputs),
@@ -114,11 +117,7 @@ ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args 
                                                 .b = a->weight,
                                                 .c = a->y},
                                        .bias = a->bias,
-                                       .relu = relu},
-                           .pass = a->bias || relu ? forward_pass : NULL,
-                           .shared = a->rows,
-                           .elements = a->rows * a->outputs,
-                           .fused_in = true};
+                                       .relu = relu}};
     return make(kernels, &way, a, sizeof *a, work, out);
 }
 
@@ -141,7 +140,7 @@ ls_status ls_cpu_dense_backward_weights(ls_kernels *kernels,
                                         const ls_work *work, ls_op **out)
 {
     const dense_way way = {"dense_backward_weights.matmul_brg",
-                           "dense_backward_weights.sgemm",
+                           "dense_backward_weights.packed",
                            "dense_backward_weights.loop",
                            weights_loop,
                            is_loop(a->rows, a->inputs, a->outputs),
@@ -182,7 +181,7 @@ ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
     if (LS_PLANTED(mask_left_out))
         a.relu_output = NULL;
     const dense_way way = {"dense_backward_data.matmul_brg",
-                           "dense_backward_data.sgemm",
+                           "dense_backward_data.packed",
                            "dense_backward_data.loop",
                            data_loop,
                            is_loop(a.rows, a.inputs, a.outputs),
@@ -191,7 +190,8 @@ ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
                                                 .k = a.outputs,
                                                 .a = a.dy,
                                                 .b = a.weight,
-                                                .c = a.dx}},
+                                                .c = a.dx},
+                                       .mask = a.relu_output},
                            .pass = a.relu_output ? data_pass : NULL,
                            .shared = a.rows * a.inputs,
                            .elements = a.rows * a.inputs,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products by oneDNN; see cpu_product.h. The device's own thread chooses the primitive. */
+/* Products by oneDNN and by our own loop; see cpu_product.h. The device's own thread chooses the
+ * primitive. */
 #include "common/kernel/cpu/product/cpu_product.h"
 
 #include "common/base/grow.h"
@@ -12,9 +13,66 @@
 #include <string.h>
 
 struct ls_product {
-    ls_product_spec spec;
-    ls_dnnl_call call; /* without a primitive: sgemm */
+    ls_vector_product spec;
+    ls_dnnl_call call; /* without a primitive: packed */
+    const ls_vector_loops *loops;
+    int threads; /* of a packed one */
+    void *scratch;
 };
+
+/* ---- Packed -------------------------------------------------------------------------------- */
+
+size_t ls_packed_scratch(int threads)
+{
+    return (size_t)threads * LS_VECTOR_PRODUCT_SCRATCH * sizeof(float);
+}
+
+typedef struct packed_call {
+    const ls_vector_loops *loops;
+    const ls_vector_product *product;
+    float *scratch;
+    int64_t rows, columns; /* of a part */
+} packed_call;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void packed_part(void *context, int part, int parts)
+{
+    const packed_call *call = context;
+    const ls_gemm_args *g = &call->product->gemm;
+    ls_vector_share share = {0, g->m, 0, g->n};
+    (void)parts;
+    if (call->columns) {
+        share.first_column = least(g->n, call->columns * part);
+        share.last_column = least(g->n, share.first_column + call->columns);
+    } else {
+        share.first_row = least(g->m, call->rows * part);
+        share.last_row = least(g->m, share.first_row + call->rows);
+    }
+    if (share.first_row < share.last_row && share.first_column < share.last_column)
+        call->loops->product(call->product, &share,
+                             call->scratch + (int64_t)part * LS_VECTOR_PRODUCT_SCRATCH);
+}
+
+/* Parts are whole tiles of columns, or pairs of rows: what leaves the largest part less to do. A
+ * part of the rows copies all of b, which takes about as long as computing COPIED rows. */
+ls_status ls_packed_run(const ls_vector_loops *loops, const ls_vector_product *product, int threads,
+                        void *scratch)
+{
+    enum { TILE = 32, PAIR = 2, COPIED = 6 };
+    const ls_gemm_args *g = &product->gemm;
+    const int64_t columns = ((g->n + TILE - 1) / TILE + threads - 1) / threads * TILE;
+    const int64_t rows = ((g->m + PAIR - 1) / PAIR + threads - 1) / threads * PAIR;
+    packed_call call = {loops, product, scratch, rows, columns};
+    if ((rows + COPIED) * g->n < columns * (g->m + COPIED))
+        call.columns = 0;
+    return ls_team_run(threads, packed_part, &call);
+}
+
+/* ---- By the library ------------------------------------------------------------------------ */
 
 #if DNNL_VERSION_MAJOR >= 3
 static dnnl_status_t matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
@@ -58,7 +116,7 @@ static dnnl_status_t shapes_open(const ls_gemm_args *g, ls_dnnl_shape shapes[4])
 }
 
 /* Describes oneDNN's first choice for this product. */
-static dnnl_status_t describe(dnnl_engine_t engine, const ls_product_spec *spec,
+static dnnl_status_t describe(dnnl_engine_t engine, const ls_vector_product *spec,
                               dnnl_primitive_desc_t *out)
 {
     ls_dnnl_shape shapes[4];
@@ -76,15 +134,21 @@ static dnnl_status_t describe(dnnl_engine_t engine, const ls_product_spec *spec,
     return status;
 }
 
+static bool is_brg(const_dnnl_primitive_desc_t desc)
+{
+    const char *name = ls_dnnl_implementation(desc);
+    return !strncmp(name, "brg", 3) && strstr(name, "avx512");
+}
+
 /* Runs on the device's thread. */
 static ls_status create(void *context)
 {
     ls_product *product = context;
     dnnl_primitive_desc_t desc = NULL;
     if (describe(product->call.engine, &product->spec, &desc) != dnnl_success)
-        return LS_OK; /* sgemm computes any product */
+        return LS_OK; /* packed computes any product */
     dnnl_status_t status = dnnl_success;
-    if (!strncmp(ls_dnnl_implementation(desc), "brg", 3))
+    if (is_brg(desc))
         status = ls_dnnl_call_make(&product->call, desc);
     dnnl_primitive_desc_destroy(desc);
     return ls_dnnl_check(status, "primitive");
@@ -93,7 +157,7 @@ static ls_status create(void *context)
 static ls_status add_memories(ls_product *product)
 {
     static const int names[4] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
-    const ls_product_spec *spec = &product->spec;
+    const ls_vector_product *spec = &product->spec;
     const void *const data[4] = {spec->gemm.a, spec->gemm.b, spec->bias, spec->gemm.c};
     ls_dnnl_shape shapes[4];
     LS_TRY(ls_dnnl_check(shapes_open(&spec->gemm, shapes), "shapes"));
@@ -107,15 +171,23 @@ static ls_status add_memories(ls_product *product)
     return status ? status : ls_dnnl_call_finish(&product->call);
 }
 
-ls_status ls_product_open(ls_device *device, struct dnnl_engine *engine,
-                          const ls_product_spec *spec, ls_product **out)
+/* ---- Either -------------------------------------------------------------------------------- */
+
+ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product *spec, int threads,
+                          ls_product **out)
 {
     ls_product *product;
     LS_TRY(ls_allocate("product", &product, 1, sizeof *product));
-    *product = (ls_product){.spec = *spec, .call = {.device = device, .engine = engine}};
-    ls_status status = ls_device_call(device, create, product);
+    *product = (ls_product){.spec = *spec,
+                            .call = {.device = maker->device, .engine = maker->engine},
+                            .loops = maker->loops,
+                            .threads = threads};
+    ls_status status = ls_device_call(maker->device, create, product);
     if (!status && product->call.primitive)
         status = add_memories(product);
+    else if (!status)
+        status = ls_device_allocate(maker->device, LS_MEMORY_WORKSPACE, ls_packed_scratch(threads),
+                                    &product->scratch);
     if (status) {
         ls_product_close(product);
         return status;
@@ -128,42 +200,37 @@ void ls_product_close(ls_product *product)
 {
     if (!product)
         return;
+    if (product->scratch)
+        ls_device_release(product->call.device, product->scratch);
     ls_dnnl_call_close(&product->call);
     free(product);
 }
 
-bool ls_product_fused(const ls_product *product)
+bool ls_product_packed(const ls_product *product)
 {
-    return product->call.primitive != NULL;
+    return !product->call.primitive;
 }
 
 size_t ls_product_workspace(const ls_product *product)
 {
+    if (ls_product_packed(product))
+        return ls_packed_scratch(product->threads);
     return product->call.scratch ? product->call.scratch_bytes : 0;
-}
-
-ls_status ls_product_once(const ls_device *device, const ls_gemm_args *g)
-{
-    LS_TRY(ls_team_check(ls_device_describe(device)->core_count));
-    return ls_dnnl_check(dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m,
-                                    g->n, g->k, 1, g->a, g->transpose_a ? g->m : g->k, g->b,
-                                    g->transpose_b ? g->k : g->n, g->accumulate ? 1 : 0, g->c,
-                                    g->n),
-                         "sgemm");
 }
 
 ls_status ls_product_run(const ls_product *product)
 {
     if (product->call.primitive)
         return ls_dnnl_call_run(&product->call, "matmul");
-    return ls_product_once(product->call.device, &product->spec.gemm);
+    LS_TRY(ls_team_check(ls_device_describe(product->call.device)->core_count));
+    return ls_packed_run(product->loops, &product->spec, product->threads, product->scratch);
 }
 
 /* ---- Engine -------------------------------------------------------------------------------- */
 
 typedef struct engine_call {
     dnnl_engine_t engine;
-    char implementation[32];
+    char implementation[32]; /* "packed" where it is not brg */
 } engine_call;
 
 /* Opens the engine, and finds which implementation it selects for a typical product. Arithmetic is
@@ -171,13 +238,14 @@ typedef struct engine_call {
 static ls_status open_engine(void *context)
 {
     engine_call *call = context;
-    const ls_product_spec usual = {.gemm = {.m = 64, .n = 64, .k = 64}};
+    const ls_vector_product usual = {.gemm = {.m = 64, .n = 64, .k = 64}};
     dnnl_primitive_desc_t desc = NULL;
     LS_TRY(ls_dnnl_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "arithmetic"));
     LS_TRY(ls_dnnl_check(dnnl_engine_create(&call->engine, dnnl_cpu, 0), "engine"));
     if (describe(call->engine, &usual, &desc) == dnnl_success) {
-        snprintf(call->implementation, sizeof call->implementation, "%s",
-                 ls_dnnl_implementation(desc));
+        if (is_brg(desc))
+            snprintf(call->implementation, sizeof call->implementation, "%s",
+                     ls_dnnl_implementation(desc));
         dnnl_primitive_desc_destroy(desc);
     }
     return LS_OK;
@@ -185,11 +253,11 @@ static ls_status open_engine(void *context)
 
 ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64])
 {
-    engine_call call = {0};
+    engine_call call = {.implementation = "products packed"};
     LS_TRY(ls_device_call(device, open_engine, &call));
     const dnnl_version_t *version = dnnl_version();
     snprintf(library, 64, "oneDNN %d.%d.%d (%s", version->major, version->minor, version->patch,
-             call.implementation[0] ? call.implementation : "sgemm");
+             call.implementation);
     *out = call.engine;
     return LS_OK;
 }

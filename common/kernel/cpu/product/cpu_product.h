@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by oneDNN (2.6 to 3.x; cpu_dnnl.h has the differences). Shape and processor
- * select one of two implementations; nothing is timed. The matmul primitive is used if oneDNN
- * implements it by its batch-reduce kernels ("brg..."): with AVX-512 those are as fast as
- * dnnl_sgemm or faster (1.1x at 256x784x128, 1.5x at 32x1024x1024), and add bias and ReLU at no
- * cost; a row's bits do not depend on the number of rows. Elsewhere matmul is sgemm plus overhead,
- * so dnnl_sgemm is called directly; rows may then depend on the number of rows.
+ * Matrix products. Shape and processor select one of two implementations; nothing is timed.
+ *
+ * brg: oneDNN's matmul (2.6 to 3.x; cpu_dnnl.h has the differences), where it has batch-reduce
+ * kernels of AVX-512 for the shape: a little faster than ours there.
+ *
+ * packed: our own (vector_product.h), everywhere else. An element has the same bits on every
+ * instruction set, wherever its row is, and whichever thread computes it.
+ *
+ * In both, a row does not depend on the number of rows.
  */
 #pragma once
 
 #include "common/device/device.h"
-#include "common/kernel/kernel.h"
+#include "common/kernel/cpu/vector.h"
 
 struct dnnl_engine;
-
-/** c = op(a) op(b) (+ c), then, if the product is fused, + bias and ReLU. Sizes above 0. */
-typedef struct ls_product_spec {
-    ls_gemm_args gemm;
-    const float *bias; /**< [n]; NULL: none */
-    bool relu;
-} ls_product_spec;
 
 typedef struct ls_product ls_product;
 
@@ -29,16 +25,23 @@ ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, ch
 /** Takes NULL. */
 void ls_product_engine_close(struct dnnl_engine *engine);
 
-/** Scratch memory is the device's workspace. `engine` must outlive the product. */
-ls_status ls_product_open(ls_device *device, struct dnnl_engine *engine,
-                          const ls_product_spec *spec, ls_product **out);
+/** What makes products. */
+typedef struct ls_product_maker {
+    ls_device *device;
+    struct dnnl_engine *engine; /**< must outlive them */
+    const ls_vector_loops *loops;
+} ls_product_maker;
+
+/** `threads`: of a packed product. Scratch memory is the device's workspace. A brg product leaves
+ *  the spec's mask to the caller. */
+ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product *spec, int threads,
+                          ls_product **out);
 
 /** Takes NULL. */
 void ls_product_close(ls_product *product);
 
-/** True: it is a primitive, with bias and ReLU. False: it is sgemm, and the caller must do these.
- */
-bool ls_product_fused(const ls_product *product);
+/** Whether it is packed; else it is brg. */
+bool ls_product_packed(const ls_product *product);
 
 /** Bytes of scratch memory that it holds. */
 size_t ls_product_workspace(const ls_product *product);
@@ -46,5 +49,9 @@ size_t ls_product_workspace(const ls_product *product);
 /** On a thread of the device. */
 ls_status ls_product_run(const ls_product *product);
 
-/** Computes a product now, by dnnl_sgemm, on a thread of the device: for operands that move. */
-ls_status ls_product_once(const ls_device *device, const ls_gemm_args *gemm);
+/** Bytes of scratch memory of a packed product on so many threads. */
+size_t ls_packed_scratch(int threads);
+
+/** A packed product, shared among the threads of a device; `scratch` is 64-byte aligned. */
+ls_status ls_packed_run(const ls_vector_loops *loops, const ls_vector_product *product, int threads,
+                        void *scratch);

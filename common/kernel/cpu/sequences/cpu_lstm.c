@@ -17,15 +17,23 @@
 enum { PRODUCT_ROWS = 512 }; /* fewest rows of a product; below, its set-up dominates */
 
 /* In the operation's memory: packed recurrent weights; backward: a bias gradient, and the gradient
- * of z of the current samples, which stays in the cache. */
+ * of z of the current samples, which stays in the cache; then what products work in. */
 typedef struct lstm_args {
     ls_vector_lstm loop;
     void (*part)(const cpu_part *p);
     int64_t at_once;    /* samples at a time */
     int64_t row, count; /* the current ones */
+    size_t scratch;     /* where products work in the operation's memory */
     const float *x, *weight_ih, *weight_hh;
     float *dx, *dweight_ih, *dweight_hh, *dbias, *bias_sums;
 } lstm_args;
+
+static ls_status run_product(cpu_op *op, const ls_gemm_args *gemm)
+{
+    const lstm_args *l = (const void *)op->arguments;
+    const ls_vector_product product = {.gemm = *gemm};
+    return ls_packed_run(op->loops, &product, op->threads, (char *)op->memory + l->scratch);
+}
 
 static lstm_args *args_of(cpu_op *op)
 {
@@ -75,7 +83,7 @@ static ls_status forward_rows(cpu_op *op)
                                  .a = l->x + l->row * s->steps * s->inputs,
                                  .b = l->weight_ih,
                                  .c = l->loop.gates + l->row * s->steps * 4 * s->hidden};
-    LS_TRY(ls_product_once(op->device, &inputs));
+    LS_TRY(run_product(op, &inputs));
     return share_recurrence(op);
 }
 
@@ -118,17 +126,17 @@ static ls_status backward_rows(cpu_op *op)
                             .accumulate = l->row + l->count < s->rows};
     l->loop.dz_row = l->row;
     LS_TRY(share_recurrence(op));
-    LS_TRY(ls_product_once(op->device, &weights));
+    LS_TRY(run_product(op, &weights));
     weights.n = H;
     weights.b = l->loop.previous + at * H;
     weights.c = l->dweight_hh;
-    LS_TRY(ls_product_once(op->device, &weights));
+    LS_TRY(run_product(op, &weights));
     LS_TRY(ls_cpu_op_share(op, (4 * H + 63) / 64, bias_part));
     if (!l->dx)
         return LS_OK;
     const ls_gemm_args inputs = {
         .m = N, .n = I, .k = 4 * H, .a = l->loop.dz, .b = l->weight_ih, .c = l->dx + at * I};
-    return ls_product_once(op->device, &inputs);
+    return run_product(op, &inputs);
 }
 
 static size_t packed_floats(int64_t hidden)
@@ -177,6 +185,8 @@ static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kep
         like.memory_bytes += (size_t)(4 * H + most * s->steps * 4 * H) * sizeof(float);
         like.own_bytes = (size_t)(2 * LS_VECTOR_LSTM_ROWS * ls_vector_pad(H)) * sizeof(float);
     }
+    l->scratch = like.memory_bytes = (like.memory_bytes + 63) / 64 * 64;
+    like.memory_bytes += ls_packed_scratch(like.threads);
     return ls_cpu_op_open(kernels, &like, l, sizeof *l, work, out);
 }
 

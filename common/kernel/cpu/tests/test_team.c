@@ -110,7 +110,7 @@ static ls_status meddle(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-/* A product by the library, and a loop of ours. */
+/* A product, by the library where it has AVX-512, and a loop of ours. */
 static void make_work(fixture *f, const float *x, float *y, ls_op *out[2])
 {
     const ls_gemm_args gemm = {.m = SIDE, .n = SIDE, .k = SIDE, .a = x, .b = x, .c = y};
@@ -162,8 +162,8 @@ static void a_team_that_shrinks_fails(void **state)
     free(want);
 }
 
-/* With narrower vectors the library has no primitive for a product: sgemm is called. */
-static void a_team_that_shrinks_fails_in_sgemm_too(void **state)
+/* With narrower vectors the product is our own. */
+static void a_team_that_shrinks_fails_in_our_product_too(void **state)
 {
     char command[96];
     snprintf(command, sizeof command, "DNNL_MAX_CPU_ISA=SSE41 /proc/%d/exe narrow 2>&1", getpid());
@@ -190,7 +190,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_smaller_team_is_refused),
         cmocka_unit_test_setup_teardown(a_team_that_shrinks_fails, setup_cores, teardown),
-        cmocka_unit_test(a_team_that_shrinks_fails_in_sgemm_too),
+        cmocka_unit_test(a_team_that_shrinks_fails_in_our_product_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products: c = op(a) op(b) (+ c), [M,K] by [K,N]; part of vector_loops.c. An element is one
+ * chain of fused multiply-adds in the order of k, from 0 or from c: the same bits on every
+ * instruction set, whatever the rest of the matrices and whoever computes it.
+ *
+ * After Goto and van de Geijn (https://doi.org/10.1145/1356052.1356053): a block of b,
+ * PRODUCT_DEPTH by PRODUCT_WIDTH, is copied into panels as wide as a tile of sums, and stays in the
+ * second-level cache; a panel of a, as many rows as a tile, stays in the first; a tile is held in
+ * registers over PRODUCT_DEPTH. Between blocks of k the chains are in c.
+ */
+#pragma once
+
+#include "common/kernel/cpu/vector.h"
+
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#else
+#include <math.h>
+#endif
+
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+/* The instruction set's vector, and a tile of sums that leaves registers for two vectors of b and
+ * one of a. */
+#if defined(__AVX512F__)
+enum { PRODUCT_VECTOR = 16, PRODUCT_VECTORS = 2, PRODUCT_ROWS = 14 };
+#elif defined(__FMA__)
+enum { PRODUCT_VECTOR = 8, PRODUCT_VECTORS = 2, PRODUCT_ROWS = 6 };
+#elif defined(__aarch64__)
+enum { PRODUCT_VECTOR = 4, PRODUCT_VECTORS = 2, PRODUCT_ROWS = 12 };
+#else
+enum { PRODUCT_VECTOR = 4, PRODUCT_VECTORS = 1, PRODUCT_ROWS = 4 };
+#endif
+enum {
+    PRODUCT_COLUMNS = PRODUCT_VECTOR * PRODUCT_VECTORS,
+    PRODUCT_DEPTH = LS_VECTOR_PRODUCT_DEPTH,
+    PRODUCT_WIDTH = LS_VECTOR_PRODUCT_WIDTH,
+    PRODUCT_A_ROW = PRODUCT_DEPTH + 16, /* rows of a in a panel: not all in one set of the cache */
+};
+typedef float vector __attribute__((vector_size(4 * PRODUCT_VECTOR)));
+typedef float vector_load __attribute__((vector_size(4 * PRODUCT_VECTOR), aligned(4), may_alias));
+typedef float four __attribute__((vector_size(16)));
+typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t four_numbers __attribute__((vector_size(16)));
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define LS_FOUR_OF(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define LS_FOUR_OF(a, b, ...) __builtin_shuffle(a, b, (four_numbers){__VA_ARGS__})
+#endif
+
+/* Unrolls the next loop, of a constant number of iterations. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LS_TILE_LOOP
+#elif defined(__clang__)
+#define LS_TILE_LOOP _Pragma("clang loop unroll(full)")
+#else
+#define LS_TILE_LOOP _Pragma("GCC unroll 32")
+#endif
+
+/* a b + c, rounded once. */
+#if defined(__AVX512F__)
+static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
+{
+    return (vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
+}
+#elif defined(__FMA__)
+static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
+{
+    return (vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
+}
+#elif defined(__aarch64__)
+static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
+{
+    return (vector)vfmaq_n_f32((float32x4_t)c, (float32x4_t)b, a);
+}
+#elif defined(__x86_64__)
+/* p + c, rounded to odd: if it is inexact, its last bit is set. Then rounding it to float gives
+ * what one rounding of the exact sum would have: S. Boldo, G. Melquiond,
+ * https://doi.org/10.1109/TC.2007.70819. `error` is exact (Knuth). */
+static inline __attribute__((always_inline)) __m128d odd_sum(__m128d p, __m128d c)
+{
+    const __m128d sum = _mm_add_pd(p, c), back = _mm_sub_pd(sum, p);
+    const __m128d error = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(sum, back)), _mm_sub_pd(c, back));
+    const __m128d way = _mm_mul_pd(error, sum), zero = _mm_setzero_pd(); /* above 0: too small */
+    const __m128i bits = _mm_castpd_si128(sum), one = _mm_set_epi32(0, 1, 0, 1);
+    const __m128i even = _mm_andnot_si128(bits, one);
+    const __m128i up = _mm_and_si128(even, _mm_castpd_si128(_mm_cmpgt_pd(way, zero)));
+    const __m128i down = _mm_and_si128(even, _mm_castpd_si128(_mm_cmplt_pd(way, zero)));
+    return _mm_castsi128_pd(_mm_sub_epi64(_mm_add_epi64(bits, up), down));
+}
+
+/* The product of two floats is exact in double. */
+static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
+{
+    const __m128d wide = _mm_set1_pd((double)a);
+    const __m128 high_b = _mm_movehl_ps((__m128)b, (__m128)b);
+    const __m128 high_c = _mm_movehl_ps((__m128)c, (__m128)c);
+    const __m128d low = odd_sum(_mm_mul_pd(wide, _mm_cvtps_pd((__m128)b)), _mm_cvtps_pd((__m128)c));
+    const __m128d high = odd_sum(_mm_mul_pd(wide, _mm_cvtps_pd(high_b)), _mm_cvtps_pd(high_c));
+    return (vector)_mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+#else
+static vector chain(float a, vector b, vector c)
+{
+    for (int i = 0; i < PRODUCT_VECTOR; i++)
+        c[i] = fmaf(a, b[i], c[i]);
+    return c;
+}
+#endif
+
+/* ---- A tile -------------------------------------------------------------------------------- */
+
+typedef struct product_tile {
+    const float *a; /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
+                       k * PRODUCT_ROWS + row */
+    const float *b; /* depth rows, `b_row` apart */
+    float *c;       /* rows, `c_row` apart */
+    int64_t depth, b_row, c_row;
+    bool add; /* the chains go on from c; else from 0 */
+} product_tile;
+
+static inline __attribute__((always_inline)) void tile_sums(const product_tile *t, int rows,
+                                                            bool transposed)
+{
+    const int64_t row = transposed ? 1 : PRODUCT_A_ROW, step = transposed ? PRODUCT_ROWS : 1;
+    const float *a = t->a, *b = t->b;
+    float *c = t->c;
+    vector sum[PRODUCT_ROWS][PRODUCT_VECTORS];
+    if (t->add) {
+        LS_TILE_LOOP
+        for (int i = 0; i < rows; i++)
+            LS_TILE_LOOP
+        for (int v = 0; v < PRODUCT_VECTORS; v++)
+            sum[i][v] = *(const vector_load *)(c + i * t->c_row + v * PRODUCT_VECTOR);
+    } else {
+        LS_TILE_LOOP
+        for (int i = 0; i < rows; i++)
+            LS_TILE_LOOP
+        for (int v = 0; v < PRODUCT_VECTORS; v++)
+            sum[i][v] = (vector){0};
+    }
+    for (int64_t k = 0; k < t->depth; k++, a += step, b += t->b_row) {
+        vector value[PRODUCT_VECTORS];
+        LS_TILE_LOOP
+        for (int v = 0; v < PRODUCT_VECTORS; v++)
+            value[v] = *(const vector_load *)(b + v * PRODUCT_VECTOR);
+        LS_TILE_LOOP
+        for (int i = 0; i < rows; i++)
+            LS_TILE_LOOP
+        for (int v = 0; v < PRODUCT_VECTORS; v++)
+            sum[i][v] = chain(a[i * row], value[v], sum[i][v]);
+    }
+    LS_TILE_LOOP
+    for (int i = 0; i < rows; i++)
+        LS_TILE_LOOP
+    for (int v = 0; v < PRODUCT_VECTORS; v++)
+        *(vector_load *)(c + i * t->c_row + v * PRODUCT_VECTOR) = sum[i][v];
+}
+
+/* Rows in pairs, whose number is a constant in each call, so that the sums are in registers. */
+static inline __attribute__((always_inline)) void tile_of(const product_tile *t, int64_t rows,
+                                                          bool transposed)
+{
+    if (rows <= 2)
+        tile_sums(t, 2, transposed);
+    else if (rows <= 4)
+        tile_sums(t, 4, transposed);
+    else if (PRODUCT_ROWS >= 6 && rows <= 6)
+        tile_sums(t, 6, transposed);
+    else if (PRODUCT_ROWS >= 8 && rows <= 8)
+        tile_sums(t, 8, transposed);
+    else if (PRODUCT_ROWS >= 10 && rows <= 10)
+        tile_sums(t, 10, transposed);
+    else if (PRODUCT_ROWS >= 12 && rows <= 12)
+        tile_sums(t, 12, transposed);
+    else if (PRODUCT_ROWS >= 14)
+        tile_sums(t, 14, transposed);
+}
+
+static __attribute__((noinline)) void tile_straight(const product_tile *t, int64_t rows)
+{
+    tile_of(t, rows, false);
+}
+
+static __attribute__((noinline)) void tile_transposed(const product_tile *t, int64_t rows)
+{
+    tile_of(t, rows, true);
+}
+
+/* ---- Copies -------------------------------------------------------------------------------- */
+
+/* to[i, j] = from[j, i], four by four. */
+static inline __attribute__((always_inline)) void turn_four(const float *from, int64_t from_row,
+                                                            float *to, int64_t to_row)
+{
+    const four a = *(const four_load *)from, b = *(const four_load *)(from + from_row);
+    const four c = *(const four_load *)(from + 2 * from_row);
+    const four d = *(const four_load *)(from + 3 * from_row);
+    const four ab0 = LS_FOUR_OF(a, b, 0, 4, 1, 5), ab2 = LS_FOUR_OF(a, b, 2, 6, 3, 7);
+    const four cd0 = LS_FOUR_OF(c, d, 0, 4, 1, 5), cd2 = LS_FOUR_OF(c, d, 2, 6, 3, 7);
+    *(four_load *)to = LS_FOUR_OF(ab0, cd0, 0, 1, 4, 5);
+    *(four_load *)(to + to_row) = LS_FOUR_OF(ab0, cd0, 2, 3, 6, 7);
+    *(four_load *)(to + 2 * to_row) = LS_FOUR_OF(ab2, cd2, 0, 1, 4, 5);
+    *(four_load *)(to + 3 * to_row) = LS_FOUR_OF(ab2, cd2, 2, 3, 6, 7);
+}
+
+/* A panel of PRODUCT_COLUMNS columns of b, of which `columns` exist; the others are 0. `b` is its
+ * first element: columns are rows of `row` elements. */
+static void panel_turned(const float *b, int64_t row, int64_t depth, int64_t columns, float *panel)
+{
+    int64_t k = 0;
+    if (columns == PRODUCT_COLUMNS)
+        for (; k + 16 <= depth; k += 16) /* whole lines of the cache */
+            for (int j = 0; j < PRODUCT_COLUMNS; j += 4)
+                LS_TILE_LOOP
+    for (int i = 0; i < 16; i += 4)
+        turn_four(b + j * row + k + i, row, panel + (k + i) * PRODUCT_COLUMNS + j, PRODUCT_COLUMNS);
+    for (; k < depth; k++)
+        for (int64_t j = 0; j < PRODUCT_COLUMNS; j++)
+            panel[k * PRODUCT_COLUMNS + j] = j < columns ? b[j * row + k] : 0;
+}
+
+/* Panels of `columns` columns of b, row by row. */
+static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t columns,
+                            float *panels)
+{
+    for (int64_t k = 0; k < depth; k++) {
+        float *to = panels + k * PRODUCT_COLUMNS;
+        int64_t j = 0;
+        for (; j + PRODUCT_COLUMNS <= columns; j += PRODUCT_COLUMNS, to += depth * PRODUCT_COLUMNS)
+            memcpy(to, b + k * row + j, PRODUCT_COLUMNS * sizeof *b);
+        for (int64_t i = 0; i < PRODUCT_COLUMNS && j < columns; i++)
+            to[i] = j + i < columns ? b[k * row + j + i] : 0;
+    }
+}
+
+/* ---- Blocks -------------------------------------------------------------------------------- */
+
+/* The block of b that is in `panels`, and what it adds to. */
+typedef struct b_block {
+    const ls_vector_product *product;
+    int64_t k, depth, column, columns; /* where it begins, and its size */
+    bool in_place;                     /* whole panels are read where they are */
+    float *panels, *rows;              /* of b, and of a */
+} b_block;
+
+static void copy_block(const b_block *k)
+{
+    const ls_gemm_args *g = &k->product->gemm;
+    const float *b = g->b;
+    if (!g->transpose_b) {
+        const int64_t whole = k->in_place ? k->columns / PRODUCT_COLUMNS * PRODUCT_COLUMNS : 0;
+        panels_straight(b + k->k * g->n + k->column + whole, g->n, k->depth, k->columns - whole,
+                        k->panels + whole * k->depth);
+        return;
+    }
+    for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
+        const int64_t left = k->columns - j;
+        panel_turned(b + (k->column + j) * g->k + k->k, g->k, k->depth,
+                     left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS, k->panels + j * k->depth);
+    }
+}
+
+static void copy_rows(const b_block *k, int64_t first, int64_t count)
+{
+    const ls_gemm_args *g = &k->product->gemm;
+    const float *a = g->a;
+    if (!g->transpose_a) {
+        for (int64_t i = 0; i < count; i++)
+            memcpy(k->rows + i * PRODUCT_A_ROW, a + (first + i) * g->k + k->k,
+                   (size_t)k->depth * sizeof *a);
+    } else if (count == PRODUCT_ROWS) {
+        for (int64_t i = 0; i < k->depth; i++)
+            memcpy(k->rows + i * PRODUCT_ROWS, a + (k->k + i) * g->m + first,
+                   PRODUCT_ROWS * sizeof *a);
+    } else {
+        for (int64_t i = 0; i < k->depth; i++)
+            for (int64_t r = 0; r < count; r++)
+                k->rows[i * PRODUCT_ROWS + r] = a[(k->k + i) * g->m + first + r];
+    }
+}
+
+/* After the last block of k: what follows the product, of a tile. */
+static void finish_tile(const ls_vector_product *p, int64_t row, int64_t rows, int64_t column,
+                        int64_t columns)
+{
+    const int64_t n = p->gemm.n;
+    for (int64_t i = row; i < row + rows; i++) {
+        float *restrict c = (float *)p->gemm.c + i * n + column;
+        if (p->bias) {
+            const float *bias = p->bias + column;
+            for (int64_t j = 0; j < columns; j++)
+                c[j] += bias[j];
+        }
+        if (p->relu)
+            for (int64_t j = 0; j < columns; j++)
+                c[j] = c[j] > 0 ? c[j] : 0;
+        if (p->mask) {
+            const float *mask = p->mask + i * n + column;
+            for (int64_t j = 0; j < columns; j++)
+                c[j] = mask[j] > 0 ? c[j] : 0;
+        }
+    }
+}
+
+/* A tile of fewer columns than a panel or an odd number of rows, by way of a whole one. */
+static void part_tile(const product_tile *like, int64_t rows, int64_t columns, bool transposed)
+{
+    float whole[PRODUCT_ROWS * PRODUCT_COLUMNS] = {0};
+    product_tile t = *like;
+    t.c = whole;
+    t.c_row = PRODUCT_COLUMNS;
+    for (int64_t i = 0; i < rows && t.add; i++)
+        for (int64_t j = 0; j < PRODUCT_COLUMNS; j++)
+            whole[i * PRODUCT_COLUMNS + j] = j < columns ? like->c[i * like->c_row + j] : 0;
+    (transposed ? tile_transposed : tile_straight)(&t, rows);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            like->c[i * like->c_row + j] = whole[i * PRODUCT_COLUMNS + j];
+}
+
+/* Rows [row, row + rows) of c, at most a tile's, over the block. */
+static void block_rows(const b_block *k, int64_t row, int64_t rows)
+{
+    const ls_vector_product *p = k->product;
+    const ls_gemm_args *g = &p->gemm;
+    product_tile t = {
+        .a = k->rows, .depth = k->depth, .c_row = g->n, .add = g->accumulate || k->k > 0};
+    const bool last = k->k + k->depth == g->k && (p->bias || p->relu || p->mask);
+    copy_rows(k, row, rows);
+    for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
+        const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
+        const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
+        t.b =
+            in_place ? (const float *)g->b + k->k * g->n + k->column + j : k->panels + j * k->depth;
+        t.b_row = in_place ? g->n : PRODUCT_COLUMNS;
+        t.c = (float *)g->c + row * g->n + k->column + j;
+        if (!whole || rows % 2)
+            part_tile(&t, rows, columns, g->transpose_a);
+        else
+            (g->transpose_a ? tile_transposed : tile_straight)(&t, rows);
+        if (last)
+            finish_tile(p, row, rows, k->column + j, columns);
+    }
+}
+
+/* The size of part `i` of `parts` nearly equal ones; *first: where it begins. */
+static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *first)
+{
+    *first = size / parts * i + (i < size % parts ? i : size % parts);
+    return size / parts + (i < size % parts);
+}
+
+/* All rows of the share over the block, in pairs, in nearly equal tiles. */
+static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
+{
+    const int64_t rows = share->last_row - share->first_row;
+    copy_block(k);
+    for (int64_t i = 0; i < tiles; i++) {
+        int64_t pair, count = 2 * product_part((rows + 1) / 2, tiles, i, &pair);
+        if (2 * pair + count > rows)
+            count--;
+        block_rows(k, share->first_row + 2 * pair, count);
+    }
+}
+
+/* Up to so many tiles of rows read b where it is: a copy would cost more than it saves. */
+enum { PRODUCT_IN_PLACE = 3 };
+
+static void product(const ls_vector_product *p, const ls_vector_share *share, float *scratch)
+{
+    const int64_t depths = (p->gemm.k + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
+    const int64_t rows = share->last_row - share->first_row;
+    const int64_t columns = share->last_column - share->first_column;
+    const int64_t tiles = (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
+    const int64_t panels = (columns + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS;
+    const int64_t widths = (columns + PRODUCT_WIDTH - 1) / PRODUCT_WIDTH;
+    b_block k = {.product = p,
+                 .in_place = !p->gemm.transpose_b && tiles <= PRODUCT_IN_PLACE,
+                 .rows = scratch,
+                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
+    for (int64_t w = 0; w < widths; w++) {
+        int64_t first, count = product_part(panels, widths, w, &first);
+        k.column = share->first_column + first * PRODUCT_COLUMNS;
+        k.columns = count * PRODUCT_COLUMNS;
+        if (k.column + k.columns > share->last_column)
+            k.columns = share->last_column - k.column;
+        for (int64_t d = 0; d < depths; d++) {
+            k.depth = product_part(p->gemm.k, depths, d, &k.k);
+            block_product(&k, share, tiles);
+        }
+    }
+}

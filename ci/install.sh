@@ -4,7 +4,7 @@
 #   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
 #   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
-#            test_install uses if installed)
+#            test_install uses if installed; arm64's compiler and emulator)
 # As root, or with sudo. Does nothing if all of them are installed.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
@@ -16,7 +16,7 @@ case "${1:-build}" in
 build) ;;
 test) packages+=("${test_packages[@]}") ;;
 all) packages+=("${test_packages[@]}" chromium munge slurmctld slurmd slurm-client libpmix2 debootstrap
-  zsh lintian) ;;
+  zsh lintian gcc-aarch64-linux-gnu qemu-user-static) ;;
 *) echo "usage: ci/install.sh build|test|all" >&2; exit 2 ;;
 esac
 missing=()

@@ -12,6 +12,8 @@
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/step_inline.h"
 
+#include <string.h>
+
 /** An optimizer's pass: the scalars of the step, and the range's buffers. */
 typedef struct ls_vector_update {
     ls_optimizer_kind kind;
@@ -206,6 +208,13 @@ typedef struct ls_vector_loops {
 
 /** The widest that this processor runs. */
 const ls_vector_loops *ls_vector_loops_pick(void);
+
+/** Whether they also compute convolutions, and not oneDNN: with AVX-512, where they are faster, and
+ *  on arm64, for AVX-512's bits. */
+static inline bool ls_vector_convolves(const ls_vector_loops *loops)
+{
+    return !strcmp(loops->isa, "avx512") || !strcmp(loops->isa, "neon");
+}
 
 /** NULL-terminated: those that this processor runs, the portable one first. */
 size_t ls_vector_loops_list(const ls_vector_loops *list[4]);

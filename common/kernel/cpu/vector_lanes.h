@@ -14,6 +14,8 @@
 #include <string.h>
 #if defined(__AVX512F__) || defined(__FMA__)
 #include <immintrin.h>
+#elif defined(LS_VECTOR_NEON)
+#include <arm_neon.h>
 #else
 #include <math.h>
 #endif
@@ -85,6 +87,19 @@ LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
     memcpy(part[2], &c, sizeof c);
     for (int i = 0; i < 2; i++)
         part[0][i] = _mm256_fmadd_ps(part[0][i], part[1][i], part[2][i]);
+    memcpy(&sum, part[0], sizeof sum);
+    return sum;
+}
+#elif defined(LS_VECTOR_NEON)
+LS_ALWAYS lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    lanes sum;
+    float32x4_t part[3][4];
+    memcpy(part[0], &a, sizeof a);
+    memcpy(part[1], &b, sizeof b);
+    memcpy(part[2], &c, sizeof c);
+    for (int i = 0; i < 4; i++)
+        part[0][i] = vfmaq_f32(part[2][i], part[0][i], part[1][i]);
     memcpy(&sum, part[0], sizeof sum);
     return sum;
 }

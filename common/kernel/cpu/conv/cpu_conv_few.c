@@ -8,13 +8,11 @@
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 
-#include <string.h>
-
 bool ls_cpu_conv_few(const cpu_kernels *cpu, const ls_conv_shape *s)
 {
     const int64_t run = s->window.width * s->channels;
     return s->rows && s->window.out_height && s->window.out_width && s->outputs % 16 == 0 &&
-           (run == 9 || run == LS_VECTOR_FEW) && !strcmp(cpu->loops->isa, "avx512");
+           (run == 9 || run == LS_VECTOR_FEW) && ls_vector_convolves(cpu->loops);
 }
 
 static void weights_part(const cpu_part *p)

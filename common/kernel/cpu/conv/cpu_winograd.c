@@ -19,7 +19,7 @@ bool ls_cpu_winograd(const cpu_kernels *cpu, const ls_conv_shape *s)
 {
     const ls_window *w = &s->window;
     const bool square = w->height == w->width && (w->height == 3 || w->height == 5);
-    if (strcmp(cpu->loops->isa, "avx512") != 0 || !square || w->stride_y != 1 || w->stride_x != 1 ||
+    if (!ls_vector_convolves(cpu->loops) || !square || w->stride_y != 1 || w->stride_x != 1 ||
         s->channels % 16 || s->outputs % 16 || s->channels > MOST_CHANNELS ||
         s->outputs > MOST_CHANNELS || w->in_height < 1 || w->in_width < 1)
         return false;

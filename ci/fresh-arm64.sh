@@ -9,8 +9,12 @@
 # an order of its own on each processor, a line names that operation instead.
 #
 # Without root: the packages are only unpacked, and the kernel is not told of the emulator. A second call builds and
-# downloads what has changed. Exit status 77: something is missing, which the last line names. Left out: MPI, whose
-# launcher would have to start emulated ranks; figures of speed, since an emulator's mean nothing.
+# downloads what has changed. Exit status 77: something is missing, which the last line names.
+#
+# The arm64 program runs on one core: on several, QEMU 7.2 on x86-64 lets a load overtake a store before it although
+# both are sequentially consistent (stlr, ldar), so that threads sleep for ever. Left out therefore: the order of
+# memory accesses among cores; devices of two cores; MPI, whose launcher would have to start emulated ranks; strategies
+# that are not meant to be equal, of which verify gives no digest; figures of speed, since an emulator's mean nothing.
 set -euo pipefail
 sources=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$sources/build-arm64}
@@ -18,10 +22,9 @@ native=${LOCKSTEP:-$sources/build/lockstep}
 packages=(libc6-dev libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev
   libgomp1 libcmocka-dev)
 # What computes, what reads the processor, and what encodes or counts bits.
-tests=(vector_loops vector_layers winograd kernels layer_kernels residual_kernels layers residual_layers variables team
-  device device_programs affinity machine machine_limits digest philox order numbers safetensors comm_canonical slice
-  step_allocations)
-# Options, for all: 3 steps. Models that loops compute alone, with each kind of strategy; then each other model.
+tests=(vector_loops vector_layers winograd kernels layer_kernels residual_kernels layers residual_layers variables
+  device device_programs affinity machine machine_limits digest philox order numbers safetensors slice)
+# For `verify`, which measures nothing; 3 steps each. Models that loops compute alone, with each kind of strategy; then each other model.
 cases=("--model poly"
   "--model poly --optimizer momentum:0.9 --strategy mirrored --devices 3 --reduce exact"
   "--model mlp:8-6-4"
@@ -33,7 +36,6 @@ cases=("--model poly"
   "--model mlp:8-6-4-4 --strategy model-parallel --devices 2"
   "--model mlp:8-6-4-4 --strategy pipeline --devices 2"
   "--model mlp:8-6-4-4 --strategy hybrid --devices 4 --hybrid-inner pipeline"
-  "--model mlp:8-6-4 --strategy local-sgd --devices 2 --local-sgd-every 2"
   "--model mlp:784-16-10 --strategy mirrored --devices 2"
   "--model cnn"
   "--model cnn --strategy mirrored --devices 2 --reduce exact"
@@ -41,8 +43,7 @@ cases=("--model poly"
   "--model twin-lstm:8"
   "--model lstm-stack:2 --strategy pipeline --devices 2"
   "--model resnet:8")
-common=(--data synthetic:64 --batch 16 --steps 3 --warmup 0 --blocks 1 --gate-steps 2 --cpu-devices 4 --waterfall no
-  --timeout 600s --format jsonl --results none --quiet)
+common=(--data synthetic:64 --batch 16 --steps 3 --warmup 0 --cpu-devices 4 --format jsonl --results none --quiet)
 
 skip() {
   echo "skipped: $1"
@@ -61,6 +62,7 @@ for program in apt-get dpkg-deb cmake ninja python3; do
 done
 command -v aarch64-linux-gnu-gcc >/dev/null || skip "aarch64-linux-gnu-gcc: is missing; ci/install.sh all"
 arm=$(emulator aarch64) && plain=$(emulator x86_64) || skip "qemu-user: is missing; ci/install.sh all"
+core=$(taskset -cp $$ | grep -oE '[0-9]+' | tail -n 1) # the last that this process may use
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 root=$folder/root
@@ -102,7 +104,7 @@ if ! { cmake -S "$sources" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLO
   -DLOCKSTEP_MPI=OFF -DLOCKSTEP_CUDA=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_SYSROOT="$root" -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER \
   -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
-  -DCMAKE_CROSSCOMPILING_EMULATOR="$arm;-L;$root" "${launcher[@]}" &&
+  -DCMAKE_CROSSCOMPILING_EMULATOR="taskset;-c;$core;$arm;-L;$root" "${launcher[@]}" &&
   cmake --build "$folder" --target lockstep "${tests[@]/#/test_}"; } >"$folder/build.log" 2>&1; then
   tail -n 40 "$folder/build.log" >&2
   exit 1
@@ -111,7 +113,6 @@ echo "built: $((SECONDS - started)) s"
 
 # ---- Tests -------------------------------------------------------------------------------------------------------
 
-export XDG_CACHE_HOME=$folder/cache # measured roofs are an emulator's
 failed=0
 pattern=$(IFS='|' && echo "^unit\\.test_(${tests[*]})\$")
 ctest --test-dir "$folder" -R "$pattern" -j"$(nproc)" --output-on-failure --no-tests=error || failed=1
@@ -123,14 +124,15 @@ train() { # OUT COMMAND... CASE
   local out=$1 options
   shift
   read -ra options <<<"${*: -1}"
+  [[ "${*: -1}" != *--devices* ]] || options+=(--timeout 600s)
   echo "+ $*" >>"$folder/said"
-  "${@:1:$#-1}" run "${common[@]}" "${options[@]}" >"$out" 2>>"$folder/said" </dev/null || true
+  "${@:1:$#-1}" verify "${common[@]}" "${options[@]}" >"$out" 2>>"$folder/said" </dev/null || true
 }
 
 : >"$folder/said"
 for case in "${cases[@]}"; do
   train "$folder/x86-64.row" "$native" "$case"
-  train "$folder/arm64.row" "$arm" -L "$root" "$folder/lockstep" "$case"
+  train "$folder/arm64.row" taskset -c "$core" "$arm" -L "$root" "$folder/lockstep" "$case"
   train "$folder/plain.row" "$plain" -cpu Nehalem "$native" "$case"
   python3 - "$folder" "$case" <<'P' || failed=1
 import json, sys

@@ -4,7 +4,7 @@
 #   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
 #   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
 #   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
-#            test_install uses if installed)
+#            test_install uses if installed; arm64's compiler and emulator)
 # As root, or with sudo. Does nothing if all of them are installed. Where a release has renamed a package, the new one
 # provides the old name: libpmix2t64 of Debian 13 and Ubuntu 24.04 provides libpmix2; chromium-browser of Ubuntu, a
 # snap, provides chromium. Ubuntu 24.04 has the other names, too, by its documentation (packages.ubuntu.com/noble); this
@@ -19,7 +19,7 @@ case "${1:-build}" in
 build) ;;
 test) packages+=("${test_packages[@]}") ;;
 all) packages+=("${test_packages[@]}" chromium munge slurmctld slurmd slurm-client libpmix2 debootstrap
-  zsh lintian) ;;
+  zsh lintian gcc-aarch64-linux-gnu qemu-user-static) ;;
 *) echo "usage: ci/install.sh build|test|all" >&2; exit 2 ;;
 esac
 declare -A installed

@@ -17,4 +17,6 @@ lockstep_vector_loops(portable)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   lockstep_vector_loops(avx2 -mavx2 -mfma)
   lockstep_vector_loops(avx512 -mavx512f -mavx512dq -mavx512vl -mavx512bw -mprefer-vector-width=512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64") # which all have NEON, and a fused multiply-add in it
+  lockstep_vector_loops(neon -DLS_VECTOR_NEON)
 endif()

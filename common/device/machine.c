@@ -32,8 +32,12 @@ static const char *widest_isa(void)
         return "avx512f";
     if (__builtin_cpu_supports("avx2"))
         return "avx2";
-#endif
     return "portable";
+#elif defined(__aarch64__)
+    return "neon";
+#else
+    return "portable";
+#endif
 }
 
 /* Names of the system; never empty, even if a call fails. */

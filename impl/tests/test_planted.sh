@@ -132,7 +132,7 @@ average 0 --strategy independent --devices 2
 bucket_left_out 0 --strategy local-sgd --devices 3 --bucket-bytes 0 --local-sgd-every 2
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 TABLE
-# Bugs in Winograd's kernels show only where these are used: with AVX-512.
+# Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \
   >"$dir/row" || fail "cifar10 does not verify"
 if ! grep -q winograd "$dir/row"; then

@@ -10,6 +10,8 @@ extern const ls_vector_loops ls_vector_loops_portable;
 #if defined(__x86_64__)
 extern const ls_vector_loops ls_vector_loops_avx2;
 extern const ls_vector_loops ls_vector_loops_avx512;
+#elif defined(__aarch64__)
+extern const ls_vector_loops ls_vector_loops_neon;
 #endif
 
 size_t ls_vector_loops_list(const ls_vector_loops *list[4])
@@ -22,6 +24,8 @@ size_t ls_vector_loops_list(const ls_vector_loops *list[4])
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
         list[count++] = &ls_vector_loops_avx512;
+#elif defined(__aarch64__)
+    list[count++] = &ls_vector_loops_neon;
 #endif
     list[count] = NULL;
     return count;

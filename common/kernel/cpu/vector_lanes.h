@@ -18,6 +18,8 @@
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(LS_VECTOR_NEON)
+#include <arm_neon.h>
 #else
 #include <math.h>
 #endif
@@ -211,19 +213,28 @@ LS_ALWAYS vec_wide vec_widen(vec x)
     };
 }
 #else
-enum { LS_FUSED = 0 };
-typedef vec_int vec_where; /* all bits set, or none */
+#if defined(LS_VECTOR_NEON)
+enum { LS_FUSED = 1 };
 
-LS_ALWAYS vec vec_all(float x)
+LS_ALWAYS vec vec_fma(vec a, vec b, vec c)
 {
-    return (vec){x, x, x, x};
+    return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
+#else
+enum { LS_FUSED = 0 };
 
 static __attribute__((noinline)) vec vec_fma(vec a, vec b, vec c)
 {
     for (int i = 0; i < LS_VEC; i++)
         c[i] = fmaf(a[i], b[i], c[i]);
     return c;
+}
+#endif
+typedef vec_int vec_where; /* all bits set, or none */
+
+LS_ALWAYS vec vec_all(float x)
+{
+    return (vec){x, x, x, x};
 }
 
 LS_ALWAYS vec_where vec_greater(vec a, vec b)

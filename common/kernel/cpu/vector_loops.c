@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vector loops of one instruction set, LS_VECTOR_ISA: portable, avx2 or avx512. The build
- * compiles this file once for each; the headers below contain the loops.
+ * The vector loops of one instruction set, LS_VECTOR_ISA: portable, avx2, avx512 or neon. The
+ * build compiles this file once for each; the headers below contain the loops.
  */
 #include "common/kernel/cpu/conv/vector_conv_few.h"
 #include "common/kernel/cpu/conv/vector_conv_max.h"

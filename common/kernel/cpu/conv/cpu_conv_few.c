@@ -8,8 +8,6 @@
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 
-#include <string.h>
-
 bool ls_cpu_conv_few(const cpu_kernels *cpu, const ls_conv_shape *s)
 {
     const int64_t run = s->window.width * s->channels;

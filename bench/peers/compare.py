@@ -32,7 +32,6 @@ PAIRED_KINDS = ("mlp", "poly")  # that the peers on two cores know
 TEXT_KINDS = ("twin-lstm", "lstm-stack")  # timed on lockstep's own text, bytes made one-hot
 CORES_HELP = "one or two core numbers with a comma: the first for what needs one (the last two)"
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
-ROUNDS_OF_HERE = RESULTS / f"{book.processor()}-rounds.jsonl"
 
 
 class Comparison:
@@ -93,6 +92,7 @@ def machine(arguments, comparison):
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "cpu": book.cpu_text(), "cores": arguments.cores, "load_average": os.getloadavg(),
         "python": platform.python_version(), "lockstep": comparison.lockstep.version(),
+        **({"isa": arguments.isa} if arguments.isa else {}),
         "peers": {peer.name: peer.ask(op="info") for peer in comparison.peers},
     }
 
@@ -128,8 +128,12 @@ def make_parser():
     parser.add_argument("--seeds", type=int, default=5, help="seeds of agree (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="agree: also write the differences")
     parser.add_argument(
-        "--file", metavar="NAME-rounds.jsonl", default=str(ROUNDS_OF_HERE),
-        help=f"keeps the rounds; those that are there are not run again ({ROUNDS_OF_HERE})",
+        "--isa", choices=tuple(runners.ISAS), help="keeps all programs to this instruction set (the processor's)",
+    )
+    parser.add_argument(
+        "--file", metavar="NAME-rounds.jsonl",
+        help="keeps the rounds; those that are there are not run again "
+        f"({RESULTS}/<processor>-rounds.jsonl, with --isa <processor>-<isa>-rounds.jsonl)",
     )
     return parser
 
@@ -139,6 +143,9 @@ def parse_arguments():
     parser = make_parser()
     arguments = parser.parse_args()
     arguments.cores = parse_cores(parser, arguments.cores)
+    here = "-".join(filter(None, (book.processor(), arguments.isa)))
+    arguments.file = arguments.file or str(RESULTS / f"{here}-rounds.jsonl")
+    os.environ |= runners.ISAS.get(arguments.isa, {})  # all programs inherit it
     valid = tuple(runners.PEERS)
     if arguments.what == "agree":
         valid += tuple(runners.PAIRS) + tuple(runners.JUDGES)

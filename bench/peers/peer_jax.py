@@ -31,10 +31,11 @@ def set_flags(variant):
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # others use the GPU in turns
         return
     flags = [] if variant == "threads" else ["--xla_cpu_multi_thread_eigen=false"]
-    wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
+    given = os.environ.get("XLA_FLAGS", "")
+    wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii") and "max_isa" not in given
     if variant != "default" and wide:
         flags.append("--xla_cpu_prefer_vector_width=512")
-    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
+    os.environ["XLA_FLAGS"] = " ".join([given, *flags])
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     if variant == "sharded":  # with one thread a device their all-reduce can wait for itself
         os.environ["NPROC"] = str(2 * DEVICES)

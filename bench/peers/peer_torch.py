@@ -86,7 +86,8 @@ def prepare(variant, threads):
     flushed = variant in ("tuned", "compile", "graph") and torch.set_flush_denormal(True)
     if variant == "float64":
         torch.set_default_dtype(torch.float64)
-    return {"name": "PyTorch", "version": torch.__version__, "denormals_flushed": flushed}
+    return {"name": "PyTorch", "version": torch.__version__, "denormals_flushed": flushed,
+            "isa": torch.backends.cpu.get_cpu_capability()}
 
 
 def main():

@@ -22,7 +22,7 @@ BLOCKS = 5  # of a turn
 OUT_OF_REACH = 2  # times the fastest peer of round 1: not run again
 KEY = ("part", "model", "batch", "name", "cores")
 # what must not change between sessions that share a file
-SAME = ("cpu", "lockstep")
+SAME = ("cpu", "lockstep", "isa")
 # vendor, family, model in /proc/cpuinfo
 PROCESSORS = {
     ("GenuineIntel", 6, 143): "intel-xeon-sapphire-rapids",

@@ -65,6 +65,16 @@ MALLOC = {
     "MALLOC_TOP_PAD_": str(1 << 26),
 }
 
+# --isa: keeps every program to an instruction set: oneDNN (Lockstep, PyTorch, TensorFlow), PyTorch's own
+# kernels, MKL, what torch.compile generates, and XLA (JAX, TensorFlow)
+ISAS = {
+    "avx2": {
+        "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2", "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    },
+}
+
 
 class RunError(Exception):
     """A process could not do what it was asked; the text says which and why."""

@@ -217,7 +217,9 @@ def processes_table(rounds):
 
 def everything(rounds):
     """All tables that the file has figures for."""
-    parts = [f"Rounds of {rounds.path.name}: {rounds.machines[0]['cpu']}; medians over all blocks of "
+    machine = rounds.machines[0]
+    kept = f", all programs kept to {machine['isa']}" if machine.get("isa") else ""
+    parts = [f"Rounds of {rounds.path.name}: {machine['cpu']}{kept}; medians over all blocks of "
              f"all rounds, {book.BLOCKS} blocks a round."]
     if rounds.keys("time"):
         parts += ["## One core", summary(rounds),

@@ -23,8 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With a core of its own, a rank spins for some 5 us; then it yields to other threads. */
-enum { OWN_SPINS = 200 };
+/* With a core of its own, a rank spins for some 0.5 ms, longer than replicas are apart in most
+ * steps; then it yields to other threads. A core that is yielded where other programs wait for it
+ * is gone for milliseconds, and so is the step, since all ranks wait for the last. */
+enum { OWN_SPINS = 20000 };
 
 /* Small messages of servers that may be pending per rank; more are allocated as needed. */
 enum { SPARES = 4 };

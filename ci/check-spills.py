@@ -93,8 +93,8 @@ def main(arguments):
                 print(f"{isa:8} {name:20} {loads:3} loads {stores:3} stores, {most} allowed: {reason}")
             if loads + stores > most:
                 failed = True
-                print(f"{path}: {name}: {loads} loads and {stores} stores of {isa} vectors on the stack in inner loops, "
-                      f"{most} allowed; a smaller block (vector_blocks.h) needs fewer registers")
+                print(f"{path}: {name}: {loads} loads and {stores} stores of {isa} vectors on the stack in inner "
+                      f"loops, {most} allowed; a smaller block (vector_blocks.h) needs fewer registers")
     return 1 if failed else 0
 
 

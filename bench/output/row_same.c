@@ -95,7 +95,7 @@ static const struct {
 } places[] = {
     {"provenance.cpu", LS_OF_CLASS, false},
     {"provenance.isa", LS_OF_CLASS, false},
-    {"provenance.loops_isa", LS_OF_CLASS, false}, /* what our loops make of it, */
+    {"provenance.loops_isa", LS_OF_CLASS, false},   /* what our loops make of it, */
     {"provenance.library_isa", LS_OF_CLASS, false}, /* and the library */
     {"provenance.arch", LS_OF_CLASS, false},
     {"provenance.gpu", LS_OF_CLASS, true},

@@ -17,8 +17,8 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 
 enum { LS_MACHINE_SIZE = 1024 };
 
-/** "Intel Xeon (avx512f, loops avx2, library avx2), host here, NAME=VALUE": where a row ran, and variables that
- * matter; "" where it does not say. */
+/** "Intel Xeon (avx512f, loops avx2, library avx2), host here, NAME=VALUE": where a row ran, and
+ * variables that matter; "" where it does not say. */
 char *ls_report_machine(const json_t *row, char *out, size_t size);
 
 /** "3f90da4"; "3f90da4+changes" of a changed tree; "unknown" where the row does not say. */

@@ -22,10 +22,10 @@ typedef struct ls_provenance {
 /**
  * The group `provenance`, owned by the caller (json_decref): commit, dirty, version, build_type,
  * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa,
- * loops_isa, library_isa, arch, os, host, cores_allowed, memory_limit (bytes), environment {NAME: value}
- * (environment.h); lists over devices: cores_per_device (their number) and cores (the system's
- * numbers); oversubscribed, denormals_flushed (on every CPU device), huge_pages (requested by any
- * device), ci95 (what the median's interval means). set_aside ("NAME=value") exists if
+ * loops_isa, library_isa, arch, os, host, cores_allowed, memory_limit (bytes), environment {NAME:
+ * value} (environment.h); lists over devices: cores_per_device (their number) and cores (the
+ * system's numbers); oversubscribed, denormals_flushed (on every CPU device), huge_pages (requested
+ * by any device), ci95 (what the median's interval means). set_aside ("NAME=value") exists if
  * OpenMP's variables are in the environment (set_aside.h), gpu, driver and gpus (a list: device,
  * pci, multiprocessors) exist if a device is a GPU, mpi if it is used, commit and dirty if the
  * source was under git. Bytes beyond ASCII in text that is not UTF-8 become '?'.

@@ -20,8 +20,10 @@ enum {
     LSTM_VECS = 4,      /* LS_VECTOR_LSTM_ROWS samples by gates: 1, 2 or 4 */
     COLUMN_VECS = 1,    /* columns with four sums each */
     POOL_VECS = 4,      /* channels of a max pool: largest and where */
+    PRODUCT_VECS = 2,   /* matrix products: columns, */
+    PRODUCT_ROWS = 14,  /* and rows, even */
 };
-#elif defined(__AVX2__) /* 16 registers of 8 floats */
+#elif defined(__AVX2__)     /* 16 registers of 8 floats */
 enum {
     LS_VEC = 8,
     WINOGRAD_VECS = 2,
@@ -34,8 +36,10 @@ enum {
     LSTM_VECS = 2,
     COLUMN_VECS = 2,
     POOL_VECS = 4,
+    PRODUCT_VECS = 2,
+    PRODUCT_ROWS = 6,
 };
-#else                   /* 16 registers of 4 floats */
+#else                       /* 16 registers of 4 floats */
 enum {
     LS_VEC = 4,
     WINOGRAD_VECS = 4,
@@ -48,5 +52,12 @@ enum {
     LSTM_VECS = 2,
     COLUMN_VECS = 2,
     POOL_VECS = 4,
+#if defined(LS_VECTOR_NEON) /* 32 registers: only the products' table is its own */
+    PRODUCT_VECS = 2,
+    PRODUCT_ROWS = 12,
+#else
+    PRODUCT_VECS = 1,
+    PRODUCT_ROWS = 4,
+#endif
 };
 #endif

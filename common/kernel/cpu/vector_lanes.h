@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(LS_VECTOR_NEON)
 #include <arm_neon.h>
@@ -125,7 +125,7 @@ LS_ALWAYS void vec_put_part(float *to, vec value, int64_t count)
 /*
  * vec_all: a number in each element.
  * vec_fma: a b + c, rounded once on every processor. LS_FUSED: there is an instruction for it;
- * without, it is slow (the C library computes it), but has the same bits.
+ * without, it is slow, but has the same bits.
  * vec_where: which elements; vec_greater: where a > b; vec_choose: a there, b elsewhere.
  * vec_positive: max(x, 0), 0 for NaN.
  * vec_widen: as doubles.
@@ -219,6 +219,36 @@ enum { LS_FUSED = 1 };
 LS_ALWAYS vec vec_fma(vec a, vec b, vec c)
 {
     return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+#elif defined(__SSE2__)
+enum { LS_FUSED = 0 };
+
+/* p + c, rounded to odd: if it is inexact, its last bit is set. Then rounding it to float gives
+ * what one rounding of the exact sum would have: S. Boldo, G. Melquiond,
+ * https://doi.org/10.1109/TC.2007.70819. `error` is exact (Knuth). */
+LS_ALWAYS __m128d odd_sum(__m128d p, __m128d c)
+{
+    const __m128d sum = _mm_add_pd(p, c), back = _mm_sub_pd(sum, p);
+    const __m128d error = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(sum, back)), _mm_sub_pd(c, back));
+    const __m128d way = _mm_mul_pd(error, sum), zero = _mm_setzero_pd(); /* above 0: too small */
+    const __m128i bits = _mm_castpd_si128(sum), one = _mm_set_epi32(0, 1, 0, 1);
+    const __m128i even = _mm_andnot_si128(bits, one);
+    const __m128i up = _mm_and_si128(even, _mm_castpd_si128(_mm_cmpgt_pd(way, zero)));
+    const __m128i down = _mm_and_si128(even, _mm_castpd_si128(_mm_cmplt_pd(way, zero)));
+    return _mm_castsi128_pd(_mm_sub_epi64(_mm_add_epi64(bits, up), down));
+}
+
+/* The product of two floats is exact in double. */
+LS_ALWAYS vec vec_fma(vec a, vec b, vec c)
+{
+    const __m128 high_a = _mm_movehl_ps((__m128)a, (__m128)a);
+    const __m128 high_b = _mm_movehl_ps((__m128)b, (__m128)b);
+    const __m128 high_c = _mm_movehl_ps((__m128)c, (__m128)c);
+    const __m128d low = odd_sum(_mm_mul_pd(_mm_cvtps_pd((__m128)a), _mm_cvtps_pd((__m128)b)),
+                                _mm_cvtps_pd((__m128)c));
+    const __m128d high =
+        odd_sum(_mm_mul_pd(_mm_cvtps_pd(high_a), _mm_cvtps_pd(high_b)), _mm_cvtps_pd(high_c));
+    return (vec)_mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
 #else
 enum { LS_FUSED = 0 };

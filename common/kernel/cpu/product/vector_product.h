@@ -11,107 +11,16 @@
  */
 #pragma once
 
-#include "common/kernel/cpu/vector.h"
+#include "common/kernel/cpu/vector_lanes.h"
 
-#include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#else
-#include <math.h>
-#endif
-
-#pragma GCC diagnostic ignored "-Wpsabi"
-
-/* The instruction set's vector, and a tile of sums that leaves registers for two vectors of b and
- * one of a. */
-#if defined(__AVX512F__)
-enum { PRODUCT_VECTOR = 16, PRODUCT_VECTORS = 2, PRODUCT_ROWS = 14 };
-#elif defined(__FMA__)
-enum { PRODUCT_VECTOR = 8, PRODUCT_VECTORS = 2, PRODUCT_ROWS = 6 };
-#elif defined(__aarch64__)
-enum { PRODUCT_VECTOR = 4, PRODUCT_VECTORS = 2, PRODUCT_ROWS = 12 };
-#else
-enum { PRODUCT_VECTOR = 4, PRODUCT_VECTORS = 1, PRODUCT_ROWS = 4 };
-#endif
 enum {
-    PRODUCT_COLUMNS = PRODUCT_VECTOR * PRODUCT_VECTORS,
+    PRODUCT_COLUMNS = LS_VEC * PRODUCT_VECS,
     PRODUCT_DEPTH = LS_VECTOR_PRODUCT_DEPTH,
     PRODUCT_WIDTH = LS_VECTOR_PRODUCT_WIDTH,
     PRODUCT_A_ROW = PRODUCT_DEPTH + 16, /* rows of a in a panel: not all in one set of the cache */
 };
-typedef float vector __attribute__((vector_size(4 * PRODUCT_VECTOR)));
-typedef float vector_load __attribute__((vector_size(4 * PRODUCT_VECTOR), aligned(4), may_alias));
 typedef float four __attribute__((vector_size(16)));
 typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t four_numbers __attribute__((vector_size(16)));
-
-#if defined(__clang__) || __GNUC__ >= 12
-#define LS_FOUR_OF(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define LS_FOUR_OF(a, b, ...) __builtin_shuffle(a, b, (four_numbers){__VA_ARGS__})
-#endif
-
-/* Unrolls the next loop, of a constant number of iterations. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LS_TILE_LOOP
-#elif defined(__clang__)
-#define LS_TILE_LOOP _Pragma("clang loop unroll(full)")
-#else
-#define LS_TILE_LOOP _Pragma("GCC unroll 32")
-#endif
-
-/* a b + c, rounded once. */
-#if defined(__AVX512F__)
-static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
-{
-    return (vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
-}
-#elif defined(__FMA__)
-static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
-{
-    return (vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
-}
-#elif defined(__aarch64__)
-static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
-{
-    return (vector)vfmaq_n_f32((float32x4_t)c, (float32x4_t)b, a);
-}
-#elif defined(__x86_64__)
-/* p + c, rounded to odd: if it is inexact, its last bit is set. Then rounding it to float gives
- * what one rounding of the exact sum would have: S. Boldo, G. Melquiond,
- * https://doi.org/10.1109/TC.2007.70819. `error` is exact (Knuth). */
-static inline __attribute__((always_inline)) __m128d odd_sum(__m128d p, __m128d c)
-{
-    const __m128d sum = _mm_add_pd(p, c), back = _mm_sub_pd(sum, p);
-    const __m128d error = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(sum, back)), _mm_sub_pd(c, back));
-    const __m128d way = _mm_mul_pd(error, sum), zero = _mm_setzero_pd(); /* above 0: too small */
-    const __m128i bits = _mm_castpd_si128(sum), one = _mm_set_epi32(0, 1, 0, 1);
-    const __m128i even = _mm_andnot_si128(bits, one);
-    const __m128i up = _mm_and_si128(even, _mm_castpd_si128(_mm_cmpgt_pd(way, zero)));
-    const __m128i down = _mm_and_si128(even, _mm_castpd_si128(_mm_cmplt_pd(way, zero)));
-    return _mm_castsi128_pd(_mm_sub_epi64(_mm_add_epi64(bits, up), down));
-}
-
-/* The product of two floats is exact in double. */
-static inline __attribute__((always_inline)) vector chain(float a, vector b, vector c)
-{
-    const __m128d wide = _mm_set1_pd((double)a);
-    const __m128 high_b = _mm_movehl_ps((__m128)b, (__m128)b);
-    const __m128 high_c = _mm_movehl_ps((__m128)c, (__m128)c);
-    const __m128d low = odd_sum(_mm_mul_pd(wide, _mm_cvtps_pd((__m128)b)), _mm_cvtps_pd((__m128)c));
-    const __m128d high = odd_sum(_mm_mul_pd(wide, _mm_cvtps_pd(high_b)), _mm_cvtps_pd(high_c));
-    return (vector)_mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
-}
-#else
-static vector chain(float a, vector b, vector c)
-{
-    for (int i = 0; i < PRODUCT_VECTOR; i++)
-        c[i] = fmaf(a, b[i], c[i]);
-    return c;
-}
-#endif
 
 /* ---- A tile -------------------------------------------------------------------------------- */
 
@@ -124,47 +33,45 @@ typedef struct product_tile {
     bool add; /* the chains go on from c; else from 0 */
 } product_tile;
 
-static inline __attribute__((always_inline)) void tile_sums(const product_tile *t, int rows,
-                                                            bool transposed)
+LS_ALWAYS void tile_sums(const product_tile *t, int rows, bool transposed)
 {
     const int64_t row = transposed ? 1 : PRODUCT_A_ROW, step = transposed ? PRODUCT_ROWS : 1;
     const float *a = t->a, *b = t->b;
     float *c = t->c;
-    vector sum[PRODUCT_ROWS][PRODUCT_VECTORS];
+    vec sum[PRODUCT_ROWS][PRODUCT_VECS];
     if (t->add) {
-        LS_TILE_LOOP
+        LS_WRITE_OUT
         for (int i = 0; i < rows; i++)
-            LS_TILE_LOOP
-        for (int v = 0; v < PRODUCT_VECTORS; v++)
-            sum[i][v] = *(const vector_load *)(c + i * t->c_row + v * PRODUCT_VECTOR);
+            LS_WRITE_OUT
+        for (int v = 0; v < PRODUCT_VECS; v++)
+            sum[i][v] = vec_get(c + i * t->c_row + v * LS_VEC);
     } else {
-        LS_TILE_LOOP
+        LS_WRITE_OUT
         for (int i = 0; i < rows; i++)
-            LS_TILE_LOOP
-        for (int v = 0; v < PRODUCT_VECTORS; v++)
-            sum[i][v] = (vector){0};
+            LS_WRITE_OUT
+        for (int v = 0; v < PRODUCT_VECS; v++)
+            sum[i][v] = (vec){0};
     }
     for (int64_t k = 0; k < t->depth; k++, a += step, b += t->b_row) {
-        vector value[PRODUCT_VECTORS];
-        LS_TILE_LOOP
-        for (int v = 0; v < PRODUCT_VECTORS; v++)
-            value[v] = *(const vector_load *)(b + v * PRODUCT_VECTOR);
-        LS_TILE_LOOP
+        vec value[PRODUCT_VECS];
+        LS_WRITE_OUT
+        for (int v = 0; v < PRODUCT_VECS; v++)
+            value[v] = vec_get(b + v * LS_VEC);
+        LS_WRITE_OUT
         for (int i = 0; i < rows; i++)
-            LS_TILE_LOOP
-        for (int v = 0; v < PRODUCT_VECTORS; v++)
-            sum[i][v] = chain(a[i * row], value[v], sum[i][v]);
+            LS_WRITE_OUT
+        for (int v = 0; v < PRODUCT_VECS; v++)
+            sum[i][v] = vec_fma(vec_all(a[i * row]), value[v], sum[i][v]);
     }
-    LS_TILE_LOOP
+    LS_WRITE_OUT
     for (int i = 0; i < rows; i++)
-        LS_TILE_LOOP
-    for (int v = 0; v < PRODUCT_VECTORS; v++)
-        *(vector_load *)(c + i * t->c_row + v * PRODUCT_VECTOR) = sum[i][v];
+        LS_WRITE_OUT
+    for (int v = 0; v < PRODUCT_VECS; v++)
+        vec_put(c + i * t->c_row + v * LS_VEC, sum[i][v]);
 }
 
 /* Rows in pairs, whose number is a constant in each call, so that the sums are in registers. */
-static inline __attribute__((always_inline)) void tile_of(const product_tile *t, int64_t rows,
-                                                          bool transposed)
+LS_ALWAYS void tile_of(const product_tile *t, int64_t rows, bool transposed)
 {
     if (rows <= 2)
         tile_sums(t, 2, transposed);
@@ -195,18 +102,17 @@ static __attribute__((noinline)) void tile_transposed(const product_tile *t, int
 /* ---- Copies -------------------------------------------------------------------------------- */
 
 /* to[i, j] = from[j, i], four by four. */
-static inline __attribute__((always_inline)) void turn_four(const float *from, int64_t from_row,
-                                                            float *to, int64_t to_row)
+LS_ALWAYS void turn_four(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
     const four a = *(const four_load *)from, b = *(const four_load *)(from + from_row);
     const four c = *(const four_load *)(from + 2 * from_row);
     const four d = *(const four_load *)(from + 3 * from_row);
-    const four ab0 = LS_FOUR_OF(a, b, 0, 4, 1, 5), ab2 = LS_FOUR_OF(a, b, 2, 6, 3, 7);
-    const four cd0 = LS_FOUR_OF(c, d, 0, 4, 1, 5), cd2 = LS_FOUR_OF(c, d, 2, 6, 3, 7);
-    *(four_load *)to = LS_FOUR_OF(ab0, cd0, 0, 1, 4, 5);
-    *(four_load *)(to + to_row) = LS_FOUR_OF(ab0, cd0, 2, 3, 6, 7);
-    *(four_load *)(to + 2 * to_row) = LS_FOUR_OF(ab2, cd2, 0, 1, 4, 5);
-    *(four_load *)(to + 3 * to_row) = LS_FOUR_OF(ab2, cd2, 2, 3, 6, 7);
+    const four ab0 = LS_SHUFFLE(a, b, 0, 4, 1, 5), ab2 = LS_SHUFFLE(a, b, 2, 6, 3, 7);
+    const four cd0 = LS_SHUFFLE(c, d, 0, 4, 1, 5), cd2 = LS_SHUFFLE(c, d, 2, 6, 3, 7);
+    *(four_load *)to = LS_SHUFFLE(ab0, cd0, 0, 1, 4, 5);
+    *(four_load *)(to + to_row) = LS_SHUFFLE(ab0, cd0, 2, 3, 6, 7);
+    *(four_load *)(to + 2 * to_row) = LS_SHUFFLE(ab2, cd2, 0, 1, 4, 5);
+    *(four_load *)(to + 3 * to_row) = LS_SHUFFLE(ab2, cd2, 2, 3, 6, 7);
 }
 
 /* A panel of PRODUCT_COLUMNS columns of b, of which `columns` exist; the others are 0. `b` is its
@@ -217,7 +123,7 @@ static void panel_turned(const float *b, int64_t row, int64_t depth, int64_t col
     if (columns == PRODUCT_COLUMNS)
         for (; k + 16 <= depth; k += 16) /* whole lines of the cache */
             for (int j = 0; j < PRODUCT_COLUMNS; j += 4)
-                LS_TILE_LOOP
+                LS_WRITE_OUT
     for (int i = 0; i < 16; i += 4)
         turn_four(b + j * row + k + i, row, panel + (k + i) * PRODUCT_COLUMNS + j, PRODUCT_COLUMNS);
     for (; k < depth; k++)

@@ -252,8 +252,7 @@ endif()
 if(LOCKSTEP_TESTS_FOR STREQUAL "all" AND TARGET vector_loops_avx512 AND CMAKE_C_COMPILER_ID STREQUAL "GNU"
    AND CMAKE_C_COMPILER_VERSION MATCHES "^12" AND CMAKE_BUILD_TYPE MATCHES "^[Rr]elease$")
   add_test(NAME check.spills COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-spills.py
-           portable=$<TARGET_OBJECTS:vector_loops_portable> avx2=$<TARGET_OBJECTS:vector_loops_avx2>
-           avx512=$<TARGET_OBJECTS:vector_loops_avx512>)
+           avx2=$<TARGET_OBJECTS:vector_loops_avx2> avx512=$<TARGET_OBJECTS:vector_loops_avx512>)
   set_tests_properties(check.spills PROPERTIES LABELS unit)
 endif()
 if(LOCKSTEP_TESTS_FOR STREQUAL "all")

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { RANKS = 3, LONGEST_S = 60 };
+enum { RANKS = 3, LONGEST_S = 800 };
 
 /* The part of a step that fails. */
 typedef enum lone_part { NOTHING, STEP, SYNC, RECORDS, GATHER, EVALUATE, TEXT, PARTS } lone_part;

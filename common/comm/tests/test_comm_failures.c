@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { COUNT = 1000, FAIL_AT = 5, REPLAYS = 200, LONGEST_S = 60 };
+enum { COUNT = 1000, FAIL_AT = 5, REPLAYS = 200, LONGEST_S = 800 };
 
 /* ---- A rank fails -------------------------------------------------------------------------- */
 

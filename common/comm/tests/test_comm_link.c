@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { REPLAYS = 4, COUNT = 960, LONGEST_S = 100 };
+enum { REPLAYS = 4, COUNT = 960, LONGEST_S = 800 };
 
 /* ---- Closed forms -------------------------------------------------------------------------- */
 

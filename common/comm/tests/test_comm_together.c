@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-enum { RANKS = 3, COUNT = 1000, FAIL_AT = 5, REPLAYS = 200, STEPS = 50, LONGEST_S = 60 };
+enum { RANKS = 3, COUNT = 1000, FAIL_AT = 5, REPLAYS = 200, STEPS = 50, LONGEST_S = 800 };
 
 typedef struct group {
     ls_comm *comms[RANKS];

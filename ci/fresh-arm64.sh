@@ -142,7 +142,7 @@ train() { # OUT CASE COMMAND...
 compare() { # FOLDER CASE
   train "$1/x86-64" "$2" "$native"
   train "$1/arm64" "$2" "$folder/emulated" "$folder/lockstep"
-  local second=() # a large model's products by the C library's fmaf, emulated, would take too long
+  local second=() # a large model's products without a fused multiply-add, emulated, would take too long
   if [[ $2 != *"$short" ]]; then
     second=("x86-64 without AVX")
     train "$1/x86-64 without AVX" "$2" "$plain" -cpu Nehalem "$native"
@@ -150,7 +150,7 @@ compare() { # FOLDER CASE
   python3 - "$1" "$2" x86-64 arm64 "${second[@]}" <<'P'
 import json, sys
 folder, case, *names = sys.argv[1:]
-library = {"matmul_brg", "sgemm", "primitive", "product_loop"}  # oneDNN's, or in part
+library = {"matmul_brg", "primitive"}  # oneDNN's, or in part
 rows = []
 for name in names:
     text = open(f"{folder}/{name}").read()

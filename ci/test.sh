@@ -39,4 +39,4 @@ for preset in "${presets[@]}"; do
 done
 # Debian's python3 has what the tests need, and starts faster than another that may be in front of it.
 [ "$(command -v python3)" -ef /usr/bin/python3 ] || PATH=/usr/bin:$PATH
-ctest --test-dir build -j$((4 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"
+ctest --test-dir build -j$((5 * $(nproc) + 1)) --output-on-failure --no-tests=error "${exclude[@]}"

@@ -72,7 +72,7 @@ rows() {
     checks=$((checks + 1))
     [ -n "$judge" ] || start_judge
     printf '%s\n%s\0' "$PWD" "$2" >&8
-    IFS= read -r -d '' -u 9 why || why="judge.py has ended"
+    IFS= read -r -d '' -u 9 why || { why="judge.py has ended"; judge=; }
     [ -z "$why" ] || { wrong "$what"; printf '%s\n' "$why" | sed 's/^/  /'; }
 }
 

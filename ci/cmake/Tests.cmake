@@ -273,7 +273,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 
-# For ctest -jN with N = 4 x cores + 1: a test counts as 2, and four of them keep two cores busy, since each waits
+# For ctest -jN with N = 5 x cores + 1: a test counts as 2, and five of them keep two cores busy, since each waits
 # sometimes; other builds' tests, which run several at a time, count as 4. Tests that mostly wait count as 1; those with
 # timeouts, one at a time. The longest start first, so that short ones fill the end. None of the default ones runs
 # alone.

@@ -46,7 +46,7 @@ ALWAYS void add_three(float *restrict to, const float *restrict a, const float *
 
 ALWAYS void sum_to_all(float *const *data, int ranks, ls_range range)
 {
-    float sum[BLOCK];
+    _Alignas(64) float sum[BLOCK];
     size_t most = BLOCK - into_line(data[0] + range.first);
     for (size_t done = 0, count; done < range.count; done += count, most = BLOCK) {
         size_t left = range.count - done, at = range.first + done;

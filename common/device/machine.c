@@ -161,23 +161,11 @@ static ls_limits find_limits(void)
     return limits;
 }
 
-/* Without hwloc's plugins, which look for I/O devices: they load OpenCL and X, a fifth of a short
- * run. Threads do not exist yet. */
-static int topology_init(hwloc_topology_t *topology)
-{
-    static const char name[] = "HWLOC_PLUGINS_PATH";
-    const bool own = getenv(name) == NULL && setenv(name, "", 0) == 0;
-    const int result = hwloc_topology_init(topology);
-    if (own)
-        unsetenv(name);
-    return result;
-}
-
 /* Fills the machine's description and its list of cores. */
 static ls_status look(ls_machine *machine)
 {
     hwloc_topology_t topology;
-    if (topology_init(&topology) != 0)
+    if (hwloc_topology_init(&topology) != 0)
         return ls_fail_memory("machine", sizeof(void *));
     ls_status status = LS_OK;
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||

@@ -47,7 +47,7 @@ typedef struct ls_machine_info {
     char cpu_identity[96];      /**< tells processors of one model name apart (machine_limits.h) */
     char arch[32];              /**< uname machine */
     char kernel[64];            /**< operating system and release */
-    char isa[32];               /**< widest vector extension found: "avx512f", "neon", .. */
+    char isa[32];               /**< widest vector extension found: for example "avx512f" */
     int cores_total;            /**< cores of the machine, hardware threads counted once */
     int cores_allowed;          /**< after the affinity mask and the CPU quota */
     int numa_nodes;             /**< of the machine */

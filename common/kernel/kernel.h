@@ -380,6 +380,6 @@ const char *ls_kernel_library_version(char text[32]);
  * processor, unless ONEDNN_MAX_CPU_ISA says less. "" if it does not tell. */
 const char *ls_kernel_library_isa(void);
 
-/** The instruction set of the cpu table's own loops: "avx512", "avx2" or "portable"; at most that
- * which oneDNN uses. */
+/** The instruction set of the cpu table's own loops: "avx512", "avx2", "neon" or "portable"; at
+ * most that which oneDNN uses. */
 const char *ls_kernel_loops_isa(void);

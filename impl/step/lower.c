@@ -107,12 +107,14 @@ static ls_status enqueue_call(ls_step *s, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = first->ends;
     const int size = ends[0]->size;
-    ls_op_list ops[LS_JOB_REPLICAS + 1] = {0}; /* and one server */
-    ls_comm_list lists[LS_JOB_REPLICAS + 1] = {0};
+    ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and one server */
+    ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
         return ls_fail(LS_CODE_USAGE, "step", first->verb, "of %d ranks is no call", size);
-    for (int r = 0; r < size; r++)
-        lists[r].ops = &ops[r];
+    for (int r = 0; r < size; r++) {
+        ops[r] = (ls_op_list){0};
+        lists[r] = (ls_comm_list){.ops = &ops[r]};
+    }
     for (int i = 0; i < tasks; i++) {
         LS_TRY(enqueue_waits(s, &first[i]));
         ops[first[i].rank] =

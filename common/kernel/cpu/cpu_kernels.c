@@ -145,7 +145,7 @@ LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
 const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
-                                        .help = "oneDNN products and vectorised loops, float32",
+                                        .help = "oneDNN and vectorised loops, float32",
                                         .kind = LS_DEVICE_CPU,
                                         .real_bytes = sizeof(float),
                                         .open = open_table,

@@ -44,8 +44,8 @@ typedef struct ls_vector_share {
     int64_t first_row, last_row, first_column, last_column;
 } ls_vector_share;
 
-/** The block of b that a product copies at a time, and the floats that it works in: that, and some
- *  rows of a. */
+/** The block of b that a product copies at a time, and the floats of its scratch memory: such a
+ *  block, and a tile's rows of a. */
 enum {
     LS_VECTOR_PRODUCT_DEPTH = 264,
     LS_VECTOR_PRODUCT_WIDTH = 288, /* whole panels */

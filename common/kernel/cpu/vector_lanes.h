@@ -49,11 +49,7 @@ typedef struct lanes_wide {
 } lanes_wide;
 
 /* Elements of two vectors, numbered 0 to 2 LS_VEC - 1, by constant numbers. */
-#if defined(__clang__) || __GNUC__ >= 12
 #define LS_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define LS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vec_int){__VA_ARGS__})
-#endif
 
 /* The iterations of the next loop are independent, even if its arrays are the same. */
 #if defined(__clang__)

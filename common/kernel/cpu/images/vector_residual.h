@@ -68,7 +68,7 @@ typedef struct bn_channels {
     vec mean, rate, scale, bias;
 } bn_channels;
 
-LS_ALWAYS bn_channels bn_vec_get_part(const bn_block *b, const float *moments, const float *weight,
+LS_ALWAYS bn_channels bn_channels_get(const bn_block *b, const float *moments, const float *weight,
                                       const float *bias)
 {
     bn_channels of = {.mean = vec_get_part(moments + b->c, b->count),
@@ -81,7 +81,7 @@ LS_ALWAYS bn_channels bn_vec_get_part(const bn_block *b, const float *moments, c
 LS_ALWAYS void bn_forward_block(const ls_bn_forward_args *a, const bn_block *b, bool with_z,
                                 bool relu)
 {
-    const bn_channels of = bn_vec_get_part(b, a->moments, a->weight, a->bias);
+    const bn_channels of = bn_channels_get(b, a->moments, a->weight, a->bias);
     const float *x = a->x, *z = a->z;
     float *out = a->y;
     for (int64_t p = b->p; p < b->end; p++) {
@@ -116,7 +116,7 @@ enum bn_mask { BN_ALL, BN_WHERE_Y, BN_WHERE_AGAIN };
 LS_ALWAYS void bn_backward_sums_block(const ls_bn_backward_sums_args *a, const bn_block *b,
                                       enum bn_mask mask, bool with_dz, double *sums)
 {
-    const bn_channels of = bn_vec_get_part(b, a->moments, a->weight, a->bias);
+    const bn_channels of = bn_channels_get(b, a->moments, a->weight, a->bias);
     const float *from = a->x, *dy = a->dy, *y = a->y;
     float *dz = a->dz;
     vec_wide sum = {{0}, {0}}, with = {{0}, {0}};
@@ -162,7 +162,7 @@ static void bn_backward_sums(const ls_bn_backward_sums_args *a, int64_t first, i
 
 LS_ALWAYS void bn_backward_block(const ls_bn_backward_args *a, const bn_block *b, bool relu)
 {
-    const bn_channels of = bn_vec_get_part(b, a->moments, a->weight, a->bias);
+    const bn_channels of = bn_channels_get(b, a->moments, a->weight, a->bias);
     float means[2][LS_VEC] = {{0}};
     for (int64_t i = 0; i < 2 * b->count; i++) {
         const int64_t row = i / b->count, c = i % b->count;

@@ -145,10 +145,10 @@ static ls_status create(void *context)
 {
     ls_product *product = context;
     dnnl_primitive_desc_t desc = NULL;
-    if (describe(product->call.engine, &product->spec, &desc) != dnnl_success)
+    dnnl_status_t status = describe(product->call.engine, &product->spec, &desc);
+    if (status == dnnl_unimplemented)
         return LS_OK; /* packed computes any product */
-    dnnl_status_t status = dnnl_success;
-    if (is_brg(desc))
+    if (status == dnnl_success && is_brg(desc))
         status = ls_dnnl_call_make(&product->call, desc);
     dnnl_primitive_desc_destroy(desc);
     return ls_dnnl_check(status, "primitive");
@@ -242,13 +242,14 @@ static ls_status open_engine(void *context)
     dnnl_primitive_desc_t desc = NULL;
     LS_TRY(ls_dnnl_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "arithmetic"));
     LS_TRY(ls_dnnl_check(dnnl_engine_create(&call->engine, dnnl_cpu, 0), "engine"));
-    if (describe(call->engine, &usual, &desc) == dnnl_success) {
-        if (is_brg(desc))
-            snprintf(call->implementation, sizeof call->implementation, "%s",
-                     ls_dnnl_implementation(desc));
-        dnnl_primitive_desc_destroy(desc);
-    }
-    return LS_OK;
+    const dnnl_status_t status = describe(call->engine, &usual, &desc);
+    if (status == dnnl_unimplemented)
+        return LS_OK;
+    if (status == dnnl_success && is_brg(desc))
+        snprintf(call->implementation, sizeof call->implementation, "%s",
+                 ls_dnnl_implementation(desc));
+    dnnl_primitive_desc_destroy(desc);
+    return ls_dnnl_check(status, "primitive");
 }
 
 ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64])

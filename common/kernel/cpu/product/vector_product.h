@@ -19,6 +19,8 @@ enum {
     PRODUCT_WIDTH = LS_VECTOR_PRODUCT_WIDTH,
     PRODUCT_A_ROW = PRODUCT_DEPTH + 16, /* rows of a in a panel: not all in one set of the cache */
 };
+_Static_assert(PRODUCT_ROWS % 2 == 0 && PRODUCT_ROWS <= 14, "tile_of has the numbers of rows");
+_Static_assert(PRODUCT_WIDTH % PRODUCT_COLUMNS == 0, "a block has whole panels");
 typedef float four __attribute__((vector_size(16)));
 typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
 

@@ -14,7 +14,7 @@
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
-enum { PRODUCT_ROWS = 512 }; /* fewest rows of a product; below, its set-up dominates */
+enum { LEAST_ROWS = 512 }; /* fewest rows of a product; below, its set-up dominates */
 
 /* In the operation's memory: packed recurrent weights; backward: a bias gradient, and the gradient
  * of z of the current samples, which stays in the cache; then what products work in. */
@@ -176,7 +176,7 @@ static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kep
     like.op.reorders = 1; /* recurrent weights */
     like.op.reordered_bytes = like.memory_bytes = packed;
     const int64_t step = (int64_t)LS_VECTOR_LSTM_ROWS * like.threads;
-    l->at_once = (PRODUCT_ROWS / s->steps + step) / step * step;
+    l->at_once = (LEAST_ROWS / s->steps + step) / step * step;
     l->loop.gates = kept;
     l->loop.cells = kept + all * 4 * H;
     l->loop.previous = l->loop.cells + all * H;

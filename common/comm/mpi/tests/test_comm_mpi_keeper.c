@@ -186,6 +186,7 @@ static pid_t play_under_mpich(int *wire, bool orderly)
         close(ends[0]);
         snprintf(number, sizeof number, "%d", ends[1]);
         unsetenv("SLURM_STEP_NUM_TASKS");
+        signal(SIGCHLD, SIG_IGN); /* as a parent may leave it */
         setenv("PMI_RANK", "0", 1);
         setenv("PMI_SIZE", "2", 1);
         setenv("MPI_LOCALNRANKS", "1", 1);

@@ -7,8 +7,7 @@
 #            test_install uses if installed; arm64's compiler and emulator)
 # As root, or with sudo. Does nothing if all of them are installed. Where a release has renamed a package, the new one
 # provides the old name: libpmix2t64 of Debian 13 and Ubuntu 24.04 provides libpmix2; chromium-browser of Ubuntu, a
-# snap, provides chromium. Ubuntu 24.04 has the other names, too, by its documentation (packages.ubuntu.com/noble); this
-# was not run there.
+# snap, provides chromium. Ubuntu 24.04 has the other names, too, by Ubuntu's lists of packages; this was not run there.
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Emulates several hosts on one machine: ci/netns.sh [--rate 100mbit] HOSTS COMMAND... Each host is a network, a
-# mount and a UTS namespace with a name (node0, node1, ..), an address and its own wire to a switch. COMMAND runs on node0; its
-# environment has the names of the hosts (NETNS_HOSTS), what starts a command on one of them instead of ssh
-# (NETNS_AGENT), their addresses (NETNS_NETWORK) and the interface (NETNS_WIRE; empty: /sys does not show it), which bench/tests/mpirun.sh tells the launcher:
+# mount and a UTS namespace with a name (node0, node1, ..), an address and its own wire to a switch. COMMAND runs on
+# node0; its environment has the names of the hosts (NETNS_HOSTS), what starts a command on one of them instead of ssh
+# (NETNS_AGENT), their addresses (NETNS_NETWORK) and the interface (NETNS_WIRE; empty: /sys does not show it), which
+# bench/tests/mpirun.sh tells the launcher:
 #
 #     ci/netns.sh 3 bench/tests/mpirun.sh 3 build/lockstep verify --strategy mirrored
 #
@@ -16,10 +17,9 @@ skip() { echo "skipped: $1"; exit 77; }
 
 # The launcher's agent, instead of ssh: [-x] HOST COMMAND...
 if [ "$(basename "$0")" = netns-agent ]; then
-    set -- agent "$@"
-    [ "${2:-}" != -x ] || set -- agent "${@:3}"
-    pid=$(cat "$NETNS_FOLDER/$2")
-    shift 2
+    [ "$1" != -x ] || shift
+    pid=$(cat "$NETNS_FOLDER/$1")
+    shift
     exec nsenter --target "$pid" --net --uts ${NETNS_WIRE:+--mount --root --wd} -- sh -c "$*"
 fi
 

@@ -49,12 +49,13 @@ kind() {
 case $1 in
 --kind) kind; exit ;;
 --says)
-    case $(kind)/$2 in
+    k=$(kind)
+    case $k/$2 in
     orte/absent) echo 'exiting improperly' ;;
     orte/unreachable) echo 'nowhere|ORTE was unable|daemon' ;;
-    */absent) echo '$^' ;; # nothing: rank 0 says it
+    */absent) echo 'a^' ;; # matches nothing: rank 0 says it
     prrte/lost) echo 'process rank 1 with PID .* signal 9|An error occurred in Socket closed' ;; # MPI ends all itself
-    */lost) echo '$^' ;;
+    */lost) echo 'a^' ;;
     prrte/unreachable) echo 'lost communication with a remote daemon' ;;
     hydra/unreachable) echo 'Launch proxy failed' ;;
     *) echo "mpirun.sh: --says: $2: is not known of this launcher" >&2; exit 2 ;;
@@ -69,7 +70,8 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy
 export OMPI_MCA_btl_base_warn_component_unused=0
 hosts=()
 if [ -n "${NETNS_HOSTS:-}" ]; then
-    case $(kind) in
+    k=$(kind)
+    case $k in
     hydra)
         [ "$NETNS_WIRE" ] || { echo "skipped: MPICH's UCX finds no network of a host without its own /sys"; exit 77; }
         hosts=(-hosts "${NETNS_HOSTS// /,}" -iface "$NETNS_WIRE" -launcher rsh -launcher-exec "$NETNS_AGENT")

@@ -8,7 +8,7 @@ set -euo pipefail
 ! without_ranks || exit 77
 ! sanitized thread || { echo "skipped: MPI is not instrumented"; exit 77; }
 netns=$SOURCE_DIR/ci/netns.sh
-"$netns" 1 "$launcher" 1 true >reason || { cat reason; exit 77; }
+"$netns" 1 "$launcher" 1 true >reason 2>&1 || { code=$?; cat reason; exit "$code"; } # 77: with the reason
 export ASAN_OPTIONS=detect_leaks=0 LOCKSTEP
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --format jsonl"
 
@@ -31,7 +31,8 @@ hosts_ok() {
 lockstep_ok verify --strategy single --reduce exact --results none $small
 keep single
 for n in 2 3; do
-    hosts_ok $n "ranks $n \$LOCKSTEP run --strategy mirrored --devices 2 --reduce exact,fast --results none $small --blocks 1"
+    hosts_ok $n "ranks $n \$LOCKSTEP run --strategy mirrored --devices 2 --reduce exact,fast \
+        --results none $small --blocks 1"
     rows "$n hosts: equal, exact with single's digest" "len(rows) == 2 and
         all(x['result']['status'] == 'ok' and x['equivalence']['oracle'] == 'same bits' for x in rows)
         and [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] ==
@@ -40,15 +41,16 @@ for n in 2 3; do
         [y['host'] for y in x['provenance']['ranks']] == ['node%d' % i for i in range($n)] for x in rows)"
 done
 hosts_ok 2 "ranks 4 \$LOCKSTEP verify --strategy mirrored --devices 2 --allreduce hierarchical --results none $small"
-rows "two ranks on each host" "r['equivalence']['oracle'] == 'same bits' and [x['host'] for x in r['provenance']['ranks']] ==
-    ['node0', 'node1', 'node0', 'node1'] and r['case']['hosts'] == 2"
+rows "two ranks on each host" "r['equivalence']['oracle'] == 'same bits' and r['case']['hosts'] == 2 and
+    [x['host'] for x in r['provenance']['ranks']] == ['node0', 'node1', 'node0', 'node1']"
 hosts_ok 2 "ranks 2 \$LOCKSTEP devices"
 expect "devices names the hosts" [ "$(grep -c '^[01]  *node[01] ' out)" -eq 2 ]
 
 # A network slower than the computation: a step takes at least the time of its bytes on the wire. After a pause, the
 # wire passes 64 kB at once at each of its ends.
 hosts_ok 2 --rate 20mbit "ranks 2 \$LOCKSTEP run --strategy mirrored --results none $small --blocks 1"
-rows "a slow network is seen" "r['time']['step_ms']['median'] >= (r['traffic']['bytes_sent'] / 2 - 2 * 65536) * 8 / 20e3 > 50"
+rows "a slow network is seen" "r['time']['step_ms']['median'] >=
+    (r['traffic']['bytes_sent'] / 2 - 2 * 65536) * 8 / 20e3 > 50"
 
 hosts_ok 2 "ranks 2 \$LOCKSTEP run --strategy mirrored --results none $small --blocks 1"
 rows "hosts share no memory" "r['case']['allreduce'] != 'direct'"
@@ -71,9 +73,11 @@ for turn in "stop 2s" "hang 2s" "kill 2s" "kill 20s"; do
     hosts 3 "ranks 3 \$LOCKSTEP run --strategy mirrored --inject $fault=1:5 --timeout $timeout --results none $small"
     expect "$turn: status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
     for host in 0 1 2; do
-        expect "$turn: host $host says its part once at most" [ "$(grep -c "^lockstep: rank $host on node$host: .*waited [0-9.]* s for " err)" -le 1 ]
+        expect "$turn: host $host says its part once at most" \
+            [ "$(grep -c "^lockstep: rank $host on node$host: .*waited [0-9.]* s for " err)" -le 1 ]
     done
-    expect "$turn: the lost one is named by another, or the launcher ended all" eval "grep -v '^lockstep: rank 1 on node1: \(told\|waited\)' err |
+    expect "$turn: the lost one is named by another, or the launcher ended all" eval \
+        "grep -v '^lockstep: rank 1 on node1: \(told\|waited\)' err |
         grep -q '\brank 1\b' || { [ '${turn% *}' = kill ] && grep -aqE '$("$launcher" --says lost)' all; }"
 done
 # The program on one host has a different word in its build.
@@ -92,6 +96,8 @@ expect "a host that is not there" [ "$code" -ne 0 -a "$code" -ne 124 ]
 expect "is the launcher's to say" grep -aqiE "$("$launcher" --says unreachable)" all
 expect "and ours is not heard" [ ! -s err ]
 # Only rank 0 writes; the others need not access its disk.
-hosts_ok 2 "ranks 2 sh -c 'cd \$0/\$(hostname) && exec \$LOCKSTEP run --strategy mirrored $small --blocks 1 --results r.db --save saved' $work"
-expect "results and parameters are on rank 0's disk alone" [ -s node0/r.db -a -s node0/saved -a ! -e node1/r.db -a ! -e node1/saved ]
+hosts_ok 2 "ranks 2 sh -c 'cd \$0/\$(hostname) &&
+    exec \$LOCKSTEP run --strategy mirrored $small --blocks 1 --results r.db --save saved' $work"
+expect "results and parameters are on rank 0's disk" [ -s node0/r.db -a -s node0/saved ]
+expect "and not on rank 1's" [ ! -e node1/r.db -a ! -e node1/saved ]
 finish

@@ -22,7 +22,9 @@ lockstep_ok list communicators
 expect "mpi is not listed" [ -z "$(grep '^mpi' out)" ]
 lockstep_ok run --help
 expect "nor is it in the help" eval '! grep -qE "^ *--comm .*(mpi|nccl)|mpirun, else" out'
-"$launcher" --kind >kind || { echo "without mpirun no more is tested"; finish; exit 0; }
+"$launcher" --kind >kind || code=$?
+[ "$code" -ne 77 ] || { echo "without mpirun no more is tested"; finish; exit 0; }
+expect "a launcher that is known" [ "$code" -eq 0 ]
 # under N OPTIONS...: runs it on N ranks of a launcher.
 under() {
     local n=$1

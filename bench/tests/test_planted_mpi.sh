@@ -40,8 +40,8 @@ reopening() {
     shift 2
     command_line="(3 ranks, rank $rank with LOCKSTEP_FAIL=open:$number) $*"
     code=0
-    local run=("$LOCKSTEP" run --model mlp:784-12-10 --batch 12 --data synthetic:200 --steps 23 --blocks 4 --gate-steps 0
-        --seed 1,2 --results none --format jsonl "$@") each=() r
+    local run=("$LOCKSTEP" run --model mlp:784-12-10 --batch 12 --data synthetic:200 --steps 23 --blocks 4
+        --gate-steps 0 --seed 1,2 --results none --format jsonl "$@") each=() r
     for r in 0 1 2; do
         [ "$r" -eq 0 ] || each+=(:)
         [ "$r" -ne "$rank" ] || each+=(env "LOCKSTEP_FAIL=open:$number")

@@ -7,7 +7,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 ! without_ranks || exit 77
 [ "$("$launcher" --kind)" != hydra ] || { echo "skipped: its lines have the options of Open MPI's mpirun"; exit 77; }
-unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe PRTE_MCA_rmaps_default_mapping_policy # as a reader has it
+unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM # as a reader has it
+unset OMPI_MCA_rmaps_base_oversubscribe PRTE_MCA_rmaps_default_mapping_policy
 
 # Not run: the exact command and the reason. An entry that the README no longer has is an error.
 declare -A reasons=(

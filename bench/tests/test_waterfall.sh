@@ -37,7 +37,8 @@ for r in map(json.loads, open("out")):
     accounted 0.01 1
     if ! without_ranks && ! sanitized thread; then
         for strategy in mirrored ps pipeline; do
-            ASAN_OPTIONS=detect_leaks=0 "$launcher" 2 "$LOCKSTEP" run $options $data --steps 30 --strategy $strategy >out 2>err ||
+            ASAN_OPTIONS=detect_leaks=0 "$launcher" 2 \
+                "$LOCKSTEP" run $options $data --steps 30 --strategy $strategy >out 2>err ||
                 wrong "$strategy on two ranks"
             accounted 0.01 1
         done

@@ -39,16 +39,22 @@ lockstep_find(hwloc hwloc.h hwloc libhwloc-dev LOCKSTEP_LIBRARIES)
 lockstep_find(xxhash xxhash.h xxhash libxxhash-dev LOCKSTEP_LIBRARIES)
 lockstep_find(zlib zlib.h z zlib1g-dev LOCKSTEP_LIBRARIES)
 lockstep_find(jansson jansson.h jansson libjansson-dev LOCKSTEP_LIBRARIES)
-# MPI: Open MPI, MPICH or one of its relatives. Left out if it is not found (AUTO) or not requested (OFF). MPI_HOME names
-# the one to take where there are several: a prefix, or the folder that Debian has for each of them
+# MPI: Open MPI, MPICH or one of its relatives. Left out if it is not found (AUTO) or not requested (OFF). MPI_HOME
+# names the one to take where there are several: a prefix, or the folder that Debian has for each of them
 # (/usr/lib/<architecture>/mpich: headers in it, the library beside it). Without it, Debian's alternative, which is
-# Open MPI if that is installed.
+# Open MPI if that is installed. In LOCKSTEP_DEPS, where no alternatives are chosen, it is Open MPI.
 set(LOCKSTEP_MPI "AUTO" CACHE STRING "Ranks in processes of their own, over MPI: AUTO, ON or OFF")
 set_property(CACHE LOCKSTEP_MPI PROPERTY STRINGS AUTO ON OFF)
 set(MPI_HOME "" CACHE PATH "Prefix of the MPI to take; empty: the system's")
 if(NOT LOCKSTEP_MPI MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "LOCKSTEP_MPI: ${LOCKSTEP_MPI}: is none of its values; AUTO, ON or OFF")
 endif()
+if(DEFINED LOCKSTEP_MPI_HOME_FOUND AND NOT "x${MPI_HOME}" STREQUAL "x${LOCKSTEP_MPI_HOME_FOUND}")
+  foreach(found mpi_INCLUDE_DIR mpi_LIBRARY LOCKSTEP_MPIRUN) # in another MPI
+    unset(${found} CACHE)
+  endforeach()
+endif()
+set(LOCKSTEP_MPI_HOME_FOUND "${MPI_HOME}" CACHE INTERNAL "MPI_HOME of what was found")
 set(LOCKSTEP_HAS_MPI FALSE)
 if(NOT LOCKSTEP_MPI STREQUAL "OFF")
   if(MPI_HOME)
@@ -57,12 +63,15 @@ if(NOT LOCKSTEP_MPI STREQUAL "OFF")
     find_library(mpi_LIBRARY NAMES mpi mpich PATHS ${MPI_HOME}/lib ${MPI_HOME}/lib64 NO_DEFAULT_PATH)
     find_library(mpi_LIBRARY NAMES mpich PATHS ${MPI_HOME}/.. NO_DEFAULT_PATH)
     if(NOT mpi_INCLUDE_DIR OR NOT mpi_LIBRARY)
-      message(FATAL_ERROR "MPI_HOME: ${MPI_HOME}: has no include/mpi.h, or no library of it; the prefix of an MPI has both")
+      message(FATAL_ERROR "MPI_HOME: ${MPI_HOME}: has no include/mpi.h, or no library of it; "
+        "the prefix of an MPI has both")
     endif()
   else()
-    set(mpi_folder lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include)
-    find_path(mpi_INCLUDE_DIR mpi.h HINTS ${LOCKSTEP_DEPS}/usr/${mpi_folder} PATHS /usr/${mpi_folder}
-              PATH_SUFFIXES openmpi mpi)
+    if(LOCKSTEP_DEPS)
+      find_path(mpi_INCLUDE_DIR mpi.h PATHS ${LOCKSTEP_DEPS}/usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include
+                NO_DEFAULT_PATH)
+    endif()
+    find_path(mpi_INCLUDE_DIR mpi.h PATH_SUFFIXES mpi)
     find_library(mpi_LIBRARY NAMES mpi)
   endif()
   mark_as_advanced(mpi_INCLUDE_DIR mpi_LIBRARY)

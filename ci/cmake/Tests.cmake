@@ -14,9 +14,10 @@ endif()
 # Units and examples are left out in which instrumentation cannot find more: guarded pages and staging; for `address`,
 # those that wait or compute long; for `thread`, those with one thread, or only a strategy's threads. Integration
 # tests are listed: `address` has each strategy and model, reopened devices, MPI's back end, rows and traces
-# (reports are fuzzed so); `thread` each strategy with random pauses and with reopened devices, servers, hangs, failures,
-# and traces; those with pauses, and of a worker's failure, run in the other build with ci/test.sh --all only. `bare` has
-# those that look at what is built, or at programs that may be missing: ci/test-build.sh hides these.
+# (reports are fuzzed so); `thread` each strategy with random pauses and with reopened devices, servers, hangs,
+# failures, and traces. In this build (`all`) the tests with pauses and of a worker's failure run only with
+# ci/test.sh --all. `bare` has those that look at what is built, or at programs that may be missing:
+# ci/test-build.sh hides these.
 set(units ".*")
 set(integration ".*")
 set(left_out "^$")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes: what the launcher's variables tell before processes connect; see processes.h. Nothing
- * else in the program knows launchers. The first whose variable is set counts: mpirun within a step
- * of srun takes precedence.
+ * else in the program knows how launchers start and number ranks. The first whose variable is set
+ * counts: mpirun within a step of srun takes precedence.
  */
 #include "common/comm/processes.h"
 
@@ -61,7 +61,7 @@ ls_processes_death ls_processes_when_one_dies(void)
     if (i == 0)
         return LS_DEATH_SPARES;
     if (i < LAUNCHERS && launchers[i].kills && getenv(launchers[i].kills))
-        return LS_DEATH_BY_PARENT;
+        return ls_processes_launched_size() > 1 ? LS_DEATH_BY_PARENT : LS_DEATH_SPARES;
     return ls_processes_stepped() ? LS_DEATH_BY_CONNECTION : LS_DEATH_SPARES;
 }
 

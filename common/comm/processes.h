@@ -47,7 +47,7 @@ bool ls_processes_stepped(void);
 
 /** What the launcher does to the other ranks when one dies. */
 typedef enum ls_processes_death {
-    LS_DEATH_SPARES,        /**< leaves them a second: Open MPI's mpirun */
+    LS_DEATH_SPARES,        /**< leaves them a second: Open MPI's mpirun; or there are none */
     LS_DEATH_BY_CONNECTION, /**< kills them when its connection to the dead one breaks: srun */
     LS_DEATH_BY_PARENT      /**< likewise, or when its child dies by a signal: MPICH's mpirun */
 } ls_processes_death;

@@ -6,7 +6,9 @@ set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export TSAN_OPTIONS=report_bugs=0
-if ! "$SOURCE_DIR/bench/tests/mpirun.sh" --kind >/dev/null || [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1 ||
+launcher=$SOURCE_DIR/bench/tests/mpirun.sh
+"$launcher" --kind >"$dir/kind" || { status=$?; cat "$dir/kind"; exit "$status"; } # 77: with the reason
+if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>&1 ||
   "$LOCKSTEP" --version | grep -q 'OpenMPI *not in this build'; then
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS and MPI; ci/test.sh builds it (preset tsan)"
   exit 77
@@ -14,4 +16,4 @@ fi
 cat >"$dir/configurations" <<T
 --strategy mirrored --model poly --data synthetic:50 --batch 20 --steps 2 --timeout 5s
 T
-python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --ranks "$SOURCE_DIR/bench/tests/mpirun.sh 2" "$@"
+python3 "$SOURCE_DIR/impl/tests/mutate.py" "$LOCKSTEP" "$dir/configurations" --ranks "$launcher 2" "$@"

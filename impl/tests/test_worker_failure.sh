@@ -50,9 +50,10 @@ PYTHON
 }
 
 # Every position in a step: the first operation, one in the middle, the last; also while ranks pause. The thread
-# sanitizer's build does so on the last of 3 devices, captured; threads wait in the same way there.
+# sanitizer's build does so on the last of 3 devices, captured, where threads wait in the same way; and once without.
 captures=yes,no ways=2 counts="2 5" seeds="0 1 2 3"
 [[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes ways=1 counts=3 seeds=1
+[ $ways -eq 2 ] || fails cpu:2:30:5 2 --strategy mirrored --devices 3 --capture no --reduce fast,exact
 for place in 30 30:5 30:999; do
   fails cpu:0:$place $((4 * ways)) --strategy single,towers,mirrored,independent --devices 1 --capture $captures
 done

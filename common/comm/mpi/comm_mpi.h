@@ -224,14 +224,16 @@ void ls_comm_mpi_end_watch(mpi_group *world);
 /* Does not return. `world` NULL: there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
 
-/* mpi_keeper.c. Starts a keeper if this process is a task of srun; otherwise NULL. Before
- * MPI_Init. */
+/* mpi_keeper.c. Starts a keeper if the launcher kills the others once this process dies; otherwise
+ * NULL. Before MPI_Init, threads and devices. Under srun the keeper is a child; under MPICH's
+ * mpirun this process becomes it, and the call returns in a new child, with another pid. */
 ls_status ls_comm_mpi_keep(mpi_keeper **out);
 
 /* From here on it keeps connections open for this long after this process died. Takes NULL. */
 void ls_comm_mpi_keep_for(mpi_keeper *keeper, uint64_t linger_ns);
 
-/* Ends the keeper, before this process exits in order. Takes NULL. */
+/* Ends the keeper, before this process exits in order; under MPICH's mpirun only tells it to keep
+ * nothing: it ends with this process, and with its exit status. Takes NULL. */
 void ls_comm_mpi_dismiss(mpi_keeper *keeper);
 
 /* comm_mpi_shared.c. Creates a board for this process's members, and what others need to map it. */

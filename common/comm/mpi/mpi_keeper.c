@@ -52,11 +52,11 @@ static bool is_connection(int file, int *peer_family)
 
 /* Closes all open files except connections, so that nobody waits for the end of pipes or locks.
  * Lists those that a peer can close. */
-static int keep_connections(struct pollfd *kept)
+static int keep_connections(bool shared_files, struct pollfd *kept)
 {
     const int wire = ls_processes_wire();
     int count = 0;
-    DIR *files = unshare(CLONE_FILES) ? NULL : opendir("/proc/self/fd");
+    DIR *files = shared_files && unshare(CLONE_FILES) ? NULL : opendir("/proc/self/fd");
     for (struct dirent *entry; files && (entry = readdir(files));) {
         const int file = (int)strtol(entry->d_name, NULL, 10);
         int family = 0;
@@ -73,11 +73,14 @@ static int keep_connections(struct pollfd *kept)
 }
 
 /* Waits until every connection's peer has closed it, or the time is over. */
-static void linger(uint64_t linger_ns)
+static void linger(const struct mpi_keeper *k)
 {
+    const uint64_t linger_ns = atomic_load(&k->linger_ns);
+    if (!linger_ns)
+        return;
     const uint64_t end_ns = ls_clock_ns() + linger_ns;
     struct pollfd kept[CONNECTIONS];
-    int count = keep_connections(kept);
+    int count = keep_connections(k->keeper != 0, kept);
     for (uint64_t now_ns; count > 0 && (now_ns = ls_clock_ns()) < end_ns;) {
         const uint64_t left_ms = (end_ns - now_ns) / 1000000 + 1;
         if (poll(kept, (nfds_t)count, left_ms < INT_MAX ? (int)left_ms : INT_MAX) < 0)
@@ -106,21 +109,18 @@ static int keep(void *argument)
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     while (getppid() == k->process)
         sigwaitinfo(&wakes, NULL);
-    const uint64_t linger_ns = atomic_load(&k->linger_ns);
-    if (linger_ns)
-        linger(linger_ns);
+    linger(k);
     _exit(0);
 }
 
 /* This process is the keeper; its child is the rank. */
 static _Noreturn void keep_above(const struct mpi_keeper *k, pid_t rank)
 {
-    int how = 0;
+    int how;
     begin_keeping();
-    waitpid(rank, &how, 0);
-    const uint64_t linger_ns = atomic_load(&k->linger_ns);
-    if (linger_ns)
-        linger(linger_ns);
+    if (waitpid(rank, &how, 0) != rank)
+        how = SIGKILL; /* not known: as if it was killed */
+    linger(k);
     _exit(WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how));
 }
 
@@ -128,10 +128,15 @@ static _Noreturn void keep_above(const struct mpi_keeper *k, pid_t rank)
  * is open already. Less than 0: it cannot. */
 static pid_t descend(const struct mpi_keeper *k)
 {
+    signal(SIGCHLD, SIG_DFL); /* if it was ignored, waitpid would not tell how the rank ended */
     const pid_t rank = fork();
     if (rank > 0)
         keep_above(k, rank);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!rank) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != k->process) /* it died before */
+            raise(SIGKILL);
+    }
     return rank;
 }
 

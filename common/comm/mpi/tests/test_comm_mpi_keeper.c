@@ -154,7 +154,7 @@ static void an_orderly_end_leaves_nobody(void **state)
     close(p.pipe);
 }
 
-/* Open MPI's mpirun does not kill the others at once. */
+/* Open MPI's mpirun does not kill the others at once; a single rank of MPICH's has no others. */
 static void only_ranks_that_die_at_once_have_one(void **state)
 {
     mpi_keeper *keeper = NULL;
@@ -165,6 +165,12 @@ static void only_ranks_that_die_at_once_have_one(void **state)
     unsetenv("SLURM_STEP_NUM_TASKS");
     must(ls_comm_mpi_keep(&keeper));
     assert_null(keeper);
+    setenv("PMI_RANK", "0", 1);
+    setenv("PMI_SIZE", "1", 1);
+    setenv("MPI_LOCALNRANKS", "1", 1);
+    must(ls_comm_mpi_keep(&keeper));
+    assert_null(keeper);
+    unsetenv("PMI_RANK");
 }
 
 /* A child that MPICH's mpirun could have started; it sends the rank's pid. */
@@ -180,7 +186,9 @@ static pid_t play_under_mpich(int *wire, bool orderly)
         close(ends[0]);
         snprintf(number, sizeof number, "%d", ends[1]);
         unsetenv("SLURM_STEP_NUM_TASKS");
+        signal(SIGCHLD, SIG_IGN); /* as a parent may leave it */
         setenv("PMI_RANK", "0", 1);
+        setenv("PMI_SIZE", "2", 1);
         setenv("MPI_LOCALNRANKS", "1", 1);
         setenv("PMI_FD", number, 1);
         ls_status status = ls_comm_mpi_keep(&keeper);

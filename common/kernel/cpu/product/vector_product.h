@@ -207,11 +207,11 @@ static void finish_tile(const ls_vector_product *p, int64_t row, int64_t rows, i
         }
         if (p->relu)
             for (int64_t j = 0; j < columns; j++)
-                c[j] = c[j] > 0 ? c[j] : 0;
+                c[j] = ls_relu(c[j]);
         if (p->mask) {
             const float *mask = p->mask + i * n + column;
             for (int64_t j = 0; j < columns; j++)
-                c[j] = mask[j] > 0 ? c[j] : 0;
+                c[j] = ls_relu_mask(mask[j], c[j]);
         }
     }
 }

@@ -22,9 +22,9 @@ task | lane | what | ops | waits for | reads | writes
 7 | cpu:1 communication | all-reduce, elements 0 to 7839 | 1 | - | - | communicator, gradients elements 0 to 7839
 8 | cpu:0 compute | update, elements 7840 to 7849 | 1 | 4 | gradients elements 7840 to 7849, argument block | parameters elements 7840 to 7849, optimizer state elements 7840 to 7849
 9 | cpu:0 compute | update, elements 0 to 7839 | 1 | 6 | gradients elements 0 to 7839, argument block | parameters elements 0 to 7839, optimizer state elements 0 to 7839
-10 | cpu:0 compute | end | 1 | - | loss | argument block, records
-11 | cpu:1 compute | update, elements 7840 to 7849 | 1 | 5 | gradients elements 7840 to 7849, argument block | parameters elements 7840 to 7849, optimizer state elements 7840 to 7849
-12 | cpu:1 compute | update, elements 0 to 7839 | 1 | 7 | gradients elements 0 to 7839, argument block | parameters elements 0 to 7839, optimizer state elements 0 to 7839
+10 | cpu:1 compute | update, elements 7840 to 7849 | 1 | 5 | gradients elements 7840 to 7849, argument block | parameters elements 7840 to 7849, optimizer state elements 7840 to 7849
+11 | cpu:1 compute | update, elements 0 to 7839 | 1 | 7 | gradients elements 0 to 7839, argument block | parameters elements 0 to 7839, optimizer state elements 0 to 7839
+12 | cpu:0 compute | end | 1 | - | loss | argument block, records
 13 | cpu:1 compute | end | 1 | - | loss | argument block, records
 T
 sed -n '/^A step of 50 samples, the last of an epoch: /,$p' out | sed -e 1,2d -e 's/ *$//' -e 's/   */ | /g' >tail

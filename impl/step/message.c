@@ -194,20 +194,20 @@ static void say_end(ls_step *s, const char *verb, int member, int peer, const ls
 
 /* A message within a process: a copy by the sender. What is to be added arrives in memory of its
  * own, and the receiver adds it. */
-static void pass_on(ls_step *s, ls_span to, ls_span from, bool add)
+static void pass_on(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     ls_span there = to;
-    if (add)
+    if (arriving == LS_ADD)
         ls_step_fail(s, ls_replica_take(ls_step_replica(s, to.member), "staging",
                                         LS_MEMORY_COMMUNICATION, to.bytes, &there.memory));
     if (s->status)
         return;
     ls_send(s, there, from);
-    if (add)
+    if (arriving == LS_ADD)
         ls_step_add(s, "add", to, there);
 }
 
-void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
+void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     const ls_stepped *run = s->run;
     const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
@@ -222,14 +222,14 @@ void ls_message(ls_step *s, ls_span to, ls_span from, bool add)
                                  .from = ls_members_rank(run, from.member),
                                  .receive = to.memory,
                                  .receive_count = to.bytes / sizeof(float),
-                                 .add = add,
+                                 .add = arriving == LS_ADD,
                                  .inside = inside};
     if (!run->served && here) {
-        pass_on(s, to, from, add);
+        pass_on(s, to, from, arriving);
         return;
     }
     say_end(s, "send", from.member, to.member, &send, call);
-    say_end(s, add ? "add" : "receive", to.member, from.member, &receive, call);
+    say_end(s, arriving == LS_ADD ? "add" : "receive", to.member, from.member, &receive, call);
 }
 
 /* ---- Servers that serve requests as they arrive ---------------------------------------------- */
@@ -269,7 +269,7 @@ static void announce(const ls_step *s, ls_task *task, int server, bool sends)
     *(sends ? &task->sent : &task->received) = layout_of(s)->elements[number_of(s, server)];
 }
 
-void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
+void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
 {
     ls_op_list ops = {0};
     if (!speaks(s, worker) || (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
@@ -288,17 +288,14 @@ void ls_say(ls_step *s, int worker, int server, ls_ps_kind kind)
     ls_task_end(in);
 }
 
-void ls_begin_if_in_time(ls_step *s, int worker)
+void ls_unless_late(ls_step *s, int worker, void (*part)(ls_step *s, int worker))
 {
     ls_op_list ops = {0};
-    if (!speaks(s, worker))
-        return;
-    const ls_status status = ls_ps_begin(&s->run->served->speakers[worker], &ops);
-    ls_task_of(s, "begin", s->run->ends[worker].lane, nothing, &ops, status);
-    s->pass[worker] = &s->run->served->speakers[worker].late;
-}
-
-void ls_end_if_in_time(ls_step *s, int worker)
-{
+    if (speaks(s, worker) && ls_step_job(s)->ps.backups) {
+        const ls_status status = ls_ps_begin(&s->run->served->speakers[worker], &ops);
+        ls_task_of(s, "begin", s->run->ends[worker].lane, nothing, &ops, status);
+        s->pass[worker] = &s->run->served->speakers[worker].late;
+    }
+    part(s, worker);
     s->pass[worker] = NULL;
 }

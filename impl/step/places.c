@@ -111,7 +111,7 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool g
     const int from = member_at(s->run, replica, gradient ? b->to : b->from);
     const int to = member_at(s->run, replica, gradient ? b->from : b->to);
     ls_message(s, border_at(s, b, to, piece, gradient), border_at(s, b, from, piece, gradient),
-               false);
+               LS_REPLACE);
 }
 
 /* Elements of a flat buffer; `flat` is NULL for a member in another process. */
@@ -148,7 +148,7 @@ static void send_shared(ls_step *s, int replica, int piece, size_t copy)
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
     const int user = member_at(s->run, replica, c->user);
     ls_message(s, arrived(s, replica, piece, copy),
-               elements(s, user, gradients_of(s, user, piece), c->at_user, c->count), false);
+               elements(s, user, gradients_of(s, user, piece), c->at_user, c->count), LS_REPLACE);
 }
 
 /* Adds a copy's gradient, on the owner, to that of the piece. */
@@ -170,7 +170,7 @@ void ls_share_values(ls_step *s, int replica)
         const int owner = member_at(s->run, replica, c->owner);
         const int user = member_at(s->run, replica, c->user);
         ls_message(s, elements(s, user, parameters_of(s, user), c->at_user, c->count),
-                   elements(s, owner, parameters_of(s, owner), c->at_owner, c->count), false);
+                   elements(s, owner, parameters_of(s, owner), c->at_owner, c->count), LS_REPLACE);
     }
 }
 

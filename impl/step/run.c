@@ -72,8 +72,10 @@ static ls_status build_steps(ls_stepped *me)
         LS_TRY(ls_step_open(me, kind, &me->step[kind]));
     for (int kind = 0; kind < LS_KINDS; kind++)
         if (ls_replicated_batch(me->base.job, kind % LS_BATCHES) &&
-            (kind < LS_LAST || me->base.job->period))
+            (kind < LS_LAST || me->base.job->period)) {
             me->base.strategy->build(&me->step[kind]);
+            ls_step_append_ends(&me->step[kind]);
+        }
     for (int kind = 0; kind < LS_STEPS; kind++)
         LS_TRY(me->step[kind].status);
     return LS_OK;

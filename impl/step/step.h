@@ -2,11 +2,16 @@
 /*
  * A step, described in textbook order: what all replicas do, as a sequential program.
  *
- * A strategy's `build` describes it by the verbs below, once for the full batch and once for an
- * epoch's remainder batch. Each verb appends *tasks*: operations on one queue (a *lane*), with the
- * memory that they read and write. No strategy says what waits for what: of two tasks on different
- * lanes with conflicting accesses, the later one waits for the earlier one. Events, captured
- * programs, counted traffic, the listing and the race check follow from the tasks.
+ * A strategy's `build` describes it by the verbs below. It is called when a run is opened, once for
+ * each kind of step that can occur: of the full batch and, if an epoch has one, of its smaller
+ * remainder batch (ls_shards, ls_sums, ls_pieces answer for it); with a period of steps
+ * (ls_job.period), of each size once for steps within a period and once for the last step of one
+ * (ls_ends_period). Behind what it describes, every member's step is ended (time and loss are
+ * recorded, its position in the data advances) without a verb. Each verb appends *tasks*:
+ * operations on one queue (a *lane*), with the memory that they read and write. No strategy says
+ * what waits for what: of two tasks on different lanes with conflicting accesses, the later one
+ * waits for the earlier one. Events, captured programs, counted traffic, the listing and the race
+ * check follow from the tasks.
  *
  *     member    a device's share: buffers, a compute queue, and usually a replica (in a divided
  *               model, a part of one) with its slice of the batch. Numbered from 0 over all
@@ -138,10 +143,6 @@ bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *
 /** The optimizer's update of a range of the member's variables. */
 void ls_update(ls_step *step, int member, ls_range range);
 
-/** The end of the member's step: records time and loss, and advances its position in the data. For
- * members that wait for each other, the last end is that of their common step. */
-void ls_end(ls_step *step, int member);
-
 /* ---- A divided replica ----------------------------------------------------------------------- */
 
 /**
@@ -172,11 +173,14 @@ void ls_share_values(ls_step *step, int replica);
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
 
+/** What the receiver of a message does with it. */
+typedef enum ls_arriving { LS_REPLACE, LS_ADD } ls_arriving;
+
 /** A message between members. The receiver adds it to `to`, or overwrites that. With servers, and
  * between processes, it is an operation at both ends; else a copy by the sender. Between processes,
  * servers and places of a replica over several processes have ends; for others it is refused. If
  * messages overlap passes, they are on a lane of their own in each replica. */
-void ls_message(ls_step *step, ls_span to, ls_span from, bool add);
+void ls_message(ls_step *step, ls_span to, ls_span from, ls_arriving arriving);
 
 /** Sets the holder's gradient to the sum of all replicas' gradients. members[i] has that of replica
  * i, on the holder's device or sent to it. Fast mode: ((g0 + g1) + g2) + ...; exact mode: the
@@ -204,11 +208,11 @@ void ls_serve(ls_step *step, int server);
 /** A worker's request to a server, before it receives or sends the shard's ranges. LS_PS_BYE is
  * sent once, after the last of the steps enqueued by one call. With backup workers, the server's
  * answer tells the worker, before it receives, whether it is late. */
-void ls_say(ls_step *step, int worker, int server, ls_ps_kind kind);
+void ls_request(ls_step *step, int worker, int server, ls_ps_kind kind);
 
-/** Tasks of the worker between these two are skipped in steps for which it is late. */
-void ls_begin_if_in_time(ls_step *step, int worker);
-void ls_end_if_in_time(ls_step *step, int worker);
+/** What `part` describes of a worker is skipped in steps for which the worker is late, as with
+ * backup workers it may be; without them `part` is simply described. */
+void ls_unless_late(ls_step *step, int worker, void (*part)(ls_step *step, int worker));
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 

@@ -210,6 +210,8 @@ void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
  * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
+/** Appends the ends of all members' steps, behind all that `build` describes (verbs.c). */
+void ls_step_append_ends(ls_step *step);
 /** Opens an empty step; close it also on failure. */
 ls_status ls_step_open(ls_stepped *run, int kind, ls_step *step);
 void ls_step_close(ls_step *step);

@@ -155,7 +155,8 @@ void ls_update(ls_step *s, int member, ls_range range)
     ls_task_of(s, "update", member, range, &ops, status);
 }
 
-void ls_end(ls_step *s, int member)
+/* Records time and loss, and advances the member's position in the data. */
+static void append_end(ls_step *s, int member)
 {
     ls_replica *r = ls_step_replica(s, member);
     const int batch_kind = LS_PLANTED(tail_position) ? LS_FULL : s->batch_kind;
@@ -165,6 +166,27 @@ void ls_end(ls_step *s, int member)
     const ls_status status =
         ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), batch_kind), &ops);
     ls_task_of(s, "end", member, nothing, &ops, status);
+}
+
+/*
+ * Why in this order: the lane of the last end drives all lanes that wait for each other (order.c):
+ * the others begin after it, and it ends after them. It has to be the same lane for both sizes of a
+ * batch, and the one whose time is the step's. A holder and servers update last, so they end last;
+ * of a divided replica it is the first place, where the batch enters. Servers that serve requests
+ * as they arrive are in no step.
+ */
+void ls_step_append_ends(ls_step *s)
+{
+    const ls_stepped *run = s->run;
+    const bool divided = run->parts.count, arrival = ls_ps_by_arrival(&ls_step_job(s)->ps);
+    const int count = run->served && arrival ? run->count : run->total;
+    for (int i = 0; i < count; i++) {
+        const int member = divided ? count - 1 - i : i;
+        if (member != run->holder)
+            append_end(s, member);
+    }
+    if (run->holder >= 0)
+        append_end(s, run->holder);
 }
 
 /* ---- Copies ---------------------------------------------------------------------------------- */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hybrid: D replicas of a model, each divided over M devices: model-parallel or a pipeline within a
- * replica, mirrored between replicas. Device number d M + m is place m of replica d.
+ * hybrid: data parallelism composed with another division: D replicas of a model, each divided over
+ * M devices by an inner strategy. Device number d M + m is place m of replica d.
  *
- * A replica runs its slice of the batch over its places. Place m all-reduces the gradients of its
- * variables with place m of the other replicas, each bucket as soon as backward has made it final,
- * and then updates them.
+ * The inner strategy runs a replica's slice of the batch over its places. Place m all-reduces the
+ * gradients of its variables with place m of the other replicas, as `mirrored` does, each bucket as
+ * soon as backward has made it final, and then updates them. An inner strategy is a line in
+ * `inner_strategies`, a word of --hybrid-inner, and its options in `options`.
  *
  * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
  * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
@@ -17,33 +18,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void build(ls_step *s)
-{
-    const bool pipeline = ls_step_job(s)->microbatches > 0;
-    for (int r = 0; r < ls_replicas(s); r++)
-        (pipeline ? ls_stage_passes : ls_node_passes)(s, r);
-    for (int place = 0; place < ls_places(s); place++)
-        for (int b = 0; b < ls_buckets_of(s, place); b++)
-            ls_all_reduce(s, place, b);
-    for (int m = 0; m < ls_members(s); m++)
-        for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
-            ls_update(s, m, ls_bucket(s, ls_place_of(s, m), b));
-    for (int r = 0; r < ls_replicas(s); r++)
-        ls_share_values(s, r);
-    for (int m = ls_members(s); m-- > 0;)
-        ls_end(s, m);
-}
+static const struct inner_strategy {
+    const ls_strategy *strategy;                     /* whose options, and their meaning, it has */
+    void (*run_replica)(ls_step *step, int replica); /* forward and backward over the places */
+} inner_strategies[] = {
+    {&ls_strategy_model_parallel, ls_node_passes},
+    {&ls_strategy_pipeline, ls_stage_passes},
+};
 
-static ls_traffic formula(const ls_step *s)
-{
-    const ls_traffic borders = ls_border_traffic(s), sums = ls_reduced_traffic(s);
-    return (ls_traffic){borders.bytes_sent + sums.bytes_sent,
-                        borders.messages_sent + sums.messages_sent};
-}
-
-static const ls_declared_option copies = {
-    "hybrid-replicas", "D", "2", "replicas", "copies of the split model", .low = 1, .high = 1024};
-enum { INNER_MODEL_PARALLEL, INNER_PIPELINE };
 static const ls_declared_option inner = {
     "hybrid-inner",
     "model-parallel|pipeline",
@@ -53,20 +35,50 @@ static const ls_declared_option inner = {
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"model-parallel", "pipeline", NULL}};
 
+static const ls_declared_option copies = {
+    "hybrid-replicas", "D", "2", "replicas", "copies of the split model", .low = 1, .high = 1024};
+
+static const struct inner_strategy *inner_of(const ls_declared_values *values)
+{
+    return &inner_strategies[ls_declared_number(values, &inner)];
+}
+
+static void build(ls_step *s)
+{
+    const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
+    for (int r = 0; r < ls_replicas(s); r++)
+        within->run_replica(s, r);
+    for (int place = 0; place < ls_places(s); place++)
+        for (int b = 0; b < ls_buckets_of(s, place); b++)
+            ls_all_reduce(s, place, b);
+    for (int m = 0; m < ls_members(s); m++)
+        for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
+            ls_update(s, m, ls_bucket(s, ls_place_of(s, m), b));
+    for (int r = 0; r < ls_replicas(s); r++)
+        ls_share_values(s, r);
+}
+
+static ls_traffic formula(const ls_step *s)
+{
+    const ls_traffic borders = ls_border_traffic(s), sums = ls_reduced_traffic(s);
+    return (ls_traffic){borders.bytes_sent + sums.bytes_sent,
+                        borders.messages_sent + sums.messages_sent};
+}
+
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
-    const bool pipeline = ls_declared_number(values, &inner) == INNER_PIPELINE;
+    const ls_strategy *within = inner_of(values)->strategy;
     (void)ranks;
     return option == &copies || option == &inner ||
-           (option == &ls_option_model_parallel_place) != pipeline;
+           ls_strategy_option(within, option->name) == option;
 }
 
 static void resolve(ls_job *job, int ranks)
 {
+    const ls_strategy *within = inner_of(&job->options)->strategy;
     job->split_replicas = (int)ls_declared_number(&job->options, &copies);
-    if (has(&job->options, ranks, &ls_option_pipeline_microbatches))
-        job->microbatches =
-            (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
+    if (within->resolve)
+        within->resolve(job, ranks);
 }
 
 /* Lists the numbers of replicas that divide the devices evenly: "1, 2, 3, 6". */

@@ -15,7 +15,6 @@ static void build(ls_step *s)
         ls_backward(s, r, ls_all(s));
         if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
             ls_update(s, r, ls_all(s));
-        ls_end(s, r);
     }
 }
 

@@ -19,8 +19,6 @@ static void build(ls_step *s)
     }
     for (int b = 0; b < buckets && ls_ends_period(s); b++)
         ls_average(s, 0, b);
-    for (int r = 0; r < n; r++)
-        ls_end(s, r);
 }
 
 static const ls_declared_option every = {"local-sgd-every",

@@ -24,8 +24,6 @@ static void build(ls_step *s)
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
     ls_share_values(s, 0);
-    for (int m = ls_members(s); m-- > 0;)
-        ls_end(s, m);
 }
 
 const ls_declared_option ls_option_model_parallel_place = {

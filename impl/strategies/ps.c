@@ -18,7 +18,7 @@ static void pull(ls_step *s, int server)
     ls_range range;
     for (size_t i = 0; ls_shard_range(s, server, i, &range); i++)
         for (int w = 0; w < ls_replicas(s); w++)
-            ls_message(s, ls_parameters(s, w, range), ls_parameters(s, server, range), false);
+            ls_message(s, ls_parameters(s, w, range), ls_parameters(s, server, range), LS_REPLACE);
 }
 
 /* Each worker pushes its sums; in exact mode, each sum has a buffer on the server. */
@@ -29,7 +29,7 @@ static void push(ls_step *s, const ls_pushed *p)
     for (int w = 0; w < ls_replicas(s); w++)
         for (size_t sum = 0; sum < ls_sums(s, w); sum++, arrived++)
             ls_message(s, ls_gradient(s, p->server, exact ? arrived : 0, p->range),
-                       ls_gradient(s, w, sum, p->range), !exact && arrived > 0);
+                       ls_gradient(s, w, sum, p->range), exact || !arrived ? LS_REPLACE : LS_ADD);
     ls_add_arrived(s, p->server, p->range);
 }
 
@@ -46,10 +46,6 @@ static void build_sync(ls_step *s)
         push(s, &part);
         ls_update(s, part.server, part.range);
     }
-    for (int w = 0; w < ls_replicas(s); w++)
-        ls_end(s, w);
-    for (int k = 0; k < ls_servers(s); k++)
-        ls_end(s, ls_server(s, k));
 }
 
 static void build(ls_step *s)

@@ -23,8 +23,8 @@ static void pull(ls_step *s, int worker, int server)
     ls_range range;
     for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
         if (i == 0)
-            ls_say(s, worker, server, LS_PS_PULL);
-        ls_message(s, ls_parameters(s, worker, range), ls_parameters(s, server, range), false);
+            ls_request(s, worker, server, LS_PS_PULL);
+        ls_message(s, ls_parameters(s, worker, range), ls_parameters(s, server, range), LS_REPLACE);
     }
 }
 
@@ -35,31 +35,32 @@ static void push(ls_step *s, int worker, int server)
     const bool empty = !ls_sums(s, worker);
     ls_range range;
     if (!empty || !ls_step_job(s)->ps.backups)
-        ls_say(s, worker, server, empty ? LS_PS_EMPTY : LS_PS_PUSH);
+        ls_request(s, worker, server, empty ? LS_PS_EMPTY : LS_PS_PUSH);
     for (size_t i = 0; !empty && ls_shard_range(s, server, i, &range); i++)
-        ls_message(s, ls_gradient(s, server, 0, range), ls_gradient(s, worker, 0, range), false);
+        ls_message(s, ls_gradient(s, server, 0, range), ls_gradient(s, worker, 0, range),
+                   LS_REPLACE);
+}
+
+static void train(ls_step *s, int worker)
+{
+    ls_pushed part;
+    for (int k = 0; k < ls_servers(s); k++)
+        pull(s, worker, ls_server(s, k));
+    ls_forward(s, worker);
+    for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
+        ls_backward(s, worker, part.range);
+        if (part.last)
+            push(s, worker, part.server);
+    }
 }
 
 void ls_ps_arrival_build(ls_step *s)
 {
-    const bool may_be_late = ls_step_job(s)->ps.backups > 0;
-    ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         ls_serve(s, ls_server(s, k));
     for (int w = 0; w < ls_replicas(s); w++) {
-        if (may_be_late)
-            ls_begin_if_in_time(s, w);
+        ls_unless_late(s, w, train);
         for (int k = 0; k < ls_servers(s); k++)
-            pull(s, w, ls_server(s, k));
-        ls_forward(s, w);
-        for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
-            ls_backward(s, w, part.range);
-            if (part.last)
-                push(s, w, part.server);
-        }
-        ls_end_if_in_time(s, w);
-        ls_end(s, w);
-        for (int k = 0; k < ls_servers(s); k++)
-            ls_say(s, w, ls_server(s, k), LS_PS_BYE);
+            ls_request(s, w, ls_server(s, k), LS_PS_BYE);
     }
 }

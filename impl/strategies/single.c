@@ -13,7 +13,6 @@ static void build(ls_step *s)
     ls_forward(s, 0);
     ls_backward(s, 0, ls_all(s));
     ls_update(s, 0, ls_all(s));
-    ls_end(s, 0);
 }
 
 static ls_status check(const ls_outline *outline)

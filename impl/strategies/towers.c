@@ -76,8 +76,6 @@ static void build(ls_step *s)
         } else {
             go_apart(s, t);
         }
-        if (t != holder)
-            ls_end(s, t);
     }
     ls_add_up(s, from, n);
     for (int i = 0; i < ranges(s); i++) {
@@ -86,7 +84,6 @@ static void build(ls_step *s)
             if (t != holder)
                 fetch(s, t, ls_part(s, i, ranges(s)));
     }
-    ls_end(s, holder);
 }
 
 static ls_status check(const ls_outline *outline)

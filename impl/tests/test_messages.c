@@ -39,11 +39,9 @@ static int setup(void **state)
 static void build_messages(ls_step *s)
 {
     const ls_span from = ls_parameters(s, 0, ls_all(s));
-    ls_message(s, ls_parameters(s, 1, ls_all(s)), from, false);
-    ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, true);
-    ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, true);
-    for (int m = 0; m < MEMBERS; m++)
-        ls_end(s, m);
+    ls_message(s, ls_parameters(s, 1, ls_all(s)), from, LS_REPLACE);
+    ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, LS_ADD);
+    ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, LS_ADD);
 }
 
 /* Both steps by one strategy: LS_VARIABLES_EACH: members of one process, without a communicator;
@@ -99,7 +97,7 @@ static void refused(ls_status status, const char *words)
 static void build_sizes(ls_step *s)
 {
     const ls_range few = {0, 3};
-    ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, few), false);
+    ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, few), LS_REPLACE);
 }
 
 static void spans_of_two_sizes_are_refused(void **state)
@@ -112,7 +110,7 @@ static void spans_of_two_sizes_are_refused(void **state)
 
 static void build_between(ls_step *s)
 {
-    ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)), true);
+    ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)), LS_ADD);
 }
 
 static void build_copy_between(ls_step *s)

@@ -14,7 +14,7 @@ int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
 
 /* The two slices share memory: the one with larger pieces is opened first. That can be the tail's:
  * of 5 replicas, one has 1 of 8 samples, but 2 of 7. */
-ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
+ls_status ls_replicated_open_slices(const ls_job *job, int number, int slots, ls_member *m)
 {
     ls_slice_options options[LS_BATCHES];
     int64_t rows[LS_BATCHES] = {0};
@@ -24,7 +24,7 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *m)
                                         .number = number,
                                         .count = ls_job_replicas(job),
                                         .pieces = job->microbatches,
-                                        .slots = m->slots,
+                                        .slots = slots,
                                         .synced = ls_replicated_syncs(job),
                                         .comm = m->statistics_comm};
         if (options[b].batch)

@@ -11,13 +11,10 @@
 
 enum { LS_FULL, LS_TAIL, LS_BATCHES }; /* batch sizes */
 
-/** A device's replica, or its part of one, and its slices. All processes number all members in the
- * same order; if a member is in another process, only `process` is set. */
+/** A device's replica, or its part of one, and its slices; all zero: in another process. */
 typedef struct ls_member {
-    int process;                 /**< the member's */
-    ls_replica *replica;         /**< NULL: in another process */
+    ls_replica *replica;
     ls_comm *statistics_comm;    /**< sums batch statistics over replicas; NULL: none. Borrowed */
-    int slots;                   /**< pieces in flight at once (slice.h); 0: one */
     ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL if every batch is full */
 } ls_member;
 
@@ -34,8 +31,9 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
  * most as many as there are pieces. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);
 
-/** Opens both slices of replica `number`, counted over all processes, on `member`'s replica. */
-ls_status ls_replicated_open_slices(const ls_job *job, int number, ls_member *member);
+/** Opens both slices of replica `number`, counted over all processes, on `member`'s replica, with
+ * so many slots (slice.h). */
+ls_status ls_replicated_open_slices(const ls_job *job, int number, int slots, ls_member *member);
 
 /** Most partial sums of replica `number`, counted over all processes. */
 size_t ls_replicated_sums(const ls_job *job, int number);

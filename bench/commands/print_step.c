@@ -24,7 +24,7 @@ static ls_status list_own(const ls_session *session, char **text)
     FILE *stream = open_memstream(text, &size);
     if (!stream)
         return ls_fail_memory("listing", BUFSIZ);
-    ls_status status = ls_stepped_list(session->run, stream);
+    ls_status status = ls_steps_list(session->run, stream);
     return fclose(stream) && !status ? ls_fail_memory("listing", size) : status;
 }
 

@@ -31,7 +31,7 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
 /* Checks the tasks before any of them runs. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
 {
-    ls_status status = ls_stepped_check(candidate->run);
+    ls_status status = ls_steps_check(candidate->run);
     if (ls_status_code(status) == LS_CODE_CHECK) {
         ls_gate_wrong(gate, "%s", ls_status_text(status));
         ls_status_free(status);

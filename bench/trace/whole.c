@@ -70,7 +70,7 @@ static ls_status take_own(ls_session *session, uint64_t steps, ls_trace *own)
     LS_TRY(kind->step(session->run, false, steps));
     LS_TRY(kind->sync(session->run));
     LS_TRY(kind->profile(session->run, 0));
-    return ls_stepped_trace(session->run, true, own);
+    return ls_steps_trace(session->run, true, own);
 }
 
 /* ---- Bringing together ----------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "common/base/grow.h"
 #include "impl/ps/ps_report.h"
 
+#include "impl/step/run.h"
 #include "impl/step/served.h"
 
 #include <errno.h>
@@ -14,14 +15,14 @@ enum { TAG = 0x706c };
 
 static uint64_t steps_of(const ls_run *run)
 {
-    const uint64_t *enqueued = ((const ls_stepped *)run)->enqueued;
+    const uint64_t *enqueued = ls_step_run_of(run)->counts.enqueued;
     return enqueued[LS_FULL] + enqueued[LS_TAIL];
 }
 
 /* Synchronous: each shard's gradients of a step are applied together, without lead or staleness. */
 static void all_together(const ls_run *run, ls_ps_report *out)
 {
-    const ls_ps_layout *l = &ls_served_of(run)->layout;
+    const ls_ps_layout *l = &ls_step_run_of(run)->plan.servers;
     uint64_t shards = 0;
     for (int s = 0; s < l->servers; s++)
         shards += l->elements[s] > 0;
@@ -39,12 +40,12 @@ static void join(ls_ps_report *sum, const ls_ps_report *more)
 
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
 {
-    const ls_served *me = ls_served_of(run);
+    const ls_served *me = ls_step_run_of(run)->resources.served;
     ls_comm *comm = run->job->comm;
     const size_t processes = (size_t)ls_job_processes(run->job);
     ls_ps_report mine = {0}, *all;
     ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
-    for (int k = 0; k < me->layout.servers; k++)
+    for (int k = 0; k < me->layout->servers; k++)
         join(&mine, &me->servers[k].serving.now.seen);
     status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
     *out = (ls_ps_report){0};
@@ -68,19 +69,19 @@ static double busy_share(const ls_time_profile *times)
 
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
 {
-    const ls_served *me = ls_served_of(run);
+    const ls_served *me = ls_step_run_of(run)->resources.served;
     int k = 0;
-    while (k < me->layout.servers && (!me->servers[k].shard.replica || index-- > 0))
+    while (k < me->layout->servers && (!me->servers[k].shard.replica || index-- > 0))
         k++;
-    if (k == me->layout.servers)
+    if (k == me->layout->servers)
         return false;
     const ls_replica *shard = me->servers[k].shard.replica;
-    const int member = me->layout.workers + k;
-    const ls_comm *comm = ((const ls_stepped *)run)->ends[member].comm;
+    const int member = me->layout->workers + k;
+    const ls_comm *comm = ls_step_run_of(run)->resources.ends[LS_MESSAGES].of[member].comm;
     *out = (ls_ps_server){.device = ls_device_describe(shard->device)->text,
                           .bytes = shard->elements * sizeof(float),
                           .received = me->servers[k].received,
-                          .busy = busy_share(&((const ls_stepped *)run)->lanes[member].times)};
+                          .busy = busy_share(&ls_step_run_of(run)->queues[member].times)};
     if (!ls_comm_is_joint(comm)) {
         const ls_received now = ls_comm_received(comm);
         out->received.bytes += now.bytes;
@@ -133,7 +134,7 @@ static void write_log(FILE *file, int server, const ls_ps_event *events, log_siz
 static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
                             ls_ps_event *room)
 {
-    for (int s = 0; s < me->layout.servers; s++) {
+    for (int s = 0; s < me->layout->servers; s++) {
         const bool here = me->servers[s].shard.replica;
         const ls_ps_event *events = here ? me->servers[s].serving.log.events : room;
         const size_t bytes = sizes[s].count * sizeof *room;
@@ -151,7 +152,7 @@ static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, cons
 static ls_status write_record(const ls_served *me, ls_comm *comm, const char *path,
                               const log_size *sizes)
 {
-    const int servers = me->layout.servers;
+    const int servers = me->layout->servers;
     FILE *file = NULL;
     ls_ps_event *room = NULL;
     uint64_t most = 0;
@@ -174,9 +175,9 @@ static ls_status write_record(const ls_served *me, ls_comm *comm, const char *pa
 
 ls_status ls_ps_record(const ls_run *run, const char *path)
 {
-    const ls_served *me = ls_served_of(run);
+    const ls_served *me = ls_step_run_of(run)->resources.served;
     ls_comm *comm = run->job->comm;
-    const size_t n = (size_t)me->layout.servers, processes = (size_t)ls_job_processes(run->job);
+    const size_t n = (size_t)me->layout->servers, processes = (size_t)ls_job_processes(run->job);
     log_size *mine;
     ls_status status = ls_allocate("ps", &mine, n * (1 + processes), sizeof *mine);
     log_size *all = mine ? mine + n : NULL;

@@ -121,19 +121,20 @@ static void add_lane(const ls_trace *t, int lane, size_t *at, size_t *part,
     sum->ns[LS_TIME_IDLE] += window[1] - window[0] - covered;
 }
 
-ls_status ls_stepped_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
-                           ls_time_profile *out)
+ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
+                         ls_time_profile *out)
 {
-    const ls_stepped *me = (const ls_stepped *)run;
+    const ls_step_plan *plan = &ls_step_run_of(run)->plan;
     const uint64_t window[] = {mark_ns, end_ns > mark_ns ? end_ns : mark_ns};
     ls_trace trace;
-    ls_status status = ls_stepped_trace(run, false, &trace);
+    ls_status status = ls_steps_trace(run, false, &trace);
     size_t at = 0, part = 0, d;
     memset(out, 0, devices * sizeof *out);
-    for (int m = 0; m < ls_members_training(me) && !status; m++) {
-        for (d = 0; me->members[m].replica && !ls_members_on(me, m, d); d++)
+    for (int m = 0; m < ls_plan_training(plan) && !status; m++) {
+        const bool here = plan->members[m].device >= 0;
+        for (d = 0; here && !ls_plan_is_on(plan, m, d); d++)
             ;
-        if (me->members[m].replica)
+        if (here)
             add_lane(&trace, m, &at, &part, window, &out[d]);
     }
     ls_trace_close(&trace);

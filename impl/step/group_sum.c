@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Fast mode's reduction order as a sequence of additions, which the gate's oracle replays; see
  * ls_strategy.sum. */
-#include "impl/step/step_private.h"
+#include "impl/step/plan.h"
+#include "impl/step/step.h"
 
 /* ---- Members of one group -------------------------------------------------------------------- */
 
@@ -30,8 +31,8 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
     int hosts[LS_JOB_REPLICAS];
     ls_layout spread;
     ls_buckets buckets;
-    LS_TRY(ls_group_buckets(job, parts, place, &buckets));
-    const ls_layout *layout = ls_group_layout(job, place, hosts, &spread);
+    LS_TRY(ls_plan_buckets(job, parts, place, &buckets));
+    const ls_layout *layout = ls_plan_layout(job, place, hosts, &spread);
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++)
         status = sum_bucket(job, layout, has, count, &buckets.items[b], out);

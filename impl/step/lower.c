@@ -1,97 +1,96 @@
 /* SPDX-License-Identifier: MIT */
-/* Lowers steps: enqueues tasks on queues, turns waits into events, and captures the tasks of a
+/* Lowers programs: enqueues tasks on queues, turns waits into events, and captures the tasks of a
  * component as one program. Tasks are enqueued in the order of `build`. So an event is recorded
  * before it is waited for, as a capture requires, and the host never blocks on a task that waits
  * for one not yet enqueued. */
-#include "impl/step/step_private.h"
+#include "impl/step/run.h"
 
-static ls_queue *queue_of(const ls_step *s, int lane)
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+static ls_queue *queue_of(const ls_step_run *run, int lane)
 {
-    return s->run->lanes[lane].queue;
+    return run->queues[lane].queue;
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-static ls_status open_event(const ls_stepped *run, int lane, ls_event **event)
+static ls_status open_event(const ls_step_run *run, int lane, ls_event **event)
 {
-    return *event ? LS_OK : ls_event_open(ls_queue_device(run->lanes[lane].queue), event);
+    return *event ? LS_OK : ls_event_open(ls_queue_device(queue_of(run, lane)), event);
 }
 
-static ls_status open_step(ls_stepped *run, ls_step *s)
+static ls_status open_events(ls_step_run *run, int kind)
 {
-    for (size_t w = 0; w < s->wait_count; w++)
-        LS_TRY(open_event(run, s->tasks[s->waits[w]].lane, &s->tasks[s->waits[w]].event));
-    for (size_t t = 0; t < s->task_count; t++) {
-        ls_component *c = &run->components[run->component[s->tasks[t].lane]];
-        if (s->tasks[t].begins)
-            LS_TRY(open_event(run, c->driver, &c->begun));
+    const ls_step_program *p = &run->program[kind];
+    const ls_components *components = &run->components;
+    ls_lowered *l = &run->lowered;
+    LS_TRY(ls_allocate("step", &l->events[kind], p->task_count, sizeof(ls_event *)));
+    for (size_t w = 0; w < p->wait_count; w++)
+        LS_TRY(open_event(run, p->tasks[p->waits[w]].lane, &l->events[kind][p->waits[w]]));
+    for (size_t t = 0; t < p->task_count; t++) {
+        const int c = components->of[p->tasks[t].lane];
+        if (p->tasks[t].begins)
+            LS_TRY(open_event(run, components->items[c].driver, &l->begun[c]));
     }
     return LS_OK;
 }
 
-ls_status ls_steps_open_events(ls_stepped *run)
-{
-    for (int b = 0; b < LS_KINDS; b++)
-        LS_TRY(open_step(run, &run->step[b]));
-    return LS_OK;
-}
-
-void ls_steps_close_events(ls_stepped *run)
-{
-    for (int b = 0; b < LS_KINDS; b++)
-        for (size_t t = 0; t < run->step[b].task_count; t++)
-            ls_event_close(run->step[b].tasks[t].event);
-    for (int c = 0; c < run->component_count; c++)
-        ls_event_close(run->components[c].begun);
-}
-
 /* ---- Enqueuing ------------------------------------------------------------------------------- */
 
-static ls_status enqueue_waits(const ls_step *s, const ls_task *task)
+static ls_status enqueue_waits(const ls_step_run *run, int kind, const ls_task *task)
 {
-    ls_queue *queue = queue_of(s, task->lane);
+    const ls_step_program *p = &run->program[kind];
+    ls_queue *queue = queue_of(run, task->lane);
     if (task->begins)
-        LS_TRY(ls_queue_wait(queue, s->run->components[s->run->component[task->lane]].begun));
-    for (size_t w = 0; w < task->wait_count; w++)
-        LS_TRY(ls_queue_wait(queue, s->tasks[s->waits[task->wait + w]].event));
+        LS_TRY(ls_queue_wait(queue, run->lowered.begun[run->components.of[task->lane]]));
+    for (size_t w = 0; w < task->waits.count; w++)
+        LS_TRY(ls_queue_wait(queue, run->lowered.events[kind][p->waits[task->waits.first + w]]));
     return LS_OK;
 }
 
-static ls_status enqueue_ops(const ls_step *s, const ls_task *task)
+/* Records the task's event, if any task waits for it. */
+static ls_status record(const ls_step_run *run, int kind, const ls_task *task)
 {
-    for (size_t i = 0; i < task->op_count; i++)
-        LS_TRY(ls_queue_enqueue(queue_of(s, task->lane), s->ops[task->op + i]));
+    ls_event *event = run->lowered.events[kind][task - run->program[kind].tasks];
+    return event ? ls_queue_record(queue_of(run, task->lane), event) : LS_OK;
+}
+
+static ls_status enqueue_ops(const ls_step_run *run, const ls_step_program *p, const ls_task *task)
+{
+    for (size_t i = 0; i < task->ops.count; i++)
+        LS_TRY(ls_queue_enqueue(queue_of(run, task->lane), p->ops[task->ops.first + i]));
     return LS_OK;
 }
 
-/* Sets the condition on which later tasks of the lane are skipped. */
-static ls_status pass_by(ls_lane *lane, const bool *pass)
+/* Sets the flag on which later tasks of the lane are skipped. */
+static ls_status skip_if(ls_lane_queue *lane, const bool *skip)
 {
-    if (lane->pass == pass)
+    if (lane->skip == skip)
         return LS_OK;
-    lane->pass = pass;
-    return ls_queue_pass(lane->queue, pass);
+    lane->skip = skip;
+    return ls_queue_pass(lane->queue, skip);
 }
 
 /* Enqueues a task without its waits. */
-static ls_status enqueue_work(const ls_step *s, const ls_task *task)
+static ls_status enqueue_work(ls_step_run *run, const ls_step_program *p, const ls_task *task)
 {
-    ls_queue *queue = queue_of(s, task->lane);
-    LS_TRY(pass_by(&s->run->lanes[task->lane], task->pass));
-    LS_TRY(enqueue_ops(s, task));
-    if (task->to.memory)
-        LS_TRY(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
-                             task->from.memory, ls_step_replica(s, task->from.member)->device,
-                             task->to.bytes));
+    const ls_task_copy *copy = &task->copy;
+    LS_TRY(skip_if(&run->queues[task->lane], task->skip));
+    LS_TRY(enqueue_ops(run, p, task));
+    if (copy->to)
+        LS_TRY(ls_queue_copy(queue_of(run, task->lane), copy->to,
+                             ls_planned_device(&run->plan, copy->to_member), copy->from,
+                             ls_planned_device(&run->plan, copy->from_member), copy->bytes));
     return LS_OK;
 }
 
-static ls_status enqueue_task(const ls_step *s, const ls_task *task)
+static ls_status enqueue_task(ls_step_run *run, int kind, const ls_task *task)
 {
-    ls_queue *queue = queue_of(s, task->lane);
-    LS_TRY(enqueue_waits(s, task));
-    LS_TRY(enqueue_work(s, task));
-    return task->event ? ls_queue_record(queue, task->event) : LS_OK;
+    LS_TRY(enqueue_waits(run, kind, task));
+    LS_TRY(enqueue_work(run, &run->program[kind], task));
+    return record(run, kind, task);
 }
 
 static ls_traffic count_ends(ls_comm *const *comms, int count)
@@ -103,9 +102,11 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
 }
 
 /* Enqueues the tasks of one ls_comm_enqueue, with their communicator's ends of all ranks. */
-static ls_status enqueue_call(ls_step *s, const ls_task *first, int tasks)
+static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, int tasks)
 {
-    ls_comm *const *ends = first->ends;
+    const ls_step_program *p = &run->program[kind];
+    const ls_ends *channel = &run->resources.ends[first->end.channel];
+    ls_comm *const *ends = channel->comms;
     const int size = ends[0]->size;
     ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and one server */
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
@@ -116,79 +117,103 @@ static ls_status enqueue_call(ls_step *s, const ls_task *first, int tasks)
         lists[r] = (ls_comm_list){.ops = &ops[r]};
     }
     for (int i = 0; i < tasks; i++) {
-        LS_TRY(enqueue_waits(s, &first[i]));
-        ops[first[i].rank] =
-            (ls_op_list){.items = s->ops + first[i].op, .count = first[i].op_count};
-        lists[first[i].rank].queue = queue_of(s, first[i].lane);
+        const int rank = channel->of[run->plan.lanes.items[first[i].lane].member].comm->rank;
+        LS_TRY(enqueue_waits(run, kind, &first[i]));
+        ops[rank] = (ls_op_list){.items = p->ops + first[i].ops.first, .count = first[i].ops.count};
+        lists[rank].queue = queue_of(run, first[i].lane);
     }
     const ls_traffic before = count_ends(ends, size);
     LS_TRY(ls_comm_enqueue(ends, lists, size));
     const ls_traffic after = count_ends(ends, size);
-    ls_traffic_add(&s->called,
+    ls_traffic_add(&run->lowered.called[kind],
                    (ls_traffic){after.bytes_sent - before.bytes_sent,
                                 after.messages_sent - before.messages_sent},
                    1);
     for (int i = 0; i < tasks; i++)
-        if (first[i].event)
-            LS_TRY(ls_queue_record(queue_of(s, first[i].lane), first[i].event));
+        LS_TRY(record(run, kind, &first[i]));
     return LS_OK;
 }
 
-ls_status ls_step_enqueue(ls_step *s, int component)
+ls_status ls_enqueue_step(ls_step_run *run, int kind, int component)
 {
-    const ls_stepped *run = s->run;
-    for (int c = 0; c < run->component_count; c++)
-        if ((component < 0 || component == c) && run->components[c].begun)
-            LS_TRY(
-                ls_queue_record(queue_of(s, run->components[c].driver), run->components[c].begun));
-    for (size_t t = 0; t < s->task_count; t++) {
-        const ls_task *task = &s->tasks[t];
-        if (component >= 0 && run->component[task->lane] != component)
+    const ls_step_program *p = &run->program[kind];
+    const ls_components *all = &run->components;
+    for (int c = 0; c < all->count; c++)
+        if ((component < 0 || component == c) && run->lowered.begun[c])
+            LS_TRY(ls_queue_record(queue_of(run, all->items[c].driver), run->lowered.begun[c]));
+    for (size_t t = 0; t < p->task_count; t++) {
+        const ls_task *task = &p->tasks[t];
+        if (component >= 0 && all->of[task->lane] != component)
             continue;
         if (task->call < 0) {
-            LS_TRY(enqueue_task(s, task));
+            LS_TRY(enqueue_task(run, kind, task));
             continue;
         }
         const size_t first = t;
-        while (t + 1 < s->task_count && s->tasks[t + 1].call == task->call)
+        while (t + 1 < p->task_count && p->tasks[t + 1].call == task->call)
             t++;
-        LS_TRY(enqueue_call(s, &s->tasks[first], (int)(t + 1 - first)));
+        LS_TRY(enqueue_call(run, kind, &p->tasks[first], (int)(t + 1 - first)));
     }
-    for (int l = 0; l < run->lane_count; l++)
-        LS_TRY(pass_by(&run->lanes[l], NULL));
+    for (int l = 0; l < run->plan.lanes.count; l++)
+        LS_TRY(skip_if(&run->queues[l], NULL));
     return LS_OK;
 }
 
-ls_status ls_step_enqueue_apart(ls_step *s)
+ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *p)
 {
-    for (size_t t = 0; t < s->task_count; t++)
-        LS_TRY(enqueue_ops(s, &s->tasks[t]));
+    for (size_t t = 0; t < p->task_count; t++)
+        LS_TRY(enqueue_ops(run, p, &p->tasks[t]));
     return LS_OK;
 }
 
-ls_status ls_step_enqueue_serially(ls_step *s)
+ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p)
 {
-    for (size_t t = 0; t < s->task_count; t++) {
-        LS_TRY(enqueue_work(s, &s->tasks[t]));
-        LS_TRY(ls_queue_sync(queue_of(s, s->tasks[t].lane)));
+    for (size_t t = 0; t < p->task_count; t++) {
+        LS_TRY(enqueue_work(run, p, &p->tasks[t]));
+        LS_TRY(ls_queue_sync(queue_of(run, p->tasks[t].lane)));
     }
     return LS_OK;
 }
 
-/* ---- Programs -------------------------------------------------------------------------------- */
+/* ---- Captured programs ----------------------------------------------------------------------- */
 
-ls_status ls_steps_capture(ls_stepped *run)
+static ls_status capture(ls_step_run *run, int kind, int component)
 {
-    for (int b = 0; b < LS_KINDS; b++) {
-        for (int c = 0; c < run->component_count; c++) {
-            if (!run->components[c].has[b])
-                continue;
-            ls_queue *driver = run->lanes[run->components[c].driver].queue;
-            LS_TRY(ls_program_begin(driver));
-            ls_status enqueued = ls_step_enqueue(&run->step[b], c);
-            LS_TRY(
-                ls_status_first(enqueued, ls_program_end(driver, &run->components[c].program[b])));
-        }
-    }
+    ls_queue *driver = queue_of(run, run->components.items[component].driver);
+    LS_TRY(ls_program_begin(driver));
+    ls_status enqueued = ls_enqueue_step(run, kind, component);
+    return ls_status_first(enqueued,
+                           ls_program_end(driver, &run->lowered.captured[component][kind]));
+}
+
+ls_status ls_lower(ls_step_run *run)
+{
+    const size_t components = (size_t)run->components.count;
+    ls_lowered *l = &run->lowered;
+    LS_TRY(ls_allocate("step", &l->begun, components, sizeof(ls_event *)));
+    LS_TRY(ls_allocate("step", &l->captured, components, sizeof *l->captured));
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        LS_TRY(open_events(run, kind));
+    for (int kind = 0; kind < LS_KINDS && run->plan.job->capture; kind++)
+        for (int c = 0; c < run->components.count; c++)
+            if (run->components.items[c].has[kind])
+                LS_TRY(capture(run, kind, c));
     return LS_OK;
+}
+
+void ls_lowered_close(ls_step_run *run)
+{
+    ls_lowered *l = &run->lowered;
+    for (int c = 0; l->captured && c < run->components.count; c++)
+        for (int kind = LS_KINDS; kind-- > 0;)
+            ls_program_close(l->captured[c][kind]);
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        for (size_t t = 0; l->events[kind] && t < run->program[kind].task_count; t++)
+            ls_event_close(l->events[kind][t]);
+        free(l->events[kind]);
+    }
+    for (int c = 0; l->begun && c < run->components.count; c++)
+        ls_event_close(l->begun[c]);
+    free(l->begun);
+    free(l->captured);
 }

@@ -1,207 +1,217 @@
 /* SPDX-License-Identifier: MIT */
-/* Members: opening, values, closing; see step_private.h. */
-#include "common/base/grow.h"
+/* Replicas, servers and communicators of this process: opening, values, memory, closing; see
+ * resources.h. */
 #include "impl/step/served.h"
+
+#include "common/base/grow.h"
 
 #include <stdlib.h>
 
-/* Pieces in flight on a pipeline's stage: those of its micro-batches in flight. */
-static int slots_of(const ls_job *job, int d, int place)
-{
-    int most = 1;
-    for (int b = 0; b < LS_BATCHES; b++) {
-        const ls_schedule schedule = ls_replicated_schedule(job, d, b);
-        const int pieces = ls_replicated_pieces(job, d, b), m = schedule.microbatches;
-        int slots = m ? (pieces + m - 1) / m * ls_schedule_in_flight(&schedule, place) : 0;
-        slots = slots < pieces ? slots : pieces;
-        most = slots > most ? slots : most;
-    }
-    return most;
-}
-
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-static ls_device *device_of(const ls_stepped *run, int number)
-{
-    const ls_job *job = run->base.job;
-    const int index = number - ls_job_member(job, 0);
-    if (run->served)
-        return ls_ps_seat_of(job, &run->served->layout, number).device;
-    return index < (int)job->device_count ? job->devices[index] : job->variable_device;
-}
+/* ---- Members --------------------------------------------------------------------------------- */
 
 /* Workers get variables in each step, so one of them computes weight decay's part of the loss; with
  * backup workers all do, since worker 0 may skip the step. */
-static ls_decay_loss decay_loss_of(const ls_stepped *run, int replica)
+static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
 {
-    if (!run->served)
+    if (!plan->servers.servers)
         return LS_DECAY_UPDATES;
-    return replica == 0 || run->base.job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
+    return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }
 
 /* Opens a part of a replica, a shadow, or a holder that is no replica. */
-static ls_status open_member(const ls_stepped *run, int index)
+static ls_status open_member(ls_resources *r, int index)
 {
-    const ls_job *job = run->base.job;
-    const bool shadow = index >= run->total;
-    const int number = shadow ? index - run->total : index;
-    const int d = number / run->places, place = number % run->places;
-    const bool replica = d < run->count;
-    ls_member *m = &run->members[index];
-    const ls_replica *holder = shadow ? run->members[run->holder].replica : NULL;
-    const ls_replica_options options = {.job = job,
-                                        .device = holder ? holder->device : device_of(run, number),
-                                        .number = number,
-                                        .rows = replica ? job->batch : 0,
-                                        .sums = replica ? ls_replicated_sums(job, d) : 1,
-                                        .part = run->parts.count ? &run->parts.parts[place] : NULL,
-                                        .no_optimizer = run->served ||
-                                                        (run->holder >= 0 && run->holder != index),
-                                        .decay_loss = decay_loss_of(run, d),
-                                        .variables_of = holder};
-    m->slots = run->parts.count && job->microbatches > 0 ? slots_of(job, d, place) : 0;
+    const ls_step_plan *plan = r->plan;
+    const ls_planned_member *planned = &plan->members[index];
+    const ls_job *job = plan->job;
+    const bool shadow = index >= plan->total;
+    const int d = planned->replica;
+    ls_member *m = &r->members[index];
+    const ls_replica_options options = {
+        .job = job,
+        .device = ls_planned_device(plan, index),
+        .number = shadow ? index - plan->total : index,
+        .rows = d >= 0 ? job->batch : 0,
+        .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
+        .part = plan->parts.count ? &plan->parts.parts[planned->place] : NULL,
+        .no_optimizer = r->served || (plan->holder >= 0 && plan->holder != index),
+        .decay_loss = decay_loss_of(plan, d),
+        .variables_of = shadow ? r->members[plan->holder].replica : NULL};
     LS_TRY(ls_replica_open(&options, &m->replica));
-    return replica ? ls_replicated_open_slices(job, d, m) : LS_OK;
-}
-
-static ls_status prepare(ls_stepped *run)
-{
-    const ls_job *job = run->base.job;
-    const size_t devices = job->device_count;
-    run->places = ls_job_places(job);
-    run->count = ls_job_replicas(job);
-    run->total = run->count * run->places + (run->holder == (int)devices);
-    if (ls_strategy_serves(run->base.strategy))
-        LS_TRY(ls_served_open(run));
-    if (ls_strategy_divides(run->base.strategy)) {
-        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, run->places, &run->parts));
-        run->loss_place = job->place[job->model->graph->count - 1];
-    }
-    const size_t total = (size_t)run->total, shadows = run->holder >= 0 && job->backward_held;
-    const size_t all = total + shadows * devices;
-    LS_TRY(ls_allocate("replicas", &run->ends, total, sizeof *run->ends));
-    LS_TRY(ls_allocate("replicas", &run->comms, total + 1, sizeof(ls_comm *)));
-    LS_TRY(ls_allocate("replicas", &run->members, all, sizeof *run->members));
-    run->all = (int)all;
-    LS_TRY(ls_allocate("replicas", &run->here, total, sizeof *run->here));
-    for (int m = 0; m < run->total; m++) {
-        run->here[ls_members_rank(run, m)] = m;
-        if (job->comm)
-            run->members[m].process = run->served
-                                          ? ls_ps_seat_of(job, &run->served->layout, m).process
-                                          : m / (int)devices;
-    }
-    for (int rank = 0; rank < run->total; rank++)
-        if (run->members[run->here[rank]].process == ls_job_process(job))
-            run->here[run->here_count++] = run->here[rank];
-    return LS_OK;
+    return d >= 0 ? ls_replicated_open_slices(job, d, planned->slots, m) : LS_OK;
 }
 
 /* Opens the communicator with which replicas sum batch statistics. */
-static ls_status open_statistics(ls_stepped *run)
+static ls_status open_statistics(ls_resources *r)
 {
-    const ls_job *job = run->base.job;
+    const ls_job *job = r->plan->job;
     const int devices = (int)job->device_count, first = ls_job_member(job, 0);
-    if (!ls_replicated_syncs(job) || run->count == 1)
+    if (!ls_replicated_syncs(job) || r->plan->replicas == 1)
         return LS_OK;
-    LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &run->statistics_comms,
-                                                job->device_count, sizeof(ls_comm *))));
+    LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &r->statistics_comms, job->device_count,
+                                                sizeof(ls_comm *))));
     LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
-                        devices, run->statistics_comms));
+                        devices, r->statistics_comms));
     for (int i = 0; i < devices; i++)
-        run->members[first + i].statistics_comm = run->statistics_comms[i];
+        r->members[first + i].statistics_comm = r->statistics_comms[i];
     return LS_OK;
 }
 
-int ls_members_training(const ls_stepped *run)
+static ls_status open_members(ls_resources *r)
 {
-    return run->served ? run->count : run->total;
-}
-
-bool ls_members_on(const ls_stepped *run, int member, size_t index)
-{
-    const ls_job *job = run->base.job;
-    const ls_replica *r = run->members[member].replica;
-    return r &&
-           r->device == (index < job->device_count ? job->devices[index] : job->variable_device);
-}
-
-int ls_members_rank(const ls_stepped *run, int member)
-{
-    return run->served ? ls_ps_seat_of(run->base.job, &run->served->layout, member).rank : member;
-}
-
-ls_status ls_members_open(ls_stepped *run)
-{
-    LS_TRY(ls_comm_agree(run->base.job->comm, prepare(run)));
-    LS_TRY(open_statistics(run));
-    for (int i = 0; i < run->here_count; i++)
-        LS_TRY(run->served && run->here[i] >= run->count ? ls_served_open_server(run, run->here[i])
-                                                         : open_member(run, run->here[i]));
-    for (int i = run->total; i < run->all; i++)
-        if (i - run->total != run->holder)
-            LS_TRY(open_member(run, i));
+    const ls_step_plan *plan = r->plan;
+    LS_TRY(open_statistics(r));
+    for (int i = 0; i < plan->here_count; i++)
+        LS_TRY(r->served && plan->here[i] >= plan->replicas
+                   ? ls_served_open_server(r, plan->here[i])
+                   : open_member(r, plan->here[i]));
+    for (int m = plan->total; m < plan->all; m++)
+        if (plan->members[m].device >= 0)
+            LS_TRY(open_member(r, m));
     return LS_OK;
 }
 
-static void close_member(ls_member *m)
+/* ---- Communicators --------------------------------------------------------------------------- */
+
+ls_status ls_connect(ls_resources *r, const int *members, int count, ls_counting counting,
+                     ls_comm **comms)
 {
-    for (int b = LS_BATCHES; b-- > 0;)
-        ls_slice_close(m->slice[b]);
-    ls_replica_close(m->replica);
+    const ls_job *job = r->plan->job;
+    ls_device **devices;
+    ls_status status = ls_allocate("step", &devices, (size_t)count, sizeof(ls_device *));
+    for (int i = 0; i < count && !status; i++) {
+        devices[i] = ls_planned_device(r->plan, members[i]);
+        status = ls_grow("step", &r->connections, r->connection_count + (size_t)i,
+                         sizeof *r->connections);
+    }
+    status = ls_comm_agree(job->comm, status);
+    if (!status)
+        status = ls_comm_open(job->transport, job->comm, devices, count, comms);
+    for (int i = 0; i < count && !status; i++)
+        r->connections[r->connection_count++] =
+            (ls_connection){comms[i], members[i], r->communicators, counting == LS_COUNTED};
+    r->communicators++;
+    free(devices);
+    return status;
 }
 
-void ls_members_close(ls_stepped *run)
+int ls_connection_number(const ls_resources *r, const ls_comm *comm)
 {
-    for (int i = run->all; i-- > 0;) /* shadows share members' memory */
-        close_member(&run->members[i]);
-    for (size_t i = 0; run->statistics_comms && i < run->base.job->device_count; i++)
-        ls_comm_close(run->statistics_comms[i]);
-    free(run->statistics_comms);
-    free(run->ends);
-    free(run->comms);
-    free(run->here);
-    free(run->members);
-    ls_graph_parts_close(&run->parts);
-    free(run);
+    for (size_t i = 0; i < r->connection_count; i++)
+        if (r->connections[i].comm == comm)
+            return r->connections[i].number;
+    return r->communicators;
 }
 
-/* ---- Values ---------------------------------------------------------------------------------- */
-
-ls_status ls_members_load(const ls_stepped *run, const float *parameters)
+void ls_resources_abandon(const ls_resources *r)
 {
-    for (int i = 0; i < run->total; i++)
-        if (run->members[i].replica)
-            LS_TRY(ls_replica_load(run->members[i].replica, parameters));
+    const ls_job *job = r->plan->job;
+    if (ls_device_stalls(job->devices[0]))
+        return; /* the process ends, and those that wait tell for whom */
+    for (size_t i = 0; i < r->connection_count; i++)
+        r->connections[i].comm->backend->abandon(r->connections[i].comm);
+    for (size_t i = 0; r->statistics_comms && i < job->device_count; i++)
+        if (r->statistics_comms[i])
+            r->statistics_comms[i]->backend->abandon(r->statistics_comms[i]);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static ls_status prepare(ls_resources *r)
+{
+    const ls_lanes *lanes = &r->plan->lanes;
+    const size_t total = (size_t)r->plan->total;
+    LS_TRY(ls_allocate("replicas", &r->members, (size_t)r->plan->all, sizeof *r->members));
+    LS_TRY(ls_allocate("replicas", &r->ends, (size_t)lanes->channel_count, sizeof *r->ends));
+    for (int c = 0; c < lanes->channel_count; c++) {
+        LS_TRY(ls_allocate("replicas", &r->ends[c].of, total, sizeof *r->ends[c].of));
+        LS_TRY(ls_allocate("replicas", &r->ends[c].comms, total + 1, sizeof(ls_comm *)));
+    }
+    return r->plan->servers.servers ? ls_served_open(r) : LS_OK;
+}
+
+ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)
+{
+    ls_comm *all = plan->job->comm;
+    *r = (ls_resources){.plan = plan};
+    LS_TRY(ls_comm_agree(all, prepare(r)));
+    LS_TRY(ls_comm_agree(all, open_members(r)));
+    LS_TRY(ls_places_open(r));
+    LS_TRY(ls_ends_open(r));
+    return ls_groups_open(r);
+}
+
+void ls_resources_disconnect(ls_resources *r)
+{
+    ls_served_close_requests(r);
+    while (r->connection_count)
+        ls_comm_close(r->connections[--r->connection_count].comm);
+}
+
+void ls_resources_close(ls_resources *r)
+{
+    for (int m = r->members ? r->plan->all : 0; m-- > 0;) { /* shadows share members' memory */
+        for (int b = LS_BATCHES; b-- > 0;)
+            ls_slice_close(r->members[m].slice[b]);
+        ls_replica_close(r->members[m].replica);
+    }
+    for (size_t i = 0; r->statistics_comms && i < r->plan->job->device_count; i++)
+        ls_comm_close(r->statistics_comms[i]);
+    for (int c = 0; r->ends && c < r->plan->lanes.channel_count; c++) {
+        free(r->ends[c].of);
+        free(r->ends[c].comms);
+    }
+    ls_served_close(r);
+    free(r->statistics_comms);
+    free(r->ends);
+    free(r->connections);
+    free(r->arrived);
+    free(r->members);
+}
+
+/* ---- Memory and values ----------------------------------------------------------------------- */
+
+void ls_resources_memory(const ls_resources *r, int member, ls_memory_formula *formula)
+{
+    const ls_member *m = &r->members[member];
+    for (size_t i = 0; i < m->replica->buffer_count; i++)
+        formula->bytes[m->replica->buffers[i].use] += m->replica->buffers[i].bytes;
+    for (int b = 0; b < LS_BATCHES; b++)
+        if (m->slice[b])
+            ls_slice_memory(m->slice[b], formula);
+    for (size_t i = 0; i < r->connection_count; i++) {
+        const ls_comm *comm = r->connections[i].comm;
+        if (r->connections[i].member == member && comm->backend->memory)
+            formula->bytes[LS_MEMORY_COMMUNICATION] += comm->backend->memory(comm);
+    }
+}
+
+ls_status ls_resources_load(const ls_resources *r, const float *parameters)
+{
+    for (int m = 0; m < r->plan->total; m++)
+        if (r->members[m].replica)
+            LS_TRY(ls_replica_load(r->members[m].replica, parameters));
     return LS_OK;
 }
 
-ls_status ls_members_tell(const ls_stepped *run, int from, int first, int last, float *values,
-                          size_t count)
+ls_status ls_resources_gather(const ls_resources *r, int first, int count, bool averages,
+                              float *parameters)
+{
+    for (int m = first; m < first + count; m++)
+        if (r->members[m].replica)
+            LS_TRY(ls_replica_gather(r->members[m].replica, averages, parameters));
+    return LS_OK;
+}
+
+ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *values,
+                       size_t count)
 {
     enum { TAG = 0x7073 };
-    ls_comm *comm = run->base.job->comm;
+    ls_comm *comm = job->comm;
     if (comm->rank != from)
         return comm->backend->receive(comm, from, TAG, values, count * sizeof *values);
     for (int to = first; to <= last; to++)
         if (to != from)
             LS_TRY(comm->backend->send(comm, to, TAG, values, count * sizeof *values));
-    return LS_OK;
-}
-
-int ls_members_own(const ls_stepped *run)
-{
-    int own = 0;
-    while (!run->members[own].replica)
-        own++;
-    return own;
-}
-
-ls_status ls_members_gather(const ls_stepped *run, int first, int count, bool averages,
-                            float *parameters)
-{
-    for (int i = first; i < first + count; i++)
-        if (run->members[i].replica)
-            LS_TRY(ls_replica_gather(run->members[i].replica, averages, parameters));
     return LS_OK;
 }

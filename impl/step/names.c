@@ -4,158 +4,59 @@
 
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
-#include "impl/step/served.h"
 
 #include <stdlib.h>
 
-/* A named buffer. */
-typedef struct name {
-    uintptr_t begin, end; /* first member: the search key */
-    const char *what;     /* static text */
-    int member;           /* -1: no member's */
-    size_t element;       /* bytes per element; 0: ranges are not named */
-} name;
-
-struct ls_names {
-    const ls_stepped *run;
-    name *items; /* by address, disjoint */
-    size_t count;
-    ls_status status;
-};
-
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
-static void add(ls_names *n, int member, const char *what, const void *memory, size_t bytes,
-                size_t element)
+ls_status ls_names_add(ls_names *n, ls_name name)
 {
-    if (!memory || !bytes || n->status)
-        return;
-    const uintptr_t begin = (uintptr_t)memory;
-    n->status = ls_grow("names", &n->items, n->count, sizeof *n->items);
-    if (!n->status)
-        n->items[n->count++] = (name){begin, begin + bytes, what, member, element};
-}
-
-static void add_data(ls_names *n, const ls_replica *r)
-{
-    const ls_split *train = &r->job->data->train;
-    for (int i = 0; i < LS_REPLICA_ARRAYS; i++)
-        add(n, -1, "data set", r->train[i],
-            ls_array_bytes(i < LS_DATA_INPUTS ? &train->input[i] : &train->target, train->samples),
-            0);
-}
-
-static void add_replica(ls_names *n, int member, const ls_replica *r)
-{
-    for (size_t i = 0; i < r->buffer_count; i++)
-        if (r->buffers[i].what)
-            add(n, member, r->buffers[i].what, r->buffers[i].memory, r->buffers[i].bytes,
-                r->buffers[i].element);
-    add_data(n, r);
-}
-
-/* Names the buffers into which a net's batch is gathered. */
-static void add_net(ls_names *n, int member, const ls_replica *r, const ls_net *net)
-{
-    const ls_split *train = &r->job->data->train;
-    const size_t rows = (size_t)ls_net_rows(net), real = r->kernels->table->real_bytes;
-    for (int i = 0; i < LS_DATA_INPUTS; i++)
-        add(n, member, "batch", ls_net_input(net, i), rows * (size_t)train->input[i].width * real,
-            0);
-    add(n, member, "batch", ls_net_target(net), rows * (size_t)train->target.width * 4, 0);
-}
-
-static void add_slices(ls_names *n, int member, const ls_member *m)
-{
-    for (int b = 0; b < LS_BATCHES; b++) {
-        const ls_step *s = &n->run->step[b];
-        size_t count;
-        if (!m->slice[b] || !s->task_count)
-            continue;
-        const ls_act *acts = ls_slice_acts(m->slice[b], &count);
-        for (int p = 0; count && p <= acts[count - 1].piece; p++)
-            add_net(n, member, m->replica, ls_slice_piece_net(m->slice[b], p));
-    }
-}
-
-static void add_speaker(ls_names *n, int m, const ls_ps_speaker *speaker)
-{
-    add(n, m, "lateness", speaker, sizeof *speaker, 0);
-    add(n, m, "lateness", speaker->took, n->run->base.job->records * sizeof *speaker->took, 0);
+    if (!name.begin || name.end <= name.begin)
+        return LS_OK;
+    LS_TRY(ls_grow("names", &n->items, n->count, sizeof *n->items));
+    n->items[n->count++] = name;
+    return LS_OK;
 }
 
 static int compare(const void *a, const void *b)
 {
-    const name *x = a, *y = b;
+    const ls_name *x = a, *y = b;
     return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin)
                                 : (x->end < y->end) - (x->end > y->end);
 }
 
-static void put_in_order(ls_names *n)
+void ls_names_order(ls_names *n)
 {
     size_t kept = 0;
-    qsort(n->items, n->count, sizeof *n->items, compare);
+    if (n->count)
+        qsort(n->items, n->count, sizeof *n->items, compare);
     for (size_t i = 0; i < n->count; i++)
         if (!kept || n->items[i].begin >= n->items[kept - 1].end)
             n->items[kept++] = n->items[i];
     n->count = kept;
 }
 
-ls_status ls_names_open(const ls_stepped *run, ls_names **out)
-{
-    ls_names *n;
-    LS_TRY(ls_allocate("names", &n, 1, sizeof *n));
-    n->run = run;
-    for (int m = 0; m < run->all; m++) {
-        const ls_member *member = ls_step_member(&run->step[LS_FULL], m);
-        if (!member->replica)
-            continue;
-        add_replica(n, m, member->replica);
-        add_slices(n, m, member);
-    }
-    for (size_t i = 0; i < run->held.end_count; i++)
-        add(n, run->held.ends[i].member, "communicator", run->held.ends[i].comm, sizeof(ls_comm),
-            0);
-    for (int m = 0; run->served && m < run->served->layout.workers; m++)
-        add_speaker(n, m, &run->served->speakers[m]);
-    put_in_order(n);
-    ls_status status = n->status;
-    if (status)
-        ls_names_close(n);
-    else
-        *out = n;
-    return status;
-}
-
 void ls_names_close(ls_names *n)
 {
-    if (n)
-        free(n->items);
-    free(n);
+    free(n->items);
+    free(n->members);
+    *n = (ls_names){0};
 }
 
 /* ---- Members, lanes, tasks ------------------------------------------------------------------- */
 
-static const char *device_of(const ls_stepped *run, int member)
+static const char *member_name(const ls_names *n, int member)
 {
-    return ls_device_describe(ls_step_replica(&run->step[LS_FULL], member)->device)->text;
+    return n->members[member].text;
 }
 
-/* Writes the device, on which there is one member; for a shadow, also its replica's device. */
-static void say_member(const ls_stepped *run, int member, FILE *out)
+void ls_names_lane(const ls_names *n, int lane, FILE *out)
 {
-    fputs(device_of(run, member), out);
-    if (member >= run->total)
-        fprintf(out, " for %s", device_of(run, member - run->total));
+    const ls_lane *l = &n->lanes->items[lane];
+    fprintf(out, "%s %s", member_name(n, l->member), l->name);
 }
 
-void ls_names_lane(const ls_stepped *run, int lane, FILE *out)
-{
-    say_member(run, run->lanes[lane].member, out);
-    fprintf(out, " %s", run->lanes[lane].name);
-}
-
-static void say_range(ls_range range, FILE *out)
+static void write_range(ls_range range, FILE *out)
 {
     if (range.count == 1)
         fprintf(out, " element %zu", range.first);
@@ -163,46 +64,41 @@ static void say_range(ls_range range, FILE *out)
         fprintf(out, " elements %zu to %zu", range.first, range.first + range.count - 1);
 }
 
-const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME])
+const char *ls_names_node(const ls_graph_parts *parts, int place, int node, char text[LS_NODE_NAME])
 {
-    const ls_graph_parts *parts = &run->parts;
     for (int n = 0; n < parts->whole->count; n++)
         if (parts->place[n] == place && parts->parts[place].local[n] == node)
             return ls_graph_node_name(parts->whole, n, text);
     return "";
 }
 
-/* Writes how much goes to, or comes from, a member, which may be in another process. */
-static void say_partner(const ls_stepped *run, size_t bytes, bool comes, int member, FILE *out)
+/* Writes how much goes to, or comes from, a member. */
+static void write_partner(const ls_names *n, size_t bytes, bool comes, int member, FILE *out)
 {
-    const size_t devices = run->served ? 1 : run->base.job->device_count;
-    fprintf(out, "%zu bytes %s ", bytes, comes ? "from" : "to");
-    if (run->members[member].replica)
-        say_member(run, member, out);
-    else
-        fprintf(out, "rank %d device %zu", run->members[member].process, (size_t)member % devices);
+    fprintf(out, "%zu bytes %s %s", bytes, comes ? "from" : "to", member_name(n, member));
 }
 
-void ls_names_task(const ls_step *s, const ls_task *task, FILE *out)
+void ls_names_task(const ls_names *n, const ls_task *task, FILE *out)
 {
-    const int place = ls_place_of(s, s->run->lanes[task->lane].member);
+    const int own = n->lanes->items[task->lane].member;
+    const ls_task_copy *copy = &task->copy;
+    const ls_task_end *end = &task->end;
     char text[LS_NODE_NAME];
     fputs(task->verb, out);
     if (task->node >= 0)
-        fprintf(out, ", %s", ls_names_node(s->run, place, task->node, text));
+        fprintf(out, ", %s", ls_names_node(n->parts, n->members[own].place, task->node, text));
     if (task->range.count) {
         fputc(',', out);
-        say_range(task->range, out);
+        write_range(task->range, out);
     }
-    const bool brings = task->to.member == s->run->lanes[task->lane].member;
-    if (task->to.memory || task->peer >= 0)
-        fputs(task->announces ? ", announces " : ", ", out);
-    if (task->to.memory)
-        say_partner(s->run, task->to.bytes, brings, brings ? task->from.member : task->to.member,
-                    out);
-    else if (task->peer >= 0)
-        say_partner(s->run, (task->sent + task->received) * sizeof(float), task->received,
-                    task->peer, out);
+    if (copy->to || end->peer >= 0)
+        fputs(end->announces ? ", announces " : ", ", out);
+    if (copy->to)
+        write_partner(n, copy->bytes, copy->to_member == own,
+                      copy->to_member == own ? copy->from_member : copy->to_member, out);
+    else if (end->peer >= 0)
+        write_partner(n, (end->sent + end->received) * sizeof(float), end->received, end->peer,
+                      out);
 }
 
 /* ---- Accesses -------------------------------------------------------------------------------- */
@@ -243,28 +139,29 @@ static ptrdiff_t find(const ls_names *n, uintptr_t address)
     return (ptrdiff_t)ls_count_up_to(address, n->items, n->count, sizeof *n->items) - 1;
 }
 
-static bool holds(const ls_span *span, uintptr_t at)
+static bool contains(const void *memory, size_t bytes, uintptr_t at)
 {
-    return span->memory && at - (uintptr_t)span->memory < span->bytes;
+    return memory && at - (uintptr_t)memory < bytes;
 }
 
 /* The member of an activation: the source's or target's in a copy, otherwise the task's. */
-static int member_of(const ls_step *s, const ls_task *task, uintptr_t at)
+static int member_of(const ls_names *n, const ls_task *task, uintptr_t at)
 {
-    return holds(&task->to, at)     ? task->to.member
-           : holds(&task->from, at) ? task->from.member
-                                    : s->run->lanes[task->lane].member;
+    const ls_task_copy *c = &task->copy;
+    return contains(c->to, c->bytes, at)     ? c->to_member
+           : contains(c->from, c->bytes, at) ? c->from_member
+                                             : n->lanes->items[task->lane].member;
 }
 
-static ls_status note_access(const ls_names *n, const ls_step *s, const ls_task *task,
-                             const ls_access *access, list *l)
+static ls_status note_access(const ls_names *n, const ls_task *task, const ls_access *access,
+                             list *l)
 {
     const uintptr_t end = (uintptr_t)access->memory + access->bytes;
     for (uintptr_t at = (uintptr_t)access->memory, stop; at < end; at = stop) {
         const ptrdiff_t i = find(n, at);
         stop = end;
         if (i >= 0 && at < n->items[i].end) {
-            const name *b = &n->items[i];
+            const ls_name *b = &n->items[i];
             noted one = {.what = b->what, .member = b->member};
             stop = b->end < end ? b->end : end;
             if (b->element)
@@ -274,7 +171,7 @@ static ls_status note_access(const ls_names *n, const ls_step *s, const ls_task 
         }
         if (i + 1 < (ptrdiff_t)n->count && n->items[i + 1].begin < end)
             stop = n->items[i + 1].begin;
-        LS_TRY(note(l, (noted){.what = "activations", .member = member_of(s, task, at)}));
+        LS_TRY(note(l, (noted){.what = "activations", .member = member_of(n, task, at)}));
     }
     return LS_OK;
 }
@@ -296,7 +193,7 @@ static size_t count_members(const list *l, size_t index, int own, size_t *before
     return all;
 }
 
-static void say_list(const ls_stepped *run, const list *l, int own, FILE *out)
+static void write_list(const ls_names *n, const list *l, int own, FILE *out)
 {
     const char *between = "";
     for (size_t i = 0; i < l->count; i++) {
@@ -312,27 +209,58 @@ static void say_list(const ls_stepped *run, const list *l, int own, FILE *out)
             fprintf(out, " of %zu members", many);
             continue;
         }
-        if (one->range.count &&
-            one->range.count < ls_step_replica(&run->step[LS_FULL], one->member)->elements)
-            say_range(one->range, out);
-        if (others) {
-            fputs(" of ", out);
-            say_member(run, one->member, out);
-        }
+        if (one->range.count && one->range.count < n->members[one->member].elements)
+            write_range(one->range, out);
+        if (others)
+            fprintf(out, " of %s", member_name(n, one->member));
     }
     fputs(l->count ? "" : "-", out);
 }
 
-ls_status ls_names_accesses(const ls_names *n, const ls_step *s, const ls_task *task,
-                            const ls_access *accesses, size_t count, bool writes, FILE *out)
+ls_status ls_names_accesses(const ls_names *n, const ls_task *task, const ls_access *accesses,
+                            size_t count, bool writes, FILE *out)
 {
     list l = {0};
     ls_status status = LS_OK;
     for (size_t a = 0; a < count && !status; a++)
         if (accesses[a].writes == writes)
-            status = note_access(n, s, task, &accesses[a], &l);
+            status = note_access(n, task, &accesses[a], &l);
     if (!status)
-        say_list(s->run, &l, s->run->lanes[task->lane].member, out);
+        write_list(n, &l, n->lanes->items[task->lane].member, out);
     free(l.items);
+    return status;
+}
+
+/* ---- Races ----------------------------------------------------------------------------------- */
+
+static void write_task(const ls_names *n, const ls_step_program *p, const ls_task *task, FILE *out)
+{
+    fprintf(out, "task %zu (", (size_t)(task - p->tasks));
+    ls_names_lane(n, task->lane, out);
+    fputs(": ", out);
+    ls_names_task(n, task, out);
+    fputc(')', out);
+}
+
+ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
+{
+    char *text = NULL;
+    size_t size;
+    if (!race->task)
+        return LS_OK;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return ls_fail_memory("step", BUFSIZ);
+    write_task(n, race->program, race->task, out);
+    fputs(" and ", out);
+    write_task(n, race->earlier_program, race->earlier, out);
+    fprintf(out, "%s touch ", race->step_before ? " of the step before" : "");
+    ls_status status = ls_names_accesses(n, race->task, &race->both, 1, true, out);
+    const bool whole = !fclose(out);
+    if (!status)
+        status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
+                                 "%s, in no order; operations say what they touch", text)
+                       : ls_fail_memory("step", size);
+    free(text);
     return status;
 }

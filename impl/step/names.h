@@ -1,30 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of a run's memory, members and tasks, for the listing and the race check. Memory outside
- * the named buffers belongs to nets: activations.
+ * Names of memory, members and tasks, for the listing and the race check: plain data. Memory
+ * outside the named buffers belongs to nets: activations.
  */
 #pragma once
 
-#include "impl/step/step_private.h"
+#include "impl/step/program.h"
 
-#include <stdio.h>
+enum { LS_MEMBER_NAME = 80 };
 
-typedef struct ls_names ls_names;
+/** A named buffer. */
+typedef struct ls_name {
+    uintptr_t begin, end; /**< first member: the search key */
+    const char *what;     /**< static text */
+    int member;           /**< -1: no member's */
+    size_t element;       /**< bytes per element; 0: ranges are not named */
+} ls_name;
 
-ls_status ls_names_open(const ls_stepped *run, ls_names **out);
+typedef struct ls_member_name {
+    char text[LS_MEMBER_NAME]; /**< "cpu:0"; in another process "rank 1 device 0" */
+    int place;
+    size_t elements; /**< of its flat buffers */
+} ls_member_name;
 
+typedef struct ls_names {
+    const ls_lanes *lanes;
+    const ls_graph_parts *parts; /**< the model's, if it is divided */
+    ls_member_name *members;     /**< by member */
+    ls_name *items;              /**< [count] by address and disjoint, once ordered */
+    size_t count;
+} ls_names;
+
+/** Adds a buffer; not one that is empty. */
+ls_status ls_names_add(ls_names *names, ls_name name);
+/** Orders the buffers: of those that overlap, the first and largest is kept. */
+void ls_names_order(ls_names *names);
 void ls_names_close(ls_names *names);
 
 /** Writes the names of the memory that accesses [count] of a task read, or write; "-" if none. */
-ls_status ls_names_accesses(const ls_names *names, const ls_step *step, const ls_task *task,
-                            const ls_access *accesses, size_t count, bool writes, FILE *out);
+ls_status ls_names_accesses(const ls_names *names, const ls_task *task, const ls_access *accesses,
+                            size_t count, bool writes, FILE *out);
 
 /** Writes "backward, elements 0 to 1289"; of a copy or message also how much goes where: "send, 12
  * bytes to cpu:1", to another process "to rank 1 device 0". */
-void ls_names_task(const ls_step *step, const ls_task *task, FILE *out);
+void ls_names_task(const ls_names *names, const ls_task *task, FILE *out);
 
 /** Name, in the whole model, of a node of a place's part; "": it has none there. */
-const char *ls_names_node(const ls_stepped *run, int place, int node, char text[LS_NODE_NAME]);
+const char *ls_names_node(const ls_graph_parts *parts, int place, int node,
+                          char text[LS_NODE_NAME]);
 
 /** Writes "cpu:0 compute". */
-void ls_names_lane(const ls_stepped *run, int lane, FILE *out);
+void ls_names_lane(const ls_names *names, int lane, FILE *out);
+
+/** listing.c: writes a line for each task of a program, in columns. */
+ls_status ls_program_list(const ls_step_program *program, const ls_names *names, FILE *out);
+
+/** LS_CODE_CHECK with the race's tasks and memory; LS_OK if there is none. */
+ls_status ls_names_refuse_race(const ls_names *names, const ls_race *race);

@@ -16,7 +16,7 @@
 
 /* Union-find: lanes of one component have the same root. */
 typedef struct union_of_lanes {
-    const ls_step *step;
+    const ls_step_program *program;
     int *parent; /* [lanes] */
     int lane;    /* of the current task */
 } union_of_lanes;
@@ -32,15 +32,15 @@ static void join(void *context, size_t earlier, ls_access both)
 {
     (void)both;
     const union_of_lanes *u = context;
-    u->parent[root(u->parent, u->step->tasks[earlier].lane)] = root(u->parent, u->lane);
+    u->parent[root(u->parent, u->program->tasks[earlier].lane)] = root(u->parent, u->lane);
 }
 
-static ls_status join_lanes(const ls_step *s, int *parent)
+static ls_status join_lanes(const ls_step_program *p, int *parent)
 {
     ls_sweep w;
-    union_of_lanes u = {.step = s, .parent = parent};
-    ls_status status = ls_sweep_open(s->run, &s, 1, &w);
-    for (size_t t = 0; t < s->task_count && !status; t++) {
+    union_of_lanes u = {.program = p, .parent = parent};
+    ls_status status = ls_sweep_open(&p, 1, NULL, &w);
+    for (size_t t = 0; t < p->task_count && !status; t++) {
         const ls_task *task = ls_sweep_next(&w);
         u.lane = task->lane;
         status = ls_sweep_meet(&w, join, &u);
@@ -52,46 +52,46 @@ static ls_status join_lanes(const ls_step *s, int *parent)
 }
 
 /* Marks lanes that have tasks, to be numbered by component. */
-static void count_lanes(const ls_step *s, int *component)
+static void count_lanes(const ls_step_program *p, int *component)
 {
-    for (size_t t = 0; t < s->task_count; t++)
-        component[s->tasks[t].lane] = 0;
+    for (size_t t = 0; t < p->task_count; t++)
+        component[p->tasks[t].lane] = 0;
 }
 
 /* Sets each component's driver: the lane of its last task, which must be the same in all steps. */
-static void find_driver(ls_stepped *run, const ls_step *s)
+static void find_driver(ls_components *all, const ls_step_program *p, int kind)
 {
-    for (size_t t = 0; t < s->task_count; t++) {
-        ls_component *c = &run->components[run->component[s->tasks[t].lane]];
-        c->driver = s->tasks[t].lane;
-        c->has[s->kind] = true;
+    for (size_t t = 0; t < p->task_count; t++) {
+        ls_component *c = &all->items[all->of[p->tasks[t].lane]];
+        c->driver = p->tasks[t].lane;
+        c->has[kind] = true;
     }
 }
 
-static ls_status find_components(ls_stepped *run, int *parent)
+static ls_status find_components(const ls_step_program *programs, int *parent, ls_components *all)
 {
-    const int lanes = run->lane_count;
+    const int lanes = programs->lanes->count;
     for (int l = 0; l < lanes; l++)
         parent[l] = l;
     for (int kind = 0; kind < LS_STEPS; kind++)
-        LS_TRY(join_lanes(&run->step[kind], parent));
-    LS_TRY(ls_allocate("step", &run->component, (size_t)lanes, sizeof *run->component));
-    LS_TRY(ls_allocate("step", &run->rank_in_component, (size_t)lanes, sizeof(int)));
-    LS_TRY(ls_allocate("step", &run->components, (size_t)lanes, sizeof *run->components));
+        LS_TRY(join_lanes(&programs[kind], parent));
+    LS_TRY(ls_allocate("step", &all->of, (size_t)lanes, sizeof *all->of));
+    LS_TRY(ls_allocate("step", &all->rank, (size_t)lanes, sizeof *all->rank));
+    LS_TRY(ls_allocate("step", &all->items, (size_t)lanes, sizeof *all->items));
     for (int l = 0; l < lanes; l++)
-        run->component[l] = -1;
+        all->of[l] = -1;
     for (int kind = 0; kind < LS_STEPS; kind++)
-        count_lanes(&run->step[kind], run->component);
+        count_lanes(&programs[kind], all->of);
     for (int l = 0; l < lanes; l++)
-        if (run->component[l] >= 0 && root(parent, l) == l)
-            run->component[l] = run->component_count++;
+        if (all->of[l] >= 0 && root(parent, l) == l)
+            all->of[l] = all->count++;
     for (int l = 0; l < lanes; l++)
-        if (run->component[l] >= 0) {
-            run->component[l] = run->component[root(parent, l)];
-            run->rank_in_component[l] = run->components[run->component[l]].lanes++;
+        if (all->of[l] >= 0) {
+            all->of[l] = all->of[root(parent, l)];
+            all->rank[l] = all->items[all->of[l]].lanes++;
         }
     for (int kind = LS_STEPS; kind-- > 0;)
-        find_driver(run, &run->step[kind]);
+        find_driver(all, &programs[kind], kind);
     return LS_OK;
 }
 
@@ -99,7 +99,7 @@ static ls_status find_components(ls_stepped *run, int *parent)
 
 typedef struct ordering {
     ls_sweep sweep;
-    ls_step *step;
+    ls_step_program *program;
     size_t *last;   /* [components] its last task, from 1; 0: none */
     size_t *wanted; /* [lanes] the latest task to wait for, from 1; 0: none */
 } ordering;
@@ -108,7 +108,7 @@ static void want(void *context, size_t earlier, ls_access both)
 {
     (void)both;
     ordering *o = context;
-    size_t *wanted = &o->wanted[o->step->tasks[earlier].lane];
+    size_t *wanted = &o->wanted[o->program->tasks[earlier].lane];
     *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;
 }
 
@@ -116,7 +116,7 @@ static void want(void *context, size_t earlier, ls_access both)
 static size_t take_wanted(ordering *o)
 {
     int latest = 0;
-    for (int l = 1; l < o->sweep.run->lane_count; l++)
+    for (int l = 1; l < o->program->lanes->count; l++)
         latest = o->wanted[l] > o->wanted[latest] ? l : latest;
     const size_t taken = o->wanted[latest];
     o->wanted[latest] = 0;
@@ -125,72 +125,85 @@ static size_t take_wanted(ordering *o)
 
 static ls_status order_task(ordering *o)
 {
-    const ls_stepped *run = o->sweep.run;
-    ls_step *s = o->step;
-    ls_task *task = &s->tasks[o->sweep.task];
-    const int component = run->component[task->lane];
+    const ls_components *all = o->sweep.components;
+    ls_step_program *p = o->program;
+    ls_task *task = &p->tasks[o->sweep.task];
+    const int component = all->of[task->lane];
     LS_TRY(ls_sweep_meet(&o->sweep, want, o));
-    for (int l = 0; l < run->lane_count && o->last[component] == o->sweep.next; l++)
-        if (run->component[l] == component)
+    for (int l = 0; l < p->lanes->count && o->last[component] == o->sweep.next; l++)
+        if (all->of[l] == component)
             o->wanted[l] = o->sweep.latest[l];
     o->wanted[task->lane] = 0;
-    task->wait = s->wait_count;
+    task->waits.first = p->wait_count;
     for (size_t wanted = take_wanted(o); wanted; wanted = take_wanted(o)) {
         if (ls_sweep_knows(&o->sweep, wanted - 1))
             continue;
         ls_sweep_hear(&o->sweep, wanted - 1);
-        LS_TRY(ls_grow("step", &s->waits, s->wait_count, sizeof *s->waits));
-        s->waits[s->wait_count++] = wanted - 1;
+        LS_TRY(ls_grow("step", &p->waits, p->wait_count, sizeof *p->waits));
+        p->waits[p->wait_count++] = wanted - 1;
     }
-    task->wait_count = s->wait_count - task->wait;
+    task->waits.count = p->wait_count - task->waits.first;
     task->begins =
-        !o->sweep.before && !task->wait_count && task->lane != run->components[component].driver;
+        !o->sweep.before && !task->waits.count && task->lane != all->items[component].driver;
     return LS_OK;
 }
 
 static ls_status check_driver(const ordering *o, int component)
 {
     const size_t last = o->last[component];
-    if (!last || o->step->tasks[last - 1].lane == o->sweep.run->components[component].driver)
+    if (!last || o->program->tasks[last - 1].lane == o->sweep.components->items[component].driver)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "step", o->step->tasks[last - 1].verb,
+    return ls_fail(LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
                    "ends the smaller batch on another queue than the full one; end both on one");
 }
 
 static ls_status order_step(ordering *o)
 {
-    const ls_stepped *run = o->sweep.run;
-    ls_step *s = o->step;
-    for (size_t t = 0; t < s->task_count; t++)
-        o->last[run->component[s->tasks[t].lane]] = t + 1;
-    for (int c = 0; c < run->component_count; c++)
+    const ls_components *all = o->sweep.components;
+    const ls_step_program *p = o->program;
+    for (size_t t = 0; t < p->task_count; t++)
+        o->last[all->of[p->tasks[t].lane]] = t + 1;
+    for (int c = 0; c < all->count; c++)
         LS_TRY(check_driver(o, c));
-    for (size_t t = 0; t < s->task_count; t++) {
+    for (size_t t = 0; t < p->task_count; t++) {
         ls_sweep_next(&o->sweep);
         LS_TRY(order_task(o));
     }
     return LS_OK;
 }
 
-ls_status ls_steps_order(ls_stepped *run)
+static ls_status order_program(ls_step_program *p, const ls_components *components)
 {
-    const size_t lanes = (size_t)run->lane_count + 1;
-    int *parent;
-    LS_TRY(ls_allocate("step", &parent, lanes, sizeof *parent));
-    ls_status status = find_components(run, parent);
-    free(parent);
-    for (int kind = 0; kind < LS_KINDS && !status; kind++) {
-        const ls_step *s = &run->step[kind];
-        ordering o = {.step = &run->step[kind],
-                      .last = calloc(lanes, sizeof *o.last),
-                      .wanted = calloc(lanes, sizeof *o.wanted)};
-        status = o.last && o.wanted ? ls_sweep_open(run, &s, 1, &o.sweep)
-                                    : ls_fail_memory("step", lanes * sizeof *o.last);
-        if (!status)
-            status = order_step(&o);
-        ls_sweep_close(&o.sweep);
-        free(o.last);
-        free(o.wanted);
-    }
+    const size_t room = (size_t)p->lanes->count + 1;
+    const ls_step_program *const one = p;
+    ordering o = {.program = p,
+                  .last = calloc(room, sizeof *o.last),
+                  .wanted = calloc(room, sizeof *o.wanted)};
+    ls_status status = o.last && o.wanted ? ls_sweep_open(&one, 1, components, &o.sweep)
+                                          : ls_fail_memory("step", room * sizeof *o.last);
+    if (!status)
+        status = order_step(&o);
+    ls_sweep_close(&o.sweep);
+    free(o.last);
+    free(o.wanted);
     return status;
+}
+
+ls_status ls_programs_order(ls_step_program programs[LS_STEPS], ls_components *out)
+{
+    int *parent;
+    *out = (ls_components){0};
+    LS_TRY(ls_allocate("step", &parent, (size_t)programs->lanes->count + 1, sizeof *parent));
+    ls_status status = find_components(programs, parent, out);
+    free(parent);
+    for (int kind = 0; kind < LS_KINDS && !status; kind++)
+        status = order_program(&programs[kind], out);
+    return status;
+}
+
+void ls_components_close(ls_components *components)
+{
+    free(components->of);
+    free(components->rank);
+    free(components->items);
 }

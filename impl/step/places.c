@@ -8,7 +8,7 @@
  * append their messages in the same order of the whole step, so that waiting ends cannot deadlock.
  */
 #include "common/base/grow.h"
-#include "impl/step/step_private.h"
+#include "impl/step/build.h"
 
 #include <stdlib.h>
 
@@ -16,47 +16,43 @@ static const ls_range nothing = {0, 0};
 
 static const ls_graph_parts *parts_of(const ls_step *s)
 {
-    return &s->run->parts;
+    return &s->plan->parts;
 }
 
 /* The replica's member at a place. */
-static int member_at(const ls_stepped *r, int replica, int place)
+static int member_at(const ls_step_plan *plan, int replica, int place)
 {
-    return replica * r->places + place;
+    return replica * plan->places + place;
 }
 
-static size_t real_bytes(const ls_stepped *r)
+static size_t real_bytes(const ls_resources *r)
 {
-    return r->members[ls_members_own(r)].replica->kernels->table->real_bytes;
+    return r->members[ls_plan_own(r->plan)].replica->kernels->table->real_bytes;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 /* Allocates the owners' buffers for copies' gradients, for all pieces in flight. */
-static ls_status take_memory(ls_stepped *run)
+static ls_status take_memory(ls_resources *r)
 {
-    const size_t copies = run->parts.copy_count, all = (size_t)run->count * copies;
-    LS_TRY(ls_allocate("placement", &run->divided.arrived, all, sizeof(void *)));
+    const ls_graph_parts *parts = &r->plan->parts;
+    const size_t copies = parts->copy_count, all = (size_t)r->plan->replicas * copies;
+    LS_TRY(ls_allocate("placement", &r->arrived, all, sizeof(void *)));
     for (size_t i = 0; i < all; i++) {
-        const ls_variable_copy *c = &run->parts.copies[i % copies];
-        const int owner = member_at(run, (int)(i / copies), c->owner);
-        const size_t slots = run->members[owner].slots > 1 ? (size_t)run->members[owner].slots : 1;
-        if (run->members[owner].replica)
-            LS_TRY(ls_replica_take(run->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
-                                   slots * c->count * real_bytes(run), &run->divided.arrived[i]));
+        const ls_variable_copy *c = &parts->copies[i % copies];
+        const int owner = member_at(r->plan, (int)(i / copies), c->owner);
+        const int slots = r->plan->members[owner].slots;
+        if (r->members[owner].replica)
+            LS_TRY(ls_replica_take(r->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
+                                   (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(r),
+                                   &r->arrived[i]));
     }
     return LS_OK;
 }
 
-ls_status ls_places_open(ls_stepped *run)
+ls_status ls_places_open(ls_resources *r)
 {
-    return run->parts.count ? ls_comm_agree(run->base.job->comm, take_memory(run)) : LS_OK;
-}
-
-void ls_places_close(ls_stepped *run)
-{
-    ls_step_close(&run->divided.test);
-    free(run->divided.arrived);
+    return r->plan->parts.count ? ls_comm_agree(r->plan->job->comm, take_memory(r)) : LS_OK;
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
@@ -102,14 +98,14 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int member, int p
     const ls_net *net = net_of(s, member, piece);
     const int node = local(s, ls_place_of(s, member), b->node);
     span.memory = gradient ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
-    span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(s->run);
+    span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(s->resources);
     return span;
 }
 
 static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool gradient)
 {
-    const int from = member_at(s->run, replica, gradient ? b->to : b->from);
-    const int to = member_at(s->run, replica, gradient ? b->from : b->to);
+    const int from = member_at(s->plan, replica, gradient ? b->to : b->from);
+    const int to = member_at(s->plan, replica, gradient ? b->from : b->to);
     ls_message(s, border_at(s, b, to, piece, gradient), border_at(s, b, from, piece, gradient),
                LS_REPLACE);
 }
@@ -117,7 +113,7 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool g
 /* Elements of a flat buffer; `flat` is NULL for a member in another process. */
 static ls_span elements(const ls_step *s, int member, void *flat, size_t first, size_t count)
 {
-    const size_t real = real_bytes(s->run);
+    const size_t real = real_bytes(s->resources);
     return (ls_span){member, flat ? (char *)flat + first * real : NULL, count * real};
 }
 
@@ -137,8 +133,8 @@ static void *parameters_of(const ls_step *s, int member)
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int owner = member_at(s->run, replica, c->owner), slots = ls_step_member(s, owner)->slots;
-    void *memory = s->run->divided.arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    const int owner = member_at(s->plan, replica, c->owner), slots = s->plan->members[owner].slots;
+    void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
     return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
 }
 
@@ -146,7 +142,7 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 static void send_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int user = member_at(s->run, replica, c->user);
+    const int user = member_at(s->plan, replica, c->user);
     ls_message(s, arrived(s, replica, piece, copy),
                elements(s, user, gradients_of(s, user, piece), c->at_user, c->count), LS_REPLACE);
 }
@@ -156,7 +152,7 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
     const ls_span from = arrived(s, replica, piece, copy);
-    if (!from.memory || s->status)
+    if (!from.memory || s->program->status)
         return;
     const ls_span sum =
         elements(s, from.member, gradients_of(s, from.member, piece), c->at_owner, c->count);
@@ -167,8 +163,8 @@ void ls_share_values(ls_step *s, int replica)
 {
     for (size_t i = 0; i < parts_of(s)->copy_count; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i];
-        const int owner = member_at(s->run, replica, c->owner);
-        const int user = member_at(s->run, replica, c->user);
+        const int owner = member_at(s->plan, replica, c->owner);
+        const int user = member_at(s->plan, replica, c->user);
         ls_message(s, elements(s, user, parameters_of(s, user), c->at_user, c->count),
                    elements(s, owner, parameters_of(s, owner), c->at_owner, c->count), LS_REPLACE);
     }
@@ -179,10 +175,10 @@ void ls_share_values(ls_step *s, int replica)
 /* Gathers a piece's inputs on a place, unless that is done. */
 static void gather(ls_step *s, int member, int piece)
 {
-    if (s->said[member] > (size_t)piece)
+    if (s->appended[member] > (size_t)piece)
         return;
-    s->said[member] = (size_t)piece + 1;
-    ls_step_say_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
+    s->appended[member] = (size_t)piece + 1;
+    ls_step_append_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
 }
 
 /* Appends a node's pass of evaluation. */
@@ -190,23 +186,23 @@ static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
     ls_net_node_lists(net_of(s, member, piece), node, LS_NET_PREDICT, lists);
-    ls_task_begin(s, "predict", member, nothing);
+    ls_task_begin(s->program, "predict", member, nothing);
     for (int l = 0; l < LS_NET_LISTS; l++)
-        ls_task_add_ops(s, lists[l]);
-    ls_task_end(s);
+        ls_task_add_ops(s->program, lists[l]);
+    ls_task_finish(s->program);
 }
 
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
-    const int place = parts_of(s)->place[n], member = member_at(s->run, replica, place);
+    const int place = parts_of(s)->place[n], member = member_at(s->plan, replica, place);
     const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
         return;
-    if (here && s == &s->run->divided.test) {
+    if (here && s->kind == LS_EVALUATION) {
         predict(s, member, piece, local(s, place, n));
     } else if (here) {
         gather(s, member, piece);
-        ls_step_say_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
+        ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
     }
     for (size_t i = 0; i < parts_of(s)->border_count; i++)
         if (parts_of(s)->borders[i].node == n)
@@ -226,12 +222,13 @@ static bool is_first(const ls_step *s, int n)
 void ls_backward_node(ls_step *s, int replica, int piece, int n)
 {
     const ls_graph_parts *parts = parts_of(s);
-    const int place = parts->place[n], member = member_at(s->run, replica, place);
+    const int place = parts->place[n], member = member_at(s->plan, replica, place);
     const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
         return;
     if (here)
-        ls_step_say_acts(s, "backward", member, piece, 1U << LS_ACT_BACKWARD, local(s, place, n));
+        ls_step_append_acts(s, "backward", member, piece, 1U << LS_ACT_BACKWARD,
+                            local(s, place, n));
     for (size_t i = 0; i < parts->border_count; i++)
         if (parts->borders[i].first_use == n && parts->borders[i].gradient)
             cross(s, replica, piece, &parts->borders[i], true);
@@ -242,8 +239,8 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
     if (here && is_first(s, n))
-        ls_step_say_acts(s, "add up", member, piece,
-                         1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
+        ls_step_append_acts(s, "add up", member, piece,
+                            1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */
@@ -276,71 +273,6 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
     }
 }
 
-/* ---- Values ---------------------------------------------------------------------------------- */
-
-/* The replica with a part in this process: sends each place's variables to the replica's other
- * processes. */
-ls_status ls_places_gather(ls_stepped *run, float *parameters)
-{
-    const ls_job *job = run->base.job;
-    const int own = ls_members_own(run), first = own - own % run->places;
-    const ls_member *members = &run->members[first];
-    LS_TRY(ls_comm_agree(job->comm, ls_members_gather(run, first, run->places, false, parameters)));
-    for (int p = 0; p < run->places; p++) {
-        const ls_graph_part *part = &run->parts.parts[p];
-        for (size_t v = 0; v < part->graph->variables.count; v++) {
-            const ls_variable *its = &part->graph->variables.items[v];
-            if (its->offset < part->owned)
-                LS_TRY(ls_members_tell(run, members[p].process, members[0].process,
-                                       members[run->places - 1].process,
-                                       parameters + part->whole[v], its->count));
-        }
-    }
-    return LS_OK;
-}
-
-/* ---- Evaluation ------------------------------------------------------------------------------ */
-
-/* The forward pass of evaluation, over the replica's first piece of a full batch. */
-static ls_status build_test(ls_stepped *run, int replica)
-{
-    ls_step *s = &run->divided.test;
-    if (s->task_count)
-        return LS_OK;
-    ls_status status = ls_step_open(run, LS_FULL, s);
-    for (int n = 0; n + 1 < ls_nodes(s) && !status; n++) {
-        ls_forward_node(s, replica, 0, n);
-        status = s->status;
-    }
-    if (status) {
-        ls_step_close(s);
-        *s = (ls_step){0};
-    }
-    return status;
-}
-
-/* Runs tasks one by one: evaluation is not timed. */
-static ls_status predict_all(void *run)
-{
-    return ls_step_enqueue_serially(&((ls_stepped *)run)->divided.test);
-}
-
-ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluation *out)
-{
-    const int replica = own / run->places, next = (replica + 1) * run->places;
-    const bool divided = run->parts.count;
-    ls_tested parts[LS_JOB_REPLICAS];
-    int count = 0;
-    for (const ls_member *m = &run->members[own]; own + count < next && m->replica; m++)
-        parts[count++] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
-    ls_status status = divided ? build_test(run, replica) : LS_OK;
-    if (!status)
-        status = ls_replica_evaluate(parts, count, divided ? predict_all : NULL, run, most, out);
-    for (int i = 0; status && divided && run->comms[i]; i++)
-        run->comms[i]->backend->abandon(run->comms[i]); /* for peers that wait for this process */
-    return status;
-}
-
 /* ---- Traffic ---------------------------------------------------------------------- */
 
 /* Each output at a boundary, and its gradient, is sent once for all rows; gradients of copies are
@@ -348,7 +280,7 @@ ls_status ls_places_evaluate(ls_stepped *run, int own, uint64_t most, ls_evaluat
 ls_traffic ls_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_graph_parts *parts = &s->run->parts;
+    const ls_graph_parts *parts = &s->plan->parts;
     const uint64_t batch = (uint64_t)ls_replicated_batch(job, s->batch_kind);
     const int n = ls_job_replicas(job);
     uint64_t pieces = 0;

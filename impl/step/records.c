@@ -28,7 +28,8 @@ enum {
 };
 
 typedef struct reading {
-    const ls_stepped *run;
+    const ls_step_plan *plan;
+    const ls_resources *resources;
     const ls_job *job;
     uint64_t first, count;   /* of records */
     size_t width;            /* most numbers that a process sends for a record */
@@ -46,17 +47,17 @@ typedef struct gradient {
 } gradient;
 
 /* The member that records a replica's loss. */
-static int loss_of(const ls_stepped *run, int replica)
+static int loss_of(const ls_step_plan *plan, int replica)
 {
-    return replica * run->places + run->loss_place;
+    return replica * plan->places + plan->loss_place;
 }
 
 /* Sets `at` and `width`; used [processes] must be zero. */
 static void lay_out(reading *r, size_t *used)
 {
     r->width = REPLICAS;
-    for (int d = 0; d < r->run->count; d++) {
-        size_t *its = &used[r->run->members[loss_of(r->run, d)].process];
+    for (int d = 0; d < r->plan->replicas; d++) {
+        size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
         r->at[d] = REPLICAS + *its;
         *its += LOSSES + ls_replicated_sums(r->job, d);
         r->width = REPLICAS + *its > r->width ? REPLICAS + *its : r->width;
@@ -69,8 +70,8 @@ static void lay_out(reading *r, size_t *used)
  * are: such a server records each update, one per step, while workers may be behind. */
 static bool ends_steps(const reading *r, int index)
 {
-    const ls_replica *replica = r->run->members[index].replica;
-    const bool serves = r->run->served && index >= r->run->count;
+    const ls_replica *replica = r->resources->members[index].replica;
+    const bool serves = r->plan->servers.servers && index >= r->plan->replicas;
     if (!replica || !ls_ps_by_arrival(&r->job->ps))
         return replica != NULL;
     return r->job->ps.backups ? serves && replica->elements : !serves;
@@ -79,7 +80,7 @@ static bool ends_steps(const reading *r, int index)
 static ls_status read_mark(reading *r, int index)
 {
     uint64_t mark_ns;
-    LS_TRY(ls_replica_records(r->run->members[index].replica, r->first, 0, NULL, &mark_ns));
+    LS_TRY(ls_replica_records(r->resources->members[index].replica, r->first, 0, NULL, &mark_ns));
     r->mark_ns = mark_ns > r->mark_ns ? mark_ns : r->mark_ns;
     return LS_OK;
 }
@@ -88,12 +89,13 @@ static ls_status read_mark(reading *r, int index)
  * summed over the places of the first replica. */
 static ls_status read_member(reading *r, int index)
 {
-    ls_replica *replica = r->run->members[index].replica;
-    const int d = index / r->run->places;
-    const bool tells = d < r->run->count && index == loss_of(r->run, d);
-    const bool *took = tells && r->run->served ? r->run->served->speakers[index].took : NULL;
-    const int from = r->run->holder >= 0 ? r->run->holder : 0;
-    const bool first = index >= from && index < from + r->run->places;
+    ls_replica *replica = r->resources->members[index].replica;
+    const int d = index / r->plan->places;
+    const bool has_loss = d < r->plan->replicas && index == loss_of(r->plan, d);
+    const bool *took =
+        has_loss && r->resources->served ? r->resources->served->speakers[index].took : NULL;
+    const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
+    const bool first = index >= from && index < from + r->plan->places;
     const bool more = replica->more && (first || replica->sums > 1 || took);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     uint64_t mark_ns;
@@ -107,7 +109,7 @@ static ls_status read_member(reading *r, int index)
             numbers[END] = end_ns;
         if (first && replica->decay)
             numbers[DECAY] += further[replica->sums - 1];
-        if (!tells)
+        if (!has_loss)
             continue;
         double *its = numbers + r->at[d];
         its[OWN_END] = end_ns;
@@ -121,15 +123,15 @@ static ls_status read_member(reading *r, int index)
 
 static ls_status read_here(reading *r)
 {
-    for (int i = 0; i < r->run->total; i++)
+    for (int i = 0; i < r->plan->total; i++)
         if (ends_steps(r, i))
             LS_TRY(read_mark(r, i));
     const bool marked = r->mark_ns != 0; /* false: this process has only workers */
-    for (int i = 0; i < r->run->total && !marked; i++)
-        if (r->run->members[i].replica)
+    for (int i = 0; i < r->plan->total && !marked; i++)
+        if (r->resources->members[i].replica)
             LS_TRY(read_mark(r, i));
-    for (int i = 0; i < r->run->total; i++)
-        if (r->run->members[i].replica)
+    for (int i = 0; i < r->plan->total; i++)
+        if (r->resources->members[i].replica)
             LS_TRY(read_member(r, i));
     return LS_OK;
 }
@@ -137,30 +139,30 @@ static ls_status read_here(reading *r)
 /* ---- All processes' records ------------------------------------------------------------------ */
 
 /* The numbers that a process sent for record k. */
-static const double *told_in(const reading *r, int process, uint64_t k)
+static const double *sent_by(const reading *r, int process, uint64_t k)
 {
     return r->all + ((uint64_t)process * r->count + k) * r->width;
 }
 
 /* Finds the numbers of each replica for record k. Returns the latest end of all processes; *decay:
  * weight decay's part of the loss. */
-static double find_told(const reading *r, uint64_t k, double *decay)
+static double find_numbers(const reading *r, uint64_t k, double *decay)
 {
     double end_ns = 0;
     *decay = 0;
     for (int p = 0; p < ls_job_processes(r->job); p++) {
-        const double *numbers = told_in(r, p, k);
+        const double *numbers = sent_by(r, p, k);
         end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
         *decay += numbers[DECAY];
     }
-    for (int d = 0; d < r->run->count; d++) {
-        const int process = r->run->members[loss_of(r->run, d)].process;
-        r->each[d] = told_in(r, process, k) + r->at[d] + LOSSES;
+    for (int d = 0; d < r->plan->replicas; d++) {
+        const int process = r->plan->members[loss_of(r->plan, d)].process;
+        r->each[d] = sent_by(r, process, k) + r->at[d] + LOSSES;
     }
     return end_ns;
 }
 
-static double told_by(const reading *r, int replica, int what)
+static double number_of(const reading *r, int replica, int what)
 {
     return r->each[replica][what - LOSSES];
 }
@@ -176,12 +178,12 @@ static double loss_of_taken(const reading *r, int64_t batch)
 {
     double sum = 0, decay = 0;
     int64_t samples = 0;
-    for (int w = 0; w < r->run->count; w++) {
-        const int64_t rows = ls_slice_share(batch, w, r->run->count);
-        if (!rows || told_by(r, w, TOOK) == 0)
+    for (int w = 0; w < r->plan->replicas; w++) {
+        const int64_t rows = ls_slice_share(batch, w, r->plan->replicas);
+        if (!rows || number_of(r, w, TOOK) == 0)
             continue;
-        sum += told_by(r, w, LOSSES);
-        decay = told_by(r, w, OWN_DECAY);
+        sum += number_of(r, w, LOSSES);
+        decay = number_of(r, w, OWN_DECAY);
         samples += rows;
     }
     return sum * (double)batch / (double)samples + decay;
@@ -191,7 +193,7 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 {
     const int64_t batch = batch_at(r, k);
     double decay;
-    out->end_ns = r->mark_ns + (uint64_t)find_told(r, k, &decay);
+    out->end_ns = r->mark_ns + (uint64_t)find_numbers(r, k, &decay);
     if (r->job->ps.backups)
         out->loss = loss_of_taken(r, batch);
     else if (LS_PLANTED(first_loss))
@@ -212,12 +214,12 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
     size_t count = 0;
     for (uint64_t k = 0; k < r->count; k++) {
         double decay;
-        find_told(r, k, &decay);
-        losses[k].loss = told_by(r, 0, OWN_DECAY);
-        for (int w = 0; w < r->run->count; w++) {
-            const int64_t rows = ls_slice_share(batch_at(r, k), w, r->run->count);
+        find_numbers(r, k, &decay);
+        losses[k].loss = number_of(r, 0, OWN_DECAY);
+        for (int w = 0; w < r->plan->replicas; w++) {
+            const int64_t rows = ls_slice_share(batch_at(r, k), w, r->plan->replicas);
             if (rows)
-                out[count++] = (gradient){told_by(r, w, OWN_END), told_by(r, w, LOSSES), rows};
+                out[count++] = (gradient){number_of(r, w, OWN_END), number_of(r, w, LOSSES), rows};
         }
     }
     return count;
@@ -228,7 +230,7 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
  * the last. A loss is the mean over the workers' slices. */
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
-    const int workers = r->run->count;
+    const int workers = r->plan->replicas;
     gradient *all;
     LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
     qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
@@ -250,12 +252,13 @@ static ls_status add_up_alone(const reading *r, ls_step_record *out)
     return LS_OK;
 }
 
-ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
-                             uint64_t *mark_ns)
+ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                           uint64_t *mark_ns)
 {
     const ls_job *job = run->job;
     const size_t replicas = (size_t)ls_job_replicas(job), processes = (size_t)ls_job_processes(job);
-    reading r = {.run = (const ls_stepped *)run,
+    reading r = {.plan = &ls_step_run_of(run)->plan,
+                 .resources = &ls_step_run_of(run)->resources,
                  .job = job,
                  .first = first,
                  .count = count,

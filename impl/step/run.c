@@ -1,109 +1,77 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of steps: opening, enqueuing, waiting, closing; see run.h. */
-#include "common/base/grow.h"
 #include "impl/step/run.h"
 
-#include "impl/step/served.h"
-#include "impl/step/trace_private.h"
+#include "common/base/grow.h"
+#include "impl/step/build.h"
 
 #include <stdlib.h>
 
-static ls_stepped *stepped(const ls_run *run)
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* A member's compute queue is the lane with its number; others are opened. */
+static ls_status open_queues(ls_step_run *me)
 {
-    return (ls_stepped *)run;
-}
-
-/* ---- Members --------------------------------------------------------------------------------- */
-
-/* The holder, if replicas have no variables of their own: the replica on the variable device, or
- * one more member. */
-static int find_holder(const ls_strategy *strategy, const ls_job *job)
-{
-    const int n = (int)job->device_count;
-    const bool held = strategy->variables == LS_VARIABLES_HELD;
-    for (int i = 0; i < n && held; i++)
-        if (job->devices[i] == job->variable_device)
-            return i;
-    return held ? n : -1;
-}
-
-/* A member's compute queue is the lane with its number. */
-static ls_status open_lanes(ls_stepped *me)
-{
-    const size_t most = 3 * (size_t)me->all; /* and communication and transfers */
-    LS_TRY(ls_allocate("step", &me->lanes, most, sizeof *me->lanes));
-    for (int m = 0; m < me->all; m++) {
-        me->lanes[m] = (ls_lane){.member = m, .name = "compute"};
-        if (me->members[m].replica)
-            me->lanes[m].queue = me->members[m].replica->queue;
-    }
-    me->lane_count = me->all;
-    return LS_OK;
-}
-
-ls_status ls_lane_open(ls_stepped *me, int member, const char *name, bool own, int *out)
-{
-    ls_lane lane = {.member = member, .name = name, .own = true};
-    *out = member;
-    if (!own)
-        return LS_OK;
-    LS_TRY(ls_queue_open(me->members[member].replica->device, name, &lane.queue));
-    *out = me->lane_count;
-    me->lanes[me->lane_count++] = lane;
-    return LS_OK;
-}
-
-static ls_status open_members(ls_stepped *me)
-{
-    const ls_strategy *strategy = me->base.strategy;
-    const ls_job *job = me->base.job;
-    me->holder = find_holder(strategy, job);
-    LS_TRY(ls_members_open(me));
-    /* Groups are empty if nothing is reduced. */
-    LS_TRY(ls_allocate("step", &me->groups, (size_t)me->places, sizeof *me->groups));
-    return open_lanes(me);
-}
-
-/* ---- Steps ----------------------------------------------------------------------------------- */
-
-static ls_status build_steps(ls_stepped *me)
-{
-    for (int kind = 0; kind < LS_STEPS; kind++)
-        LS_TRY(ls_step_open(me, kind, &me->step[kind]));
-    for (int kind = 0; kind < LS_KINDS; kind++)
-        if (ls_replicated_batch(me->base.job, kind % LS_BATCHES) &&
-            (kind < LS_LAST || me->base.job->period)) {
-            me->base.strategy->build(&me->step[kind]);
-            ls_step_append_ends(&me->step[kind]);
-        }
-    for (int kind = 0; kind < LS_STEPS; kind++)
-        LS_TRY(me->step[kind].status);
-    return LS_OK;
-}
-
-static ls_status open_groups(ls_stepped *me)
-{
-    while (me->group_count < me->places) {
-        const int p = me->group_count++;
-        LS_TRY(ls_group_open(me, p, &me->groups[p]));
+    const ls_lanes *lanes = &me->plan.lanes;
+    LS_TRY(ls_allocate("step", &me->queues, (size_t)lanes->count, sizeof *me->queues));
+    for (int l = 0; l < lanes->count; l++) {
+        const int member = lanes->items[l].member;
+        ls_lane_queue *q = &me->queues[l];
+        if (l < me->plan.all && me->resources.members[member].replica)
+            q->queue = me->resources.members[member].replica->queue;
+        if (l < me->plan.all)
+            continue;
+        LS_TRY(
+            ls_queue_open(ls_planned_device(&me->plan, member), lanes->items[l].name, &q->queue));
+        q->own = true;
     }
     return LS_OK;
 }
 
-static ls_status build(ls_stepped *me)
+static ls_status build_programs(ls_step_run *me)
+{
+    const ls_job *job = me->plan.job;
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        ls_step step = {.plan = &me->plan,
+                        .resources = &me->resources,
+                        .kind = kind,
+                        .batch_kind = kind % LS_BATCHES,
+                        .program = &me->program[kind],
+                        .before = &me->program[LS_BEFORE],
+                        .after = &me->program[LS_AFTER]};
+        if (ls_replicated_batch(job, step.batch_kind) && (kind < LS_LAST || job->period))
+            LS_TRY(ls_step_build(&step));
+    }
+    LS_TRY(me->program[LS_BEFORE].status);
+    return me->program[LS_AFTER].status;
+}
+
+static ls_status open_run(ls_step_run *me)
 {
     const ls_job *job = me->base.job;
-    LS_TRY(ls_comm_agree(job->comm, open_members(me)));
-    LS_TRY(ls_places_open(me));
-    LS_TRY(ls_ends_open(me));
-    if (me->base.strategy->reduces)
-        LS_TRY(open_groups(me));
-    LS_TRY(ls_comm_agree(job->comm, build_steps(me)));
+    LS_TRY(ls_comm_agree(job->comm, ls_step_plan_open(me->base.strategy, job, &me->plan)));
+    for (int kind = 0; kind < LS_STEPS; kind++)
+        me->program[kind].lanes = &me->plan.lanes;
+    LS_TRY(ls_resources_open(&me->plan, &me->resources));
+    LS_TRY(ls_comm_agree(job->comm, open_queues(me)));
+    LS_TRY(ls_comm_agree(job->comm, build_programs(me)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
-    LS_TRY(ls_steps_order(me));
+    LS_TRY(ls_programs_order(me->program, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
-    LS_TRY(ls_steps_open_events(me));
-    return job->capture ? ls_steps_capture(me) : LS_OK;
+    return ls_lower(me);
+}
+
+ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
+{
+    ls_step_run *me;
+    LS_TRY(ls_allocate("strategy", &me, 1, sizeof *me));
+    me->base = (ls_run){&ls_run_of_steps, strategy, job};
+    ls_status status = open_run(me);
+    if (status)
+        ls_steps_close(&me->base);
+    else
+        *out = &me->base;
+    return status;
 }
 
 /* ---- Enqueuing and waiting ------------------------------------------------------------------- */
@@ -127,43 +95,48 @@ static void begin_turn(const ls_job *job)
  * If servers serve as requests arrive, steps are not turns (ls_device_turn): a worker may wait for
  * another one's step, so a full queue of one must not block others.
  */
-static ls_status enqueue_times(ls_stepped *me, int kind, uint64_t times)
+static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
 {
-    const bool turns = !me->step[LS_BEFORE].task_count && !me->step[LS_AFTER].task_count;
-    ls_lanes_note_put(me, &me->step[kind], times);
-    me->enqueued[kind] += times;
-    me->at += times;
-    for (int c = 0; c < me->component_count && me->base.job->capture; c++)
-        if (me->components[c].program[kind])
-            LS_TRY(ls_program_launch(me->components[c].program[kind], times));
-    for (; times && !me->base.job->capture; times--) {
+    const bool turns = !me->program[LS_BEFORE].task_count && !me->program[LS_AFTER].task_count;
+    const ls_job *job = me->plan.job;
+    ls_profile_note(me, &me->program[kind], times);
+    me->counts.enqueued[kind] += times;
+    me->counts.at += times;
+    for (int c = 0; c < me->components.count && job->capture; c++)
+        if (me->lowered.captured[c][kind])
+            LS_TRY(ls_program_launch(me->lowered.captured[c][kind], times));
+    for (; times && !job->capture; times--) {
         if (turns)
-            begin_turn(me->base.job);
-        me->step[kind].called = (ls_traffic){0};
-        LS_TRY(ls_step_enqueue(&me->step[kind], -1));
+            begin_turn(job);
+        me->lowered.called[kind] = (ls_traffic){0};
+        LS_TRY(ls_enqueue_step(me, kind, -1));
     }
     return LS_OK;
 }
 
 /* If a library may make queues wait for ever: waits until they are empty or the library is
  * aborted. */
-static ls_status wait_for_library(ls_stepped *me, bool *waits)
+static ls_status wait_for_library(ls_step_run *me, bool *waits)
 {
     ls_status status = LS_OK;
-    for (int k = 0; k < me->group_count; k++) {
-        const ls_group *g = &me->groups[k];
-        for (int i = 0; i < g->count && g->comms[i]->backend->wait; i++) {
+    for (int g = 0; g < me->plan.group_count; g++) {
+        const ls_planned_group *group = &me->plan.groups[g];
+        const int *lanes = me->plan.lanes.channels[LS_GROUPS + g].lane;
+        for (int i = 0; i < group->count; i++) {
+            const int member = group->members[i];
+            ls_comm *comm = me->resources.ends[LS_GROUPS + g].of[member].comm;
+            if (!comm || !comm->backend->wait)
+                break;
             *waits = true;
-            status = ls_status_first(
-                status, g->comms[i]->backend->wait(g->comms[i], me->lanes[g->members[i]].queue,
-                                                   me->lanes[g->ends[i].lane].queue,
-                                                   me->base.job->timeout_ns));
+            status = ls_status_first(status, comm->backend->wait(comm, me->queues[member].queue,
+                                                                 me->queues[lanes[member]].queue,
+                                                                 me->plan.job->timeout_ns));
         }
     }
     return status;
 }
 
-static ls_status enqueue_alike(ls_stepped *me, int kind, uint64_t times)
+static ls_status enqueue_alike(ls_step_run *me, int kind, uint64_t times)
 {
     bool waits = times > REPLAYS_AHEAD;
     while (waits && times > REPLAYS_AHEAD) {
@@ -176,13 +149,13 @@ static ls_status enqueue_alike(ls_stepped *me, int kind, uint64_t times)
 }
 
 /* Enqueues steps; the last step of a period has a kind of its own. */
-static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
+static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 {
-    const uint64_t period = (uint64_t)me->base.job->period;
+    const uint64_t period = (uint64_t)me->plan.job->period;
     if (!period)
         return enqueue_alike(me, batch_kind, times);
     while (times) {
-        const uint64_t before = period - 1 - me->at % period;
+        const uint64_t before = period - 1 - me->counts.at % period;
         const uint64_t alike = before && before < times ? before
                                : before || period == 1  ? times
                                                         : 1;
@@ -192,21 +165,22 @@ static ls_status enqueue_all(ls_stepped *me, int batch_kind, uint64_t times)
     return LS_OK;
 }
 
-static ls_status enqueue_steps(ls_stepped *me, bool tail, uint64_t times)
+static ls_status enqueue_between(ls_step_run *me, bool tail, uint64_t times)
 {
-    ls_lanes_note_put(me, &me->step[LS_BEFORE], 1);
-    LS_TRY(ls_step_enqueue_apart(&me->step[LS_BEFORE]));
+    ls_profile_note(me, &me->program[LS_BEFORE], 1);
+    LS_TRY(ls_enqueue_apart(me, &me->program[LS_BEFORE]));
     LS_TRY(enqueue_all(me, tail ? LS_TAIL : LS_FULL, times));
-    ls_lanes_note_put(me, &me->step[LS_AFTER], 1);
-    return ls_step_enqueue_apart(&me->step[LS_AFTER]);
+    ls_profile_note(me, &me->program[LS_AFTER], 1);
+    return ls_enqueue_apart(me, &me->program[LS_AFTER]);
 }
 
 /* If some queues did not get their part of a step, those that did may wait for it. */
-ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
+ls_status ls_steps_enqueue(ls_run *run, bool tail, uint64_t times)
 {
-    ls_status status = enqueue_steps(stepped(run), tail, times);
+    ls_step_run *me = ls_step_run_of(run);
+    ls_status status = enqueue_between(me, tail, times);
     if (status)
-        ls_held_abandon(stepped(run));
+        ls_resources_abandon(&me->resources);
     return status;
 }
 
@@ -214,94 +188,75 @@ ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times)
  * also in other processes, may wait for its messages: an operation that fails on a CPU device gives
  * up its communicator, but nothing does so for what a lost GPU leaves out (not yet run on a GPU).
  */
-ls_status ls_stepped_sync(ls_run *run)
+ls_status ls_steps_sync(ls_run *run)
 {
-    ls_stepped *me = stepped(run);
+    ls_step_run *me = ls_step_run_of(run);
     bool waits;
     ls_status status = wait_for_library(me, &waits);
     if (status)
-        ls_held_abandon(me);
-    for (int l = 0; l < me->lane_count; l++) {
-        ls_status failed = me->lanes[l].queue ? ls_queue_sync(me->lanes[l].queue) : LS_OK;
+        ls_resources_abandon(&me->resources);
+    for (int l = 0; l < me->plan.lanes.count; l++) {
+        ls_status failed = me->queues[l].queue ? ls_queue_sync(me->queues[l].queue) : LS_OK;
         if (failed && !status)
-            ls_held_abandon(me);
+            ls_resources_abandon(&me->resources);
         status = ls_status_first(status, failed);
     }
     return status;
 }
 
 /* Marks drivers only: a component's other lanes start after its driver. */
-ls_status ls_stepped_mark(ls_run *run)
+ls_status ls_steps_mark(ls_run *run)
 {
-    ls_stepped *me = stepped(run);
-    for (int c = 0; c < me->component_count; c++) {
-        const ls_lane *driver = &me->lanes[me->components[c].driver];
-        if (driver->queue)
-            LS_TRY(
-                ls_queue_enqueue(driver->queue, ls_step_replica(me->step, driver->member)->mark));
+    ls_step_run *me = ls_step_run_of(run);
+    for (int c = 0; c < me->components.count; c++) {
+        const int driver = me->components.items[c].driver;
+        const ls_replica *r = me->resources.members[me->plan.lanes.items[driver].member].replica;
+        if (me->queues[driver].queue)
+            LS_TRY(ls_queue_enqueue(me->queues[driver].queue, r->mark));
     }
     return LS_OK;
 }
 
-ls_status ls_stepped_profile(ls_run *run, uint64_t steps)
+ls_status ls_steps_profile(ls_run *run, uint64_t steps)
 {
-    ls_stepped *me = stepped(run);
+    ls_step_run *me = ls_step_run_of(run);
     if (steps)
-        LS_TRY(ls_lanes_open_logs(me, steps));
-    for (int l = 0; l < me->lane_count; l++) {
-        ls_lane *lane = &me->lanes[l];
+        LS_TRY(ls_profile_open(me, steps));
+    for (int l = 0; l < me->plan.lanes.count; l++) {
+        ls_lane_queue *q = &me->queues[l];
         if (steps)
-            lane->times = (ls_time_profile){0};
-        if (lane->queue)
-            LS_TRY(ls_queue_profile(lane->queue, steps ? &lane->times : NULL,
-                                    steps && lane->log.items ? &lane->log : NULL));
+            q->times = (ls_time_profile){0};
+        if (q->queue)
+            LS_TRY(ls_queue_profile(q->queue, steps ? &q->times : NULL,
+                                    steps && q->log.items ? &q->log : NULL));
     }
-    me->profiled = steps;
+    me->profile.steps = steps;
     return LS_OK;
 }
 
-/* ---- Opening and closing -------------------------------------------------------------------- */
+/* ---- Closing --------------------------------------------------------------------------------- */
 
-void ls_stepped_close(ls_run *run)
+void ls_steps_close(ls_run *run)
 {
-    ls_stepped *me = stepped(run);
-    ls_served *served = me->served;
-    ls_status_free(ls_stepped_sync(run));
-    for (int c = 0; c < me->component_count; c++)
-        for (int kind = LS_KINDS; kind-- > 0;)
-            ls_program_close(me->components[c].program[kind]);
-    ls_steps_close_events(me);
+    ls_step_run *me = ls_step_run_of(run);
+    if (me->queues)
+        ls_status_free(ls_steps_sync(run));
+    ls_lowered_close(me);
     for (int kind = 0; kind < LS_STEPS; kind++)
-        ls_step_close(&me->step[kind]);
-    ls_places_close(me);
-    for (int l = 0; l < me->lane_count; l++) {
-        if (me->lanes[l].own)
-            ls_queue_close(me->lanes[l].queue);
-        free(me->lanes[l].log.items);
+        ls_step_program_close(&me->program[kind]);
+    ls_step_program_close(&me->evaluation);
+    for (int l = 0; me->queues && l < me->plan.lanes.count; l++) {
+        if (me->queues[l].own)
+            ls_queue_close(me->queues[l].queue);
+        free(me->queues[l].log.items);
     }
-    free(me->puts);
-    for (int g = 0; g < me->group_count; g++)
-        ls_group_close(&me->groups[g]);
-    free(me->groups);
-    ls_served_close_talk(me);
-    ls_held_close(me);
-    free(me->lanes);
-    free(me->component);
-    free(me->rank_in_component);
-    free(me->components);
-    ls_members_close(me);
-    ls_served_close(served);
-}
-
-ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_run **out)
-{
-    ls_stepped *me;
-    LS_TRY(ls_allocate("strategy", &me, 1, sizeof *me));
-    me->base = (ls_run){&ls_run_of_steps, strategy, job};
-    ls_status status = build(me);
-    if (status)
-        ls_stepped_close(&me->base);
-    else
-        *out = &me->base;
-    return status;
+    free(me->queues);
+    free(me->profile.list);
+    ls_components_close(&me->components);
+    if (me->resources.plan) {
+        ls_resources_disconnect(&me->resources);
+        ls_resources_close(&me->resources);
+    }
+    ls_step_plan_close(&me->plan);
+    free(me);
 }

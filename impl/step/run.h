@@ -1,26 +1,119 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of steps (ls_stepped): the operations of ls_run_kind. */
+/*
+ * Run of steps: what is executed: queues, events, captured programs, counters, profile. The last of
+ * three rooms, made from a plan (plan.h) with its resources, and from programs (program.h).
+ */
 #pragma once
 
 #include "impl/replicas.h"
+#include "impl/step/names.h"
+#include "impl/step/program.h"
+#include "impl/step/resources.h"
 
 #include <stdio.h>
 
+/** The queue of a lane, and its times. */
+typedef struct ls_lane_queue {
+    ls_queue *queue;       /**< NULL: the member is in another process */
+    bool own;              /**< opened for the lane; false: it is the member's compute queue */
+    const bool *skip;      /**< the flag on which tasks enqueued now are skipped; NULL: none */
+    ls_time_profile times; /**< while profiled */
+    ls_time_log log;       /**< while profiled */
+} ls_lane_queue;
+
+/** What tasks become on devices. */
+typedef struct ls_lowered {
+    ls_event **events[LS_KINDS]; /**< [tasks] recorded behind the task, for others' waits; NULL */
+    ls_event **begun;            /**< [components] recorded by the driver at a step's beginning */
+    ls_program *(*captured)[LS_KINDS]; /**< [components] */
+    ls_traffic called[LS_KINDS];       /**< counted by communicators when a step is enqueued */
+} ls_lowered;
+
+/** How far the run is. */
+typedef struct ls_run_counts {
+    uint64_t at;                 /**< number of the next step to be enqueued */
+    uint64_t enqueued[LS_KINDS]; /**< number of steps enqueued so far */
+    ls_traffic before;           /**< traffic counted by earlier runs that this one continues */
+} ls_run_counts;
+
+/** A program enqueued a number of times. */
+typedef struct ls_enqueued {
+    const ls_step_program *program;
+    uint64_t times;
+} ls_enqueued;
+
+typedef struct ls_run_profile {
+    uint64_t steps;    /**< for which the lanes' logs have memory; 0: no logs */
+    ls_enqueued *list; /**< [count] programs enqueued while profiled, in order */
+    size_t count, room;
+} ls_run_profile;
+
+typedef struct ls_step_run {
+    ls_run base;
+    ls_step_plan plan;
+    ls_resources resources;
+    ls_step_program program[LS_STEPS];
+    ls_step_program evaluation; /**< of a divided model's forward pass; made by the first one */
+    ls_components components;
+    ls_lane_queue *queues; /**< [plan.lanes.count] */
+    ls_lowered lowered;
+    ls_run_counts counts;
+    ls_run_profile profile;
+} ls_step_run;
+
 extern const ls_run_kind ls_run_of_steps; /**< run_facts.c */
 
-/** Entries of ls_run_of_steps. */
-ls_status ls_stepped_step(ls_run *run, bool tail, uint64_t times);
-ls_status ls_stepped_sync(ls_run *run);
-ls_status ls_stepped_mark(ls_run *run);
-ls_status ls_stepped_profile(ls_run *run, uint64_t steps);
-void ls_stepped_close(ls_run *run);
-ls_status ls_stepped_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
-                             uint64_t *mark_ns);
-ls_status ls_stepped_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
-                           ls_time_profile *out);
+/** The run that a strategy was opened as. */
+static inline ls_step_run *ls_step_run_of(const ls_run *run)
+{
+    return (ls_step_run *)run;
+}
 
-/** Prints this process's part of the full batch's step and the tail's: a line for each task. */
-ls_status ls_stepped_list(const ls_run *run, FILE *out);
+/** Entries of ls_run_of_steps. */
+ls_status ls_steps_enqueue(ls_run *run, bool tail, uint64_t times);
+ls_status ls_steps_sync(ls_run *run);
+ls_status ls_steps_mark(ls_run *run);
+ls_status ls_steps_profile(ls_run *run, uint64_t steps);
+void ls_steps_close(ls_run *run);
+ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
+                           uint64_t *mark_ns);
+ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
+                         ls_time_profile *out);
+ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
+
+/** run_values.c: the variables, or their averages, of the whole model. All processes call it. */
+ls_status ls_steps_gather(ls_step_run *run, bool averages, float *parameters);
+
+/** check.c: names of this process's memory, members and lanes. Close them also on failure. */
+ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
+/** Prints this process's part of the steps of each kind: a line for each task. */
+ls_status ls_steps_list(const ls_run *run, FILE *out);
 /** The race check: in this process's part of two consecutive steps, conflicting tasks are ordered,
  * and no operation is twice in a step. LS_CODE_CHECK names the tasks and the memory. */
-ls_status ls_stepped_check(const ls_run *run);
+ls_status ls_steps_check(const ls_run *run);
+
+/* lower.c: from tasks to queues, events and programs. */
+ls_status ls_lower(ls_step_run *run);
+void ls_lowered_close(ls_step_run *run);
+/** Enqueues the tasks of a component, or of all (-1). */
+ls_status ls_enqueue_step(ls_step_run *run, int kind, int component);
+/** Enqueues tasks one by one, each after the previous one has ended. */
+ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *program);
+/** Enqueues tasks that have no order. */
+ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *program);
+
+/* trace_steps.c */
+/** Allocates the logs of lanes for so many steps. */
+ls_status ls_profile_open(ls_step_run *run, uint64_t steps);
+/** Notes enqueued programs, for the trace. */
+void ls_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times);
+
+/* In builds with LOCKSTEP_HOOKS: edit the tasks of a step, then its waits, and check it
+ * (impl/tests/step_edits.c). */
+#ifdef LOCKSTEP_HOOKS
+ls_status ls_steps_edit_tasks(ls_step_run *run);
+ls_status ls_steps_edit_waits(ls_step_run *run);
+#define LS_STEPS_EDITED(edit) (edit)
+#else
+#define LS_STEPS_EDITED(edit) LS_OK
+#endif

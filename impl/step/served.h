@@ -6,7 +6,7 @@
 #pragma once
 
 #include "impl/ps/ps_serve.h"
-#include "impl/step/step_private.h"
+#include "impl/step/resources.h"
 
 /** A server; all zero: in another process. */
 typedef struct ls_served_server {
@@ -18,26 +18,23 @@ typedef struct ls_served_server {
 } ls_served_server;
 
 struct ls_served {
-    ls_ps_layout layout;
-    ls_ps_speaker *speakers;   /**< [workers] */
-    ls_served_server *servers; /**< [servers] */
+    const ls_ps_layout *layout; /**< the plan's */
+    ls_ps_speaker *speakers;    /**< [workers] */
+    ls_served_server *servers;  /**< [servers] */
 };
 
-/** NULL: there are no servers. */
-ls_served *ls_served_of(const ls_run *run);
-
-/** Finds the roles of members; then opens a server of this process. Close it also on failure, after
- * the members. */
-ls_status ls_served_open(ls_stepped *run);
-ls_status ls_served_open_server(ls_stepped *run, int member);
-void ls_served_close(ls_served *served);
+/** Opens it without servers; then a server of this process. Close it also on failure, after the
+ * members. */
+ls_status ls_served_open(ls_resources *resources);
+ls_status ls_served_open_server(ls_resources *resources, int member);
+void ls_served_close(ls_resources *resources);
 
 /** Opens a member's end of requests, if servers serve as requests arrive. The other one closes all
  * ends, before the members' queues are closed. */
-ls_status ls_served_open_talk(ls_stepped *run, int member);
-void ls_served_close_talk(ls_stepped *run);
+ls_status ls_served_open_requests(ls_resources *resources, int member);
+void ls_served_close_requests(ls_resources *resources);
 
 /** Resets the state of servers, and of workers' ends of requests. */
-void ls_served_load(ls_stepped *run);
+void ls_served_load(ls_resources *resources);
 /** Gathers the variables, or their averages, in all processes. All processes call it. */
-ls_status ls_served_gather(ls_stepped *run, bool averages, float *parameters);
+ls_status ls_served_gather(ls_resources *resources, bool averages, float *parameters);

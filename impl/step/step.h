@@ -89,7 +89,7 @@ ls_range ls_owned(const ls_step *step, int member);
 /** Bucket number `b` of a place's gradients, in the order in which backward makes them final; and
  * how many there are. The place is 0 unless the model is divided. */
 ls_range ls_bucket(const ls_step *step, int place, int b);
-int ls_buckets_of(const ls_step *step, int place);
+int ls_buckets_of(ls_step *step, int place);
 
 /** Number of shards of the step's batch in exact mode, the leaves of its tree; fast mode: 0. */
 int64_t ls_shards(const ls_step *step);

@@ -25,9 +25,9 @@ static int compare_addresses(const void *a, const void *b)
 static void cut(ls_sweep *w)
 {
     size_t cuts = 0;
-    for (size_t s = 0; s < w->step_count; s++) {
-        for (size_t a = 0; a < w->steps[s]->access_count; a++) {
-            const ls_access *access = &w->steps[s]->accesses[a];
+    for (size_t s = 0; s < w->count; s++) {
+        for (size_t a = 0; a < w->programs[s]->access_count; a++) {
+            const ls_access *access = &w->programs[s]->accesses[a];
             w->cuts[cuts++] = (uintptr_t)access->memory;
             w->cuts[cuts++] = (uintptr_t)access->memory + access->bytes;
         }
@@ -38,29 +38,30 @@ static void cut(ls_sweep *w)
             w->cuts[w->cut_count++] = w->cuts[i];
 }
 
-static size_t clock_size(const ls_stepped *run, const ls_task *task)
+static size_t clock_size(const ls_sweep *w, const ls_task *task)
 {
-    return run->component ? (size_t)run->components[run->component[task->lane]].lanes : 0;
+    const ls_components *c = w->components;
+    return c ? (size_t)c->items[c->of[task->lane]].lanes : 0;
 }
 
-ls_status ls_sweep_open(const ls_stepped *run, const ls_step *const *steps, size_t count,
-                        ls_sweep *w)
+ls_status ls_sweep_open(const ls_step_program *const *programs, size_t count,
+                        const ls_components *components, ls_sweep *w)
 {
     size_t accesses = 1, tasks = 0, words = 1;
-    *w = (ls_sweep){.run = run, .steps = steps, .step_count = count};
+    *w = (ls_sweep){.components = components, .programs = programs, .count = count};
     for (size_t s = 0; s < count; s++) {
-        accesses += steps[s]->access_count;
-        tasks += steps[s]->task_count;
+        accesses += programs[s]->access_count;
+        tasks += programs[s]->task_count;
     }
-    LS_TRY(ls_allocate("step", &w->latest, (size_t)run->lane_count, sizeof *w->latest));
+    LS_TRY(ls_allocate("step", &w->latest, (size_t)programs[0]->lanes->count, sizeof *w->latest));
     LS_TRY(ls_allocate("step", &w->first, tasks, sizeof *w->first));
     LS_TRY(ls_allocate("step", &w->cuts, 2 * accesses, sizeof *w->cuts));
     LS_TRY(ls_allocate("step", &w->writer, 2 * accesses, sizeof *w->writer));
     LS_TRY(ls_allocate("step", &w->readers, 2 * accesses, sizeof *w->readers));
     for (size_t t = 0; t < tasks; t++) {
-        const ls_step *step;
+        const ls_step_program *program;
         w->first[t] = words;
-        words += clock_size(run, ls_sweep_task(w, t, &step));
+        words += clock_size(w, ls_sweep_task(w, t, &program));
     }
     LS_TRY(ls_allocate("step", &w->clocks, words, sizeof *w->clocks));
     cut(w);
@@ -80,28 +81,28 @@ void ls_sweep_close(ls_sweep *w)
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-const ls_task *ls_sweep_task(const ls_sweep *w, size_t number, const ls_step **step)
+const ls_task *ls_sweep_task(const ls_sweep *w, size_t number, const ls_step_program **program)
 {
     size_t s = 0;
-    for (; number >= w->steps[s]->task_count; s++)
-        number -= w->steps[s]->task_count;
-    *step = w->steps[s];
-    return &w->steps[s]->tasks[number];
+    for (; number >= w->programs[s]->task_count; s++)
+        number -= w->programs[s]->task_count;
+    *program = w->programs[s];
+    return &w->programs[s]->tasks[number];
 }
 
 const ls_task *ls_sweep_next(ls_sweep *w)
 {
-    const ls_step *step;
-    const ls_task *task = ls_sweep_task(w, w->next, &step);
+    const ls_step_program *program;
+    const ls_task *task = ls_sweep_task(w, w->next, &program);
     w->task = w->next++;
     w->before = w->latest[task->lane];
     w->latest[task->lane] = w->next;
-    w->size = clock_size(w->run, task);
+    w->size = clock_size(w, task);
     w->clock = w->clocks + w->first[w->task];
     if (w->before && w->size)
         memcpy(w->clock, w->clocks + w->first[w->before - 1], w->size * sizeof *w->clock);
     if (w->size)
-        w->clock[w->run->rank_in_component[task->lane]] = w->next;
+        w->clock[w->components->rank[task->lane]] = w->next;
     return task;
 }
 
@@ -114,19 +115,19 @@ void ls_sweep_hear(ls_sweep *w, size_t earlier)
 
 bool ls_sweep_knows(const ls_sweep *w, size_t earlier)
 {
-    const ls_step *step;
-    const int own = ls_sweep_task(w, w->task, &step)->lane;
-    const int lane = ls_sweep_task(w, earlier, &step)->lane;
-    return w->run->component[lane] == w->run->component[own] &&
-           w->clock[w->run->rank_in_component[lane]] > earlier;
+    const ls_step_program *program;
+    const int own = ls_sweep_task(w, w->task, &program)->lane;
+    const int lane = ls_sweep_task(w, earlier, &program)->lane;
+    return w->components->of[lane] == w->components->of[own] &&
+           w->clock[w->components->rank[lane]] > earlier;
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 static int lane_of(const ls_sweep *w, size_t number)
 {
-    const ls_step *step;
-    return ls_sweep_task(w, number, &step)->lane;
+    const ls_step_program *program;
+    return ls_sweep_task(w, number, &program)->lane;
 }
 
 /* Adds the current task as a reader; it replaces earlier readers on its lane, which it follows. */
@@ -146,24 +147,24 @@ static ls_status note_reader(ls_sweep *w, size_t piece)
 
 ls_status ls_sweep_meet(ls_sweep *w, ls_sweep_visit visit, void *context)
 {
-    const ls_step *s;
-    const ls_task *task = ls_sweep_task(w, w->task, &s);
-    for (size_t a = task->access; a < task->access + task->access_count; a++) {
-        const uintptr_t begin = (uintptr_t)s->accesses[a].memory,
-                        end = begin + s->accesses[a].bytes;
-        size_t p = ls_count_up_to(begin, w->cuts, w->cut_count, sizeof *w->cuts) - 1;
-        for (; w->cuts[p] < end; p++) {
-            const ls_access piece = {(const void *)w->cuts[p], w->cuts[p + 1] - w->cuts[p], true};
-            if (w->writer[p])
-                visit(context, w->writer[p] - 1, piece);
-            if (!s->accesses[a].writes) {
-                LS_TRY(note_reader(w, p));
+    const ls_step_program *p;
+    const ls_task *task = ls_sweep_task(w, w->task, &p);
+    for (size_t a = 0; a < task->accesses.count; a++) {
+        const ls_access *access = &p->accesses[task->accesses.first + a];
+        const uintptr_t begin = (uintptr_t)access->memory, end = begin + access->bytes;
+        size_t i = ls_count_up_to(begin, w->cuts, w->cut_count, sizeof *w->cuts) - 1;
+        for (; w->cuts[i] < end; i++) {
+            const ls_access piece = {(const void *)w->cuts[i], w->cuts[i + 1] - w->cuts[i], true};
+            if (w->writer[i])
+                visit(context, w->writer[i] - 1, piece);
+            if (!access->writes) {
+                LS_TRY(note_reader(w, i));
                 continue;
             }
-            for (size_t r = w->readers[p]; r; r = w->pool[r - 1].next)
+            for (size_t r = w->readers[i]; r; r = w->pool[r - 1].next)
                 visit(context, w->pool[r - 1].task, piece);
-            w->readers[p] = 0;
-            w->writer[p] = w->task + 1;
+            w->readers[i] = 0;
+            w->writer[i] = w->task + 1;
         }
     }
     return LS_OK;

@@ -9,17 +9,17 @@
  */
 #pragma once
 
-#include "impl/step/step_private.h"
+#include "impl/step/program.h"
 
 typedef struct ls_sweep {
-    const ls_stepped *run;
-    const ls_step *const *steps; /**< [step_count] their tasks are numbered through, from 0 */
-    size_t step_count;
+    const ls_components *components;        /**< NULL: there are no clocks */
+    const ls_step_program *const *programs; /**< [count] tasks are numbered through, from 0 */
+    size_t count;
     size_t task;    /**< the current one */
     size_t before;  /**< the previous one on its lane, from 1; 0: none */
     size_t next;    /**< the number after the current task's */
     size_t *latest; /**< [lanes] the latest task so far, from 1; 0: none */
-    size_t *first;  /**< [tasks] index of its clock in `clocks`; empty if there are no components */
+    size_t *first;  /**< [tasks] index of its clock in `clocks`; empty if there are no clocks */
     size_t *clocks;
     size_t *clock, size; /**< the current task's */
     uintptr_t *cuts;     /**< [cut_count] ascending; piece i is [cuts[i], cuts[i + 1]) */
@@ -30,13 +30,14 @@ typedef struct ls_sweep {
     size_t pool_count;
 } ls_sweep;
 
-/** Over steps [count]; with clocks if the run has components. Close it also on failure. */
-ls_status ls_sweep_open(const ls_stepped *run, const ls_step *const *steps, size_t count,
-                        ls_sweep *out);
+/** Over programs [count] of the same lanes; with clocks if there are components. Close it also on
+ * failure. */
+ls_status ls_sweep_open(const ls_step_program *const *programs, size_t count,
+                        const ls_components *components, ls_sweep *out);
 void ls_sweep_close(ls_sweep *sweep);
 
-/** Returns a task by its number, and its step. */
-const ls_task *ls_sweep_task(const ls_sweep *sweep, size_t number, const ls_step **step);
+/** Returns a task by its number, and its program. */
+const ls_task *ls_sweep_task(const ls_sweep *sweep, size_t number, const ls_step_program **program);
 
 /** Advances to the next task; its clock begins as that of the previous task on its lane. */
 const ls_task *ls_sweep_next(ls_sweep *sweep);

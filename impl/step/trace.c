@@ -18,17 +18,17 @@
 typedef struct lane_walk {
     ls_tracing *w;
     int lane;
-    size_t next;         /* next item of w->given[lane] */
-    size_t peers;        /* waits for peers that the log has before the current entry */
-    const ls_given *now; /* the item found last */
+    size_t next;        /* next item of w->enqueued[lane] */
+    size_t peers;       /* waits for peers that the log has before the current entry */
+    const ls_item *now; /* the item found last */
 } lane_walk;
 
 /* Returns the next enqueued item of that kind and operation, and advances behind it; NULL: none. */
-static const ls_given *find(lane_walk *l, const ls_stretch *stretch)
+static const ls_item *find(lane_walk *l, const ls_stretch *stretch)
 {
-    const ls_given_list *given = &l->w->given[l->lane];
-    for (size_t i = l->next; i < given->count; i++) {
-        const ls_given *one = &given->items[i];
+    const ls_item_list *list = &l->w->enqueued[l->lane];
+    for (size_t i = l->next; i < list->count; i++) {
+        const ls_item *one = &list->items[i];
         if (one->kind == stretch->kind && one->op == stretch->op) {
             l->next = i + 1;
             return l->now = one;
@@ -57,7 +57,7 @@ static void emit(lane_walk *l, ls_trace_slice *slice)
 }
 
 /* `found` is NULL for a communicator's own wait. */
-static void emit_event(lane_walk *l, const ls_stretch *s, const ls_given *found)
+static void emit_event(lane_walk *l, const ls_stretch *s, const ls_item *found)
 {
     ls_trace_slice slice = {.begin_ns = s->begin_ns,
                             .end_ns = s->end_ns,
@@ -109,31 +109,34 @@ static int64_t emit_work(lane_walk *l, const ls_stretch *s, ls_trace_slice *work
 
 static void emit_copy(lane_walk *l, const ls_stretch *s)
 {
-    const ls_task *task = l->now && l->now->task->to.memory ? l->now->task : NULL;
+    const ls_task_copy *copied = l->now && l->now->task->copy.to ? &l->now->task->copy : NULL;
     ls_trace_slice work = {
         .kind = LS_STRETCH_COPY, .use = LS_TIME_COPY, .run = l->w->runs++, .cause = -1};
     if (l->w->named)
-        snprintf(work.name, sizeof work.name, "copy.%.30s", task ? task->verb : "communicator");
-    const int64_t first = emit_work(l, s, &work, task ? (double)task->to.bytes : 0, 0);
-    if (!task || !ls_apart(l->now->step, task->to.member, task->from.member))
+        snprintf(work.name, sizeof work.name, "copy.%.30s",
+                 copied ? l->now->task->verb : "communicator");
+    const int64_t first = emit_work(l, s, &work, copied ? (double)copied->bytes : 0, 0);
+    if (!copied || !copied->apart)
         return;
     const ls_trace_message copy = {.slice = first,
-                                   .bytes = task->to.bytes,
+                                   .bytes = copied->bytes,
                                    .channel = LS_TRACE_COPY,
-                                   .from = task->from.member,
-                                   .to = task->to.member,
-                                   .sends = task->from.member == l->w->run->lanes[l->lane].member};
+                                   .from = copied->from_member,
+                                   .to = copied->to_member,
+                                   .sends = copied->from_member ==
+                                            l->w->run->plan.lanes.items[l->lane].member};
     add_message(l->w, &copy);
 }
 
-static void tell_messages(lane_walk *l, const ls_op *op, int64_t slice)
+static void add_messages(lane_walk *l, const ls_op *op, int64_t slice)
 {
     for (size_t m = 0; m < op->message_count; m++) {
         const ls_op_message *one = &op->messages[m];
         const ls_comm *end = one->channel;
         const ls_trace_message message = {.slice = slice,
                                           .bytes = one->bytes,
-                                          .channel = ls_held_channel(&l->w->run->held, end),
+                                          .channel =
+                                              ls_connection_number(&l->w->run->resources, end),
                                           .from = one->from,
                                           .to = one->to,
                                           .sends = one->from == end->rank,
@@ -150,12 +153,12 @@ static void emit_op(lane_walk *l, const ls_stretch *s)
         snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
         ls_tracing_layer(l->w, l->now, s->op, work.layer);
     }
-    tell_messages(l, s->op, emit_work(l, s, &work, s->op->bytes, s->op->flops));
+    add_messages(l, s->op, emit_work(l, s, &work, s->op->bytes, s->op->flops));
 }
 
 static void walk_lane(ls_tracing *w, int lane)
 {
-    const ls_time_log *log = &w->run->lanes[lane].log;
+    const ls_time_log *log = &w->run->queues[lane].log;
     lane_walk l = {.w = w, .lane = lane};
     w->out->lost += log->lost;
     for (size_t i = 0; i < log->count && !w->status; i++) {
@@ -164,7 +167,7 @@ static void walk_lane(ls_tracing *w, int lane)
             l.peers++;
             continue;
         }
-        const ls_given *found = find(&l, s);
+        const ls_item *found = find(&l, s);
         if (s->kind == LS_STRETCH_EVENT)
             emit_event(&l, s, found);
         else if (s->kind == LS_STRETCH_COPY)
@@ -184,14 +187,14 @@ static void find_causes(ls_tracing *w)
     }
 }
 
-ls_status ls_stepped_trace(const ls_run *run, bool named, ls_trace *out)
+ls_status ls_steps_trace(const ls_run *run, bool named, ls_trace *out)
 {
-    ls_tracing w = {.run = (const ls_stepped *)run, .out = out, .named = named};
+    ls_tracing w = {.run = ls_step_run_of(run), .out = out, .named = named};
     *out = (ls_trace){0};
     ls_tracing_open(&w);
-    for (int l = 0; l < w.run->lane_count && !w.status; l++) {
+    for (int l = 0; l < w.run->plan.lanes.count && !w.status; l++) {
         w.begin[l] = out->slice_count;
-        if (w.run->component[l] >= 0)
+        if (w.run->components.of[l] >= 0)
             walk_lane(&w, l);
         w.begin[l + 1] = out->slice_count;
         out->lanes[l].used = w.begin[l + 1] > w.begin[l];

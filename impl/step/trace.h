@@ -72,6 +72,6 @@ typedef struct ls_trace {
 
 /** Traces the steps that were profiled last, after they have ended; `named`: with names and layers.
  * Close it also on failure. */
-ls_status ls_stepped_trace(const ls_run *run, bool named, ls_trace *out);
+ls_status ls_steps_trace(const ls_run *run, bool named, ls_trace *out);
 
 void ls_trace_close(ls_trace *trace);

@@ -2,29 +2,29 @@
 /* The input of a trace: what was enqueued on each lane, and the node of each operation. */
 #pragma once
 
-#include "impl/step/step_private.h"
+#include "impl/step/run.h"
 #include "impl/step/trace.h"
 
 /** An item enqueued on a lane for a task: a wait, an operation or a copy. */
-typedef struct ls_given {
+typedef struct ls_item {
     ls_stretch_kind kind;
     int32_t number; /**< of the step; -1: before or after steps */
-    const ls_step *step;
+    const ls_step_program *program;
     const ls_task *task;
     int64_t id;       /**< index of the task in ls_tracing.last */
     const ls_op *op;  /**< of LS_STRETCH_OP; otherwise NULL */
     int64_t awaited;  /**< of LS_STRETCH_EVENT: index of the awaited task in ls_tracing.last; -1:
                            none */
     const char *verb; /**< of the awaited task */
-} ls_given;
+} ls_item;
 
 /** All items enqueued on a lane, in order. */
-typedef struct ls_given_list {
-    ls_given *items;
+typedef struct ls_item_list {
+    ls_item *items;
     size_t count;
     int64_t ended; /**< index of its last task of earlier steps; -1: none */
     const char *verb;
-} ls_given_list;
+} ls_item_list;
 
 /** An operation of a pass, and its node in the member's graph. */
 typedef struct ls_op_node {
@@ -33,14 +33,14 @@ typedef struct ls_op_node {
 } ls_op_node;
 
 typedef struct ls_tracing {
-    const ls_stepped *run;
+    const ls_step_run *run;
     ls_trace *out;
     bool named; /**< slices get names and layers */
     ls_status status;
-    ls_given_list *given; /**< [lanes] what was enqueued */
-    int64_t *last;        /**< [tasks] the last slice of each task of each step; -1: none */
-    size_t tasks;         /**< of all steps */
-    ls_op_node *nodes;    /**< [node_count] by address */
+    ls_item_list *enqueued; /**< [lanes] in order */
+    int64_t *last;          /**< [tasks] the last slice of each task of each step; -1: none */
+    size_t tasks;           /**< of all steps */
+    ls_op_node *nodes;      /**< [node_count] by address */
     size_t node_count;
     size_t *begin; /**< [lanes + 1] a lane's first slice */
     int64_t runs;
@@ -54,14 +54,9 @@ void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);
 
-/** The layer or layers of an operation. `given` is the last item found, or NULL. "": none. */
-void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
+/** The layer or layers of an operation. `item` is the last one found, or NULL. "": none. */
+void ls_tracing_layer(const ls_tracing *w, const ls_item *item, const ls_op *op,
                       char out[LS_TRACE_TEXT]);
 
 /** blame.c: divides waits for other lanes into parts. */
 void ls_tracing_blame(ls_tracing *w);
-
-/** Allocates the logs of lanes for so many steps. */
-ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps);
-/** Notes an enqueued step, for the trace. */
-void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The input of a trace: enqueued steps, layers of operations, names and logs of lanes. */
 #include "impl/step/names.h"
-#include "impl/step/served.h"
 #include "impl/step/trace_private.h"
 
 #include <stdio.h>
@@ -35,68 +34,68 @@ void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static void give(ls_tracing *w, const ls_given *one)
+static void add_item(ls_tracing *w, const ls_item *one)
 {
-    ls_given_list *list = &w->given[one->task->lane];
+    ls_item_list *list = &w->enqueued[one->task->lane];
     list->items = ls_tracing_grow(w, list->items, list->count, sizeof *list->items);
     if (!w->status)
         list->items[list->count++] = *one;
 }
 
 /* Adds a task's waits, operations and copy; `base` is the number of its step's first task. */
-static void give_task(ls_tracing *w, const ls_step *s, size_t t, size_t base, int32_t number)
+static void add_task(ls_tracing *w, const ls_step_program *p, size_t t, size_t base, int32_t number)
 {
-    const ls_task *task = &s->tasks[t];
-    ls_given one = {.kind = LS_STRETCH_EVENT,
-                    .number = number,
-                    .step = s,
-                    .task = task,
-                    .id = (int64_t)(base + t)};
+    const ls_task *task = &p->tasks[t];
+    ls_item one = {.kind = LS_STRETCH_EVENT,
+                   .number = number,
+                   .program = p,
+                   .task = task,
+                   .id = (int64_t)(base + t)};
     if (task->begins) {
-        const ls_given_list *driver =
-            &w->given[w->run->components[w->run->component[task->lane]].driver];
+        const ls_components *all = &w->run->components;
+        const ls_item_list *driver = &w->enqueued[all->items[all->of[task->lane]].driver];
         one.awaited = driver->ended;
         one.verb = driver->verb;
-        give(w, &one);
+        add_item(w, &one);
     }
-    for (size_t i = task->wait; i < task->wait + task->wait_count; i++) {
-        one.awaited = (int64_t)(base + s->waits[i]);
-        one.verb = s->tasks[s->waits[i]].verb;
-        give(w, &one);
+    for (size_t i = 0; i < task->waits.count; i++) {
+        const size_t awaited = p->waits[task->waits.first + i];
+        one.awaited = (int64_t)(base + awaited);
+        one.verb = p->tasks[awaited].verb;
+        add_item(w, &one);
     }
     one.kind = LS_STRETCH_OP;
-    for (size_t i = task->op; i < task->op + task->op_count; i++) {
-        one.op = s->ops[i];
-        give(w, &one);
+    for (size_t i = 0; i < task->ops.count; i++) {
+        one.op = p->ops[task->ops.first + i];
+        add_item(w, &one);
     }
     one.kind = LS_STRETCH_COPY;
     one.op = NULL;
-    if (task->to.memory)
-        give(w, &one);
+    if (task->copy.to)
+        add_item(w, &one);
 }
 
-static void give_step(ls_tracing *w, const ls_step *s, int32_t number)
+static void add_program(ls_tracing *w, const ls_step_program *p, int32_t number)
 {
-    for (size_t t = 0; t < s->task_count; t++)
-        give_task(w, s, t, w->tasks, number);
-    for (size_t t = 0; t < s->task_count; t++) {
-        w->given[s->tasks[t].lane].ended = (int64_t)(w->tasks + t);
-        w->given[s->tasks[t].lane].verb = s->tasks[t].verb;
+    for (size_t t = 0; t < p->task_count; t++)
+        add_task(w, p, t, w->tasks, number);
+    for (size_t t = 0; t < p->task_count; t++) {
+        w->enqueued[p->tasks[t].lane].ended = (int64_t)(w->tasks + t);
+        w->enqueued[p->tasks[t].lane].verb = p->tasks[t].verb;
     }
-    w->tasks += s->task_count;
+    w->tasks += p->task_count;
 }
 
 static void list_steps(ls_tracing *w)
 {
-    const ls_stepped *run = w->run;
+    const ls_step_run *run = w->run;
     int32_t number = 0;
-    for (int l = 0; l < run->lane_count; l++)
-        w->given[l] = (ls_given_list){.ended = -1, .verb = "a queue"};
-    for (size_t p = 0; p < run->put_count; p++)
-        for (uint64_t i = 0; i < run->puts[p].times; i++) {
-            const ls_step *s = run->puts[p].step;
-            give_step(w, s,
-                      s == &run->step[LS_BEFORE] || s == &run->step[LS_AFTER] ? -1 : number++);
+    for (int l = 0; l < run->plan.lanes.count; l++)
+        w->enqueued[l] = (ls_item_list){.ended = -1, .verb = "a queue"};
+    for (size_t e = 0; e < run->profile.count; e++)
+        for (uint64_t i = 0; i < run->profile.list[e].times; i++) {
+            const ls_step_program *p = run->profile.list[e].program;
+            add_program(w, p, p >= &run->program[LS_KINDS] ? -1 : number++);
         }
     w->last = take_room(w, w->tasks, sizeof *w->last);
     for (size_t i = 0; i < w->tasks && w->last; i++)
@@ -114,7 +113,7 @@ static int compare_nodes(const void *a, const void *b)
 /* Adds the node of each operation of a member's passes. */
 static void note_nodes(ls_tracing *w, int m)
 {
-    const ls_slice *slice = w->run->members[m].slice[LS_FULL];
+    const ls_slice *slice = w->run->resources.members[m].slice[LS_FULL];
     size_t count = 0;
     const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
     for (size_t a = 0; a < count; a++) {
@@ -131,13 +130,13 @@ static void note_nodes(ls_tracing *w, int m)
 }
 
 /* The node's name in the whole model. */
-static void name_node(const ls_stepped *run, int m, int node, char out[LS_TRACE_TEXT])
+static void name_node(const ls_step_run *run, int m, int node, char out[LS_TRACE_TEXT])
 {
-    const int place = m % run->places;
     char text[LS_NODE_NAME];
     snprintf(out, LS_TRACE_TEXT, "%.38s",
-             run->parts.count ? ls_names_node(run, place, node, text)
-                              : ls_graph_node_name(run->members[m].replica->graph, node, text));
+             run->plan.parts.count
+                 ? ls_names_node(&run->plan.parts, run->plan.members[m].place, node, text)
+                 : ls_graph_node_name(run->resources.members[m].replica->graph, node, text));
 }
 
 /* The length of "dense0" in "dense0.weight". */
@@ -167,43 +166,45 @@ static void name_range(const ls_graph *graph, ls_range range, char out[LS_TRACE_
                  stem(last) < 16 ? stem(last) : 16, last);
 }
 
-void ls_tracing_layer(const ls_tracing *w, const ls_given *given, const ls_op *op,
+void ls_tracing_layer(const ls_tracing *w, const ls_item *item, const ls_op *op,
                       char out[LS_TRACE_TEXT])
 {
     const ls_op_node key = {.op = op};
     const ls_op_node *at =
         w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
-    const ls_model *model = w->run->base.job->model;
+    const ls_model *model = w->run->plan.job->model;
     *out = 0;
     if (at)
         name_node(w->run, at->member, at->node, out);
-    else if (given && given->task->range.count && model)
-        name_range(model->graph, given->task->range, out);
+    else if (item && item->task->range.count && model)
+        name_range(model->graph, item->task->range, out);
 }
 
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
-static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
+static void name_lane(const ls_step_run *run, int l, ls_trace_lane *out)
 {
-    const ls_lane *lane = &run->lanes[l];
-    const ls_replica *replica = run->members[lane->member].replica;
-    const int trains = ls_members_training(run);
+    const ls_step_plan *plan = &run->plan;
+    const ls_lane *lane = &plan->lanes.items[l];
+    const ls_replica *replica = run->resources.members[lane->member].replica;
+    const int trains = ls_plan_training(plan);
     out->member = lane->member;
     out->served = out->rank = -1;
     if (!replica)
         return;
-    const ls_job *job = run->base.job;
+    const ls_job *job = plan->job;
     for (size_t d = 0; d < job->device_count; d++)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
-    if (run->served && run->ends[lane->member].lane == l) {
-        out->served = ls_held_channel(&run->held, run->ends[lane->member].comm);
-        out->rank = run->ends[lane->member].comm->rank;
+    if (plan->servers.servers && plan->lanes.channels[LS_MESSAGES].lane[lane->member] == l) {
+        const ls_comm *end = run->resources.ends[LS_MESSAGES].of[lane->member].comm;
+        out->served = ls_connection_number(&run->resources, end);
+        out->rank = end->rank;
     }
     const char *device = ls_device_describe(replica->device)->text;
-    const char *what = l < run->total && l >= trains ? "server" : lane->name;
-    const bool shadow = lane->member >= run->total;
-    out->main = l < trains && run->component[l] >= 0;
+    const char *what = l < plan->total && l >= trains ? "server" : lane->name;
+    const bool shadow = lane->member >= plan->total;
+    out->main = l < trains && run->components.of[l] >= 0;
     snprintf(out->device, sizeof out->device, "%.39s", device);
     snprintf(out->name, sizeof out->name, "%.32s %.32s%s", device, what,
              shadow ? " for another" : "");
@@ -211,18 +212,18 @@ static void name_lane(const ls_stepped *run, int l, ls_trace_lane *out)
 
 void ls_tracing_open(ls_tracing *w)
 {
-    const size_t lanes = (size_t)w->run->lane_count;
+    const size_t lanes = (size_t)w->run->plan.lanes.count;
     w->begin = take_room(w, lanes + 1, sizeof *w->begin);
-    w->given = take_room(w, lanes, sizeof *w->given);
+    w->enqueued = take_room(w, lanes, sizeof *w->enqueued);
     w->out->lanes = take_room(w, lanes, sizeof *w->out->lanes);
     if (w->status)
         return;
     w->out->lane_count = lanes;
-    for (int l = 0; l < w->run->lane_count; l++)
+    for (int l = 0; l < w->run->plan.lanes.count; l++)
         name_lane(w->run, l, &w->out->lanes[l]);
     list_steps(w);
-    for (int m = 0; m < w->run->all; m++)
-        if (w->run->members[m].replica)
+    for (int m = 0; m < w->run->plan.all; m++)
+        if (w->run->resources.members[m].replica)
             note_nodes(w, m);
     if (w->node_count)
         qsort(w->nodes, w->node_count, sizeof *w->nodes, compare_nodes);
@@ -230,9 +231,9 @@ void ls_tracing_open(ls_tracing *w)
 
 void ls_tracing_close(ls_tracing *w)
 {
-    for (int l = 0; w->given && l < w->run->lane_count; l++)
-        free(w->given[l].items);
-    free(w->given);
+    for (int l = 0; w->enqueued && l < w->run->plan.lanes.count; l++)
+        free(w->enqueued[l].items);
+    free(w->enqueued);
     free(w->last);
     free(w->nodes);
     free(w->begin);
@@ -241,25 +242,25 @@ void ls_tracing_close(ls_tracing *w)
 /* ---- Logs ------------------------------------------------------------------------------------ */
 
 /* A lane's log entries per step; 64 more for a joint call, which may enqueue other operations. */
-static size_t count_in(const ls_step *s, int lane)
+static size_t count_in(const ls_step_program *p, int lane)
 {
     size_t count = 0;
-    for (size_t t = 0; t < s->task_count; t++)
-        if (s->tasks[t].lane == lane)
-            count += s->tasks[t].begins + s->tasks[t].wait_count + s->tasks[t].op_count + 1 +
-                     (s->tasks[t].call >= 0 ? 64 : 0);
+    for (const ls_task *t = p->tasks; t < p->tasks + p->task_count; t++)
+        if (t->lane == lane)
+            count += t->begins + t->waits.count + t->ops.count + 1 + (t->call >= 0 ? 64 : 0);
     return count;
 }
 
 /* The most in any kind of step, and what is enqueued once before and after steps. */
-static size_t count_stretches(const ls_stepped *run, int lane)
+static size_t count_stretches(const ls_step_run *run, int lane)
 {
     size_t most = 0;
     for (int k = 0; k < LS_KINDS; k++) {
-        const size_t count = count_in(&run->step[k], lane);
+        const size_t count = count_in(&run->program[k], lane);
         most = count > most ? count : most;
     }
-    return most + count_in(&run->step[LS_BEFORE], lane) + count_in(&run->step[LS_AFTER], lane);
+    return most + count_in(&run->program[LS_BEFORE], lane) +
+           count_in(&run->program[LS_AFTER], lane);
 }
 
 /* Reuses a log that is large enough. */
@@ -280,30 +281,31 @@ static ls_status open_log(ls_time_log *log, size_t known)
 }
 
 /* A call enqueues at least one step, and may enqueue tasks before and after its steps. */
-static ls_status open_puts(ls_stepped *run, uint64_t steps)
+static ls_status open_list(ls_run_profile *p, uint64_t steps)
 {
     const size_t room = 3 * steps;
-    run->put_count = 0;
-    if (room <= run->put_room)
+    p->count = 0;
+    if (room <= p->room)
         return LS_OK;
-    free(run->puts);
-    run->puts = malloc(room * sizeof *run->puts);
-    run->put_room = run->puts ? room : 0;
-    return run->puts ? LS_OK : ls_fail_memory("profile", room * sizeof *run->puts);
+    free(p->list);
+    p->list = malloc(room * sizeof *p->list);
+    p->room = p->list ? room : 0;
+    return p->list ? LS_OK : ls_fail_memory("profile", room * sizeof *p->list);
 }
 
-void ls_lanes_note_put(ls_stepped *run, const ls_step *step, uint64_t times)
+void ls_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times)
 {
-    if (run->profiled && step->task_count && run->put_count < run->put_room)
-        run->puts[run->put_count++] = (ls_step_put_times){step, times};
+    ls_run_profile *p = &run->profile;
+    if (p->steps && program->task_count && p->count < p->room)
+        p->list[p->count++] = (ls_enqueued){program, times};
 }
 
-ls_status ls_lanes_open_logs(ls_stepped *run, uint64_t steps)
+ls_status ls_profile_open(ls_step_run *run, uint64_t steps)
 {
-    for (int l = 0; l < run->lane_count; l++) {
+    for (int l = 0; l < run->plan.lanes.count; l++) {
         const size_t each = count_stretches(run, l);
         if (steps && each)
-            LS_TRY(open_log(&run->lanes[l].log, (steps + 1) * each));
+            LS_TRY(open_log(&run->queues[l].log, (steps + 1) * each));
     }
-    return open_puts(run, steps);
+    return open_list(&run->profile, steps);
 }

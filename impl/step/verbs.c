@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs of a member's own work, and of copies between members; see step.h. */
-#include "impl/step/step_private.h"
+#include "impl/step/build.h"
 
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const ls_range nothing = {0, 0};
 
@@ -21,41 +22,41 @@ static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
 static void add_act(ls_step *s, const ls_act *act)
 {
     for (int l = 0; l < LS_NET_LISTS; l++)
-        ls_task_add_ops(s, act->lists[l]);
+        ls_task_add_ops(s->program, act->lists[l]);
 }
 
 /* Appends the next acts, up to number `end`, as one task. */
-static void say_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
+static void append_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
 {
     size_t count;
     const ls_act *acts = acts_of(s, member, &count);
-    if (s->status || s->said[member] >= end)
+    if (s->program->status || s->appended[member] >= end)
         return;
-    ls_task_begin(s, verb, member, range);
-    for (; s->said[member] < end; s->said[member]++)
-        add_act(s, &acts[s->said[member]]);
-    ls_task_end(s);
+    ls_task_begin(s->program, verb, member, range);
+    for (; s->appended[member] < end; s->appended[member]++)
+        add_act(s, &acts[s->appended[member]]);
+    ls_task_finish(s->program);
 }
 
 /* Appends weight decay's part of the loss, on a member that gets its variables in each step. */
-static void say_decay(ls_step *s, int member)
+static void append_decay(ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
     if (!r || r->decays != LS_DECAY_HERE || !r->decay_loss.count)
         return;
-    ls_task_begin(s, "decay", member, nothing);
-    ls_task_add_ops(s, &r->decay_loss);
-    ls_task_end(s);
+    ls_task_begin(s->program, "decay", member, nothing);
+    ls_task_add_ops(s->program, &r->decay_loss);
+    ls_task_finish(s->program);
 }
 
 void ls_forward(ls_step *s, int member)
 {
     size_t count, end = 0;
-    say_decay(s, member);
+    append_decay(s, member);
     const ls_act *acts = acts_of(s, member, &count);
     while (end < count && acts[end].kind != LS_ACT_BACKWARD)
         end++;
-    say_acts(s, "forward", member, end, nothing);
+    append_acts(s, "forward", member, end, nothing);
 }
 
 /* Number of acts until all of the range is final. */
@@ -71,7 +72,7 @@ void ls_backward(ls_step *s, int member, ls_range range)
 {
     size_t count;
     const ls_act *acts = acts_of(s, member, &count);
-    say_acts(s, "backward", member, acts_until(acts, count, range), range);
+    append_acts(s, "backward", member, acts_until(acts, count, range), range);
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -105,34 +106,35 @@ static bool has_ops(const ls_act *act)
     return false;
 }
 
-void ls_step_say_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds, int node)
+void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds,
+                         int node)
 {
     const ls_act *end, *act = find_piece(s, member, piece, &end);
     bool begun = false;
-    for (; act < end && act->piece == piece && !s->status; act++) {
+    for (; act < end && act->piece == piece && !s->program->status; act++) {
         if (!(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) || !has_ops(act))
             continue;
-        ls_task *task = begun ? NULL : ls_task_begin(s, verb, member, nothing);
+        ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, nothing);
         if (task)
             task->node = node;
         begun = true;
         add_act(s, act);
     }
     if (begun)
-        ls_task_end(s);
+        ls_task_finish(s->program);
 }
 
 void ls_forward_piece(ls_step *s, int member, int piece)
 {
-    ls_step_say_acts(
+    ls_step_append_acts(
         s, "forward", member, piece,
         1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS, -1);
 }
 
 void ls_backward_piece(ls_step *s, int member, int piece)
 {
-    ls_step_say_acts(s, "backward", member, piece,
-                     1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT, -1);
+    ls_step_append_acts(s, "backward", member, piece,
+                        1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT, -1);
 }
 
 bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)
@@ -148,11 +150,11 @@ void ls_update(ls_step *s, int member, ls_range range)
 {
     ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
-    if (s->status || !r || !range.count)
+    if (s->program->status || !r || !range.count)
         return;
-    const ls_range own = {ls_step_place(s, member, range), range.count};
+    const ls_range own = {ls_step_offset(s, member, range), range.count};
     const ls_status status = ls_replica_update(r, own, true, &ops);
-    ls_task_of(s, "update", member, range, &ops, status);
+    ls_task_of(s->program, "update", member, range, &ops, status);
 }
 
 /* Records time and loss, and advances the member's position in the data. */
@@ -161,11 +163,27 @@ static void append_end(ls_step *s, int member)
     ls_replica *r = ls_step_replica(s, member);
     const int batch_kind = LS_PLANTED(tail_position) ? LS_FULL : s->batch_kind;
     ls_op_list ops = {0};
-    if (s->status || !r)
+    if (s->program->status || !r)
         return;
     const ls_status status =
         ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), batch_kind), &ops);
-    ls_task_of(s, "end", member, nothing, &ops, status);
+    ls_task_of(s->program, "end", member, nothing, &ops, status);
+}
+
+/* Moves the latest task before the copies with which its lane ends. */
+static void move_before_copies(ls_step_program *p)
+{
+    const ls_task task = p->tasks[p->task_count - 1];
+    size_t to = p->task_count - 1;
+    for (size_t t = to; t-- > 0;) {
+        if (p->tasks[t].lane != task.lane)
+            continue;
+        if (!p->tasks[t].copy.to)
+            break;
+        to = t;
+    }
+    memmove(&p->tasks[to + 1], &p->tasks[to], (p->task_count - 1 - to) * sizeof task);
+    p->tasks[to] = task;
 }
 
 /*
@@ -173,20 +191,23 @@ static void append_end(ls_step *s, int member)
  * the others begin after it, and it ends after them. It has to be the same lane for both sizes of a
  * batch, and the one whose time is the step's. A holder and servers update last, so they end last;
  * of a divided replica it is the first place, where the batch enters. Servers that serve requests
- * as they arrive are in no step.
+ * as they arrive are in no step. A holder waits for its towers' copies; so towers end before them,
+ * or it would wait for the ends, too.
  */
 void ls_step_append_ends(ls_step *s)
 {
-    const ls_stepped *run = s->run;
-    const bool divided = run->parts.count, arrival = ls_ps_by_arrival(&ls_step_job(s)->ps);
-    const int count = run->served && arrival ? run->count : run->total;
-    for (int i = 0; i < count; i++) {
-        const int member = divided ? count - 1 - i : i;
-        if (member != run->holder)
-            append_end(s, member);
+    const ls_step_plan *plan = s->plan;
+    const bool divided = plan->parts.count, held = plan->holder >= 0;
+    for (int i = 0; i < plan->total; i++) {
+        const int member = divided ? plan->total - 1 - i : i;
+        if (member == plan->holder || !plan->lanes.items[member].ends)
+            continue;
+        append_end(s, member);
+        if (held && !s->program->status)
+            move_before_copies(s->program);
     }
-    if (run->holder >= 0)
-        append_end(s, run->holder);
+    if (held)
+        append_end(s, plan->holder);
 }
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
@@ -195,8 +216,8 @@ void ls_step_append_ends(ls_step *s)
 static bool can_copy(ls_step *s, ls_span to, ls_span from)
 {
     const bool reads = ls_step_replica(s, from.member), writes = ls_step_replica(s, to.member);
-    const char *name = s->run->base.strategy->name;
-    if (s->status || (!reads && !writes))
+    const char *name = s->plan->strategy->name;
+    if (s->program->status || (!reads && !writes))
         return false;
     if (!reads || !writes)
         ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
@@ -208,25 +229,27 @@ static bool can_copy(ls_step *s, ls_span to, ls_span from)
                                 "memory",
                                 from.bytes, to.bytes,
                                 to.memory && from.memory ? "" : ", one of which is nowhere"));
-    return !s->status;
+    return !s->program->status;
 }
 
 void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span from)
 {
     if (!can_copy(s, to, from))
         return;
-    if (ls_apart(s, to.member, from.member)) {
-        s->copied.bytes_sent += to.bytes;
-        s->copied.messages_sent++; /* counts buffers, even empty ones */
-    }
-    ls_task *task = to.bytes ? ls_task_begin(s, verb, lane, nothing) : NULL;
+    const bool apart = ls_apart(s, to.member, from.member);
+    s->program->empty_copies += apart && !to.bytes;
+    ls_task *task = to.bytes ? ls_task_begin(s->program, verb, lane, nothing) : NULL;
     if (!task)
         return;
-    task->to = to;
-    task->from = from;
-    ls_task_touch(s, from.memory, to.bytes, false);
-    ls_task_touch(s, to.memory, to.bytes, true);
-    ls_task_end(s);
+    task->copy = (ls_task_copy){.from_member = from.member,
+                                .to_member = to.member,
+                                .from = from.memory,
+                                .to = to.memory,
+                                .bytes = to.bytes,
+                                .apart = apart};
+    ls_task_touch(s->program, from.memory, to.bytes, false);
+    ls_task_touch(s->program, to.memory, to.bytes, true);
+    ls_task_finish(s->program);
 }
 
 void ls_fetch(ls_step *s, ls_span to, ls_span from)
@@ -249,9 +272,9 @@ void ls_step_add(ls_step *s, const char *verb, ls_span sum, ls_span more)
                               .b = more.memory,
                               .y = sum.memory};
     ls_op *op = NULL;
-    const ls_status status = s->status ? LS_OK : kernels->table->add(kernels, &args, &op);
-    if (!s->status)
-        ls_task_of_op(s, verb, sum.member, nothing, op, status);
+    const ls_status status = s->program->status ? LS_OK : kernels->table->add(kernels, &args, &op);
+    if (!s->program->status)
+        ls_task_of_op(s->program, verb, sum.member, nothing, op, status);
 }
 
 /* Makes a member's sum number `index` readable by the holder; `only`: there is no other sum. */
@@ -265,7 +288,7 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     if (!only)
         ls_step_fail(s, ls_replica_take(holder, "staging", LS_MEMORY_COMMUNICATION, sum.bytes,
                                         &here.memory));
-    if (!s->status && here.memory != sum.memory)
+    if (!s->program->status && here.memory != sum.memory)
         ls_step_copy(s, "send", member, here, sum);
     return here;
 }
@@ -293,14 +316,14 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
     ls_op_list ops = {0};
     ls_tree_sum *sums = NULL;
     size_t count = 0;
-    if (s->status)
+    if (s->program->status)
         return;
     ls_status status =
         ls_slice_tree(job, ls_replicated_batch(job, s->batch_kind), replicas, &sums, &count);
     if (!status)
         status = make_sums(ls_step_replica(s, member), parts, sums, count, out, &ops);
     if (count || status)
-        ls_task_of(s, "add up", member, range, &ops, status);
+        ls_task_of(s->program, "add up", member, range, &ops, status);
     free(sums);
 }
 
@@ -312,8 +335,8 @@ void ls_add_up(ls_step *s, const int *members, int count)
         parts += ls_sums(s, i);
     ls_span *spans;
     ls_step_fail(s, ls_allocate("step", &spans, parts, sizeof *spans));
-    for (int i = 0; i < count && !s->status; i++)
-        for (size_t k = 0; k < ls_sums(s, i) && !s->status; k++)
+    for (int i = 0; i < count && !s->program->status; i++)
+        for (size_t k = 0; k < ls_sums(s, i) && !s->program->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);
     ls_step_sum(s, holder, nothing, spans, count, ls_step_replica(s, holder)->gradients);
     free(spans);

@@ -13,7 +13,6 @@
 #include "common/base/grow.h"
 #include "common/base/hooks.h"
 #include "impl/step/run.h"
-#include "impl/step/step_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,24 +20,13 @@
 
 /* ---- Of tasks -------------------------------------------------------------------------------- */
 
-/* Copies between devices are counted when they are described. */
-static void count(ls_step *s, const ls_task *task, bool more)
+static void drop(ls_step_program *s, size_t t)
 {
-    if (!task->to.memory || ls_step_replica(s, task->to.member)->device ==
-                                ls_step_replica(s, task->from.member)->device)
-        return;
-    s->copied.bytes_sent += more ? task->to.bytes : 0 - task->to.bytes;
-    s->copied.messages_sent += more ? 1 : (uint64_t)-1;
-}
-
-static void drop(ls_step *s, size_t t)
-{
-    count(s, &s->tasks[t], false);
     s->task_count--;
     memmove(&s->tasks[t], &s->tasks[t + 1], (s->task_count - t) * sizeof *s->tasks);
 }
 
-static void insert(ls_step *s, size_t t, ls_task task)
+static void insert(ls_step_program *s, size_t t, ls_task task)
 {
     if (!s->status)
         s->status = ls_grow("step", &s->tasks, s->task_count, sizeof *s->tasks);
@@ -47,10 +35,9 @@ static void insert(ls_step *s, size_t t, ls_task task)
     memmove(&s->tasks[t + 1], &s->tasks[t], (s->task_count - t) * sizeof *s->tasks);
     s->task_count++;
     s->tasks[t] = task;
-    count(s, &task, true);
 }
 
-static void repeat(ls_step *s, size_t t)
+static void repeat(ls_step_program *s, size_t t)
 {
     ls_task again = s->tasks[t];
     if (again.call >= 0)
@@ -58,7 +45,7 @@ static void repeat(ls_step *s, size_t t)
     insert(s, t + 1, again);
 }
 
-static void swap(ls_step *s, size_t t, size_t other)
+static void swap(ls_step_program *s, size_t t, size_t other)
 {
     const ls_task keep = s->tasks[t];
     s->tasks[t] = s->tasks[other];
@@ -66,7 +53,7 @@ static void swap(ls_step *s, size_t t, size_t other)
 }
 
 /* The task to exchange with in a swap or turn; the task's own number if there is none. */
-static size_t partner(const ls_step *s, size_t t, bool lane)
+static size_t partner(const ls_step_program *s, size_t t, bool lane)
 {
     size_t other = t + 1;
     while (lane && other < s->task_count && s->tasks[other].lane != s->tasks[t].lane)
@@ -78,27 +65,36 @@ static size_t partner(const ls_step *s, size_t t, bool lane)
  * accepts each has a buffer of its own. */
 static bool are_apart(const ls_task *x, const ls_task *y)
 {
-    return x->peer >= 0 && y->peer >= 0 && x->peer != y->peer && !x->announces && !y->announces;
+    return x->end.peer >= 0 && y->end.peer >= 0 && x->end.peer != y->end.peer &&
+           !x->end.announces && !y->end.announces;
 }
 
 /* An announced gradient is sent once it is there, so the edit only delays it. */
-static bool is_promised(const ls_step *s, const ls_task *task, const ls_access *a)
+static bool is_promised(const ls_step_run *run, const ls_task *task, const ls_access *a)
 {
-    const ls_replica *r = ls_step_replica(s, s->run->lanes[task->lane].member);
+    const ls_replica *r = run->resources.members[run->plan.lanes.items[task->lane].member].replica;
     const char *begin = (const char *)r->gradients, *at = a->memory;
-    return task->announces && at >= begin && at < begin + r->elements * sizeof(float);
+    return task->end.announces && at >= begin && at < begin + r->elements * sizeof(float);
+}
+
+/* The communicator's end that the task is. */
+static const ls_comm *end_of(const ls_step_run *run, const ls_task *task)
+{
+    const int member = run->plan.lanes.items[task->lane].member;
+    return run->resources.ends[task->end.channel].of[member].comm;
 }
 
 /* `order`: messages of one end are ordered, and what is announced exists. */
-static bool touch(const ls_step *s, const ls_task *x, const ls_task *y, bool order)
+static bool touch(const ls_step_run *run, const ls_step_program *s, const ls_task *x,
+                  const ls_task *y, bool order)
 {
-    for (size_t i = 0; i < x->access_count; i++) {
-        const ls_access *a = &s->accesses[x->access + i];
-        if (!order && (is_promised(s, x, a) || (are_apart(x, y) && a->memory == x->ends[x->rank])))
+    for (size_t i = 0; i < x->accesses.count; i++) {
+        const ls_access *a = &s->accesses[x->accesses.first + i];
+        if (!order && (is_promised(run, x, a) || (are_apart(x, y) && a->memory == end_of(run, x))))
             continue;
-        for (size_t k = 0; k < y->access_count; k++) {
-            const ls_access *b = &s->accesses[y->access + k];
-            if (!order && is_promised(s, y, b))
+        for (size_t k = 0; k < y->accesses.count; k++) {
+            const ls_access *b = &s->accesses[y->accesses.first + k];
+            if (!order && is_promised(run, y, b))
                 continue;
             if ((a->writes || b->writes) &&
                 (const char *)a->memory < (const char *)b->memory + b->bytes &&
@@ -110,11 +106,12 @@ static bool touch(const ls_step *s, const ls_task *x, const ls_task *y, bool ord
 }
 
 /* Whether they can be exchanged: neither conflicts with a task between them. */
-static bool can_swap(const ls_step *s, size_t t, size_t other, bool order)
+static bool can_swap(const ls_step_run *run, const ls_step_program *s, size_t t, size_t other,
+                     bool order)
 {
     for (size_t i = t; i <= other; i++)
-        if ((i != t && touch(s, &s->tasks[t], &s->tasks[i], order)) ||
-            (i != other && touch(s, &s->tasks[i], &s->tasks[other], order)))
+        if ((i != t && touch(run, s, &s->tasks[t], &s->tasks[i], order)) ||
+            (i != other && touch(run, s, &s->tasks[i], &s->tasks[other], order)))
             return false;
     return true;
 }
@@ -153,15 +150,15 @@ static ls_status answer_none(const char *what, size_t there)
                    what, there);
 }
 
-static size_t count_all(const ls_stepped *run, bool waits)
+static size_t count_all(const ls_step_run *run, bool waits)
 {
     size_t all = 0;
     for (int kind = 0; kind < LS_KINDS; kind++)
-        all += waits ? run->step[kind].wait_count : run->step[kind].task_count;
+        all += waits ? run->program[kind].wait_count : run->program[kind].task_count;
     return all;
 }
 
-static ls_status edit_task(ls_step *s, size_t t, const edit *e)
+static ls_status edit_task(const ls_step_run *run, ls_step_program *s, size_t t, const edit *e)
 {
     const bool swaps = is(e, "swap") || is(e, "turn");
     const size_t other = swaps ? partner(s, t, is(e, "swap")) : t;
@@ -169,9 +166,9 @@ static ls_status edit_task(ls_step *s, size_t t, const edit *e)
         return answer("is equivalent: nothing follows");
     if (swaps && is(e, "turn") && s->tasks[t].lane == s->tasks[other].lane)
         return answer("is equivalent: to the swap on their lane");
-    if (swaps && can_swap(s, t, other, true))
+    if (swaps && can_swap(run, s, t, other, true))
         return answer("is equivalent: neither touches what the other does");
-    if (swaps && e->asks && can_swap(s, t, other, false))
+    if (swaps && e->asks && can_swap(run, s, t, other, false))
         return answer("is equivalent: messages in another order, which all meet");
     if (e->asks)
         return answer("is another step");
@@ -232,7 +229,7 @@ static bool says(const ls_task *task, const char *verb)
 }
 
 /* The last task of the verb. */
-static const ls_task *last_of(const ls_step *s, const char *verb)
+static const ls_task *last_of(const ls_step_program *s, const char *verb)
 {
     const ls_task *last = NULL;
     for (size_t t = 0; t < s->task_count; t++)
@@ -245,7 +242,7 @@ static bool is_meant(const struct planted *p, const ls_task *task, const ls_task
     if (!says(task, p->verb))
         return false;
     if (p->which == LAST)
-        return task->op == last->op;
+        return task->ops.first == last->ops.first;
     if (p->which == LAST_RANGE)
         return task->range.first == last->range.first && task->range.count == last->range.count;
     return p->which == ALL || (p->which == LAST_MEMBER && task->lane == last->lane) ||
@@ -253,19 +250,19 @@ static bool is_meant(const struct planted *p, const ls_task *task, const ls_task
 }
 
 /* Moves it before the latest task of the other verb on its member's lane. */
-static void move_early(ls_step *s, size_t t, const char *verb)
+static void move_early(ls_step_program *s, size_t t, const char *verb)
 {
     const ls_task task = s->tasks[t];
-    const int member = s->run->lanes[task.lane].member;
+    const int member = s->lanes->items[task.lane].member;
     size_t to = t;
     for (size_t i = 0; i < t; i++)
-        if (says(&s->tasks[i], verb) && s->run->lanes[s->tasks[i].lane].member == member)
+        if (says(&s->tasks[i], verb) && s->lanes->items[s->tasks[i].lane].member == member)
             to = i;
     memmove(&s->tasks[to + 1], &s->tasks[to], (t - to) * sizeof task);
     s->tasks[to] = task;
 }
 
-static void plant(ls_step *s, const struct planted *p)
+static void plant(ls_step_program *s, const struct planted *p)
 {
     const ls_task *found = last_of(s, p->verb);
     const ls_task last = found ? *found : (ls_task){0};
@@ -281,40 +278,40 @@ static void plant(ls_step *s, const struct planted *p)
         else if (p->kind == EARLY)
             move_early(s, t, p->on);
         else if (p->kind == DROP_LAST_OP)
-            s->tasks[t].op_count--;
+            s->tasks[t].ops.count--;
         if (p->which == LAST_MEMBER)
             return;
     }
 }
 
-ls_status ls_steps_edit_tasks(ls_stepped *run)
+ls_status ls_steps_edit_tasks(ls_step_run *run)
 {
     const struct planted *p = find_planted();
     edit e;
     if (!ls_hooks_edits())
         return LS_OK;
     for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < LS_KINDS; b++)
-        plant(&run->step[b], p);
+        plant(&run->program[b], p);
     if (!find_edit(&e) || !find_edit(&e) || is(&e, "drop-wait") || is(&e, "drop-begin"))
         return LS_OK;
     for (int b = 0; b < LS_KINDS; b++) {
-        if (e.number < run->step[b].task_count)
-            return edit_task(&run->step[b], e.number, &e);
-        e.number -= run->step[b].task_count;
+        if (e.number < run->program[b].task_count)
+            return edit_task(run, &run->program[b], e.number, &e);
+        e.number -= run->program[b].task_count;
     }
     return answer_none("task", count_all(run, false));
 }
 
 /* ---- Of waits -------------------------------------------------------------------------------- */
 
-static void drop_wait(ls_step *s, ls_task *task, size_t at)
+static void drop_wait(ls_step_program *s, ls_task *task, size_t at)
 {
-    size_t *waits = s->waits + task->wait;
-    task->wait_count--;
-    memmove(waits + at, waits + at + 1, (task->wait_count - at) * sizeof *waits);
+    size_t *waits = s->waits + task->waits.first;
+    task->waits.count--;
+    memmove(waits + at, waits + at + 1, (task->waits.count - at) * sizeof *waits);
 }
 
-static void plant_wait(ls_step *s, const struct planted *p)
+static void plant_wait(ls_step_program *s, const struct planted *p)
 {
     for (size_t t = 0; t < s->task_count; t++) {
         ls_task *task = &s->tasks[t];
@@ -322,54 +319,54 @@ static void plant_wait(ls_step *s, const struct planted *p)
             continue;
         if (p->kind == DROP_BEGIN)
             task->begins = false;
-        for (size_t w = task->wait_count; w-- > 0 && p->kind == DROP_WAIT;)
-            if (says(&s->tasks[s->waits[task->wait + w]], p->on))
+        for (size_t w = task->waits.count; w-- > 0 && p->kind == DROP_WAIT;)
+            if (says(&s->tasks[s->waits[task->waits.first + w]], p->on))
                 drop_wait(s, task, w);
     }
 }
 
 /* The task of the numbered wait; *at: which of its waits. */
-static ls_task *find_wait(ls_stepped *run, size_t number, ls_step **s, size_t *at)
+static ls_task *find_wait(ls_step_run *run, size_t number, ls_step_program **s, size_t *at)
 {
     for (int b = 0; b < LS_KINDS; b++) {
-        *s = &run->step[b];
+        *s = &run->program[b];
         for (size_t t = 0; t < (*s)->task_count; t++) {
             *at = number;
-            if (number < (*s)->tasks[t].wait_count)
+            if (number < (*s)->tasks[t].waits.count)
                 return &(*s)->tasks[t];
-            number -= (*s)->tasks[t].wait_count;
+            number -= (*s)->tasks[t].waits.count;
         }
     }
     return NULL;
 }
 
-static ls_task *find_begin(ls_stepped *run, size_t number)
+static ls_task *find_begin(ls_step_run *run, size_t number)
 {
-    for (int b = 0; b < LS_KINDS; number -= run->step[b++].task_count)
-        if (number < run->step[b].task_count)
-            return &run->step[b].tasks[number];
+    for (int b = 0; b < LS_KINDS; number -= run->program[b++].task_count)
+        if (number < run->program[b].task_count)
+            return &run->program[b].tasks[number];
     return NULL;
 }
 
 /* The answer to KIND:NUMBER?: is anything unordered without it? Only fences are redundant. */
-static ls_status judge(const ls_stepped *run)
+static ls_status judge(const ls_step_run *run)
 {
-    ls_status raced = ls_stepped_check(&run->base);
+    ls_status raced = ls_steps_check(&run->base);
     const bool spared = !raced;
     ls_status_free(raced);
     return answer(spared ? "is equivalent: a fence that no memory asks for" : "is another step");
 }
 
-static ls_status edit_waits(ls_stepped *run)
+static ls_status edit_waits(ls_step_run *run)
 {
     const struct planted *p = find_planted();
     edit e;
     size_t at;
-    ls_step *s;
+    ls_step_program *s;
     if (!ls_hooks_edits())
         return LS_OK;
     for (int b = 0; p && b < LS_KINDS; b++)
-        plant_wait(&run->step[b], p);
+        plant_wait(&run->program[b], p);
     if (!find_edit(&e) || (!is(&e, "drop-wait") && !is(&e, "drop-begin")))
         return LS_OK;
     ls_task *task =
@@ -387,9 +384,9 @@ static ls_status edit_waits(ls_stepped *run)
 
 /* Steps are checked whenever they are built, except edited steps of a strategy that the gate
  * compares: there the gate must find the edit. */
-ls_status ls_steps_edit_waits(ls_stepped *run)
+ls_status ls_steps_edit_waits(ls_step_run *run)
 {
     LS_TRY(edit_waits(run));
     const bool edited = ls_hooks_edits() && (ls_hooks_edit() || find_planted());
-    return edited && run->base.strategy->equivalent ? LS_OK : ls_stepped_check(&run->base);
+    return edited && run->base.strategy->equivalent ? LS_OK : ls_steps_check(&run->base);
 }

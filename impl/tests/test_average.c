@@ -4,6 +4,7 @@
  * + t)), where t counts updates. Evaluation uses them and does not change the parameters, for any
  * strategy. Tolerance: 1e-6 for the average; all else is compared bitwise.
  */
+#include "impl/step/run.h"
 #include "impl/step/served.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
@@ -39,10 +40,10 @@ static int setup(void **state)
 /* The member that applies updates. */
 static ls_replica *updates(ls_run *run)
 {
-    const ls_stepped *all = (const ls_stepped *)run;
-    for (int i = 0; i < all->total; i++)
-        if (all->members[i].replica->average)
-            return all->members[i].replica;
+    const ls_step_run *all = ls_step_run_of(run);
+    for (int i = 0; i < all->plan.total; i++)
+        if (all->resources.members[i].replica->average)
+            return all->resources.members[i].replica;
     fail_msg("nobody keeps averages");
     return NULL;
 }
@@ -51,7 +52,8 @@ static ls_replica *updates(ls_run *run)
 static void averages_of(ls_run *run, float *out)
 {
     if (ls_strategy_serves(run->strategy)) {
-        must(ls_replica_gather(ls_served_of(run)->servers[0].shard.replica, true, out));
+        must(ls_replica_gather(ls_step_run_of(run)->resources.served->servers[0].shard.replica,
+                               true, out));
         return;
     }
     const ls_replica *r = updates(run);

@@ -5,7 +5,7 @@
  * mark on them might come after the step has begun. No tolerance.
  */
 #include "common/base/tests/must.h"
-#include "impl/step/step_private.h"
+#include "impl/step/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -23,8 +23,8 @@ static uint64_t mark_of(ls_run *run, int index, uint64_t *end_ns)
 {
     ls_step_record record;
     uint64_t mark_ns;
-    const ls_stepped *all = (const ls_stepped *)run;
-    must(ls_replica_records(all->members[index].replica, 0, 1, &record, &mark_ns));
+    must(ls_replica_records(ls_step_run_of(run)->resources.members[index].replica, 0, 1, &record,
+                            &mark_ns));
     *end_ns = record.end_ns;
     return mark_ns;
 }

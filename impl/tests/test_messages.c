@@ -8,7 +8,7 @@
  */
 #include "common/device/backend.h"
 #include "impl/step/run.h"
-#include "impl/step/step_private.h"
+#include "impl/step/step.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
 
@@ -56,14 +56,14 @@ static void check_messages(const fixture *f, ls_variables_at variables)
     if (variables == LS_VARIABLES_SERVED)
         job.ps = (ls_ps_options){.ranks = MEMBERS, .servers = 1};
     must(ls_strategy_open(&strategy, &job, &run));
-    must(ls_stepped_check(run)); /* no races */
+    must(ls_steps_check(run)); /* no races */
     for (int i = 0; i < PARAMETERS; i++)
         first[i] = (float)(i + 1);
     must(run->kind->load(run, first));
     must(run->kind->step(run, false, 2));
     must(run->kind->sync(run));
     for (int m = 0; m < MEMBERS; m++) {
-        const ls_replica *r = ((const ls_stepped *)run)->members[m].replica;
+        const ls_replica *r = ls_step_run_of(run)->resources.members[m].replica;
         const float times = m == LAST ? 5 : 1; /* 1 at first, and in each of two steps twice */
         must(ls_queue_read(r->queue, found, r->parameters, sizeof found));
         for (int i = 0; i < PARAMETERS; i++)
@@ -182,13 +182,13 @@ static void who_waits_for_a_lost_device_is_woken(void **state)
     job.device_count = 2;
     job.bucket_bytes = SIZE_MAX;
     must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
-    const ls_stepped *stepped = (const ls_stepped *)run;
-    assert_int_equal(stepped->component_count, 2); /* a program each */
+    const ls_step_run *steps = ls_step_run_of(run);
+    assert_int_equal(steps->components.count, 2); /* a program each */
     const ls_device_backend *whole = f->device[0]->backend;
     ls_device_backend broken = *whole;
     broken.queue_sync = lost;
     alarm(60); /* ends a test that waits for ever */
-    must(ls_program_launch(stepped->components[1].program[LS_FULL], 1));
+    must(ls_program_launch(steps->lowered.captured[1][LS_FULL], 1));
     f->device[0]->backend = &broken;
     ls_status status = run->kind->sync(run);
     f->device[0]->backend = whole;

@@ -8,7 +8,7 @@
 #include "impl/pipeline_schedule.h"
 
 #include "common/device/cpu/cpu.h"
-#include "impl/step/step_private.h"
+#include "impl/step/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -231,10 +231,10 @@ static void close_all(fixture *f)
 }
 
 /* The operations of a stage's queue in the program. */
-static const cpu_list *list_of(const ls_stepped *run, int stage)
+static const cpu_list *list_of(const ls_step_run *run, int stage)
 {
-    const cpu_program *program = (const cpu_program *)run->components[0].program[LS_FULL];
-    const cpu_queue *queue = (const cpu_queue *)run->lanes[stage].queue;
+    const cpu_program *program = (const cpu_program *)run->lowered.captured[0][LS_FULL];
+    const cpu_queue *queue = (const cpu_queue *)run->queues[stage].queue;
     for (size_t i = 0; i < program->list_count; i++)
         if (program->lists[i].queue == queue)
             return &program->lists[i];
@@ -256,11 +256,11 @@ static const ls_op *end_of(const ls_net *net, int nodes, bool backward)
 
 /* A stage's passes in the program. Micro-batches that share memory share a net: a pass of it
  * belongs to the first of them without one. */
-static order recorded_order(const ls_stepped *run, int stage, int microbatches)
+static order recorded_order(const ls_step_run *run, int stage, int microbatches)
 {
-    const ls_slice *slice = run->members[stage].slice[LS_FULL];
+    const ls_slice *slice = run->resources.members[stage].slice[LS_FULL];
     const cpu_list *list = list_of(run, stage);
-    const int nodes = run->parts.parts[stage].graph->count;
+    const int nodes = run->plan.parts.parts[stage].graph->count;
     order o = {.count = 0};
     bool seen[2][MICROBATCHES] = {{false}};
     for (size_t i = 0; i < list->count; i++) {
@@ -293,8 +293,8 @@ static void test_recorded(void **state)
                 open_all(&f, &s);
                 must(ls_strategy_open(&ls_strategy_pipeline, &f.job, &run));
                 for (int stage = 0; stage < p; stage++) {
-                    const order got = recorded_order((const ls_stepped *)run, stage, m);
-                    const ls_graph *graph = ((ls_stepped *)run)->parts.parts[stage].graph;
+                    const order got = recorded_order(ls_step_run_of(run), stage, m);
+                    const ls_graph *graph = ls_step_run_of(run)->plan.parts.parts[stage].graph;
                     const size_t held =
                         ls_device_ledger(f.devices[stage]).in_use[LS_MEMORY_ACTIVATIONS];
                     check_order(&s, stage, &got);

@@ -11,7 +11,7 @@
 #include "common/comm/comm.h"
 #include "common/device/cpu/cpu.h"
 #include "impl/slice.h"
-#include "impl/step/step_private.h"
+#include "impl/step/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>
@@ -385,11 +385,11 @@ static void programs_that_wait_for_each_other_end(void **state)
     must(ls_optimizer_parse("sgd", &job.optimizer));
     must(ls_allreduce_find("ring", &job.allreduce));
     must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
-    const ls_stepped *stepped = (const ls_stepped *)run;
-    assert_int_equal(stepped->component_count, 2);
+    const ls_step_run *steps = ls_step_run_of(run);
+    assert_int_equal(steps->components.count, 2);
     must(run->kind->load(run, values));
-    must(ls_queue_enqueue(stepped->lanes[0].queue, &gate.op));
-    must(ls_queue_enqueue(stepped->lanes[1].queue, &gate.op));
+    must(ls_queue_enqueue(steps->queues[0].queue, &gate.op));
+    must(ls_queue_enqueue(steps->queues[1].queue, &gate.op));
     atomic_store(&pieces_left, 1); /* for the first */
     ls_status status = LS_OK;
     for (; !status && launched < 2 * LS_CPU_SEGMENT; launched++)

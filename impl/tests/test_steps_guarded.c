@@ -108,44 +108,50 @@ static void allow(const ls_access *a, bool writes)
 }
 
 /* Allows what `count` tasks declare, except `but`. Writes last, since a page may hold several. */
-static void allow_said(const ls_step *s, const ls_task *task, size_t count, const ls_access *but)
+static void allow_said(const ls_step_program *p, const ls_task *task, size_t count,
+                       const ls_access *but)
 {
     for (int writes = 0; writes < 2; writes++)
         for (size_t t = 0; t < count; t++)
-            for (size_t a = task[t].access; a < task[t].access + task[t].access_count; a++)
-                if (&s->accesses[a] != but)
-                    allow(&s->accesses[a], writes);
+            for (size_t i = 0; i < task[t].accesses.count; i++) {
+                const ls_access *a = &p->accesses[task[t].accesses.first + i];
+                if (a != but)
+                    allow(a, writes);
+            }
 }
 
 /* ---- Tasks by themselves --------------------------------------------------------------------- */
 
-static void put(const ls_step *s, const ls_task *task)
+static const ls_step_run *opened; /* the run of the current step */
+
+static void put(const ls_step_program *p, const ls_task *task)
 {
-    ls_queue *queue = s->run->lanes[task->lane].queue;
-    for (size_t i = 0; i < task->op_count; i++)
-        must(ls_queue_enqueue(queue, s->ops[task->op + i]));
-    if (task->to.memory)
-        must(ls_queue_copy(queue, task->to.memory, ls_step_replica(s, task->to.member)->device,
-                           task->from.memory, ls_step_replica(s, task->from.member)->device,
-                           task->to.bytes));
+    ls_queue *queue = opened->queues[task->lane].queue;
+    const ls_task_copy *copy = &task->copy;
+    for (size_t i = 0; i < task->ops.count; i++)
+        must(ls_queue_enqueue(queue, p->ops[task->ops.first + i]));
+    if (copy->to)
+        must(ls_queue_copy(queue, copy->to, ls_planned_device(&opened->plan, copy->to_member),
+                           copy->from, ls_planned_device(&opened->plan, copy->from_member),
+                           copy->bytes));
 }
 
 /* Ends of a communicator wait for each other: those of an all-reduce, or both ends of a message,
  * run concurrently. */
-static size_t count_together(const ls_step *s, size_t t)
+static size_t count_together(const ls_step_program *s, size_t t)
 {
     size_t count = 1;
-    if (s->tasks[t].peer >= 0)
+    if (s->tasks[t].end.peer >= 0)
         return 2;
-    while (s->tasks[t].ends && t + count < s->task_count &&
-           s->tasks[t + count].ends == s->tasks[t].ends &&
+    while (s->tasks[t].end.channel >= 0 && t + count < s->task_count &&
+           s->tasks[t + count].end.channel == s->tasks[t].end.channel &&
            s->tasks[t + count].range.first == s->tasks[t].range.first)
         count++;
     return count;
 }
 
 /* Whether they accessed nothing else. */
-static bool run_guarded(const ls_step *s, size_t t, size_t count, const ls_access *but)
+static bool run_guarded(const ls_step_program *s, size_t t, size_t count, const ls_access *but)
 {
     const struct sigaction caught = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO};
     struct sigaction before; /* cmocka's */
@@ -157,52 +163,54 @@ static bool run_guarded(const ls_step *s, size_t t, size_t count, const ls_acces
     for (size_t i = 0; i < count; i++)
         put(s, &s->tasks[t + i]);
     for (size_t i = 0; i < count; i++)
-        must(ls_queue_sync(s->run->lanes[s->tasks[t + i].lane].queue));
+        must(ls_queue_sync(opened->queues[s->tasks[t + i].lane].queue));
     guards = false;
     allow_all(PROT_READ | PROT_WRITE);
     sigaction(SIGSEGV, &before, NULL);
     return !touched;
 }
 
-static void say_touched(const ls_step *s, const ls_task *task, const char *of)
+static void say_touched(const ls_step_program *s, const ls_task *task, const char *of)
 {
     const ls_access at = {touched, 1, true};
-    ls_names *names;
-    must(ls_names_open(s->run, &names));
+    ls_names names;
+    must(ls_steps_names(opened, &names));
     printf("%s: task %zu (", of, (size_t)(task - s->tasks));
-    ls_names_lane(s->run, task->lane, stdout);
+    ls_names_lane(&names, task->lane, stdout);
     printf(": ");
-    ls_names_task(s, task, stdout);
+    ls_names_task(&names, task, stdout);
     printf(") touches ");
-    must(ls_names_accesses(names, s, task, &at, 1, true, stdout));
+    must(ls_names_accesses(&names, task, &at, 1, true, stdout));
     printf(", and does not say so\n");
-    ls_names_close(names);
+    ls_names_close(&names);
 }
 
 /* Omits each declared access in turn, and counts those not detected. The step runs correctly. */
-static void leave_out(const ls_step *s, size_t t, size_t count, size_t *left_out, size_t *seen)
+static void leave_out(const ls_step_program *s, size_t t, size_t count, size_t *left_out,
+                      size_t *seen)
 {
     for (size_t i = t; i < t + count; i++) {
-        for (size_t a = s->tasks[i].access; a < s->tasks[i].access + s->tasks[i].access_count;
-             a++) {
+        const ls_items all = s->tasks[i].accesses;
+        for (size_t a = all.first; a < all.first + all.count; a++) {
             ++*left_out;
             *seen += !run_guarded(s, t, count, &s->accesses[a]);
         }
     }
 }
 
-static void note_said(const ls_step *s)
+static void note_said(const ls_step_program *s)
 {
-    for (size_t t = 0; t < s->task_count; t++)
-        for (size_t a = s->tasks[t].access; a < s->tasks[t].access + s->tasks[t].access_count;
-             a++) {
+    for (size_t t = 0; t < s->task_count; t++) {
+        const ls_items all = s->tasks[t].accesses;
+        for (size_t a = all.first; a < all.first + all.count; a++) {
             piece *p = piece_of(s->accesses[a].memory);
             if (p)
                 p->said = true;
         }
+    }
 }
 
-static void check_step(const ls_step *s, const char *of, size_t *left_out, size_t *seen)
+static void check_step(const ls_step_program *s, const char *of, size_t *left_out, size_t *seen)
 {
     note_said(s);
     for (size_t t = 0, count; t < s->task_count; t += count) {
@@ -238,9 +246,10 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
         strategy->resolve(&job, 1);
     must(ls_strategy_open(strategy, &job, &run));
     must(run->kind->load(run, initial));
-    must(ls_stepped_check(run));
+    opened = ls_step_run_of(run);
+    must(ls_steps_check(run));
     for (int kind = 0; kind < LS_KINDS; kind++)
-        check_step(&((ls_stepped *)run)->step[kind], name, left_out, seen);
+        check_step(&opened->program[kind], name, left_out, seen);
     run->kind->close(run);
     free(initial);
 }

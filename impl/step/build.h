@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What verbs work on, and share: a plan and its resources, and the programs that they append to. */
+#pragma once
+
+#include "impl/step/program.h"
+#include "impl/step/resources.h"
+#include "impl/step/step.h"
+
+/** A step while `build` describes it, or while a question about it is answered. */
+struct ls_step {
+    const ls_step_plan *plan;
+    ls_resources *resources;
+    int kind;                        /**< as in run.h: LS_FULL and so on */
+    int batch_kind;                  /**< LS_FULL or LS_TAIL */
+    ls_step_program *program;        /**< what verbs append to */
+    ls_step_program *before, *after; /**< the same, of tasks outside steps */
+    size_t *appended; /**< [members] acts of its slice, or in a divided replica gathered pieces,
+                           already appended */
+};
+
+/** The program of evaluation has this kind; it is in no step. */
+enum { LS_EVALUATION = LS_STEPS };
+
+/** Appends what the strategy describes, and the ends of all members' steps. */
+ls_status ls_step_build(ls_step *step);
+
+/** Keeps the first failure. */
+void ls_step_fail(ls_step *step, ls_status status);
+/** LS_CODE_USAGE: the verb cannot act, and why. */
+void ls_step_refuse(ls_step *step, const char *verb, const char *why);
+
+ls_member *ls_step_member(const ls_step *step, int member);
+/** NULL: the member is in another process. */
+ls_replica *ls_step_replica(const ls_step *step, int member);
+/** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
+size_t ls_step_offset(const ls_step *step, int member, ls_range range);
+
+/** Appends a task of a piece's acts of `kinds` (bits 1 << kind), of one node or all (-1); none if
+ * they have no operations. */
+void ls_step_append_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,
+                         int node);
+/** Appends a task of the member that sums all parts of so many replicas' gradients, up the tree,
+ * into `out`, which may be the first part. None if there is one part. */
+void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts, int replicas,
+                 void *out);
+/** Appends a task of a member that adds `more` to `sum`, both in its memory. */
+void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
+/** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
+ * of two processes; nothing if both are in another process. */
+void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
+/** Appends the ends of all members' steps, behind all that `build` describes. */
+void ls_step_append_ends(ls_step *step);

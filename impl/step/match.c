@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks that the ends of messages and all-reduces match, as MPI matches sends with receives. It
+ * plays a step without times: a task runs once the tasks before it on its lane, and those that it
+ * waits for, have run. An end of a message runs together with its other end, of the same size; an
+ * end of an all-reduce together with all other ends. Nothing is buffered, so a step that completes
+ * here completes with any communicator. A server that serves requests as they arrive serves each.
+ * Also, the last task, except copies, of a lane on which a member's step ends must be that end.
+ *
+ * Leaves out: ends in other processes, which are assumed to match.
+ */
+#include "impl/step/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements that a server still has to send to a worker, or receive, for the current request. */
+typedef struct owed {
+    size_t sends, receives;
+} owed;
+
+typedef struct play {
+    const ls_step_program *program;
+    size_t *next; /* [lanes] the lane's next task, from 1; 0: none */
+    size_t *then; /* [tasks] the next task on its lane, from 1; 0: none */
+    bool *done;   /* [tasks] whether it has run */
+    owed *owed;   /* [members, members] by worker and server */
+} play;
+
+static const ls_channel *channel_of(const play *p, const ls_task *task)
+{
+    return &p->program->lanes->channels[task->end.channel];
+}
+
+static int member_of(const play *p, const ls_task *task)
+{
+    return p->program->lanes->items[task->lane].member;
+}
+
+static const ls_task *next_on(const play *p, int lane)
+{
+    return p->next[lane] ? &p->program->tasks[p->next[lane] - 1] : NULL;
+}
+
+static bool is_free(const play *p, const ls_task *task)
+{
+    for (size_t w = 0; w < task->waits.count; w++)
+        if (!p->done[p->program->waits[task->waits.first + w]])
+            return false;
+    return true;
+}
+
+static void run(play *p, const ls_task *task)
+{
+    const size_t t = (size_t)(task - p->program->tasks);
+    p->done[t] = true;
+    p->next[task->lane] = p->then[t];
+}
+
+/* NULL: the task is not of a server that serves requests as they arrive. */
+static owed *owed_of(const play *p, const ls_task *task)
+{
+    const ls_channel *c = task->end.peer < 0 ? NULL : channel_of(p, task);
+    if (!c || task->end.peer < c->arrivals)
+        return NULL;
+    return &p->owed[(size_t)member_of(p, task) * (size_t)c->members + (size_t)task->end.peer];
+}
+
+/* Runs a worker's task with a server that serves requests as they arrive. */
+static bool serve(play *p, const ls_task *task, owed *o)
+{
+    const ls_task_end *end = &task->end;
+    if (end->announces && (o->sends || o->receives))
+        return false; /* the server still serves the previous request */
+    if (end->announces)
+        *o = (owed){end->received, end->sent};
+    else if (o->sends < end->received || o->receives < end->sent)
+        return false;
+    else
+        *o = (owed){o->sends - end->received, o->receives - end->sent};
+    run(p, task);
+    return true;
+}
+
+static bool exchange(play *p, const ls_task *task)
+{
+    const int lane = channel_of(p, task)->lane[task->end.peer];
+    if (lane < 0) { /* the peer is in another process */
+        run(p, task);
+        return true;
+    }
+    const ls_task *other = next_on(p, lane);
+    if (!other || other->end.channel != task->end.channel ||
+        other->end.peer != member_of(p, task) || !is_free(p, other) ||
+        other->end.sent != task->end.received || other->end.received != task->end.sent)
+        return false;
+    run(p, other);
+    run(p, task);
+    return true;
+}
+
+static bool reduce(play *p, const ls_task *task)
+{
+    const ls_channel *c = channel_of(p, task);
+    for (int m = 0; m < c->members; m++) {
+        const ls_task *other = c->lane[m] < 0 ? task : next_on(p, c->lane[m]);
+        if (!other || other->end.channel != task->end.channel || !is_free(p, other) ||
+            strcmp(other->verb, task->verb) != 0 || other->range.first != task->range.first ||
+            other->range.count != task->range.count)
+            return false;
+    }
+    for (int m = 0; m < c->members; m++)
+        if (c->lane[m] >= 0)
+            run(p, next_on(p, c->lane[m]));
+    return true;
+}
+
+/* Runs a task if it can run; returns whether it ran. */
+static bool try_task(play *p, const ls_task *task)
+{
+    owed *o = owed_of(p, task);
+    if (next_on(p, task->lane) != task || !is_free(p, task))
+        return false;
+    if (o)
+        return serve(p, task, o);
+    if (task->end.channel >= 0)
+        return task->end.peer >= 0 ? exchange(p, task) : reduce(p, task);
+    run(p, task);
+    return true;
+}
+
+/* Runs all tasks that can run. They are in the order of `build`, so most steps need one round. */
+static void run_all(play *p)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t t = 0; t < p->program->task_count; t++)
+            moved |= !p->done[t] && try_task(p, &p->program->tasks[t]);
+    }
+}
+
+static ls_status refuse(const play *p, const ls_task *task, const char *why)
+{
+    return ls_fail(LS_CODE_CHECK, "step", task->verb, "task %zu %s",
+                   (size_t)(task - p->program->tasks), why);
+}
+
+/* Whether it is the last task, except copies, of a lane on which a member's step ends. */
+static bool is_last(const play *p, size_t t)
+{
+    const ls_task *tasks = p->program->tasks;
+    size_t next = p->then[t];
+    while (next && tasks[next - 1].copy.to)
+        next = p->then[next - 1];
+    return !next && !tasks[t].copy.to && p->program->lanes->items[tasks[t].lane].ends;
+}
+
+static ls_status judge(const play *p)
+{
+    const ls_step_program *s = p->program;
+    for (size_t t = 0; t < s->task_count; t++) {
+        const ls_task *task = &s->tasks[t];
+        const owed *o = owed_of(p, task);
+        if (!p->done[t] && next_on(p, task->lane) == task && task->end.channel >= 0)
+            return refuse(p, task,
+                          "waits in vain: its other ends say something else, or in another "
+                          "order; all say the same in one order");
+        if (p->done[t] && o && (o->sends || o->receives))
+            return refuse(p, task, "is to be followed by messages that are not said");
+    }
+    for (size_t t = 0; t < s->task_count; t++) {
+        if (!p->done[t])
+            return refuse(p, &s->tasks[t], "waits for one that never comes");
+        if (is_last(p, t) && strcmp(s->tasks[t].verb, "end") != 0)
+            return refuse(p, &s->tasks[t], "is the last of its device, whose step has no end");
+    }
+    return LS_OK;
+}
+
+static void put_in_lanes(play *p)
+{
+    for (size_t t = p->program->task_count; t-- > 0;) {
+        const int lane = p->program->tasks[t].lane;
+        p->then[t] = p->next[lane];
+        p->next[lane] = t + 1;
+    }
+}
+
+static size_t count_pairs(const ls_lanes *lanes)
+{
+    const ls_channel *c = lanes->channels;
+    const bool served = lanes->channel_count && c->arrivals < c->members;
+    return served ? (size_t)c->members * (size_t)c->members : 0;
+}
+
+ls_status ls_program_match(const ls_step_program *s)
+{
+    play p = {.program = s,
+              .next = calloc((size_t)s->lanes->count + 1, sizeof *p.next),
+              .then = calloc(s->task_count + 1, sizeof *p.then),
+              .done = calloc(s->task_count + 1, sizeof *p.done),
+              .owed = calloc(count_pairs(s->lanes) + 1, sizeof *p.owed)};
+    ls_status status = p.next && p.then && p.done && p.owed
+                           ? LS_OK
+                           : ls_fail_memory("step", s->task_count * sizeof *p.then);
+    if (!status) {
+        put_in_lanes(&p);
+        run_all(&p);
+        status = judge(&p);
+    }
+    free(p.next);
+    free(p.then);
+    free(p.done);
+    free(p.owed);
+    return status;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan from a job; see plan.h. */
+#include "impl/step/plan.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+ls_device *ls_planned_device(const ls_step_plan *plan, int member)
+{
+    const int number = plan->members[member].device;
+    return number < 0                              ? NULL
+           : number < (int)plan->job->device_count ? plan->job->devices[number]
+                                                   : plan->job->variable_device;
+}
+
+bool ls_plan_is_on(const ls_step_plan *plan, int member, size_t index)
+{
+    const ls_job *job = plan->job;
+    ls_device *device = ls_planned_device(plan, member);
+    return device &&
+           device == (index < job->device_count ? job->devices[index] : job->variable_device);
+}
+
+bool ls_plan_has_ends(const ls_step_plan *plan)
+{
+    return plan->servers.servers || plan->places > (int)plan->job->device_count;
+}
+
+bool ls_plan_has_end(const ls_step_plan *plan, int member)
+{
+    return plan->lanes.channels[LS_MESSAGES].lane[member] >= 0;
+}
+
+int ls_plan_training(const ls_step_plan *plan)
+{
+    return plan->servers.servers ? plan->replicas : plan->total;
+}
+
+int ls_plan_own(const ls_step_plan *plan)
+{
+    int own = 0;
+    while (plan->members[own].device < 0)
+        own++;
+    return own;
+}
+
+/* ---- Members --------------------------------------------------------------------------------- */
+
+/* The holder, if replicas have no variables of their own: the replica on the variable device, or
+ * one more member. */
+static int find_holder(const ls_step_plan *plan)
+{
+    const ls_job *job = plan->job;
+    const int n = (int)job->device_count;
+    const bool held = plan->strategy->variables == LS_VARIABLES_HELD;
+    for (int i = 0; i < n && held; i++)
+        if (job->devices[i] == job->variable_device)
+            return i;
+    return held ? n : -1;
+}
+
+/* Pieces in flight on a pipeline's stage: those of its micro-batches in flight. */
+static int slots_of(const ls_job *job, int replica, int place)
+{
+    int most = 1;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_schedule schedule = ls_replicated_schedule(job, replica, b);
+        const int pieces = ls_replicated_pieces(job, replica, b), m = schedule.microbatches;
+        int slots = m ? (pieces + m - 1) / m * ls_schedule_in_flight(&schedule, place) : 0;
+        slots = slots < pieces ? slots : pieces;
+        most = slots > most ? slots : most;
+    }
+    return most;
+}
+
+/* Number of a device in the job, as in ls_planned_member. */
+static int number_of(const ls_job *job, const ls_device *device)
+{
+    int number = 0;
+    while (number < (int)job->device_count && job->devices[number] != device)
+        number++;
+    return device ? number : -1;
+}
+
+/* The process and device of a member that is no server, by its number over all processes. */
+static void seat_in_order(const ls_job *job, int number, ls_planned_member *m)
+{
+    const int index = number - ls_job_member(job, 0), devices = (int)job->device_count;
+    m->process = job->comm ? number / devices : 0;
+    m->rank = number;
+    if (m->process == ls_job_process(job))
+        m->device = index < devices ? index : number_of(job, job->variable_device);
+}
+
+static void plan_member(ls_step_plan *plan, int index)
+{
+    const ls_job *job = plan->job;
+    const bool shadow = index >= plan->total;
+    const int number = shadow ? index - plan->total : index, replica = number / plan->places;
+    ls_planned_member *m = &plan->members[index];
+    *m = (ls_planned_member){.device = -1,
+                             .replica = replica < plan->replicas ? replica : -1,
+                             .place = number % plan->places};
+    if (plan->servers.servers) {
+        const ls_ps_seat seat = ls_ps_seat_of(job, &plan->servers, number);
+        m->process = job->comm ? seat.process : 0;
+        m->rank = seat.rank;
+        m->device = m->process == ls_job_process(job) ? number_of(job, seat.device) : -1;
+    } else {
+        seat_in_order(job, number, m);
+    }
+    if (shadow) /* of each replica but the holder */
+        m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
+    if (plan->parts.count && job->microbatches > 0)
+        m->slots = slots_of(job, replica, m->place);
+}
+
+static ls_status plan_members(ls_step_plan *plan)
+{
+    const ls_job *job = plan->job;
+    const size_t devices = job->device_count;
+    plan->holder = find_holder(plan);
+    plan->places = ls_job_places(job);
+    plan->replicas = ls_job_replicas(job);
+    plan->total = plan->replicas * plan->places + (plan->holder == (int)devices);
+    if (ls_strategy_serves(plan->strategy)) {
+        LS_TRY(ls_ps_layout_open(job, &plan->servers));
+        plan->total = plan->servers.workers + plan->servers.servers;
+    }
+    if (ls_strategy_divides(plan->strategy)) {
+        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts));
+        plan->loss_place = job->place[job->model->graph->count - 1];
+    }
+    plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
+    LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
+    LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
+    for (int m = 0; m < plan->all; m++)
+        plan_member(plan, m);
+    for (int m = 0; m < plan->total; m++)
+        plan->here[plan->members[m].rank] = m;
+    for (int rank = 0; rank < plan->total; rank++)
+        if (plan->members[plan->here[rank]].process == ls_job_process(job))
+            plan->here[plan->here_count++] = plan->here[rank];
+    return LS_OK;
+}
+
+/* ---- Groups ---------------------------------------------------------------------------------- */
+
+ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
+                          ls_buckets *out)
+{
+    const ls_graph_part *part = parts->count ? &parts->parts[place] : NULL;
+    const ls_graph *graph = part ? part->graph : job->model->graph;
+    return ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
+                           job->exact ? SIZE_MAX : job->bucket_bytes, out);
+}
+
+/* If a replica has q processes with c devices each, place m of replica d is in process d q + m /
+ * c. */
+const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *spread)
+{
+    const int here = (int)job->device_count, places = ls_job_places(job);
+    if (!job->layout || places <= here)
+        return job->layout;
+    for (int d = 0; d < ls_job_replicas(job); d++)
+        hosts[d] = job->layout->host[d * (places / here) + place / here];
+    *spread = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
+    return spread;
+}
+
+static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_group *g)
+{
+    const ls_job *job = plan->job;
+    LS_TRY(ls_plan_buckets(job, &plan->parts, place, &g->buckets));
+    LS_TRY(ls_allocate("step", &g->members, job->device_count + 1, sizeof *g->members));
+    LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
+    for (int m = place; m < plan->replicas * plan->places && g->buckets.count; m += plan->places)
+        if (plan->members[m].device >= 0)
+            g->members[g->count++] = m;
+    g->layout = ls_plan_layout(job, place, g->hosts, &g->spread);
+    return LS_OK;
+}
+
+/* ---- Lanes and channels ---------------------------------------------------------------------- */
+
+/* Gives a member an end of a channel: on a lane of its own, or on its compute lane. */
+static void add_end(ls_step_plan *plan, int channel, int member, const char *own)
+{
+    ls_lanes *lanes = &plan->lanes;
+    lanes->channels[channel].lane[member] = own ? lanes->count : member;
+    if (own)
+        lanes->items[lanes->count++] = (ls_lane){.member = member, .name = own};
+}
+
+static ls_status plan_lanes(ls_step_plan *plan)
+{
+    ls_lanes *lanes = &plan->lanes;
+    const ls_job *job = plan->job;
+    const size_t most = 3 * (size_t)plan->all; /* and communication and transfers */
+    const int channels = LS_GROUPS + plan->group_count;
+    const bool served = plan->servers.servers;
+    const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
+    LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
+    LS_TRY(ls_allocate("step", &lanes->channels, (size_t)channels, sizeof *lanes->channels));
+    for (int m = 0; m < plan->all; m++)
+        lanes->items[lanes->count++] = (ls_lane){
+            .member = m, .name = "compute", .ends = plan->members[m].device >= 0 && m < arrivals};
+    for (; lanes->channel_count < channels; lanes->channel_count++) {
+        ls_channel *c = &lanes->channels[lanes->channel_count];
+        LS_TRY(ls_allocate("step", &c->lane, (size_t)plan->total, sizeof *c->lane));
+        c->members = plan->total;
+        c->arrivals = lanes->channel_count == LS_MESSAGES ? arrivals : plan->total;
+        for (int m = 0; m < plan->total; m++)
+            c->lane[m] = -1;
+    }
+    for (int i = 0; i < plan->here_count && ls_plan_has_ends(plan); i++) {
+        const bool worker = plan->here[i] < plan->replicas;
+        add_end(plan, LS_MESSAGES, plan->here[i],
+                !served                  ? "transfer"
+                : job->overlap && worker ? "communication"
+                                         : NULL);
+    }
+    for (int g = 0; g < plan->group_count; g++)
+        for (int i = 0; i < plan->groups[g].count; i++)
+            add_end(plan, LS_GROUPS + g, plan->groups[g].members[i],
+                    job->overlap ? "communication" : NULL);
+    return LS_OK;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_step_plan *plan)
+{
+    *plan = (ls_step_plan){.job = job, .strategy = strategy};
+    LS_TRY(plan_members(plan));
+    LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->places, sizeof *plan->groups));
+    for (int p = 0; p < plan->places && strategy->reduces; p++)
+        LS_TRY(plan_group(plan, plan->group_count++, &plan->groups[p]));
+    return plan_lanes(plan);
+}
+
+void ls_step_plan_close(ls_step_plan *plan)
+{
+    for (int c = 0; c < plan->lanes.channel_count; c++)
+        free(plan->lanes.channels[c].lane);
+    free(plan->lanes.channels);
+    free(plan->lanes.items);
+    for (int g = 0; g < plan->group_count; g++) {
+        free(plan->groups[g].members);
+        free(plan->groups[g].hosts);
+        ls_buckets_close(&plan->groups[g].buckets);
+    }
+    free(plan->groups);
+    free(plan->here);
+    free(plan->members);
+    ls_ps_layout_close(&plan->servers);
+    ls_graph_parts_close(&plan->parts);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plan: who takes part in a step, a value made from a job before any memory, queue or communicator
+ * is opened. All processes number members in the same order; lanes are those of this process.
+ *
+ * The first of three rooms: a plan and a strategy's `build` make programs (program.h); a run
+ * (run.h) is made from both.
+ */
+#pragma once
+
+#include "common/nn/graph_parts.h"
+#include "impl/buckets.h"
+#include "impl/ps/ps_layout.h"
+#include "impl/replicas.h"
+
+/** A device's share of a step; see step.h. */
+typedef struct ls_planned_member {
+    int process;
+    int device;  /**< number in the job's devices; device_count: the variable device; -1: it is in
+                      another process */
+    int replica; /**< whose slice of the batch it computes; -1: a holder or server without one */
+    int place;   /**< its rank in that replica */
+    int rank;    /**< in the channel of messages */
+    int slots;   /**< pieces in flight at once (slice.h); 0: one */
+} ls_planned_member;
+
+/** A lane: a queue of a member's device. */
+typedef struct ls_lane {
+    int member;
+    const char *name; /**< static text */
+    bool ends;        /**< the member's step ends on it */
+} ls_lane;
+
+/** A communicator between members: the ends in it meet. */
+typedef struct ls_channel {
+    int members;
+    int *lane;    /**< [members] of the member's end; -1: none in this process */
+    int arrivals; /**< from this member on, ends serve requests as they arrive; `members`: none */
+} ls_channel;
+
+/** What tasks are on: the lanes and channels of this process. */
+typedef struct ls_lanes {
+    ls_lane *items; /**< [count] lane m is the compute lane of member m */
+    int count;
+    ls_channel *channels; /**< [channel_count] of messages, then of each group */
+    int channel_count;
+} ls_lanes;
+
+enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the first group's */
+
+/** A group: members at the same place of all replicas, which reduce gradients bucket by bucket. */
+typedef struct ls_planned_group {
+    ls_buckets buckets;
+    int *members; /**< [count] those of this process */
+    int count;
+    const ls_layout *layout; /**< hosts of the members; NULL: they are in this process */
+    ls_layout spread;        /**< *layout, if a replica has several processes */
+    int *hosts;
+} ls_planned_group;
+
+typedef struct ls_step_plan {
+    const ls_job *job;
+    const ls_strategy *strategy;
+    ls_graph_parts parts; /**< the model's, by place; count 0: the model is not divided */
+    ls_ps_layout servers; /**< all zero: there are no servers */
+    int holder;           /**< the member that owns the variables of all: a replica, or one more on
+                               the variable device; -1: replicas or servers own them */
+    int replicas;         /**< of all processes; with servers, workers */
+    int places;           /**< members of each replica, consecutive */
+    int loss_place;       /**< the place that has the loss */
+    int total;            /**< members: replicas x places, then servers, or an additional holder */
+    int all;              /**< `total`, then, if backward is held, a shadow of each replica */
+    ls_planned_member *members; /**< [all] */
+    int *here;                  /**< [here_count] this process's of `total`, by rank */
+    int here_count;
+    ls_planned_group *groups; /**< [group_count] by place; none if nothing is reduced */
+    int group_count;
+    ls_lanes lanes;
+} ls_step_plan;
+
+/** Close it also on failure. Borrows the job. */
+ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_step_plan *out);
+void ls_step_plan_close(ls_step_plan *plan);
+
+/** NULL: the member is in another process. */
+ls_device *ls_planned_device(const ls_step_plan *plan, int member);
+
+/** Whether a member is on the job's device number `index`; device_count: the variable device. */
+bool ls_plan_is_on(const ls_step_plan *plan, int member, size_t index);
+
+/** Whether members of this process and others have ends of messages; and whether this member has
+ * one in this process. Without ends, messages within a process are copies. */
+bool ls_plan_has_ends(const ls_step_plan *plan);
+bool ls_plan_has_end(const ls_step_plan *plan, int member);
+
+/** Number of members except shadows and servers; how busy servers are is in their report. */
+int ls_plan_training(const ls_step_plan *plan);
+
+/** The first member of this process. */
+int ls_plan_own(const ls_step_plan *plan);
+
+/** The bucket boundaries of the variables that a place updates. */
+ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
+                          ls_buckets *out);
+/** Hosts of a group's members: the job's layout, or in `spread`, with hosts [LS_JOB_REPLICAS]. */
+const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *spread);

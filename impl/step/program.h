@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Program of a step: its tasks, what they access and wait for, as plain data. The second of three
+ * rooms: `build` and the verbs (step.h) make it from a plan; all here are functions of it, without
+ * queues, events or devices. Operations are borrowed, and read only for their accesses and costs.
+ */
+#pragma once
+
+#include "common/device/op_list.h"
+#include "impl/step/plan.h"
+
+#include <stdio.h>
+
+/** Kinds of steps: LS_FULL or LS_TAIL, plus LS_LAST for the last step of a period (ls_job.period).
+ * Then the tasks before, and after, all steps that one call enqueues. */
+enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
+enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
+
+/** Consecutive items of a list. */
+typedef struct ls_items {
+    size_t first, count;
+} ls_items;
+
+/** What a task copies from one member's memory to another's. */
+typedef struct ls_task_copy {
+    int from_member, to_member;
+    const void *from;
+    void *to; /**< NULL: the task is no copy */
+    size_t bytes;
+    bool apart; /**< between two devices: traffic */
+} ls_task_copy;
+
+/** The end of a message or all-reduce that a task is, or a request to a server. */
+typedef struct ls_task_end {
+    int channel;           /**< -1: none of these */
+    int peer;              /**< the other member; -1: an all-reduce */
+    size_t sent, received; /**< elements of the message, or of those that a request announces */
+    bool announces;        /**< a request that announces messages */
+    bool counted;          /**< what it sends is counted here, not by its communicator */
+} ls_task_end;
+
+/** A task: operations on one lane, or a copy. */
+typedef struct ls_task {
+    const char *verb; /**< static text */
+    int node;         /**< node of the member's graph that it computes; -1: several or none */
+    ls_range range;   /**< elements that it works on; empty: unknown */
+    int lane;
+    ls_items ops;        /**< in the program's ops */
+    ls_items accesses;   /**< in its accesses: reads, then writes, by address, disjoint */
+    ls_items waits;      /**< in its waits: numbers of earlier tasks on other lanes */
+    bool begins;         /**< waits for the beginning of its component's step */
+    double flops, bytes; /**< of its operations, in one run */
+    int call;            /**< tasks with the same number are enqueued together; -1: alone */
+    ls_task_copy copy;
+    ls_task_end end;
+    const bool *skip; /**< the task is skipped if true; NULL: never */
+} ls_task;
+
+typedef struct ls_step_program {
+    const ls_lanes *lanes; /**< borrowed */
+    ls_status status;      /**< the first failure; appending does nothing after one */
+    ls_task *tasks;        /**< [task_count] in the order of `build` */
+    size_t task_count;
+    ls_op **ops; /**< [op_count] borrowed */
+    size_t op_count;
+    ls_access *accesses;
+    size_t access_count;
+    size_t *waits;
+    size_t wait_count;
+    uint64_t empty_copies; /**< between devices: messages without bytes or a task */
+    int calls;             /**< numbers of ls_task.call given so far */
+    const bool *skip;      /**< of tasks appended now */
+    ls_op_list own;        /**< operations that belong to this program */
+} ls_step_program;
+
+/** A component: lanes that wait for each other by events, and are one captured program. */
+typedef struct ls_component {
+    int driver; /**< lane of its last task, which begins and ends its step */
+    int lanes;
+    bool has[LS_STEPS]; /**< whether it has tasks in that kind of step */
+} ls_component;
+
+typedef struct ls_components {
+    int *of;   /**< [lanes] component of each; -1: no tasks */
+    int *rank; /**< [lanes] number of the lane within its component */
+    ls_component *items;
+    int count;
+} ls_components;
+
+/* ---- program.c: appending ---------------------------------------------------------------------
+ */
+
+/** Begins a task on a lane; the calls below add to the latest task. NULL after a failure. */
+ls_task *ls_task_begin(ls_step_program *program, const char *verb, int lane, ls_range range);
+void ls_task_add_ops(ls_step_program *program, const ls_op_list *ops);
+/** The same; the program takes ownership of the operations, and empties the list. */
+void ls_task_take_ops(ls_step_program *program, ls_op_list *ops);
+void ls_task_touch(ls_step_program *program, const void *memory, size_t bytes, bool writes);
+/** Ends the task: sorts and merges its accesses. */
+void ls_task_finish(ls_step_program *program);
+/** Appends a task of new operations, with `status` the outcome of making them; empties the list.
+ * NULL after a failure. */
+ls_task *ls_task_of(ls_step_program *program, const char *verb, int lane, ls_range range,
+                    ls_op_list *ops, ls_status status);
+/** The same for one operation. */
+ls_task *ls_task_of_op(ls_step_program *program, const char *verb, int lane, ls_range range,
+                       ls_op *op, ls_status status);
+/** Keeps the first failure. */
+void ls_program_fail(ls_step_program *program, ls_status status);
+void ls_step_program_close(ls_step_program *program);
+
+/** What one run of its tasks sends, except what communicators count. */
+ls_traffic ls_step_program_traffic(const ls_step_program *program);
+void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times);
+
+/* ---- order.c, match.c, race.c -----------------------------------------------------------------
+ */
+
+/** Finds the components of all programs, and the waits of steps. Close components also on failure.
+ */
+ls_status ls_programs_order(ls_step_program programs[LS_STEPS], ls_components *out);
+void ls_components_close(ls_components *components);
+
+/** LS_CODE_CHECK if ends of messages and all-reduces of this process do not match, or if a member's
+ * step has no end. */
+ls_status ls_program_match(const ls_step_program *program);
+
+/** Two tasks that access the same memory in no order. */
+typedef struct ls_race {
+    const ls_step_program *program, *earlier_program;
+    const ls_task *task, *earlier; /**< NULL: there are none */
+    bool step_before;              /**< `earlier` belongs to the step before */
+    ls_access both;                /**< memory that both touch */
+} ls_race;
+
+/** The first race of a step of `a` and the following one of `b`, both ordered. */
+ls_status ls_programs_race(const ls_step_program *a, const ls_step_program *b,
+                           const ls_components *components, ls_race *out);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* What a strategy asks of its step; see step.h. */
+#include "impl/step/build.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+/* ---- Building -------------------------------------------------------------------------------- */
+
+void ls_step_fail(ls_step *s, ls_status status)
+{
+    ls_program_fail(s->program, status);
+}
+
+void ls_step_refuse(ls_step *s, const char *verb, const char *why)
+{
+    if (!s->program->status)
+        ls_step_fail(
+            s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name, "%s %s", verb, why));
+}
+
+ls_status ls_step_build(ls_step *s)
+{
+    LS_TRY(ls_allocate("step", &s->appended, (size_t)s->plan->all, sizeof *s->appended));
+    s->plan->strategy->build(s);
+    ls_step_append_ends(s);
+    free(s->appended);
+    s->appended = NULL;
+    return s->program->status;
+}
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+ls_member *ls_step_member(const ls_step *s, int member)
+{
+    return &s->resources->members[member];
+}
+
+ls_replica *ls_step_replica(const ls_step *s, int member)
+{
+    return ls_step_member(s, member)->replica;
+}
+
+const ls_job *ls_step_job(const ls_step *s)
+{
+    return s->plan->job;
+}
+
+bool ls_ends_period(const ls_step *s)
+{
+    return s->kind >= LS_LAST || !ls_step_job(s)->period;
+}
+
+int ls_replicas(const ls_step *s)
+{
+    return s->plan->replicas;
+}
+
+int ls_members(const ls_step *s)
+{
+    return s->plan->replicas * s->plan->places;
+}
+
+int ls_place_of(const ls_step *s, int member)
+{
+    return s->plan->members[member].place;
+}
+
+int ls_holder(const ls_step *s)
+{
+    return s->plan->holder;
+}
+
+int ls_shadow(const ls_step *s, int replica)
+{
+    return s->plan->total + replica;
+}
+
+int64_t ls_shards(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    return job->exact ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
+}
+
+size_t ls_sums(const ls_step *s, int replica)
+{
+    const ls_job *job = ls_step_job(s);
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), replica,
+                               s->plan->replicas);
+}
+
+ls_range ls_all(const ls_step *s)
+{
+    return (ls_range){0, ls_step_job(s)->model->graph->variables.elements};
+}
+
+ls_range ls_owned(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return (ls_range){0, r ? r->owned : 0};
+}
+
+ls_range ls_part(const ls_step *s, int i, int n)
+{
+    const size_t all = ls_all(s).count, first = ls_comm_share(all, i, n);
+    return (ls_range){first, ls_comm_share(all, i + 1, n) - first};
+}
+
+ls_span ls_parameters(const ls_step *s, int member, ls_range range)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    if (!r)
+        return (ls_span){member, NULL, range.count * sizeof(float)};
+    const size_t real = r->kernels->table->real_bytes, first = ls_step_offset(s, member, range);
+    return (ls_span){member, (char *)r->parameters + first * real, range.count * real};
+}

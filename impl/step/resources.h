@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resources: what this process has opened for a plan: replicas with their memory, servers and
+ * communicators. Verbs make operations on them; the run (run.h) owns them.
+ */
+#pragma once
+
+#include "common/comm/comm.h"
+#include "impl/step/plan.h"
+
+typedef struct ls_served ls_served;
+
+/** A member's end of a channel; all zero: it has none in this process. */
+typedef struct ls_end {
+    ls_comm *comm;
+    ls_comm *control; /**< for small messages, if servers serve as requests arrive; else NULL */
+    void *scratch;    /**< of a group: for one all-reduce at a time */
+} ls_end;
+
+/** The ends of a channel in this process. */
+typedef struct ls_ends {
+    ls_end *of;      /**< [members] */
+    ls_comm **comms; /**< [members + 1] those that exist, by rank; all NULL: none */
+} ls_ends;
+
+/** An end of a communicator between members, of a channel or for control. */
+typedef struct ls_connection {
+    ls_comm *comm;
+    int member;
+    int number;  /**< of the communicator, equal in all processes */
+    bool counts; /**< its messages are traffic, which the end counts */
+} ls_connection;
+
+typedef struct ls_resources {
+    const ls_step_plan *plan;
+    ls_member *members;         /**< [plan->all] */
+    ls_comm **statistics_comms; /**< [devices] ends of the communicator of statistics; or NULL */
+    ls_ends *ends;              /**< [channels] of the plan */
+    ls_connection *connections; /**< [connection_count] all ends, open until the run is closed */
+    size_t connection_count;
+    int communicators;
+    void **arrived;    /**< [replicas, copies] gradients of copies of variables, at owners of this
+                            process; NULL: the model is not divided */
+    ls_served *served; /**< NULL: there are no parameter servers */
+} ls_resources;
+
+/** Opens a member on each of this process's devices, then communicators. All processes call it.
+ * Close also on failure; the plan outlives the resources. */
+ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *out);
+
+/** After all operations: communicators; then members. Members' queues are used in between. */
+void ls_resources_disconnect(ls_resources *resources);
+void ls_resources_close(ls_resources *resources);
+
+/** Gives up all communicators: operations that wait in them fail, here and in other processes. Does
+ * nothing if a device of this process hangs. */
+void ls_resources_abandon(const ls_resources *resources);
+
+/** Opens a communicator between members [count] of this process, and of others, which all call it;
+ * comms[i] is the end of members[i]. */
+typedef enum ls_counting { LS_COUNTED, LS_UNCOUNTED } ls_counting;
+ls_status ls_connect(ls_resources *resources, const int *members, int count, ls_counting counting,
+                     ls_comm **comms);
+/** Number of a communicator; if it is not open here, the number of open ones. */
+int ls_connection_number(const ls_resources *resources, const ls_comm *comm);
+
+/** Adds what a member's memory must be: its replica's buffers, its slices, its communicators. */
+void ls_resources_memory(const ls_resources *resources, int member, ls_memory_formula *formula);
+
+/** Sets the parameters of all members. */
+ls_status ls_resources_load(const ls_resources *resources, const float *parameters);
+/** Copies the variables owned by members [first, first + count) of this process into the whole
+ * parameters. */
+ls_status ls_resources_gather(const ls_resources *resources, int first, int count, bool averages,
+                              float *parameters);
+/** Sends values [count] from one process to all others of [first, last], which all call this. */
+ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *values,
+                       size_t count);
+
+/* message.c, places.c, group.c: parts of ls_resources_open. */
+ls_status ls_ends_open(ls_resources *resources);
+ls_status ls_places_open(ls_resources *resources);
+ls_status ls_groups_open(ls_resources *resources);

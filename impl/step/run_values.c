@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The variables of a run, and evaluation with them; see run.h. */
+#include "common/base/grow.h"
+#include "impl/step/build.h"
+#include "impl/step/run.h"
+#include "impl/step/served.h"
+
+#include <stdlib.h>
+
+/* ---- Variables ------------------------------------------------------------------------------- */
+
+/* The replica with a part in this process: sends each place's variables to the replica's other
+ * processes. */
+static ls_status gather_places(ls_step_run *me, float *parameters)
+{
+    const ls_step_plan *plan = &me->plan;
+    const ls_job *job = plan->job;
+    const int own = ls_plan_own(plan), first = own - own % plan->places;
+    const ls_planned_member *members = &plan->members[first];
+    LS_TRY(ls_comm_agree(
+        job->comm, ls_resources_gather(&me->resources, first, plan->places, false, parameters)));
+    for (int p = 0; p < plan->places; p++) {
+        const ls_graph_part *part = &plan->parts.parts[p];
+        for (size_t v = 0; v < part->graph->variables.count; v++) {
+            const ls_variable *its = &part->graph->variables.items[v];
+            if (its->offset < part->owned)
+                LS_TRY(ls_broadcast(job, members[p].process, members[0].process,
+                                    members[plan->places - 1].process, parameters + part->whole[v],
+                                    its->count));
+        }
+    }
+    return LS_OK;
+}
+
+ls_status ls_steps_gather(ls_step_run *me, bool averages, float *out)
+{
+    const ls_step_plan *plan = &me->plan;
+    const int own = ls_plan_own(plan), places = plan->places;
+    if (me->resources.served)
+        return ls_served_gather(&me->resources, averages, out);
+    if (plan->parts.count && ls_plan_has_ends(plan))
+        return gather_places(me, out);
+    return ls_resources_gather(&me->resources,
+                               plan->holder >= 0 ? plan->holder : own - own % places, places,
+                               averages, out);
+}
+
+/* ---- Evaluation ------------------------------------------------------------------------------ */
+
+/* The forward pass of evaluation, over the replica's first piece of a full batch. */
+static ls_status build_evaluation(ls_step_run *me, int replica)
+{
+    ls_step_program *p = &me->evaluation;
+    ls_step s = {.plan = &me->plan,
+                 .resources = &me->resources,
+                 .kind = LS_EVALUATION,
+                 .batch_kind = LS_FULL,
+                 .program = p};
+    if (p->task_count)
+        return LS_OK;
+    p->lanes = &me->plan.lanes;
+    for (int n = 0; n + 1 < ls_nodes(&s) && !p->status; n++)
+        ls_forward_node(&s, replica, 0, n);
+    ls_status status = p->status;
+    if (status)
+        ls_step_program_close(p);
+    return status;
+}
+
+/* Runs tasks one by one: evaluation is not timed. */
+static ls_status predict(void *run)
+{
+    ls_step_run *me = run;
+    return ls_enqueue_serially(me, &me->evaluation);
+}
+
+/* Evaluates by the members, in this process, of the replica of member `own`, divided or not. */
+static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
+{
+    const int places = me->plan.places, replica = own / places, next = (replica + 1) * places;
+    const bool divided = me->plan.parts.count;
+    ls_comm *const *comms = me->resources.ends[LS_MESSAGES].comms;
+    ls_tested parts[LS_JOB_REPLICAS];
+    int count = 0;
+    for (const ls_member *m = &me->resources.members[own]; own + count < next && m->replica; m++)
+        parts[count++] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+    ls_status status = divided ? build_evaluation(me, replica) : LS_OK;
+    if (!status)
+        status = ls_replica_evaluate(parts, count, divided ? predict : NULL, me, most, out);
+    for (int i = 0; status && divided && comms[i]; i++)
+        comms[i]->backend->abandon(comms[i]); /* for peers that wait for this process */
+    return status;
+}
+
+/* Copies the variables, or their averages, to a replica; NULL: it is in another process. */
+static ls_status fetch(ls_step_run *me, bool averages, const ls_replica *to)
+{
+    const ls_job *job = me->plan.job;
+    const size_t elements = job->model->graph->variables.elements;
+    float *values;
+    ls_status status =
+        ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
+    if (!status)
+        status = ls_steps_gather(me, averages, values);
+    if (!status && to)
+        status = ls_queue_write(to->queue, to->parameters, values, elements * sizeof *values);
+    free(values);
+    return status;
+}
+
+/* Sends the result of one process to all; in all others, accuracy is -1. */
+static ls_status spread_result(const ls_job *job, ls_status mine, ls_evaluation *out)
+{
+    const size_t n = (size_t)ls_job_processes(job);
+    ls_evaluation *all;
+    mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
+    ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
+    for (size_t p = n; p-- > 0 && !status;)
+        if (all[p].accuracy >= 0)
+            *out = all[p];
+    free(all);
+    return status;
+}
+
+/* Evaluates the first replica of this process; with servers, worker 0. A replica without variables
+ * of its own gets the variables first. A worker pulls anew in its next step; a tower, which may
+ * have fetched ahead, gets back its values. */
+ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+{
+    ls_step_run *me = ls_step_run_of(run);
+    const ls_step_plan *plan = &me->plan;
+    const bool served = plan->servers.servers;
+    const int own = served ? 0 : ls_plan_own(plan);
+    const ls_replica *r = me->resources.members[own].replica;
+    const bool fetches = served || (plan->holder >= 0 && plan->holder != own);
+    ls_status status = fetches ? fetch(me, true, r) : LS_OK;
+    *out = (ls_evaluation){.accuracy = -1};
+    if (!status && r)
+        status = evaluate_replica(me, own, most, out);
+    if (!status && fetches && !served)
+        status = fetch(me, false, r);
+    return ls_plan_has_ends(plan) ? spread_result(run->job, status, out) : status;
+}

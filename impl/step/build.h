@@ -2,7 +2,6 @@
 /* What verbs work on, and share: a plan and its resources, and the programs that they append to. */
 #pragma once
 
-#include "impl/step/program.h"
 #include "impl/step/resources.h"
 #include "impl/step/step.h"
 
@@ -10,7 +9,7 @@
 struct ls_step {
     const ls_step_plan *plan;
     ls_resources *resources;
-    int kind;                        /**< as in run.h: LS_FULL and so on */
+    int kind;                        /**< as in program.h, or LS_EVALUATION */
     int batch_kind;                  /**< LS_FULL or LS_TAIL */
     ls_step_program *program;        /**< what verbs append to */
     ls_step_program *before, *after; /**< the same, of tasks outside steps */
@@ -20,9 +19,6 @@ struct ls_step {
 
 /** The program of evaluation has this kind; it is in no step. */
 enum { LS_EVALUATION = LS_STEPS };
-
-/** Appends what the strategy describes, and the ends of all members' steps. */
-ls_status ls_step_build(ls_step *step);
 
 /** Keeps the first failure. */
 void ls_step_fail(ls_step *step, ls_status status);

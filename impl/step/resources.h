@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/comm/comm.h"
-#include "impl/step/plan.h"
+#include "impl/step/program.h"
 
 typedef struct ls_served ls_served;
 
@@ -66,6 +66,14 @@ int ls_connection_number(const ls_resources *resources, const ls_comm *comm);
 
 /** Adds what a member's memory must be: its replica's buffers, its slices, its communicators. */
 void ls_resources_memory(const ls_resources *resources, int member, ls_memory_formula *formula);
+
+/** build.c: appends what the strategy describes of a step of this kind, if it occurs, and the ends
+ * of members' steps. */
+ls_status ls_build_step(ls_resources *resources, int kind, ls_step_program programs[LS_STEPS]);
+/** The forward pass of evaluation of a divided replica, over its first piece of a full batch. */
+ls_status ls_build_evaluation(ls_resources *resources, int replica, ls_step_program *program);
+/** The strategy's closed form of a step's traffic. */
+ls_traffic ls_build_formula(ls_resources *resources, int kind);
 
 /** Sets the parameters of all members. */
 ls_status ls_resources_load(const ls_resources *resources, const float *parameters);

@@ -3,7 +3,6 @@
 #include "impl/step/run.h"
 
 #include "common/base/grow.h"
-#include "impl/step/build.h"
 
 #include <stdlib.h>
 
@@ -30,18 +29,8 @@ static ls_status open_queues(ls_step_run *me)
 
 static ls_status build_programs(ls_step_run *me)
 {
-    const ls_job *job = me->plan.job;
-    for (int kind = 0; kind < LS_KINDS; kind++) {
-        ls_step step = {.plan = &me->plan,
-                        .resources = &me->resources,
-                        .kind = kind,
-                        .batch_kind = kind % LS_BATCHES,
-                        .program = &me->program[kind],
-                        .before = &me->program[LS_BEFORE],
-                        .after = &me->program[LS_AFTER]};
-        if (ls_replicated_batch(job, step.batch_kind) && (kind < LS_LAST || job->period))
-            LS_TRY(ls_step_build(&step));
-    }
+    for (int kind = 0; kind < LS_KINDS; kind++)
+        LS_TRY(ls_build_step(&me->resources, kind, me->program));
     LS_TRY(me->program[LS_BEFORE].status);
     return me->program[LS_AFTER].status;
 }

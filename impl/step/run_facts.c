@@ -2,7 +2,6 @@
 /* Runs of steps: replicas, description, memory, traffic, state for another run; see run.h. */
 #include "common/base/grow.h"
 #include "impl/carried.h"
-#include "impl/step/build.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 
@@ -169,14 +168,7 @@ static ls_traffic count_sent(const ls_step_run *me)
 static ls_traffic formula_of(ls_step_run *me, int kind)
 {
     const ls_job *job = me->plan.job;
-    const ls_step step = {.plan = &me->plan,
-                          .resources = &me->resources,
-                          .kind = kind,
-                          .batch_kind = kind % LS_BATCHES,
-                          .program = &me->program[kind]};
-    ls_traffic sum = {0};
-    if (me->plan.strategy->formula)
-        sum = me->plan.strategy->formula(&step);
+    ls_traffic sum = ls_build_formula(&me->resources, kind);
     if (me->resources.statistics_comms)
         ls_traffic_add(&sum,
                        ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),

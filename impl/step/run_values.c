@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The variables of a run, and evaluation with them; see run.h. */
 #include "common/base/grow.h"
-#include "impl/step/build.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 
@@ -47,21 +46,13 @@ ls_status ls_steps_gather(ls_step_run *me, bool averages, float *out)
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* The forward pass of evaluation, over the replica's first piece of a full batch. */
 static ls_status build_evaluation(ls_step_run *me, int replica)
 {
     ls_step_program *p = &me->evaluation;
-    ls_step s = {.plan = &me->plan,
-                 .resources = &me->resources,
-                 .kind = LS_EVALUATION,
-                 .batch_kind = LS_FULL,
-                 .program = p};
     if (p->task_count)
         return LS_OK;
     p->lanes = &me->plan.lanes;
-    for (int n = 0; n + 1 < ls_nodes(&s) && !p->status; n++)
-        ls_forward_node(&s, replica, 0, n);
-    ls_status status = p->status;
+    ls_status status = ls_build_evaluation(&me->resources, replica, p);
     if (status)
         ls_step_program_close(p);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a strategy asks of its step; see step.h. */
+/* Building programs, and what a strategy asks of its step; see resources.h and step.h. */
 #include "impl/step/build.h"
 
 #include "common/base/grow.h"
@@ -20,14 +20,43 @@ void ls_step_refuse(ls_step *s, const char *verb, const char *why)
             s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name, "%s %s", verb, why));
 }
 
-ls_status ls_step_build(ls_step *s)
+static ls_step open_step(ls_resources *r, int kind, ls_step_program *program)
 {
-    LS_TRY(ls_allocate("step", &s->appended, (size_t)s->plan->all, sizeof *s->appended));
-    s->plan->strategy->build(s);
-    ls_step_append_ends(s);
-    free(s->appended);
-    s->appended = NULL;
-    return s->program->status;
+    return (ls_step){.plan = r->plan,
+                     .resources = r,
+                     .kind = kind,
+                     .batch_kind = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL,
+                     .program = program};
+}
+
+ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_STEPS])
+{
+    ls_step s = open_step(r, kind, &programs[kind]);
+    s.before = &programs[LS_BEFORE];
+    s.after = &programs[LS_AFTER];
+    if (!ls_replicated_batch(r->plan->job, s.batch_kind) ||
+        (kind >= LS_LAST && !r->plan->job->period))
+        return LS_OK;
+    LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all, sizeof *s.appended));
+    r->plan->strategy->build(&s);
+    ls_step_append_ends(&s);
+    free(s.appended);
+    return s.program->status;
+}
+
+ls_status ls_build_evaluation(ls_resources *r, int replica, ls_step_program *program)
+{
+    ls_step s = open_step(r, LS_EVALUATION, program);
+    for (int n = 0; n + 1 < ls_nodes(&s) && !program->status; n++)
+        ls_forward_node(&s, replica, 0, n);
+    return program->status;
+}
+
+ls_traffic ls_build_formula(ls_resources *r, int kind)
+{
+    const ls_step s = open_step(r, kind, NULL);
+    const ls_strategy *strategy = r->plan->strategy;
+    return strategy->formula ? strategy->formula(&s) : (ls_traffic){0};
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */

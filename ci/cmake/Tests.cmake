@@ -39,7 +39,7 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
-     impl/tests/test_*.c impl/examples/tests/test_*.c bench/tests/test_*.c)
+     impl/tests/test_*.c impl/*/tests/test_*.c bench/tests/test_*.c)
 list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)_emulated\\.c$")
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")
@@ -213,7 +213,7 @@ if(NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler")
   add_test(NAME roof COMMAND lockstep run --model poly --steps 1 --results none)
   set_tests_properties(roof PROPERTIES LABELS integration TIMEOUT 600 ENVIRONMENT ${roof} FIXTURES_SETUP roof)
 endif()
-file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh
+file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/test_*.sh impl/*/tests/test_*.sh
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)

@@ -13,11 +13,12 @@ void ls_step_fail(ls_step *s, ls_status status)
     ls_program_fail(s->program, status);
 }
 
-void ls_step_refuse(ls_step *s, const char *verb, const char *why)
+bool ls_step_can(ls_step *s, bool can, const char *verb, const char *why)
 {
-    if (!s->program->status)
+    if (!can && !s->program->status)
         ls_step_fail(
             s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name, "%s %s", verb, why));
+    return !s->program->status;
 }
 
 static ls_step open_step(ls_resources *r, int kind, ls_step_program *program)
@@ -101,9 +102,12 @@ int ls_holder(const ls_step *s)
     return s->plan->holder;
 }
 
-int ls_shadow(const ls_step *s, int replica)
+int ls_shadow(ls_step *s, int replica)
 {
-    return s->plan->total + replica;
+    const bool can =
+        ls_step_can(s, s->plan->all > s->plan->total, "ls_shadow",
+                    "finds no shadows: the job does not hold backward passes (backward_held)");
+    return can ? s->plan->total + replica : replica;
 }
 
 int64_t ls_shards(const ls_step *s)

@@ -22,8 +22,9 @@ enum { LS_EVALUATION = LS_STEPS };
 
 /** Keeps the first failure. */
 void ls_step_fail(ls_step *step, ls_status status);
-/** LS_CODE_USAGE: the verb cannot act, and why. */
-void ls_step_refuse(ls_step *step, const char *verb, const char *why);
+/** If the verb cannot act, LS_CODE_USAGE with why. Returns whether it can act and nothing failed.
+ */
+bool ls_step_can(ls_step *step, bool can, const char *verb, const char *why);
 
 ls_member *ls_step_member(const ls_step *step, int member);
 /** NULL: the member is in another process. */

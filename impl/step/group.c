@@ -15,12 +15,19 @@
 
 /* ---- Buckets --------------------------------------------------------------------------------- */
 
+/* The place's group; NULL after a failure, or if the verb cannot act. */
+static const ls_planned_group *group_of(ls_step *s, const char *verb, int place)
+{
+    return ls_step_can(s, place < s->plan->group_count, verb,
+                       "has no buckets: the strategy does not declare .reduces")
+               ? &s->plan->groups[place]
+               : NULL;
+}
+
 int ls_buckets_of(ls_step *s, int place)
 {
-    if (place < s->plan->group_count)
-        return (int)s->plan->groups[place].buckets.count;
-    ls_step_refuse(s, "ls_buckets_of", "has no buckets unless the strategy declares .reduces");
-    return 0;
+    const ls_planned_group *g = group_of(s, "ls_buckets_of", place);
+    return g ? (int)g->buckets.count : 0;
 }
 
 ls_range ls_bucket(const ls_step *s, int place, int b)
@@ -134,14 +141,6 @@ static void append_parts(ls_step *s, int place, ls_range range, bool parameters)
         append_part(s, place, g->members[i], parameters, range, call);
 }
 
-/* The place's group; NULL after a failure, or if the verb cannot act. */
-static const ls_planned_group *group_of(ls_step *s, const char *verb, int place)
-{
-    if (place >= s->plan->group_count)
-        ls_step_refuse(s, verb, "reduces nothing unless the strategy declares .reduces");
-    return s->program->status ? NULL : &s->plan->groups[place];
-}
-
 void ls_all_reduce(ls_step *s, int place, int b)
 {
     const ls_planned_group *g = group_of(s, "ls_all_reduce", place);
@@ -169,9 +168,8 @@ static void append_quotient(ls_step *s, int member, ls_range range, int count)
 void ls_average(ls_step *s, int place, int b)
 {
     const ls_planned_group *g = group_of(s, "ls_average", place);
-    if (!ls_step_job(s)->period)
-        ls_step_refuse(s, "ls_average", "averages once a period of steps; give one of 1 or more");
-    if (s->program->status)
+    if (!ls_step_can(s, ls_step_job(s)->period, "ls_average",
+                     "averages once a period of steps; give one of 1 or more"))
         return;
     const ls_range range = ls_bucket(s, place, b);
     if (LS_PLANTED(averaged_in_place) && g->count > 1) {

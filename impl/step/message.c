@@ -165,13 +165,11 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     ls_op *op = NULL;
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
-    if (!ls_plan_has_end(s->plan, member)) {
-        ls_step_refuse(s, "ls_message",
-                       "sends a message between members of two processes, which only servers and "
-                       "places of a replica over several processes can; ls_all_reduce goes between "
-                       "all");
+    if (!ls_step_can(s, ls_plan_has_end(s->plan, member), "ls_message",
+                     "sends a message between members of two processes, which only servers and "
+                     "places of a replica over several processes can; ls_all_reduce goes between "
+                     "all"))
         return;
-    }
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].of[member].comm, exchange, &op);
     if (!status && !served)
@@ -231,19 +229,21 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 
 /* ---- Servers that serve requests as they arrive ---------------------------------------------- */
 
+static bool can_request(ls_step *s, const char *verb)
+{
+    const ls_channel *c = &s->plan->lanes.channels[LS_MESSAGES];
+    return ls_step_can(s, c->arrivals < c->members, verb,
+                       "has no server that serves requests as they arrive (ls_ps_by_arrival)");
+}
+
 /* Appended once, not for the tail. */
 void ls_serve(ls_step *s, int server)
 {
     ls_op *op = NULL;
-    if (s->program->status || !ls_step_replica(s, server) || s->batch_kind != LS_FULL)
+    if (!can_request(s, "ls_serve") || !ls_step_replica(s, server) || s->batch_kind != LS_FULL)
         return;
     const ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
     ls_task_of_op(s->before, "serve", server, nothing, op, status);
-}
-
-static bool requests(const ls_step *s, int worker)
-{
-    return !s->program->status && ls_step_replica(s, worker);
 }
 
 /* A push request depends on the gradients that it announces: the server waits for nothing else. */
@@ -272,7 +272,8 @@ void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
 {
     ls_op_list ops = {0};
     const int lane = s->plan->lanes.channels[LS_MESSAGES].lane[worker];
-    if (!requests(s, worker) || (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
+    if (!can_request(s, "ls_request") || !ls_step_replica(s, worker) ||
+        (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
         return;
     const ls_status status = ls_ps_say(&s->resources->served->speakers[worker],
                                        s->plan->members[server].rank, kind, &ops);
@@ -291,7 +292,8 @@ void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
 void ls_unless_late(ls_step *s, int worker, void (*part)(ls_step *s, int worker))
 {
     ls_op_list ops = {0};
-    if (requests(s, worker) && ls_step_job(s)->ps.backups) {
+    if (can_request(s, "ls_unless_late") && ls_step_replica(s, worker) &&
+        ls_step_job(s)->ps.backups) {
         ls_ps_speaker *speaker = &s->resources->served->speakers[worker];
         const int lane = s->plan->lanes.channels[LS_MESSAGES].lane[worker];
         const ls_status status = ls_ps_begin(speaker, &ops);

@@ -64,7 +64,7 @@ int ls_places(const ls_step *s)
 
 int ls_nodes(const ls_step *s)
 {
-    return parts_of(s)->whole->count;
+    return parts_of(s)->count ? parts_of(s)->whole->count : 0;
 }
 
 ls_schedule ls_schedule_of(const ls_step *s, int replica)
@@ -159,8 +159,16 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
     ls_step_add(s, "add up", sum, from);
 }
 
+static bool can_divide(ls_step *s, const char *verb)
+{
+    return ls_step_can(s, parts_of(s)->count, verb,
+                       "has no places: the strategy's variables are not LS_VARIABLES_PLACED");
+}
+
 void ls_share_values(ls_step *s, int replica)
 {
+    if (!can_divide(s, "ls_share_values"))
+        return;
     for (size_t i = 0; i < parts_of(s)->copy_count; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i];
         const int owner = member_at(s->plan, replica, c->owner);
@@ -194,6 +202,8 @@ static void predict(ls_step *s, int member, int piece, int node)
 
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
+    if (!can_divide(s, "ls_forward_node"))
+        return;
     const int place = parts_of(s)->place[n], member = member_at(s->plan, replica, place);
     const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
@@ -221,6 +231,8 @@ static bool is_first(const ls_step *s, int n)
 
 void ls_backward_node(ls_step *s, int replica, int piece, int n)
 {
+    if (!can_divide(s, "ls_backward_node"))
+        return;
     const ls_graph_parts *parts = parts_of(s);
     const int place = parts->place[n], member = member_at(s->plan, replica, place);
     const bool here = ls_step_replica(s, member);

@@ -24,7 +24,8 @@
  *     group     members of all processes that reduce gradients with each other
  *
  * Verbs return nothing: after the first failure later ones do nothing, and the caller of `build`
- * reports it.
+ * reports it. A verb that cannot act, such as an all-reduce by a strategy that does not declare
+ * `.reduces`, fails.
  */
 #pragma once
 
@@ -76,7 +77,7 @@ int ls_holder(const ls_step *step);
 /** Of a replica whose backward pass runs on the holder's device (ls_job.backward_held): the member
  * on that device that runs it. It has the replica's slice, its own memory, and the holder's
  * variables. */
-int ls_shadow(const ls_step *step, int replica);
+int ls_shadow(ls_step *step, int replica);
 
 /** All elements; and the i-th of n equal ranges, which may be empty. */
 ls_range ls_all(const ls_step *step);

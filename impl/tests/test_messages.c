@@ -108,6 +108,64 @@ static void spans_of_two_sizes_are_refused(void **state)
     refused(ls_strategy_open(&strategy, &f->job, &run), "copies 12 bytes to 84");
 }
 
+static void build_add_up(ls_step *s)
+{
+    ls_add_up(s, (const int[]){0}, 1);
+}
+
+static void build_shadow(ls_step *s)
+{
+    ls_backward_piece(s, ls_shadow(s, 0), 0);
+}
+
+static void build_buckets(ls_step *s)
+{
+    for (int b = 0; b < ls_buckets_of(s, 0); b++)
+        ls_all_reduce(s, 0, b);
+}
+
+static void build_node(ls_step *s)
+{
+    ls_forward_node(s, 0, 0, 1);
+}
+
+static void build_shared(ls_step *s)
+{
+    ls_share_values(s, 0);
+}
+
+static void build_request(ls_step *s)
+{
+    ls_request(s, 0, 1, LS_PS_PULL);
+}
+
+static void build_serve(ls_step *s)
+{
+    ls_serve(s, 0);
+}
+
+/* A verb that a strategy's declarations leave nothing to do for fails, and says what it lacks. */
+static void verbs_that_cannot_act_are_refused(void **state)
+{
+    const fixture *f = *state;
+    const struct {
+        void (*build)(ls_step *step);
+        const char *words;
+    } cases[] = {{build_add_up, "ls_add_up has no holder"},
+                 {build_shadow, "ls_shadow finds no shadows"},
+                 {build_buckets, "ls_buckets_of has no buckets"},
+                 {build_node, "ls_forward_node has no places"},
+                 {build_shared, "ls_share_values has no places"},
+                 {build_request, "ls_request has no server"},
+                 {build_serve, "ls_serve has no server"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ls_strategy strategy = {
+            .name = "made up", .replicated = true, .build = cases[i].build};
+        ls_run *run;
+        refused(ls_strategy_open(&strategy, &f->job, &run), cases[i].words);
+    }
+}
+
 static void build_between(ls_step *s)
 {
     ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)), LS_ADD);
@@ -204,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(members_of_a_process_add),
                                        cmocka_unit_test(ranks_that_are_threads_add),
                                        cmocka_unit_test(spans_of_two_sizes_are_refused),
+                                       cmocka_unit_test(verbs_that_cannot_act_are_refused),
                                        cmocka_unit_test(processes_without_ends_are_refused),
                                        cmocka_unit_test(who_waits_for_a_lost_device_is_woken)};
     return cmocka_run_group_tests(tests, setup, close_fixture);

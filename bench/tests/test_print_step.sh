@@ -42,7 +42,7 @@ expect "a message's end" grep -Eq '^[0-9]+ +cpu:0 compute +send, 12 bytes to cpu
 expect "and its other end" grep -Eq '^[0-9]+ +cpu:2 compute +receive, 12 bytes from cpu:0 ' out
 expect "one that is added" grep -Eq '^[0-9]+ +cpu:0 compute +add, 12 bytes from cpu:2 ' out
 lockstep_ok run --print-step --model poly --strategy ps --ps-mode async --ranks 2
-expect "a request" grep -Eq '^[0-9]+ +cpu:1 compute +say, announces 12 bytes to cpu:0 ' out
+expect "a request" grep -Eq '^[0-9]+ +cpu:1 compute +request, announces 12 bytes to cpu:0 ' out
 if ! without_ranks; then
   "$launcher" 2 "$LOCKSTEP" run --print-step --model mlp:784-4-10 --data synthetic:20 --batch 10 \
     --strategy model-parallel --devices 1 >"$work/out" 2>"$work/err" </dev/null || wrong "the listing of two processes"
@@ -58,7 +58,7 @@ expect "and of the second" grep -Eq '^[0-9]+ +cpu:1 compute +backward, dense1 ' 
 # Servers with their own threads, and the workers' final messages, are listed once, outside the steps.
 lockstep_ok run --print-step --model poly --strategy ps --ps-mode async --ranks 4 --ps-servers 2
 expect "before steps" [ "$(sed -n '/^Once, before/,/^A step/p' out | grep -c ' serve ')" -eq 2 ]
-expect "after them" [ "$(sed -n '/^Once, after/,$p' out | grep -c ' say ')" -eq 4 ]
+expect "after them" [ "$(sed -n '/^Once, after/,$p' out | grep -c ' request ')" -eq 4 ]
 
 # Deriving a step is not quadratic: its memory is limited (this program needs the most), its time only printed.
 start=$(date +%s%N)

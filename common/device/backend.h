@@ -76,7 +76,7 @@ struct ls_device {
 struct ls_queue {
     ls_device *device;
     const char *name;
-    const bool *pass;         /**< see ls_queue_pass; NULL: nothing is skipped */
+    const bool *pass;         /**< see ls_queue_skip_if; NULL: nothing is skipped */
     ls_time_profile *profile; /**< NULL: not profiled */
     ls_time_log *log;         /**< NULL: none is kept */
     uint64_t waited_ns;       /**< within the current operation, if profiled */

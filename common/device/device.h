@@ -279,7 +279,7 @@ ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t
  * them, on this queue or on one that it has waited for. NULL ends this. `pass` is borrowed, as
  * operations are. LS_CODE_MISSING on a GPU.
  */
-ls_status ls_queue_pass(ls_queue *queue, const bool *pass);
+ls_status ls_queue_skip_if(ls_queue *queue, const bool *pass);
 
 /** Whether the queue is empty. Not while capturing. */
 ls_status ls_queue_idle(const ls_queue *queue, bool *out);

@@ -213,7 +213,7 @@ void ls_device_turn(ls_device *device)
     device->turns++;
 }
 
-ls_status ls_queue_pass(ls_queue *queue, const bool *pass)
+ls_status ls_queue_skip_if(ls_queue *queue, const bool *pass)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,

@@ -95,7 +95,7 @@ static bool may_have(const ls_ps_serving *s, const ls_ps_clock *clock)
 
 /* Sends the variables to each waiting worker that may have them. With backup workers, sends the
  * version first, which tells a worker if it is late. */
-static ls_status let_go(ls_ps_serving *s, ls_queue *queue)
+static ls_status send_variables(ls_ps_serving *s, ls_queue *queue)
 {
     for (int w = 0; w < s->workers; w++) {
         ls_ps_clock *clock = &s->clocks[w];
@@ -139,7 +139,7 @@ static ls_status update(ls_ps_serving *s, int64_t batch, ls_queue *queue)
     s->now.version++;
     s->now.accepted = 0;
     s->now.samples = 0;
-    return let_go(s, queue);
+    return send_variables(s, queue);
 }
 
 static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue *queue)
@@ -176,7 +176,7 @@ static ls_status serve_one(ls_ps_serving *s, const ls_ps_message *message, ls_qu
     if (event->kind == LS_PS_PULL) {
         clock->waits = true;
         clock->asked = message->step;
-        return let_go(s, queue);
+        return send_variables(s, queue);
     }
     if (s->job->ps.backups)
         return take_push(s, worker, message->step, queue);
@@ -184,7 +184,7 @@ static ls_status serve_one(ls_ps_serving *s, const ls_ps_message *message, ls_qu
         LS_TRY(apply(s, worker, queue));
     ls_ps_log_note(&s->log, worker, LS_PLANTED(order_noted) ? LS_PS_EMPTY : event->kind);
     clock->steps++;
-    return let_go(s, queue);
+    return send_variables(s, queue);
 }
 
 static ls_status serve_all(ls_ps_serving *s, ls_queue *queue)

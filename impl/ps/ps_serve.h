@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Servers that serve requests as they arrive (ls_ps_by_arrival): one operation each, which serves
- * all workers' requests in the order of arrival (ps_serve.c). Workers' requests: ps_say.c.
+ * all workers' requests in the order of arrival (ps_serve.c). Workers' requests: ps_request.c.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "impl/ps/ps_shard.h"
 
 /** A worker's end of requests: small messages on their own communicator, not counted as traffic. */
-typedef struct ls_ps_speaker {
+typedef struct ls_ps_client {
     ls_comm *control;
     const ls_job *job;
     const ls_step_state *state;
@@ -19,7 +19,7 @@ typedef struct ls_ps_speaker {
     bool late;       /**< the worker skips this step, which was decided without it */
     uint64_t newest; /**< earlier steps are decided */
     bool *took;      /**< [job->records] whether the worker computed the step of each record */
-} ls_ps_speaker;
+} ls_ps_client;
 
 /** A request as a message. */
 typedef struct ls_ps_message {
@@ -74,10 +74,10 @@ ls_status ls_ps_serving_op(ls_ps_serving *serving, ls_op **out);
 
 /** Appends a worker's request to the server of that rank. With backup workers, a pull receives the
  * answer: the worker is `late`, or the variables follow. */
-ls_status ls_ps_say(ls_ps_speaker *speaker, int server, ls_ps_kind kind, ls_op_list *ops);
+ls_status ls_ps_request(ls_ps_client *client, int server, ls_ps_kind kind, ls_op_list *ops);
 
 /** Appends, with backup workers, the beginning of a step, which checks if it is already late. */
-ls_status ls_ps_begin(ls_ps_speaker *speaker, ls_op_list *ops);
+ls_status ls_ps_begin(ls_ps_client *client, ls_op_list *ops);
 
 /** Number of gradients in an update with backup workers, for a batch of so many samples. */
 int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch);

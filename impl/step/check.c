@@ -96,11 +96,10 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
         add(&n, r->connections[i].member, "communicator", r->connections[i].comm, sizeof(ls_comm),
             0);
     for (int w = 0; w < run->plan.servers.workers; w++) {
-        const ls_ps_speaker *speaker = &r->served->speakers[w];
-        add(&n, w, "lateness", speaker, sizeof *speaker, 0);
-        if (speaker->took)
-            add(&n, w, "lateness", speaker->took, run->plan.job->records * sizeof *speaker->took,
-                0);
+        const ls_ps_client *client = &r->served->clients[w];
+        add(&n, w, "lateness", client, sizeof *client, 0);
+        if (client->took)
+            add(&n, w, "lateness", client->took, run->plan.job->records * sizeof *client->took, 0);
     }
     ls_names_order(names);
     return n.status;
@@ -197,8 +196,9 @@ static ls_status judge_uses(uses *all)
         *(all->items[i].appended ? &appended : &acts) += 1;
         const bool ends = i + 1 == all->count || all->items[i].op != all->items[i + 1].op;
         if (ends && appended > 1 && appended > acts)
-            return ls_fail(LS_CODE_CHECK, "step", all->items[i].op->name,
-                           "is once too often in it; what is to be done is said once");
+            return ls_fail(
+                LS_CODE_CHECK, "step", all->items[i].op->name,
+                "is in it more often than its slices run it; append each operation once");
     }
     return LS_OK;
 }

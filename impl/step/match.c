@@ -164,10 +164,12 @@ static ls_status judge(const play *p)
         const owed *o = owed_of(p, task);
         if (!p->done[t])
             return refuse(p, task,
-                          "waits in vain: its other ends say something else, or in another "
-                          "order; all say the same in one order");
+                          "never meets its other ends: they have another size or range, or come in "
+                          "another order; describe all ends alike, in one order");
         if (o && (o->sends || o->receives))
-            return refuse(p, task, "is to be followed by messages that are not said");
+            return refuse(
+                p, task,
+                "announces messages that do not follow it; send or receive the whole shard");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task, "is the last of its device, whose step has no end");
     }

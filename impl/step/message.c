@@ -187,7 +187,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
 
 /* A message within a process: a copy by the sender. What is to be added arrives in memory of its
  * own, and the receiver adds it. */
-static void pass_on(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
+static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     ls_span there = to;
     if (arriving == LS_ADD)
@@ -208,7 +208,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
     const bool served = s->plan->servers.servers;
     const bool inside = served && !ls_apart(s, to.member, from.member);
     if (!served && here) {
-        pass_on(s, to, from, arriving);
+        copy_message(s, to, from, arriving);
         return;
     }
     const int call = first && ls_comm_is_joint(first) ? s->program->calls++ : -1;
@@ -275,12 +275,12 @@ void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (!can_request(s, "ls_request") || !ls_step_replica(s, worker) ||
         (kind == LS_PS_BYE && s->batch_kind != LS_FULL))
         return;
-    const ls_status status = ls_ps_say(&s->resources->served->speakers[worker],
-                                       s->plan->members[server].rank, kind, &ops);
+    const ls_status status = ls_ps_request(&s->resources->served->clients[worker],
+                                           s->plan->members[server].rank, kind, &ops);
     ls_step_program *in = kind == LS_PS_BYE ? s->after : s->program;
     ls_program_fail(in, status);
     const bool asks = kind == LS_PS_PULL && ls_step_job(s)->ps.backups;
-    ls_task *task = ls_task_begin(in, asks ? "ask" : "say", lane, nothing);
+    ls_task *task = ls_task_begin(in, asks ? "ask" : "request", lane, nothing);
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
@@ -294,11 +294,11 @@ void ls_unless_late(ls_step *s, int worker, void (*part)(ls_step *s, int worker)
     ls_op_list ops = {0};
     if (can_request(s, "ls_unless_late") && ls_step_replica(s, worker) &&
         ls_step_job(s)->ps.backups) {
-        ls_ps_speaker *speaker = &s->resources->served->speakers[worker];
+        ls_ps_client *client = &s->resources->served->clients[worker];
         const int lane = s->plan->lanes.channels[LS_MESSAGES].lane[worker];
-        const ls_status status = ls_ps_begin(speaker, &ops);
+        const ls_status status = ls_ps_begin(client, &ops);
         ls_task_of(s->program, "begin", lane, nothing, &ops, status);
-        s->program->skip = &speaker->late;
+        s->program->skip = &client->late;
     }
     part(s, worker);
     s->program->skip = NULL;

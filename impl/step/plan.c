@@ -160,15 +160,15 @@ ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int pl
 
 /* If a replica has q processes with c devices each, place m of replica d is in process d q + m /
  * c. */
-const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *spread)
+const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *own_layout)
 {
     const int here = (int)job->device_count, places = ls_job_places(job);
     if (!job->layout || places <= here)
         return job->layout;
     for (int d = 0; d < ls_job_replicas(job); d++)
         hosts[d] = job->layout->host[d * (places / here) + place / here];
-    *spread = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
-    return spread;
+    *own_layout = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
+    return own_layout;
 }
 
 static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_group *g)
@@ -180,7 +180,7 @@ static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_grou
     for (int m = place; m < plan->replicas * plan->places && g->buckets.count; m += plan->places)
         if (plan->members[m].device >= 0)
             g->members[g->count++] = m;
-    g->layout = ls_plan_layout(job, place, g->hosts, &g->spread);
+    g->layout = ls_plan_layout(job, place, g->hosts, &g->own_layout);
     return LS_OK;
 }
 

@@ -54,7 +54,7 @@ typedef struct ls_planned_group {
     int *members; /**< [count] those of this process */
     int count;
     const ls_layout *layout; /**< hosts of the members; NULL: they are in this process */
-    ls_layout spread;        /**< *layout, if a replica has several processes */
+    ls_layout own_layout;    /**< *layout, if a replica has several processes */
     int *hosts;
 } ls_planned_group;
 
@@ -102,5 +102,6 @@ int ls_plan_own(const ls_step_plan *plan);
 /** The bucket boundaries of the variables that a place updates. */
 ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
                           ls_buckets *out);
-/** Hosts of a group's members: the job's layout, or in `spread`, with hosts [LS_JOB_REPLICAS]. */
-const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *spread);
+/** Hosts of a group's members: the job's layout, or in `own_layout`, with hosts [LS_JOB_REPLICAS].
+ */
+const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *own_layout);

@@ -93,7 +93,7 @@ static ls_status read_member(reading *r, int index)
     const int d = index / r->plan->places;
     const bool has_loss = d < r->plan->replicas && index == loss_of(r->plan, d);
     const bool *took =
-        has_loss && r->resources->served ? r->resources->served->speakers[index].took : NULL;
+        has_loss && r->resources->served ? r->resources->served->clients[index].took : NULL;
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
     const bool first = index >= from && index < from + r->plan->places;
     const bool more = replica->more && (first || replica->sums > 1 || took);

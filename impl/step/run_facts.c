@@ -266,8 +266,8 @@ static ls_status keep_served(ls_resources *r, ls_carried *carried)
                              carried));
     }
     for (int w = 0; w < layout->workers; w++)
-        LS_TRY(ls_carry_value(carried, &served->speakers[w].newest,
-                              sizeof served->speakers[w].newest));
+        LS_TRY(
+            ls_carry_value(carried, &served->clients[w].newest, sizeof served->clients[w].newest));
     return LS_OK;
 }
 

@@ -100,7 +100,7 @@ static ls_status fetch(ls_step_run *me, bool averages, const ls_replica *to)
 }
 
 /* Sends the result of one process to all; in all others, accuracy is -1. */
-static ls_status spread_result(const ls_job *job, ls_status mine, ls_evaluation *out)
+static ls_status share_result(const ls_job *job, ls_status mine, ls_evaluation *out)
 {
     const size_t n = (size_t)ls_job_processes(job);
     ls_evaluation *all;
@@ -130,5 +130,5 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
         status = evaluate_replica(me, own, most, out);
     if (!status && fetches && !served)
         status = fetch(me, false, r);
-    return ls_plan_has_ends(plan) ? spread_result(run->job, status, out) : status;
+    return ls_plan_has_ends(plan) ? share_result(run->job, status, out) : status;
 }

@@ -12,7 +12,7 @@ ls_status ls_served_open(ls_resources *r)
     const size_t total = (size_t)r->plan->total;
     LS_TRY(ls_allocate("step", &r->served, 1, sizeof *r->served));
     r->served->layout = &r->plan->servers;
-    LS_TRY(ls_allocate("step", &r->served->speakers, total, sizeof *r->served->speakers));
+    LS_TRY(ls_allocate("step", &r->served->clients, total, sizeof *r->served->clients));
     return ls_allocate("step", &r->served->servers, total, sizeof *r->served->servers);
 }
 
@@ -33,12 +33,12 @@ ls_status ls_served_open_requests(ls_resources *r, int m)
     ls_served *served = r->served;
     const ls_end *end = &r->ends[LS_MESSAGES].of[m];
     if (m < r->plan->servers.workers) {
-        ls_ps_speaker *speaker = &served->speakers[m];
-        *speaker = (ls_ps_speaker){.control = end->control,
-                                   .job = job,
-                                   .state = r->members[m].replica->state,
-                                   .number = m};
-        return ls_allocate("step", &speaker->took, job->records, sizeof *speaker->took);
+        ls_ps_client *client = &served->clients[m];
+        *client = (ls_ps_client){.control = end->control,
+                                 .job = job,
+                                 .state = r->members[m].replica->state,
+                                 .number = m};
+        return ls_allocate("step", &client->took, job->records, sizeof *client->took);
     }
     ls_served_server *server = &served->servers[m - r->plan->servers.workers];
     ls_replica *replica = server->shard.replica;
@@ -65,14 +65,14 @@ void ls_served_close(ls_resources *r)
     ls_served *served = r->served;
     if (!served)
         return;
-    for (int w = 0; w < r->plan->servers.workers && served->speakers; w++)
-        free(served->speakers[w].took);
+    for (int w = 0; w < r->plan->servers.workers && served->clients; w++)
+        free(served->clients[w].took);
     for (int k = 0; k < r->plan->servers.servers && served->servers; k++) {
         ls_graph_part_close(&served->servers[k].shard.part);
         free(served->servers[k].arrivals);
     }
     free(served->servers);
-    free(served->speakers);
+    free(served->clients);
     free(served);
 }
 
@@ -84,7 +84,7 @@ void ls_served_load(ls_resources *r)
     for (int k = 0; k < r->plan->servers.servers; k++)
         ls_ps_serving_load(&served->servers[k].serving);
     for (int w = 0; w < r->plan->servers.workers; w++)
-        served->speakers[w].newest = 0;
+        served->clients[w].newest = 0;
 }
 
 ls_status ls_served_gather(ls_resources *r, bool averages, float *parameters)

@@ -19,7 +19,7 @@ typedef struct ls_served_server {
 
 struct ls_served {
     const ls_ps_layout *layout; /**< the plan's */
-    ls_ps_speaker *speakers;    /**< [workers] */
+    ls_ps_client *clients;      /**< [workers] */
     ls_served_server *servers;  /**< [servers] */
 };
 

@@ -98,7 +98,7 @@ ls_status ls_ps_begin(ls_ps_client *w, ls_op_list *ops)
 ls_status ls_ps_request(ls_ps_client *w, int server, ls_ps_kind kind, ls_op_list *ops)
 {
     const bool asks = kind == LS_PS_PULL && w->job->ps.backups;
-    const ls_op op = {.name = asks ? "ps.ask" : "ps.request",
+    const ls_op op = {.name = asks ? "ps.ask" : "ps.say",
                       .run = asks ? run_ask : run_request,
                       .abandon = abandon_request};
     return add_request((request_op){op, w, server, kind}, asks, ops);

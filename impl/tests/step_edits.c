@@ -364,8 +364,8 @@ static ls_status edit_waits(ls_stepped *run)
 {
     const struct planted *p = find_planted();
     edit e;
-    size_t at;
-    ls_step *s;
+    size_t at = 0;
+    ls_step *s = NULL;
     if (!ls_hooks_edits())
         return LS_OK;
     for (int b = 0; p && b < LS_KINDS; b++)

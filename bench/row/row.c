@@ -415,7 +415,7 @@ static void put_group(json_t *row, const char *name, json_t *group)
 ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 {
     ls_row_id id;
-    json_t *provenance;
+    json_t *provenance = NULL;
     const ls_request *request = f->workplace->request;
     LS_TRY(ls_row_id_make(&id));
     LS_TRY(provenance_group(f, &provenance));

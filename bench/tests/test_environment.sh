@@ -21,7 +21,7 @@ for command in "run $small --results r.db" "verify $small --results none" \
     strange $command --format jsonl
     expect "status 0 with a library that prints" [ "$code" -eq 0 ]
     expect "rows and nothing else" [ "$(grep -c '^{"schema":1,.*}$' out)" -eq "$(wc -l <out)" ]
-    expect "the library prints to stderr" grep -q '^onednn_verbose,exec,' err
+    expect "the library prints to stderr" grep -Eq '^onednn_verbose,(v1,primitive,)?exec,' err
     expect "arithmetic is float32 all the same" eval '! grep -q "fpmath_mode_\(bf16\|f16\|any\)" err'
     rows "rows say what was set" "all(x['provenance']['environment'] == {'ONEDNN_DEFAULT_FPMATH_MODE': 'BF16',
         'ONEDNN_VERBOSE': '1', 'UCX_ODD': '\\\\xff\\\\x1b[1m\"<&,'} for x in rows)"

@@ -361,8 +361,8 @@ static ls_status edit_waits(ls_step_run *run)
 {
     const struct planted *p = find_planted();
     edit e;
-    size_t at;
-    ls_step_program *s;
+    size_t at = 0;
+    ls_step_program *s = NULL;
     if (!ls_hooks_edits())
         return LS_OK;
     for (int b = 0; p && b < LS_KINDS; b++)

@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-reduce `halving-doubling` (Thakur, Rabenseifner and Gropp, "Optimization of collective
- * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n. Share q
- * of P elements is elements floor(q P / n) to floor((q + 1) P / n) - 1. The lower shares are those
- * of ranks below p, and rank j represents leaf j of their tree; the upper shares are the others',
- * and rank p + j does, or rank j if there is no rank p + j.
+ * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n. The P
+ * elements are cut evenly, in an all-reduce into p shares, in its halves into n. Lower shares are
+ * those below p, and rank j has leaf j of their tree; upper ones are the rest, and rank p + j has
+ * leaf j of their tree, or rank j if there is no rank p + j.
  *   1. rank p + i sends the lower shares to rank i, which adds them, and rank i the upper ones back
- *   2. for the lower shares, then the upper ones, at distances d = p/2, ..., 1: the rank of leaf j
- *      keeps, of the shares that it still sums, those of the d leaves around j, sends the d around
- *      j xor d to that leaf's rank, and adds what it receives: a reduce-scatter
+ *   2. in each tree, at distances d = p/2, ..., 1: the rank of leaf j keeps, of the shares that it
+ *      still sums, those of the d leaves around j, sends those of the d around j xor d to that
+ *      leaf's rank, and adds what it receives
  *   3. at distances d = 1, ..., p/2: the same pairs exchange their finished shares
- *   4. ranks i and p + i exchange theirs: with 3, an all-gather
- * Messages of each half: sum over d of d times the nonempty groups of d leaves, of both trees; and
- * n
- * - p for the lower, n - p for the upper shares, if they have elements. Bytes: (n - 1) 4 P. (All on
- * ranks below p would be fewer messages, but leaves no sum on ranks p + i.) Sum of every element:
- * H(0, 1) with H(j, d) = H(j, 2d) + H(j xor d, 2d) and H(j, p) = g(j) + g(j + p), or g(j) if j + p
- * >= n; the order in which two are added does not matter.
+ *   4. the pairs of 1 exchange theirs
+ * Steps 1 and 2 are the reduce-scatter, 3 and 4 the all-gather; they send the same. Messages of 1:
+ * n - p for each kind of shares that has elements; of 2: in both trees, sum over d of d times the
+ * groups of d leaves that have elements. Of an all-reduce: 2 (n - p) + 2 sum over d of d min(p / d,
+ * P), the first term 0 if P = 0. Bytes: (n - 1) 4 P, twice in an all-reduce. (With upper shares the
+ * sums end where they belong; without there are fewer rounds.) Sum of every element: H(0, 1) with
+ * H(j, d) = H(j, 2d) + H(j xor d, 2d) and H(j, p) = g(j) + g(j + p), or g(j) if j + p >= n.
  */
 #include "common/comm/comm_parts.h"
+
+/* How `count` elements are summed: by `ranks` ranks, the power of two below them, cut in `parts`.
+ */
+typedef struct halving {
+    int ranks, power, parts;
+    size_t count;
+} halving;
 
 static int power_below(int ranks)
 {
@@ -28,83 +35,87 @@ static int power_below(int ranks)
     return p;
 }
 
+static halving cut(ls_half half, int ranks, size_t count)
+{
+    const int p = power_below(ranks);
+    return (halving){ranks, p, half == LS_HALVES ? p : ranks, count};
+}
+
 /* The shares of the d leaves that contain this leaf and begin at a multiple of d. */
-static ls_range shares_of(size_t count, int ranks, bool upper, int leaf, int d)
+static ls_range shares_of(const halving *h, bool upper, int leaf, int d)
 {
-    const int p = power_below(ranks), end = upper ? ranks : p;
-    const int first = (upper ? p : 0) + leaf - leaf % d, last = first + d;
+    const int end = upper ? h->parts : h->power;
+    const int first = (upper ? h->power : 0) + leaf - leaf % d, last = first + d;
     if (first >= end)
-        return (ls_range){count, 0};
-    return ls_comm_parts(count, first, (last < end ? last : end) - first, ranks);
+        return (ls_range){h->count, 0};
+    return ls_comm_parts(h->count, first, (last < end ? last : end) - first, h->parts);
 }
 
-static int rank_of(int leaf, int ranks, bool upper)
+static int rank_of(const halving *h, bool upper, int leaf)
 {
-    const int above = leaf + power_below(ranks);
-    return upper && above < ranks ? above : leaf;
+    const int above = leaf + h->power;
+    return upper && above < h->ranks ? above : leaf;
 }
 
-/* The leaf that a rank represents; -1: none. */
-static int leaf_of(int rank, int ranks, bool upper)
+/* Exchanges with rank `other`: the own part is summed there (`add`), or is finished. */
+static ls_status put_swap(ls_comm *comm, float *data, int other, bool add, ls_range mine,
+                          ls_range theirs, ls_op_list *ops)
 {
-    const int leaf = rank % power_below(ranks);
-    return rank_of(leaf, ranks, upper) == rank ? leaf : -1;
-}
-
-static ls_status put_swap(ls_comm *comm, const ls_allreduce_args *a, int other, bool add,
-                          ls_range out, ls_range in, ls_op_list *ops)
-{
+    const ls_range out = add ? theirs : mine, in = add ? mine : theirs;
     return ls_comm_add_exchange(comm, ops,
                                 &(ls_exchange){.to = other,
-                                               .send = a->data + out.first,
+                                               .send = data + out.first,
                                                .send_count = out.count,
                                                .from = other,
-                                               .receive = a->data + in.first,
+                                               .receive = data + in.first,
                                                .receive_count = in.count,
                                                .add = add});
 }
 
 /* Step 1 (`add`) or step 4. */
-static ls_status put_fold(ls_comm *comm, const ls_allreduce_args *a, bool add, ls_op_list *ops)
+static ls_status put_fold(ls_comm *comm, const halving *h, float *data, bool add, ls_op_list *ops)
 {
-    const int n = comm->size, p = power_below(n);
-    const bool above = comm->rank >= p;
-    const int other = above ? comm->rank - p : comm->rank + p;
-    const ls_range mine = shares_of(a->count, n, above, 0, p),
-                   theirs = shares_of(a->count, n, !above, 0, p);
-    if (other >= n)
-        return LS_OK;
-    return put_swap(comm, a, other, add, add ? theirs : mine, add ? mine : theirs, ops);
+    const bool above = comm->rank >= h->power;
+    const int other = above ? comm->rank - h->power : comm->rank + h->power;
+    return other >= h->ranks ? LS_OK
+                             : put_swap(comm, data, other, add, shares_of(h, above, 0, h->power),
+                                        shares_of(h, !above, 0, h->power), ops);
 }
 
-/* Step 2 (`add`) or step 3 with the leaf at distance d. */
-static ls_status put_pair(ls_comm *comm, const ls_allreduce_args *a, bool upper, int d, bool add,
+/* Step 2 (`add`) or step 3 of one tree. */
+static ls_status put_tree(ls_comm *comm, const halving *h, float *data, bool upper, bool add,
                           ls_op_list *ops)
 {
-    const int n = comm->size, leaf = leaf_of(comm->rank, n, upper), other = leaf ^ d;
-    if (leaf < 0)
+    const int p = h->power, leaf = comm->rank % p;
+    if (rank_of(h, upper, leaf) != comm->rank)
         return LS_OK;
-    const ls_range mine = shares_of(a->count, n, upper, leaf, d),
-                   theirs = shares_of(a->count, n, upper, other, d);
-    return put_swap(comm, a, rank_of(other, n, upper), add, add ? theirs : mine,
-                    add ? mine : theirs, ops);
+    for (int d = add ? p / 2 : 1; d > 0 && d < p; d = add ? d / 2 : 2 * d)
+        LS_TRY(put_swap(comm, data, rank_of(h, upper, leaf ^ d), add, shares_of(h, upper, leaf, d),
+                        shares_of(h, upper, leaf ^ d, d), ops));
+    return LS_OK;
+}
+
+/* Steps 1 and 2 (`add`) or 3 and 4. */
+static ls_status put_steps(ls_comm *comm, const halving *h, float *data, bool add, ls_op_list *ops)
+{
+    if (add)
+        LS_TRY(put_fold(comm, h, data, true, ops));
+    LS_TRY(put_tree(comm, h, data, false, add, ops));
+    LS_TRY(put_tree(comm, h, data, true, add, ops));
+    return add ? LS_OK : put_fold(comm, h, data, false, ops);
 }
 
 static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    const int p = power_below(comm->size);
-    const bool add = half == LS_REDUCE_SCATTER;
-    if (add)
-        LS_TRY(put_fold(comm, a, true, ops));
-    for (int upper = 0; upper < 2; upper++)
-        for (int d = add ? p / 2 : 1; d > 0 && d < p; d = add ? d / 2 : 2 * d)
-            LS_TRY(put_pair(comm, a, upper, d, add, ops));
-    return add ? LS_OK : put_fold(comm, a, false, ops);
+    const halving h = cut(half, comm->size, a->count);
+    return put_steps(comm, &h, a->data, half == LS_REDUCE_SCATTER, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    return ls_comm_add_halves(comm, &ls_allreduce_halving_doubling, a, ops);
+    const halving h = cut(LS_HALVES, comm->size, a->count);
+    LS_TRY(put_steps(comm, &h, a->data, true, ops));
+    return put_steps(comm, &h, a->data, false, ops);
 }
 
 /* Sums H(r, d) of all elements into sum `into`; higher-numbered sums are free. Shares differ only
@@ -142,19 +153,17 @@ static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum
     return put_halving(ranks, count, 0, 1, 0, &visit, out);
 }
 
-/* The same for both halves: the second sends back what the first sends. */
 static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
 {
-    const int p = power_below(ranks);
+    const halving h = cut(half, ranks, count);
     uint64_t messages = 0;
-    (void)half;
     (void)shards;
     for (int upper = 0; upper < 2; upper++) {
-        if (shares_of(count, ranks, upper, 0, p).count)
-            messages += (uint64_t)(ranks - p);
-        for (int d = 1; d < p; d *= 2)
-            for (int leaf = 0; leaf < p; leaf += d)
-                messages += shares_of(count, ranks, upper, leaf, d).count ? (uint64_t)d : 0;
+        if (shares_of(&h, upper, 0, h.power).count)
+            messages += (uint64_t)(ranks - h.power);
+        for (int d = 1; d < h.power; d *= 2)
+            for (int leaf = 0; leaf < h.power; leaf += d)
+                messages += shares_of(&h, upper, leaf, d).count ? (uint64_t)d : 0;
     }
     return (ls_traffic){.bytes_sent = ls_comm_bytes((uint64_t)ranks - 1, count),
                         .messages_sent = messages};
@@ -163,7 +172,13 @@ static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t sh
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
-    return ls_comm_halves_formula(&ls_allreduce_halving_doubling, ranks, count, shards);
+    int p = power_below(ranks);
+    uint64_t messages = count ? 2 * (uint64_t)(ranks - p) : 0;
+    (void)shards;
+    for (int d = 1; d < p; d *= 2)
+        messages += 2 * (uint64_t)d * ls_comm_filled(count, p / d);
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(2 * ((uint64_t)ranks - 1), count),
+                        .messages_sent = messages};
 }
 
 const ls_allreduce ls_allreduce_halving_doubling = {

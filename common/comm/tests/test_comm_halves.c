@@ -216,7 +216,7 @@ static void try_halves(const trial *outline)
     static const char *const names[] = {"whole", "reduce-scatter", "all-gather"};
     trial t = *outline;
     open_trial(&t);
-    for (int half = LS_HALVES; half <= LS_ALL_GATHER; half++) {
+    for (ls_half half = LS_HALVES; half <= LS_ALL_GATHER; half++) {
         put_call(&t, half);
         replay_and_judge(&t, names[half], formula_of(&t, half));
     }

@@ -84,7 +84,7 @@ static void halves_are_calls_of_the_library(void **state)
         open_group(f, &g);
         must(ls_allreduce_find("library", &library));
         memcpy(before, emulated.calls, sizeof before);
-        for (int half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
+        for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
             for (int r = 0; r < RANKS; r++) {
                 const ls_allreduce_args args = {.data = g.data[r], .count = count};
                 ls_op_list_clear(&g.ops[r]);

@@ -171,7 +171,7 @@ static void halves_have_the_bits_of_the_whole(void **state)
     for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
         for (int locals = 1; locals <= 2 && a->half && a->half_formula; locals++)
             for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-                for (int half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
+                for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
                     try_half(*state, a, half, locals, counts[c]);
 }
 

@@ -293,10 +293,12 @@ part_micro() {
   done
   gpus=$(pick 0 "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true)")
   if [ "$gpus" -gt 1 ]; then # NCCL refuses two ranks on one GPU; it may be missing
-    must micro micro allreduce --comm device --devices "$gpus" --sizes 4KiB,1MiB,64MiB
-    rows micro micro allreduce --comm nccl --devices "$gpus" --sizes 4KiB,1MiB,64MiB
-    [ "$code" -eq 0 ] || [[ $said == *"cannot be loaded"* || $said == *"not in this build"* ]] ||
-      failed="$failed; micro allreduce --comm nccl (exit status $code)"
+    for op in allreduce allgather reducescatter; do
+      must micro micro "$op" --comm device --devices "$gpus" --sizes 4KiB,1MiB,64MiB
+      rows micro micro "$op" --comm nccl --devices "$gpus" --sizes 4KiB,1MiB,64MiB
+      [ "$code" -eq 0 ] || [[ $said == *"cannot be loaded"* || $said == *"not in this build"* ]] ||
+        failed="$failed; micro $op --comm nccl (exit status $code)"
+    done
   fi
   for op in $(pick "" "own $(has_cudnn && echo cudnn)"); do # each layer, both implementations of convolutions
     must micro micro layers --model cifar10 --batch 128 --convolution "$op"

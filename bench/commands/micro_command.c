@@ -191,7 +191,7 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         {"batch", "gemm floor layers"},
         {"optimizer", "optimizer floor"},
         {"ranks", COLLECTIVES},
-        {"allreduce", "allreduce"},
+        {"allreduce", "allreduce allgather reducescatter"},
         {"link", COLLECTIVES},
         {"comm", COLLECTIVES},
     };

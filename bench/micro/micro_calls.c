@@ -32,14 +32,11 @@ static ls_status build_call(const ls_collective *c, ls_micro_member *me, ls_op_l
                                     .shards = c->ranks,
                                     .sums = &me->data,
                                     .sum_count = 1};
-    if (ls_collective_is(c, "allreduce"))
-        return c->algorithm->build(me->comm, &args, ops);
+    if (c->algorithm)
+        return c->half == LS_HALVES ? c->algorithm->build(me->comm, &args, ops)
+                                    : c->algorithm->half(me->comm, c->half, &args, ops);
     if (ls_collective_is(c, "broadcast"))
         return ls_broadcast_build(me->comm, 0, me->data, c->count, ops);
-    if (ls_collective_is(c, "allgather"))
-        return ls_allgather_build(me->comm, me->data, c->offsets, c->counts, ops);
-    if (ls_collective_is(c, "reducescatter"))
-        return ls_reducescatter_build(me->comm, me->data, c->offsets, c->counts, ops);
     return build_sendrecv(c, me, ops);
 }
 
@@ -48,7 +45,7 @@ static ls_status enqueue_input(const ls_collective *c, const ls_micro_member *me
 {
     const int rank = me->comm->rank;
     size_t first = 0, count = c->count;
-    if (ls_collective_is(c, "allgather")) {
+    if (c->half == LS_ALL_GATHER) {
         first = c->offsets[rank];
         count = c->counts[rank];
     }

@@ -6,7 +6,8 @@
  * two readings of rank 0's clock. In place, a call reuses one buffer; out of place, each rank first
  * copies its input over the buffer, which is timed, so every call finds data that another core has
  * just written. (In place, `direct` finds each slice in the cache of the rank that sums it: that
- * measures the barriers, not the data.) Inputs are whole numbers from -2 to 2, so sums are exact;
+ * measures the barriers, not the data.) All-gather and reduce-scatter are the halves of the
+ * all-reduces that can be cut. Inputs are whole numbers from -2 to 2, so sums are exact;
  * after the timing, every element of one more call is checked, and the traffic of all calls against
  * the formula. size is the whole buffer; algorithm bandwidth is size over time.
  */
@@ -38,15 +39,15 @@ static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
         *out = input_of(0, i);
     if (ls_collective_is(c, "sendrecv"))
         *out = input_of((rank + c->ranks - 1) % c->ranks, i);
-    if (ls_collective_is(c, "allgather")) {
+    if (c->half == LS_ALL_GATHER) {
         int owner = 0;
         while (owner + 1 < c->ranks && c->offsets[owner + 1] <= i)
             owner++;
         *out = input_of(owner, i);
     }
-    if (ls_collective_is(c, "reducescatter") && i - c->offsets[rank] >= c->counts[rank])
-        return false; /* if i is before the block, this wraps around to a large number */
-    if (ls_collective_is(c, "allreduce") || ls_collective_is(c, "reducescatter")) {
+    if (c->half == LS_REDUCE_SCATTER && i - c->offsets[rank] >= c->counts[rank])
+        return false; /* if i is before the share, this wraps around to a large number */
+    if (c->algorithm && c->half != LS_ALL_GATHER) {
         float sum = 0;
         for (int r = 0; r < c->ranks; r++)
             sum += input_of(r, i);
@@ -60,19 +61,15 @@ static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
 static double bus_factor(const ls_collective *c)
 {
     const double others = (double)(c->ranks - 1) / c->ranks;
-    if (ls_collective_is(c, "allreduce"))
-        return 2 * others;
-    return ls_collective_is(c, "allgather") || ls_collective_is(c, "reducescatter") ? others : 1;
+    return !c->algorithm ? 1 : c->half == LS_HALVES ? 2 * others : others;
 }
 
 static ls_traffic formula(const ls_collective *c)
 {
-    if (ls_collective_is(c, "allreduce"))
+    if (c->algorithm && c->half == LS_HALVES)
         return c->algorithm->formula(c->ranks, c->count, c->ranks, c->members[0].comm->layout);
-    if (ls_collective_is(c, "allgather"))
-        return ls_allgather_formula(c->ranks, c->counts);
-    if (ls_collective_is(c, "reducescatter"))
-        return ls_reducescatter_formula(c->ranks, c->counts);
+    if (c->algorithm)
+        return c->algorithm->half_formula(c->half, c->ranks, c->count, c->ranks);
     if (ls_collective_is(c, "broadcast"))
         return ls_broadcast_formula(c->ranks, c->count);
     return (ls_traffic){.bytes_sent = (uint64_t)c->ranks * c->count * sizeof(float),
@@ -169,7 +166,7 @@ static bool check_traffic(const ls_collective *c, ls_traffic sum, ls_micro_figur
 {
     /* Joint ranks count once, when the call is captured. */
     const uint64_t calls = ls_comm_is_joint(c->members->comm) ? 1 : c->calls;
-    figure->uncounted = c->algorithm && !c->algorithm->formula;
+    figure->uncounted = c->algorithm && !c->algorithm->formula; /* nor one of its halves */
     if (figure->uncounted)
         return true;
     const ls_traffic expected = formula(c);
@@ -330,7 +327,7 @@ static void close_members(ls_collective *c)
     free(c->offsets);
 }
 
-/* `algorithm`: of an all-reduce, or "auto"; NULL: another collective. */
+/* `algorithm`: of an all-reduce or its half, or "auto"; NULL: another collective. */
 static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
                            const size_t *sizes, size_t count)
 {
@@ -341,7 +338,8 @@ static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
             const ls_comm end = outline_of(m, c);
             c->out_of_place = place == 0;
             if (automatic)
-                c->algorithm = ls_allreduce_auto(&end, sizes[i]);
+                c->algorithm = c->half == LS_HALVES ? ls_allreduce_auto(&end, sizes[i])
+                                                    : ls_allreduce_auto_halves(&end);
             else if (algorithm)
                 LS_TRY(ls_allreduce_find(algorithm, &c->algorithm));
             LS_TRY(run_size(m, c, sizes[i]));
@@ -350,14 +348,15 @@ static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
     return LS_OK;
 }
 
-/* All collectives need exchanges, except a library's own all-reduce. */
+/* All collectives need exchanges, except a library's own all-reduce and its halves. */
 static ls_status check_exchanges(const ls_micro *m)
 {
     if (m->comm->exchange)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
-                   "has an all-reduce of its own and nothing else; micro allreduce with "
-                   "--allreduce library or auto, or --comm auto, work");
+                   "has an all-reduce of its own, its halves and nothing else; micro allreduce, "
+                   "allgather and reducescatter with --allreduce library or auto, or --comm auto, "
+                   "work");
 }
 
 /* Checks all that were given, before any is measured. */
@@ -368,19 +367,25 @@ static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, cons
     if (strcmp(name, "auto") == 0)
         return LS_OK;
     LS_TRY(ls_allreduce_find(name, &found));
+    if (c->half != LS_HALVES)
+        LS_TRY(ls_allreduce_check_halves(found));
     if (strcmp(name, "library") != 0)
         LS_TRY(check_exchanges(m));
     return found->check ? found->check(&end) : LS_OK;
 }
 
-/* An all-reduce is measured with all given algorithms; other collectives have none. */
+/* An all-reduce and its halves are measured with all given algorithms; other collectives have none.
+ */
 ls_status ls_micro_collective(ls_micro *m)
 {
     ls_collective c = {.name = m->op->name, .redop = m->op->redop};
     const ls_option_given *given = m->allreduce;
-    const bool reduces = ls_collective_is(&c, "allreduce");
+    c.half = ls_collective_is(&c, "allgather")       ? LS_ALL_GATHER
+             : ls_collective_is(&c, "reducescatter") ? LS_REDUCE_SCATTER
+                                                     : LS_HALVES;
+    const bool chooses = c.half != LS_HALVES || ls_collective_is(&c, "allreduce");
     size_t sizes[LS_MICRO_SIZES], count;
-    LS_TRY(reduces ? LS_OK : check_exchanges(m));
+    LS_TRY(chooses ? LS_OK : check_exchanges(m));
     ls_status status = ls_world_agree(m->processes->comm, open_members(m, &c));
     for (size_t i = 0; i < given->count && !status; i++)
         status = check_algorithm(m, &c, given->values[i].text);
@@ -391,7 +396,7 @@ ls_status ls_micro_collective(ls_micro *m)
     for (size_t i = 0; i < given->count && !status; i++)
         status = run_sizes(m, &c, given->values[i].text, sizes, count);
     if (!status && !given->count)
-        status = run_sizes(m, &c, reduces ? "auto" : NULL, sizes, count);
+        status = run_sizes(m, &c, chooses ? "auto" : NULL, sizes, count);
     close_members(&c);
     return status;
 }

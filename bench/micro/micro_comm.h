@@ -20,13 +20,14 @@ typedef struct ls_micro_member {
 /** A collective of one size. */
 typedef struct ls_collective {
     const char *name, *redop;
-    const ls_allreduce *algorithm; /**< of all-reduces; else NULL */
+    const ls_allreduce *algorithm; /**< of all-reduces and their halves; else NULL */
+    ls_half half;                  /**< of that: all-gather, reduce-scatter or the whole */
     bool out_of_place;
     ls_comm *comm;   /**< of the processes; NULL: this one alone */
     int first, here; /**< this process's ranks: members [here] */
     int ranks;
     size_t count;
-    size_t *offsets, *counts; /**< [ranks]: an even split of the buffer */
+    size_t *offsets, *counts; /**< [ranks]: the shares of the buffer (ls_allreduce.half) */
     ls_micro_member *members;
     ls_event *begun; /**< with joint ranks: a call has begun */
     uint64_t calls;

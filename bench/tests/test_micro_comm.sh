@@ -36,24 +36,35 @@ for devices in 1 2 5; do
         if m['kernel'] == 'direct' and s <= 32 else 2 * (n - 1) * s)
         for m in (x['micro'] for x in rows) for n, s in [(m['ranks'], m['size_bytes'])]
         if m['kernel'] != 'canonical' or s % (4 * n) == 0)"
-    for op in broadcast allgather reducescatter sendrecv; do
+    for op in broadcast sendrecv; do
         lockstep_ok micro $op --devices $devices --sizes 8,4000,100KiB --format jsonl
         rows "$op on $devices: rows are sound" "$sound and all(x['micro']['op'] == '$op' for x in rows)"
         rows "$op: rows" "len(rows) == 3 * (1 if '$op' == 'sendrecv' else 2)"
+        bus $op 1
         case $op in
-        broadcast) bus $op 1; sent $op "(n - 1) * s" ;;
-        sendrecv) bus $op 1; sent $op "n * s" ;;
-        *) bus $op "(n - 1) / n"; sent $op "(n - 1) * s" ;;
+        broadcast) sent $op "(n - 1) * s" ;;
+        sendrecv) sent $op "n * s" ;;
         esac
+    done
+    for op in allgather reducescatter; do # 8 bytes: some ranks have no element
+        lockstep_ok micro $op --devices $devices --sizes 8,4000,100KiB --format jsonl \
+            --allreduce auto,ring,halving-doubling,direct,canonical
+        rows "$op on $devices: rows are sound" "$sound and all(x['micro']['op'] == '$op' for x in rows)"
+        rows "$op: a row for each algorithm, size and place" "[x['micro']['kernel'] for x in rows[::6]] ==
+            ['direct', 'ring', 'halving-doubling', 'direct', 'canonical'] and len(rows) == 5 * 3 * 2"
+        bus $op "(n - 1) / n"
+        sent $op "(n - 1) * s"
     done
 done
 
 # Ranks whose operations are enqueued together, as on GPUs: the same rows; traffic is counted once for all replays.
 fields="('size_bytes', 'shape', 'kernel', 'bytes_sent', 'messages_sent')"
 for op in allreduce broadcast allgather reducescatter sendrecv; do
-    algorithms=
-    [ $op != allreduce ] ||
-        algorithms="--allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical,canonical"
+    case $op in
+    allreduce) algorithms="--allreduce auto,flat,ring,tree,halving-doubling,direct,hierarchical,canonical" ;;
+    allgather | reducescatter) algorithms="--allreduce auto,ring,halving-doubling,direct,canonical" ;;
+    *) algorithms= ;;
+    esac
     for comm in thread device; do
         # shellcheck disable=SC2086
         lockstep_ok micro $op --comm $comm --devices 3 --sizes 8,40000 --format jsonl $algorithms
@@ -80,6 +91,9 @@ expect "the table has the columns of nccl-tests" grep -Eq \
     '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
 expect "both placements are on a line" grep -Eq '^ +1048576 direct +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out
 expect "their average bus bandwidth stands below" grep -Eq '^average bus bandwidth, GB/s: direct [0-9.]+$' out
+lockstep_ok micro reducescatter --devices 2 --sizes 1MiB --allreduce ring,direct
+expect "so has that of a half" grep -Eq '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
+expect "a line for each" [ "$(grep -Ec '^ +1048576 (ring|direct) +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out)" -eq 2 ]
 expect "no line is longer than 80" [ "$(wc -L <out)" -le 80 ]
 
 lockstep_ok micro allreduce --devices 2 --sizes 4KiB --format csv
@@ -99,6 +113,10 @@ refused() { # refused STATUS WORD ARGUMENTS...
 }
 refused 2 halving-doubling micro allreduce --allreduce rings
 refused 2 --allreduce micro broadcast --allreduce ring
+for op in allgather reducescatter; do
+    refused 2 'cannot be cut into a reduce-scatter and an all-gather; these can: ring, halving-doubling, direct' \
+        micro $op --devices 2 --allreduce ring,tree
+done
 refused 2 --ranks micro gemm --ranks 2
 refused 2 --devices micro copy --devices 3
 refused 2 --devices micro allreduce --ranks 2 --devices cpu:0

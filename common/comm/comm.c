@@ -38,20 +38,40 @@ ls_status ls_allreduce_find(const char *name, const ls_allreduce **out)
     return *out ? LS_OK : ls_registry_refuse(&ls_allreduces, name);
 }
 
-/* In shared memory `direct` is the fastest for every size and number of ranks. Elsewhere, small
- * data needs few messages, since latency dominates; large data needs the fewest bytes, then the
- * fewest rounds. */
-const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
+/* In shared memory `direct` is the fastest for every size and number of ranks. Elsewhere the fewest
+ * bytes, then the fewest rounds. */
+const ls_allreduce *ls_allreduce_auto_halves(const ls_comm *comm)
 {
-    static const size_t small_bytes = 16384;
     if (!comm->backend->exchange)
         return &ls_allreduce_library;
     if (comm->backend->direct && comm->shared)
         return &ls_allreduce_direct;
-    if (bytes <= small_bytes)
-        return &ls_allreduce_tree;
     bool power_of_two = (comm->size & (comm->size - 1)) == 0;
     return power_of_two ? &ls_allreduce_halving_doubling : &ls_allreduce_ring;
+}
+
+/* Where data is exchanged, small data needs few messages, since latency dominates. */
+const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes)
+{
+    static const size_t small_bytes = 16384;
+    const ls_allreduce *large = ls_allreduce_auto_halves(comm);
+    const bool exchanges = large != &ls_allreduce_library && large != &ls_allreduce_direct;
+    return exchanges && bytes <= small_bytes ? &ls_allreduce_tree : large;
+}
+
+ls_status ls_allreduce_check_halves(const ls_allreduce *algorithm)
+{
+    char names[256] = "";
+    size_t used = 0;
+    const ls_allreduce *a;
+    if (algorithm->half)
+        return LS_OK;
+    for (const void *const *e = allreduces; (a = *e) && used < sizeof names; e++)
+        if (a->half)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     a->name);
+    return ls_fail(LS_CODE_USAGE, "all-reduce", algorithm->name,
+                   "cannot be cut into a reduce-scatter and an all-gather; these can: %s", names);
 }
 
 ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out)
@@ -241,17 +261,19 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 
 /* Records the messages of `direct`: each rank reads the others' parts of its slice and sends each
  * rank its sum; up to 8 elements, each rank reads all data. */
-static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
+static ls_status tell_direct(ls_comm *comm, ls_half half, size_t count, ls_op *op)
 {
     const int me = comm->rank;
-    const ls_direct_part own = ls_comm_direct_part(me, comm->size, count);
+    const ls_direct_part own = ls_comm_direct_part(half, me, comm->size, count);
     for (int q = 0; q < comm->size; q++) {
-        const ls_direct_part its = ls_comm_direct_part(q, comm->size, count);
+        const ls_direct_part its = ls_comm_direct_part(half, q, comm->size, count);
         if (q == me)
             continue;
-        LS_TRY(tell(comm, me, q, its.slice.count, op));
-        LS_TRY(tell(comm, q, me, own.slice.count, op));
-        if (own.few)
+        if (half != LS_ALL_GATHER) {
+            LS_TRY(tell(comm, me, q, its.slice.count, op));
+            LS_TRY(tell(comm, q, me, own.slice.count, op));
+        }
+        if (own.few || half == LS_REDUCE_SCATTER)
             continue;
         LS_TRY(tell(comm, me, q, own.slice.count, op));
         LS_TRY(tell(comm, q, me, its.slice.count, op));
@@ -322,16 +344,24 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
     return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }
 
-ls_status ls_comm_add_all(ls_comm *comm, bool library, const ls_allreduce_args *a, ls_op_list *ops)
+ls_status ls_comm_add_all(ls_comm *comm, ls_half half, bool library, const ls_allreduce_args *a,
+                          ls_op_list *ops)
 {
     const ls_access all = {a->data, a->count * sizeof *a->data, true};
     const ls_comm_backend *b = comm->backend;
     ls_op *op;
     if (comm->size == 1 || a->count == 0)
         return LS_OK;
-    LS_TRY((library ? b->library : b->direct)(comm, a->data, a->count, &op));
-    LS_TRY(touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, a->count, op), &op));
+    LS_TRY((library ? b->library : b->direct)(comm, half, a->data, a->count, &op));
+    LS_TRY(touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, half, a->count, op), &op));
     return ls_op_list_add(ops, op);
+}
+
+ls_status ls_comm_add_halves(ls_comm *comm, const ls_allreduce *algorithm,
+                             const ls_allreduce_args *args, ls_op_list *ops)
+{
+    LS_TRY(algorithm->half(comm, LS_REDUCE_SCATTER, args, ops));
+    return algorithm->half(comm, LS_ALL_GATHER, args, ops);
 }
 
 ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange)

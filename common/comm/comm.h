@@ -75,6 +75,13 @@ typedef struct ls_exchange {
 
 enum { LS_DIRECT_FEW = 8 };
 
+/** What of an all-reduce is done: the whole, or one of its halves. */
+typedef enum ls_half {
+    LS_HALVES,         /**< both: the all-reduce */
+    LS_REDUCE_SCATTER, /**< rank q gets the sum of share q */
+    LS_ALL_GATHER      /**< all get share q from rank q */
+} ls_half;
+
 /** A back end. Entries marked so may be NULL: it cannot do that. Callers make operations by the
  * functions below, not by these entries: those also note the memory that an operation touches. */
 struct ls_comm_backend {
@@ -86,13 +93,14 @@ struct ls_comm_backend {
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. May be
      * NULL if there is only `library`. */
     ls_status (*exchange)(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
-    /** All-reduce of ranks that share memory: each sums its slice of all ranks' data, in rank
-     * order, and writes the sum to all; up to LS_DIRECT_FEW elements each sums all. With mpi
-     * nothing may be at work on the data during this call (ls_device_register). May be NULL. */
-    ls_status (*direct)(ls_comm *comm, float *data, size_t count, ls_op **out);
-    /** All-reduce by the back end's library, in the library's order. With mpi every rank must be a
-     * separate process, else LS_CODE_USAGE. May be NULL. */
-    ls_status (*library)(ls_comm *comm, float *data, size_t count, ls_op **out);
+    /** All-reduce of ranks that share memory, or a half of it: each sums its slice of all ranks'
+     * data, in rank order, and writes the sum to all; an all-reduce of up to LS_DIRECT_FEW elements
+     * has each sum all. With mpi nothing may be at work on the data during this call
+     * (ls_device_register). May be NULL. */
+    ls_status (*direct)(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out);
+    /** All-reduce by the back end's library, or a half of it, in the library's order. With mpi
+     * every rank must be a separate process, else LS_CODE_USAGE. May be NULL. */
+    ls_status (*library)(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out);
     /** See ls_comm_enqueue. NULL: each rank enqueues its own operations. */
     ls_status (*enqueue)(ls_comm *const *comms, const ls_comm_list *lists, int count);
     /** To be called before ls_queue_sync: waits until `queue`, which waits for the operations on
@@ -207,6 +215,17 @@ struct ls_allreduce {
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call moves, summed over ranks. NULL: only a library knows. */
     ls_traffic (*formula)(int ranks, size_t count, int64_t shards, const ls_layout *layout);
+    /**
+     * Appends this rank's operations of a half (not LS_HALVES), in place on the same arguments.
+     * Share q of P elements on n ranks is elements floor(q P / n) to floor((q + 1) P / n) - 1, none
+     * where that is empty; every rank takes part, also without elements. After the reduce-scatter
+     * rank q's share has the bits that `build` gives it (a library's: its own), and the rest of
+     * `data` holds anything. The all-gather needs the rank's share alone, and no shards or sums.
+     * NULL: it cannot be cut in two (ls_allreduce_check_halves).
+     */
+    ls_status (*half)(ls_comm *comm, ls_half half, const ls_allreduce_args *args, ls_op_list *ops);
+    /** What one call of a half moves, summed over ranks. NULL: only a library knows. */
+    ls_traffic (*half_formula)(ls_half half, int ranks, size_t count, int64_t shards);
     /** Appends the steps that compute the same sum, bit for bit, in one thread. NULL for canonical,
      * and if only a library knows the order. */
     ls_status (*oracle)(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
@@ -218,6 +237,13 @@ extern const ls_registry ls_allreduces;
 
 /** `auto`: a fixed function of bytes, ranks, back end and whether ranks are linked. */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
+
+/** The same among those that can be cut in two; for every number of bytes. */
+const ls_allreduce *ls_allreduce_auto_halves(const ls_comm *comm);
+
+/** LS_CODE_USAGE if it cannot be cut into a reduce-scatter and an all-gather; names those that can.
+ */
+ls_status ls_allreduce_check_halves(const ls_allreduce *algorithm);
 
 /** Shards [first, last) of the tree of exact mode. */
 typedef struct ls_subtree {
@@ -234,8 +260,9 @@ enum { LS_SUBTREES = 128 }; /**< more than a rank can have: two per level of the
 size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out[LS_SUBTREES]);
 
 /**
- * Operations of the other collectives on the same terms: block r is counts[r] elements at
- * data + offsets[r]; `counts` and `offsets` are [size]. Empty blocks are not sent.
+ * Operations of the other collectives on the same terms: broadcast, and all-gather and
+ * reduce-scatter around a ring with any blocks: block r is counts[r] elements at data + offsets[r];
+ * `counts` and `offsets` are [size]. Empty blocks are not sent. (The halves above cut evenly.)
  */
 ls_status ls_broadcast_build(ls_comm *comm, int root, float *data, size_t count, ls_op_list *ops);
 ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,

@@ -8,7 +8,8 @@
  *           `taken`, for which the sender's queue waits.
  * direct    All record `ready` and wait for all; each sums its slice of all buffers in rank order
  *           and writes it to all; all record `taken` and wait for all. Up to 8 elements, each rank
- *           sums all of them, and writes the result after the second wait.
+ *           sums all of them, and writes the result after the second wait. A half only sums (in
+ *           rank 0's memory, then copies to its own), or only writes.
  * Waits are enqueued after their records, and every event is recorded once, as captures in CUDA
  * require. Bytes and messages are counted when they are enqueued, or captured: once for all
  * replays. Failures propagate between queues like those of events (device.h). Leaves out host calls
@@ -213,18 +214,21 @@ static device_op *peer_op(const device_comm *comm, int other)
 static ls_status make_sums(device_op *op)
 {
     const device_comm *comm = op->comm;
-    const int n = comm->base.size;
-    const bool few = op->part.few;
+    const int n = comm->base.size, me = comm->base.rank;
+    const bool few = op->part.few, gathers = op->part.half == LS_ALL_GATHER;
+    const bool to_all = !few && op->part.half != LS_REDUCE_SCATTER;
     const ls_range slice = op->part.slice;
     size_t used = 0;
     ls_sum_step *steps;
     LS_TRY(ls_allocate("communicator", &steps, 2 * (size_t)n, sizeof *steps));
-    float *to = few ? comm->scratch : peer_op(comm, 0)->data + slice.first;
-    for (int r = 1; r < n; r++)
+    const int at = gathers ? me : 0; /* the rank in whose memory the slice's sum is */
+    float *to = few ? comm->scratch : peer_op(comm, at)->data + slice.first;
+    for (int r = 1; r < n && !gathers; r++)
         steps[used++] = (ls_sum_step){to, r == 1 ? peer_op(comm, 0)->data + slice.first : to,
                                       peer_op(comm, r)->data + slice.first};
-    for (int r = 1; r < n && !few; r++)
-        steps[used++] = (ls_sum_step){peer_op(comm, r)->data + slice.first, to, NULL};
+    for (int r = 0; r < n && !few; r++)
+        if (r != at && (to_all || r == me))
+            steps[used++] = (ls_sum_step){peer_op(comm, r)->data + slice.first, to, NULL};
     ls_status status =
         ls_sums_make(comm->base.device, op->op.name, steps, used, slice.count, &op->sum);
     free(steps);
@@ -289,17 +293,18 @@ static ls_status enqueue_direct(device_op *op, ls_queue *queue, bool *done)
     return LS_OK;
 }
 
-static ls_status make_direct(ls_comm *base, float *data, size_t elements, ls_op **out)
+static ls_status make_direct(ls_comm *base, ls_half half, float *data, size_t elements, ls_op **out)
 {
     device_comm *comm = (device_comm *)base;
+    const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, elements);
     device_op *op = NULL;
-    if (elements <= LS_DIRECT_FEW)
+    if (part.few)
         LS_TRY(take_scratch(comm, LS_DIRECT_FEW));
-    LS_TRY(make_op(comm, "allreduce.direct", true, true, &op));
+    LS_TRY(make_op(comm, part.name, true, true, &op));
     op->enqueue = enqueue_direct;
     op->data = data;
     op->count = elements;
-    op->part = ls_comm_direct_part(base->rank, base->size, elements);
+    op->part = part;
     *out = &op->op;
     return LS_OK;
 }

@@ -44,15 +44,19 @@ ALWAYS void add_three(float *restrict to, const float *restrict a, const float *
         to[i] = ((to[i] + a[i]) + b[i]) + c[i];
 }
 
-ALWAYS void sum_to_all(float *const *data, int ranks, ls_range range)
+ALWAYS void sum_up(float *const *data, int ranks, int to, ls_range range)
 {
     _Alignas(64) float sum[BLOCK];
     size_t most = BLOCK - into_line(data[0] + range.first);
     for (size_t done = 0, count; done < range.count; done += count, most = BLOCK) {
         size_t left = range.count - done, at = range.first + done;
         count = left < most ? left : most;
-        if (ranks == 2) {
+        if (ranks == 2 && to == LS_LOOP_ALL) {
             sum_pair(data[0] + at, data[1] + at, count);
+            continue;
+        }
+        if (ranks == 2) {
+            add(data[to] + at, data[1 - to] + at, count);
             continue;
         }
         memcpy(sum, data[0] + at, count * sizeof *sum);
@@ -62,7 +66,8 @@ ALWAYS void sum_to_all(float *const *data, int ranks, ls_range range)
         for (; r < ranks; r++)
             add(sum, data[r] + at, count);
         for (r = 0; r < ranks; r++)
-            memcpy(data[r] + at, sum, count * sizeof *sum);
+            if (to == LS_LOOP_ALL || r == to)
+                memcpy(data[r] + at, sum, count * sizeof *sum);
     }
 }
 
@@ -78,15 +83,16 @@ __attribute__((target("avx512f"))) static void add_avx512(float *to, const float
     add(to, from, count);
 }
 
-__attribute__((target("avx2"))) static void sum_avx2(float *const *data, int ranks, ls_range range)
+__attribute__((target("avx2"))) static void sum_avx2(float *const *data, int ranks, int to,
+                                                     ls_range range)
 {
-    sum_to_all(data, ranks, range);
+    sum_up(data, ranks, to, range);
 }
 
-__attribute__((target("avx512f"))) static void sum_avx512(float *const *data, int ranks,
+__attribute__((target("avx512f"))) static void sum_avx512(float *const *data, int ranks, int to,
                                                           ls_range range)
 {
-    sum_to_all(data, ranks, range);
+    sum_up(data, ranks, to, range);
 }
 #endif
 
@@ -105,17 +111,17 @@ void ls_loop_add(float *to, const float *from, size_t count)
     add(to, from, count);
 }
 
-void ls_loop_sum_to_all(float *const *data, int ranks, ls_range range)
+void ls_loop_sum(float *const *data, int ranks, int to, ls_range range)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) {
-        sum_avx512(data, ranks, range);
+        sum_avx512(data, ranks, to, range);
         return;
     }
     if (__builtin_cpu_supports("avx2")) {
-        sum_avx2(data, ranks, range);
+        sum_avx2(data, ranks, to, range);
         return;
     }
 #endif
-    sum_to_all(data, ranks, range);
+    sum_up(data, ranks, to, range);
 }

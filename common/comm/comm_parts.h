@@ -6,9 +6,24 @@
 #include "common/comm/comm.h"
 #include "common/comm/comm_loops.h"
 
-/** Adds the operation of an all-reduce by the back end itself: `direct`, or its library's. */
-ls_status ls_comm_add_all(ls_comm *comm, bool library, const ls_allreduce_args *args,
+/** Adds the operation of an all-reduce, or a half of it, by the back end itself: `direct`, or its
+ * library's. */
+ls_status ls_comm_add_all(ls_comm *comm, ls_half half, bool library, const ls_allreduce_args *args,
                           ls_op_list *ops);
+
+/** Builds an all-reduce as its two halves. */
+ls_status ls_comm_add_halves(ls_comm *comm, const ls_allreduce *algorithm,
+                             const ls_allreduce_args *args, ls_op_list *ops);
+
+/** What its two halves move. */
+static inline ls_traffic ls_comm_halves_formula(const ls_allreduce *algorithm, int ranks,
+                                                size_t count, int64_t shards)
+{
+    const ls_traffic a = algorithm->half_formula(LS_REDUCE_SCATTER, ranks, count, shards),
+                     b = algorithm->half_formula(LS_ALL_GATHER, ranks, count, shards);
+    return (ls_traffic){.bytes_sent = a.bytes_sent + b.bytes_sent,
+                        .messages_sent = a.messages_sent + b.messages_sent};
+}
 
 /** Adds the exchange to the list, without a half that has no rank or no elements. */
 ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
@@ -66,6 +81,14 @@ static inline uint64_t ls_comm_bytes(uint64_t times, size_t count)
     return times * (uint64_t)count * sizeof(float);
 }
 
+/** What every rank's share moves to or from all others: an all-gather around a ring, and more. */
+static inline ls_traffic ls_comm_shares_formula(int ranks, size_t count)
+{
+    const uint64_t others = (uint64_t)ranks - 1;
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(others, count),
+                        .messages_sent = others * ls_comm_filled(count, ranks)};
+}
+
 /** This rank has sent messages; by an exchange it has received elements. */
 static inline void ls_comm_sent(ls_comm *comm, uint64_t messages, uint64_t bytes)
 {
@@ -80,14 +103,20 @@ static inline void ls_comm_has(ls_comm *comm, const ls_exchange *exchange, size_
                                   ls_comm_bytes(1, count), memory_order_relaxed);
 }
 
-/** What a rank does in a direct all-reduce: sums a slice, and sends. */
+/** What a rank does in a direct all-reduce, or a half of it: sums a slice, and sends. */
 typedef struct ls_direct_part {
-    bool few; /**< up to LS_DIRECT_FEW elements: it sums all, for itself */
+    const char *name; /**< of its operation */
+    ls_half half;
+    bool few; /**< all-reduce of up to LS_DIRECT_FEW elements: it sums all, for itself */
     ls_range slice;
     uint64_t messages, bytes;
+    double flops, moved; /**< moved: bytes that it reads and writes */
 } ls_direct_part;
 
-ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count);
+ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, size_t count);
+
+/** Does a rank's part on the processor: data[r] is rank r's buffer. Between two meetings. */
+void ls_comm_direct_do(const ls_direct_part *part, float *const *data, int rank, int ranks);
 
 extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tree,
     ls_allreduce_halving_doubling, ls_allreduce_direct, ls_allreduce_canonical,

@@ -73,7 +73,8 @@ void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);
 
 /* comm_thread_direct.c */
-ls_status ls_comm_thread_make_direct(ls_comm *comm, float *data, size_t count, ls_op **out);
+ls_status ls_comm_thread_make_direct(ls_comm *comm, ls_half half, float *data, size_t count,
+                                     ls_op **out);
 
 /* comm_thread_host.c */
 ls_status ls_comm_thread_send(ls_comm *comm, int to, int tag, const void *data, size_t bytes);

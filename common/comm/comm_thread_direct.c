@@ -2,7 +2,8 @@
 /*
  * Back end `thread`, the direct all-reduce: all ranks publish their buffers and pass a barrier;
  * each sums its slice of all buffers in rank order and writes it to all; a second barrier ends it.
- * Up to 8 elements are published as values, with a single barrier.
+ * Up to 8 elements are published as values, with a single barrier. A half of it only sums, or only
+ * writes, between the same two barriers.
  */
 #include "common/base/hooks.h"
 #include "common/comm/comm_thread.h"
@@ -77,7 +78,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
         return LS_OK;
     }
     if (d->part.slice.count)
-        ls_loop_sum_to_all(d->all, group->size, d->part.slice);
+        ls_comm_direct_do(&d->part, d->all, comm->base.rank, group->size);
     return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
@@ -92,23 +93,24 @@ static void abandon_direct(ls_op *op)
     ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
 }
 
-ls_status ls_comm_thread_make_direct(ls_comm *base, float *data, size_t count, ls_op **out)
+ls_status ls_comm_thread_make_direct(ls_comm *base, ls_half half, float *data, size_t count,
+                                     ls_op **out)
 {
     size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
     direct_op *d;
     LS_TRY(ls_allocate("communicator", &d, 1, bytes));
-    d->op = (ls_op){.name = "allreduce.direct",
+    d->part = ls_comm_direct_part(half, base->rank, base->size, count);
+    d->op = (ls_op){.name = d->part.name,
                     .run = run_direct,
                     .abandon = abandon_direct,
                     .awaits = describe_direct,
-                    .use = LS_TIME_COMMUNICATION};
+                    .use = LS_TIME_COMMUNICATION,
+                    .flops = d->part.flops,
+                    .bytes = d->part.moved};
     d->comm = (thread_comm *)base;
     d->data = data;
     d->count = count;
-    d->part = ls_comm_direct_part(base->rank, base->size, count);
     const ls_range *slice = &d->part.slice;
-    d->op.flops = (double)(base->size - 1) * (double)slice->count;
-    d->op.bytes = (double)ls_comm_bytes(2 * (uint64_t)base->size, slice->count);
     d->part.slice.count -= LS_PLANTED(slice_element) && slice->count && !d->part.few;
     *out = &d->op;
     return LS_OK;

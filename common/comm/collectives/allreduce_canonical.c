@@ -9,9 +9,9 @@
  *   3. the slices are all-gathered around a ring
  * With P elements, k = min(n, P) nonempty slices, T(q) subtrees of rank q, P(q) elements of slice
  * q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q of T(q)
- * (P - P(q)), and 4 (n - 1) P. With more ranks than shards, some contribute nothing. Sum: sum(0, S)
- * with sum(lo, hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two below hi -
- * lo; sum(s, s + 1) = shard s.
+ * (P - P(q)), and 4 (n - 1) P: those of the two halves, of which steps 1 and 2 are the first. With
+ * more ranks than shards, some contribute nothing. Sum: sum(0, S) with sum(lo, hi) = sum(lo, mid) +
+ * sum(mid, hi), mid = lo + the largest power of two below hi - lo; sum(s, s + 1) = shard s.
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
@@ -146,17 +146,8 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
     return LS_OK;
 }
 
-static ls_status put_gather(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
-{
-    size_t *offsets = NULL;
-    LS_TRY(ls_comm_even_split(a->count, comm->size, &offsets));
-    ls_status status = ls_allgather_build(comm, a->data, offsets, offsets + comm->size, ops);
-    free(offsets);
-    return status;
-}
-
-/* Appends all rounds; a single rank needs none. */
-static ls_status put_all(ls_comm *comm, const ls_allreduce_args *a, tree_plan *tree,
+/* Appends the rounds and the sum; a single rank needs none. */
+static ls_status put_sum(ls_comm *comm, const ls_allreduce_args *a, tree_plan *tree,
                          ls_op_list *ops)
 {
     const int n = comm->size;
@@ -170,11 +161,13 @@ static ls_status put_all(ls_comm *comm, const ls_allreduce_args *a, tree_plan *t
                             slice.count, &sum));
         LS_TRY(ls_op_list_add(ops, sum));
     }
-    return put_gather(comm, a, ops);
+    return LS_OK;
 }
 
-static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
+    if (half == LS_ALL_GATHER)
+        return ls_allreduce_ring.half(comm, half, a, ops);
     ls_subtree nodes[LS_SUBTREES];
     tree_plan tree = {0};
     if (a->shards < 1)
@@ -187,9 +180,14 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
                        comm->rank, a->sum_count, mine);
     if (comm->size == 1)
         return LS_OK;
-    ls_status status = put_all(comm, a, &tree, ops);
+    ls_status status = put_sum(comm, a, &tree, ops);
     free_plan(&tree);
     return status;
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return ls_comm_add_halves(comm, &ls_allreduce_canonical, a, ops);
 }
 
 static size_t scratch(int rank, int ranks, size_t count, int64_t shards)
@@ -199,13 +197,13 @@ static size_t scratch(int rank, int ranks, size_t count, int64_t shards)
     return others * ls_comm_parts(count, rank, 1, ranks).count;
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
 {
-    (void)layout;
     ls_subtree nodes[LS_SUBTREES];
-    uint64_t filled = ls_comm_filled(count, ranks);
-    ls_traffic sum = {.messages_sent = ((uint64_t)ranks - 1) * filled,
-                      .bytes_sent = ls_comm_bytes((uint64_t)ranks - 1, count)};
+    const uint64_t filled = ls_comm_filled(count, ranks);
+    ls_traffic sum = {0};
+    if (half == LS_ALL_GATHER)
+        return ls_comm_shares_formula(ranks, count);
     for (int q = 0; q < ranks; q++) {
         uint64_t subtrees = ls_canonical_subtrees(q, ranks, shards, nodes);
         size_t slice = ls_comm_parts(count, q, 1, ranks).count;
@@ -215,10 +213,18 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
     return sum;
 }
 
+static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+{
+    (void)layout;
+    return ls_comm_halves_formula(&ls_allreduce_canonical, ranks, count, shards);
+}
+
 const ls_allreduce ls_allreduce_canonical = {
     .name = "canonical",
     .help = "exact mode: finished subtrees summed in a fixed tree, the same bits on any ranks",
     .scratch = scratch,
     .build = build,
     .formula = formula,
+    .half = put_half,
+    .half_formula = half_formula,
 };

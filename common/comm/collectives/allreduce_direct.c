@@ -6,9 +6,12 @@
  * every other rank's data and sums it itself, which saves a barrier. With P elements on n ranks and
  * k = min(n, P) nonempty slices, the transfers between ranks are: messages 2 (n - 1) k (a slice is
  * read from n - 1 ranks and written to them); bytes 2 (n - 1) 4 P. For 1 <= P <= 8: messages n (n -
- * 1); bytes n (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
+ * 1); bytes n (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ... The reduce-scatter only sums, the all-gather
+ * only writes, for every P: messages (n - 1) k; bytes (n - 1) 4 P each.
  */
 #include "common/comm/comm_parts.h"
+
+#include <string.h>
 
 static ls_status check(const ls_comm *comm)
 {
@@ -30,23 +33,60 @@ static ls_status check(const ls_comm *comm)
 
 /* What a rank sends: its part of every other rank's slice, and its own slice's sum to each; up to 8
  * elements, its data to each. */
-ls_direct_part ls_comm_direct_part(int rank, int ranks, size_t count)
+ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, size_t count)
 {
-    const bool few = count <= LS_DIRECT_FEW;
+    static const char *const names[] = {
+        [LS_HALVES] = "allreduce.direct",
+        [LS_REDUCE_SCATTER] = "reducescatter.direct",
+        [LS_ALL_GATHER] = "allgather.direct",
+    };
+    const bool few = half == LS_HALVES && count <= LS_DIRECT_FEW;
     const uint64_t others = (uint64_t)ranks - 1, filled = ls_comm_filled(count, ranks);
-    ls_direct_part part = {
-        .few = few, .slice = few ? (ls_range){0, count} : ls_comm_parts(count, rank, 1, ranks)};
-    const bool mine = part.slice.count > 0;
-    part.messages = few ? others : filled - mine + (mine ? others : 0);
-    part.bytes =
-        ls_comm_bytes(1, count - part.slice.count) + ls_comm_bytes(others, part.slice.count);
+    const ls_range slice = few ? (ls_range){0, count} : ls_comm_parts(count, rank, 1, ranks);
+    const bool sums = half != LS_ALL_GATHER, writes = half != LS_REDUCE_SCATTER;
+    ls_direct_part part = {.name = names[half], .half = half, .few = few, .slice = slice};
+    if (sums && !few) {
+        part.messages = filled - (slice.count > 0);
+        part.bytes = ls_comm_bytes(1, count - slice.count);
+    }
+    if (writes && slice.count) {
+        part.messages += others;
+        part.bytes += ls_comm_bytes(others, slice.count);
+    }
+    part.flops = sums ? (double)others * (double)slice.count : 0;
+    part.moved =
+        (double)ls_comm_bytes((sums ? others + 1 : 1) + (writes ? others + sums : 1), slice.count);
     return part;
+}
+
+void ls_comm_direct_do(const ls_direct_part *part, float *const *data, int rank, int ranks)
+{
+    const ls_range slice = part->slice;
+    if (part->half != LS_ALL_GATHER) {
+        ls_loop_sum(data, ranks, part->half == LS_HALVES ? LS_LOOP_ALL : rank, slice);
+        return;
+    }
+    for (int r = 0; r < ranks; r++)
+        if (r != rank)
+            memcpy(data[r] + slice.first, data[rank] + slice.first, slice.count * sizeof **data);
+}
+
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    LS_TRY(check(comm));
+    return ls_comm_add_all(comm, half, false, a, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    LS_TRY(check(comm));
-    return ls_comm_add_all(comm, false, a, ops);
+    return put_half(comm, LS_HALVES, a, ops);
+}
+
+static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+{
+    (void)half;
+    (void)shards;
+    return ls_comm_shares_formula(ranks, count);
 }
 
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
@@ -67,5 +107,7 @@ const ls_allreduce ls_allreduce_direct = {
     .check = check,
     .build = build,
     .formula = formula,
+    .half = put_half,
+    .half_formula = half_formula,
     .oracle = ls_comm_rank_order,
 };

@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-reduce `halving-doubling` (Thakur, Rabenseifner and Gropp, "Optimization of collective
- * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n.
- *   1. rank p + i sends all its data to rank i, which adds it
- *   2. at distances d = p/2, ..., 1: rank r < p keeps, of the blocks it still sums, the half with
- *      block r, sends the other half to rank r xor d, and adds what it receives
- *   3. at distances d = 1, ..., p/2: the same pairs exchange their finished blocks
- *   4. rank i sends the sum to rank p + i
- * Block b is elements floor(b P / p) to floor((b + 1) P / p) - 1. With P elements on n ranks:
- * messages 2 (n - p) + 2 sum over d of d min(p / d, P), the first term 0 if P = 0; bytes 2 (n - 1)
- * 4 P. Sum of block b: H(b, 1) with H(r, d) = H(r, 2d) + H(r xor d, 2d) and H(r, p) = g(r) + g(r +
- * p), or g(r) if r + p >= n.
+ * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n. The P
+ * elements are cut evenly, in an all-reduce into p shares, in its halves into n. Lower shares are
+ * those below p, and rank j has leaf j of their tree; upper ones are the rest, and rank p + j has
+ * leaf j of their tree, or rank j if there is no rank p + j.
+ *   1. rank p + i sends the lower shares to rank i, which adds them, and rank i the upper ones back
+ *   2. in each tree, at distances d = p/2, ..., 1: the rank of leaf j keeps, of the shares that it
+ *      still sums, those of the d leaves around j, sends those of the d around j xor d to that
+ *      leaf's rank, and adds what it receives
+ *   3. at distances d = 1, ..., p/2: the same pairs exchange their finished shares
+ *   4. the pairs of 1 exchange theirs
+ * Steps 1 and 2 are the reduce-scatter, 3 and 4 the all-gather; they send the same. Messages of 1:
+ * n - p for each kind of shares that has elements; of 2: in both trees, sum over d of d times the
+ * groups of d leaves that have elements. Of an all-reduce: 2 (n - p) + 2 sum over d of d min(p / d,
+ * P), the first term 0 if P = 0. Bytes: (n - 1) 4 P, twice in an all-reduce. (With upper shares the
+ * sums end where they belong; without there are fewer rounds.) Sum of every element: H(0, 1) with
+ * H(j, d) = H(j, 2d) + H(j xor d, 2d) and H(j, p) = g(j) + g(j + p), or g(j) if j + p >= n.
  */
 #include "common/comm/comm_parts.h"
+
+/* How `count` elements are summed: by `ranks` ranks, the power of two below them, cut in `parts`.
+ */
+typedef struct halving {
+    int ranks, power, parts;
+    size_t count;
+} halving;
 
 static int power_below(int ranks)
 {
@@ -22,46 +35,90 @@ static int power_below(int ranks)
     return p;
 }
 
-/* The d blocks that contain block r and begin at a multiple of d. */
-static ls_range blocks_of(size_t count, int r, int d, int p)
+static halving cut(ls_half half, int ranks, size_t count)
 {
-    return ls_comm_parts(count, r - r % d, d, p);
+    const int p = power_below(ranks);
+    return (halving){ranks, p, half == LS_HALVES ? p : ranks, count};
 }
 
-/* Step 2 (`add`) or step 3 with the rank at distance d. */
-static ls_status put_pair(ls_comm *comm, const ls_allreduce_args *a, int d, bool add,
-                          ls_op_list *ops)
+/* The shares of the d leaves that contain this leaf and begin at a multiple of d. */
+static ls_range shares_of(const halving *h, bool upper, int leaf, int d)
 {
-    int p = power_below(comm->size), other = comm->rank ^ d;
-    ls_range mine = blocks_of(a->count, comm->rank, d, p);
-    ls_range theirs = blocks_of(a->count, other, d, p);
-    ls_range out = add ? theirs : mine, in = add ? mine : theirs;
+    const int end = upper ? h->parts : h->power;
+    const int first = (upper ? h->power : 0) + leaf - leaf % d, last = first + d;
+    if (first >= end)
+        return (ls_range){h->count, 0};
+    return ls_comm_parts(h->count, first, (last < end ? last : end) - first, h->parts);
+}
+
+static int rank_of(const halving *h, bool upper, int leaf)
+{
+    const int above = leaf + h->power;
+    return upper && above < h->ranks ? above : leaf;
+}
+
+/* Exchanges with rank `other`: the own part is summed there (`add`), or is finished. */
+static ls_status put_swap(ls_comm *comm, float *data, int other, bool add, ls_range mine,
+                          ls_range theirs, ls_op_list *ops)
+{
+    const ls_range out = add ? theirs : mine, in = add ? mine : theirs;
     return ls_comm_add_exchange(comm, ops,
                                 &(ls_exchange){.to = other,
-                                               .send = a->data + out.first,
+                                               .send = data + out.first,
                                                .send_count = out.count,
                                                .from = other,
-                                               .receive = a->data + in.first,
+                                               .receive = data + in.first,
                                                .receive_count = in.count,
                                                .add = add});
 }
 
-static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+/* Step 1 (`add`) or step 4. */
+static ls_status put_fold(ls_comm *comm, const halving *h, float *data, bool add, ls_op_list *ops)
 {
-    int p = power_below(comm->size), extra = comm->rank + p < comm->size ? comm->rank + p : -1;
-    if (comm->rank >= p) {
-        LS_TRY(ls_comm_add_whole(comm, a, comm->rank - p, -1, false, ops));
-        return ls_comm_add_whole(comm, a, -1, comm->rank - p, false, ops);
-    }
-    LS_TRY(ls_comm_add_whole(comm, a, -1, extra, true, ops));
-    for (int d = p / 2; d > 0; d /= 2)
-        LS_TRY(put_pair(comm, a, d, true, ops));
-    for (int d = 1; d < p; d *= 2)
-        LS_TRY(put_pair(comm, a, d, false, ops));
-    return ls_comm_add_whole(comm, a, extra, -1, false, ops);
+    const bool above = comm->rank >= h->power;
+    const int other = above ? comm->rank - h->power : comm->rank + h->power;
+    return other >= h->ranks ? LS_OK
+                             : put_swap(comm, data, other, add, shares_of(h, above, 0, h->power),
+                                        shares_of(h, !above, 0, h->power), ops);
 }
 
-/* Sums H(r, d) of all elements into sum `into`; higher-numbered sums are free. Blocks differ only
+/* Step 2 (`add`) or step 3 of one tree. */
+static ls_status put_tree(ls_comm *comm, const halving *h, float *data, bool upper, bool add,
+                          ls_op_list *ops)
+{
+    const int p = h->power, leaf = comm->rank % p;
+    if (rank_of(h, upper, leaf) != comm->rank)
+        return LS_OK;
+    for (int d = add ? p / 2 : 1; d > 0 && d < p; d = add ? d / 2 : 2 * d)
+        LS_TRY(put_swap(comm, data, rank_of(h, upper, leaf ^ d), add, shares_of(h, upper, leaf, d),
+                        shares_of(h, upper, leaf ^ d, d), ops));
+    return LS_OK;
+}
+
+/* Steps 1 and 2 (`add`) or 3 and 4. */
+static ls_status put_steps(ls_comm *comm, const halving *h, float *data, bool add, ls_op_list *ops)
+{
+    if (add)
+        LS_TRY(put_fold(comm, h, data, true, ops));
+    LS_TRY(put_tree(comm, h, data, false, add, ops));
+    LS_TRY(put_tree(comm, h, data, true, add, ops));
+    return add ? LS_OK : put_fold(comm, h, data, false, ops);
+}
+
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    const halving h = cut(half, comm->size, a->count);
+    return put_steps(comm, &h, a->data, half == LS_REDUCE_SCATTER, ops);
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    const halving h = cut(LS_HALVES, comm->size, a->count);
+    LS_TRY(put_steps(comm, &h, a->data, true, ops));
+    return put_steps(comm, &h, a->data, false, ops);
+}
+
+/* Sums H(r, d) of all elements into sum `into`; higher-numbered sums are free. Shares differ only
  * in which of two sums is added to which. *visit: inputs used so far. */
 static ls_status put_halving(int ranks, size_t count, int r, int d, int into, size_t *visit,
                              ls_sum_order *out)
@@ -96,6 +153,22 @@ static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum
     return put_halving(ranks, count, 0, 1, 0, &visit, out);
 }
 
+static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+{
+    const halving h = cut(half, ranks, count);
+    uint64_t messages = 0;
+    (void)shards;
+    for (int upper = 0; upper < 2; upper++) {
+        if (shares_of(&h, upper, 0, h.power).count)
+            messages += (uint64_t)(ranks - h.power);
+        for (int d = 1; d < h.power; d *= 2)
+            for (int leaf = 0; leaf < h.power; leaf += d)
+                messages += shares_of(&h, upper, leaf, d).count ? (uint64_t)d : 0;
+    }
+    return (ls_traffic){.bytes_sent = ls_comm_bytes((uint64_t)ranks - 1, count),
+                        .messages_sent = messages};
+}
+
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
@@ -113,5 +186,7 @@ const ls_allreduce ls_allreduce_halving_doubling = {
     .help = "pairs at halved and doubled distances: least bytes, few rounds",
     .build = build,
     .formula = formula,
+    .half = put_half,
+    .half_formula = half_formula,
     .oracle = oracle,
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduce `library`: the back end's own (MPI_Iallreduce, ncclAllReduce). Only the library knows
- * its messages and its reduction order: there is no formula and no oracle, and its traffic is not
- * counted.
+ * All-reduce `library`: the back end's own (MPI_Iallreduce, ncclAllReduce), and its own halves
+ * (MPI_Ireduce_scatter and MPI_Iallgatherv; ncclReduceScatter and ncclAllGather). Only the library
+ * knows its messages and its reduction order: there is no formula and no oracle, its traffic is not
+ * counted, and the halves may add in another order than the whole.
  */
 #include "common/comm/comm_parts.h"
 
@@ -20,10 +21,15 @@ static ls_status check(const ls_comm *comm)
                    comm->backend->name);
 }
 
-static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
     LS_TRY(check(comm));
-    return ls_comm_add_all(comm, true, a, ops);
+    return ls_comm_add_all(comm, half, true, a, ops);
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return put_half(comm, LS_HALVES, a, ops);
 }
 
 const ls_allreduce ls_allreduce_library = {
@@ -31,4 +37,5 @@ const ls_allreduce ls_allreduce_library = {
     .help = "the communicator's own (MPI_Iallreduce, one device per rank; ncclAllReduce)",
     .check = check,
     .build = build,
+    .half = put_half,
 };

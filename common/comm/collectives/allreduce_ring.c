@@ -3,32 +3,40 @@
  * All-reduce `ring`: a reduce-scatter around the ring, then an all-gather (Patarasuk and Yuan,
  * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009). Block r
  * is elements floor(r P / n) to floor((r + 1) P / n) - 1. With P elements on n ranks, k = min(n, P)
- * of whose blocks are not empty: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P. Sum of block b: g(b) +
- * (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n.
+ * of whose blocks are not empty: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P; a half each. Sum of
+ * block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n; it ends on rank b, whose share
+ * it is.
  */
 #include "common/comm/comm_parts.h"
 
 #include <stdlib.h>
 
-static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
     size_t *offsets = NULL;
     LS_TRY(ls_comm_even_split(a->count, comm->size, &offsets));
-    const size_t *counts = offsets + comm->size;
-    ls_status status = ls_reducescatter_build(comm, a->data, offsets, counts, ops);
-    if (!status)
-        status = ls_allgather_build(comm, a->data, offsets, counts, ops);
+    ls_status status = (half == LS_REDUCE_SCATTER ? ls_reducescatter_build : ls_allgather_build)(
+        comm, a->data, offsets, offsets + comm->size, ops);
     free(offsets);
     return status;
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return ls_comm_add_halves(comm, &ls_allreduce_ring, a, ops);
+}
+
+static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+{
+    (void)half;
+    (void)shards;
+    return ls_comm_shares_formula(ranks, count);
 }
 
 static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
-    uint64_t twice = 2 * ((uint64_t)ranks - 1);
-    (void)shards;
-    return (ls_traffic){.bytes_sent = ls_comm_bytes(twice, count),
-                        .messages_sent = twice * ls_comm_filled(count, ranks)};
+    return ls_comm_halves_formula(&ls_allreduce_ring, ranks, count, shards);
 }
 
 /* The sum of block b begins with rank b + 1 and ends with rank b. So ranks are visited twice: block
@@ -61,5 +69,7 @@ const ls_allreduce ls_allreduce_ring = {
     .help = "reduce-scatter and all-gather around a ring: least bytes, most rounds",
     .build = build,
     .formula = formula,
+    .half = put_half,
+    .half_formula = half_formula,
     .oracle = oracle,
 };

@@ -9,7 +9,7 @@
  * links     (link.h) Pieces are sent at once. An empty one follows when the link's time is over at
  *           the sender; the receiver then books its own port and waits until the message has
  *           arrived. A wait never sleeps while its other direction could progress.
- * library   MPI_Iallreduce in place, over processes.
+ * library   MPI_Iallreduce, MPI_Ireduce_scatter and MPI_Iallgatherv in place, over processes.
  * giving up A failed exchange cancels its pieces in flight; nobody receives in this communicator
  *           any more (comm_mpi_wait.c).
  * Leaves out single copies between members of one process, which shared memory could do better;
@@ -336,33 +336,76 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 typedef struct library_op {
     ls_op op;
     mpi_comm *comm;
+    ls_half half;
     float *data;
     size_t count;
     mpi_turns turns;
+    int parts[]; /* [size] elements of each rank's share in one call; [size] where they begin */
 } library_op;
+
+static const char *const library_calls[] = {
+    [LS_HALVES] = "MPI_Iallreduce",
+    [LS_REDUCE_SCATTER] = "MPI_Ireduce_scatter",
+    [LS_ALL_GATHER] = "MPI_Iallgatherv",
+};
+
+/* Begins the MPI call for `count` elements; of a half, for the parts of all shares in them. */
+static int begin_call(library_op *l, float *data, int count, MPI_Request *request)
+{
+    const MPI_Comm comm = l->comm->group->comm;
+    int *counts = l->parts, *begins = l->parts + l->comm->base.size;
+    if (l->half == LS_REDUCE_SCATTER)
+        return MPI_Ireduce_scatter(MPI_IN_PLACE, data, counts, MPI_FLOAT, MPI_SUM, comm, request);
+    if (l->half == LS_ALL_GATHER)
+        return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts, begins, MPI_FLOAT,
+                               comm, request);
+    return MPI_Iallreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_SUM, comm, request);
+}
+
+/* Where rank q's share begins, from the beginning of a range; at its end, if behind it. */
+static int begin_in(const library_op *l, ls_range range, int q)
+{
+    const size_t begin = ls_comm_share(l->count, q, l->comm->base.size);
+    const size_t into = begin > range.first ? begin - range.first : 0;
+    return (int)(into < range.count ? into : range.count);
+}
+
+/* The parts of all shares in a range. */
+static void cut_range(library_op *l, ls_range range)
+{
+    const int ranks = l->comm->base.size;
+    for (int q = 0; q < ranks; q++) {
+        l->parts[ranks + q] = begin_in(l, range, q);
+        l->parts[q] = begin_in(l, range, q + 1) - l->parts[ranks + q];
+    }
+}
 
 /* One MPI call for at most LIBRARY_MOST elements; waits for it. */
 static ls_status add_up(library_op *l, size_t first, int count, mpi_wait *wait)
 {
     MPI_Request request;
-    LS_TRY(ls_comm_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, l->data + first, count, MPI_FLOAT,
-                                            MPI_SUM, l->comm->group->comm, &request),
-                             "MPI_Iallreduce"));
+    const int rank = l->comm->base.rank, ranks = l->comm->base.size;
+    float *data = l->data + first;
+    cut_range(l, (ls_range){first, (size_t)count});
+    LS_TRY(ls_comm_mpi_check(begin_call(l, data, count, &request), wait->what));
     wait->since_ns = ls_clock_ns();
     wait->looks = 0;
     wait->bytes = ls_comm_bytes(1, (size_t)count);
     for (int flag = 0; !flag;) {
-        LS_TRY(ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Iallreduce"));
+        LS_TRY(ls_comm_mpi_check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), wait->what));
         if (!flag)
             LS_TRY(ls_comm_mpi_pause(wait));
     }
+    if (l->half == LS_REDUCE_SCATTER) /* MPI leaves it at the beginning */
+        memmove(data + l->parts[ranks + rank], data, (size_t)l->parts[rank] * sizeof *data);
     return LS_OK;
 }
 
 static ls_status run_library(ls_op *op, ls_queue *queue)
 {
     library_op *l = (library_op *)op;
-    mpi_wait wait = {.comm = l->comm, .what = "MPI_Iallreduce", .peer = -1, .turns = &l->turns};
+    mpi_wait wait = {
+        .comm = l->comm, .what = library_calls[l->half], .peer = -1, .turns = &l->turns};
     ls_status status = LS_OK;
     (void)queue;
     if (ls_comm_mpi_is_abandoned(l->comm->group))
@@ -384,8 +427,11 @@ static void abandon_library(ls_op *op)
     ls_comm_mpi_abandon(&((library_op *)op)->comm->base);
 }
 
-static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **out)
+static ls_status make_library(ls_comm *base, ls_half half, float *data, size_t count, ls_op **out)
 {
+    static const char *const names[] = {[LS_HALVES] = "allreduce.library",
+                                        [LS_REDUCE_SCATTER] = "reducescatter.library",
+                                        [LS_ALL_GATHER] = "allgather.library"};
     mpi_comm *comm = (mpi_comm *)base;
     if (comm->group->size != comm->group->processes)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
@@ -393,14 +439,17 @@ static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **
                        "per rank, or auto, works",
                        comm->group->size, comm->group->processes);
     library_op *l;
-    LS_TRY(ls_allocate("communicator", &l, 1, sizeof *l));
-    *l = (library_op){.op = {.name = "allreduce.library",
+    const bool adds = half != LS_ALL_GATHER;
+    LS_TRY(ls_allocate("communicator", &l, 1,
+                       sizeof *l + 2 * (size_t)comm->group->size * sizeof *l->parts));
+    *l = (library_op){.op = {.name = names[half],
                              .run = run_library,
                              .abandon = abandon_library,
                              .use = LS_TIME_COMMUNICATION,
-                             .flops = (double)count,
-                             .bytes = (double)ls_comm_bytes(3, count)},
+                             .flops = adds ? (double)count : 0,
+                             .bytes = (double)ls_comm_bytes(adds ? 3 : 2, count)},
                       .comm = comm,
+                      .half = half,
                       .data = data,
                       .count = count};
     *out = &l->op;

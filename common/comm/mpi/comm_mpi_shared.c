@@ -8,6 +8,7 @@
  * direct    As between threads (comm_thread_direct.c): all publish their buffers and pass a
  *           barrier; each sums its slice of all buffers in rank order and writes it to all; a
  *           second barrier ends it. Up to 8 elements are published as values, with one barrier.
+ *           A half of it only sums, or only writes.
  * barrier   A member raises its own counter and polls the others', in the loop that waits for
  *           messages (comm_mpi_wait.c), with its timeout and its error messages.
  * Leaves out sleeping until another process wakes this one.
@@ -326,7 +327,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
         return LS_OK;
     }
     if (d->part.slice.count)
-        ls_loop_sum_to_all(d->all, comm->base.size, d->part.slice);
+        ls_comm_direct_do(&d->part, d->all, comm->base.rank, comm->base.size);
     return meet(d);
 }
 
@@ -345,12 +346,13 @@ static void destroy_direct(ls_op *op)
     free(d);
 }
 
-ls_status ls_comm_mpi_direct(ls_comm *base, float *data, size_t count, ls_op **out)
+ls_status ls_comm_mpi_direct(ls_comm *base, ls_half half, float *data, size_t count, ls_op **out)
 {
     mpi_comm *comm = (mpi_comm *)base;
     const size_t members = (size_t)base->size,
                  bytes = sizeof(direct_op) + members * sizeof(float *);
-    const size_t data_bytes = count > LS_DIRECT_FEW ? count * sizeof(float) : 0;
+    const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, count);
+    const size_t data_bytes = part.few ? 0 : count * sizeof(float);
     LS_TRY(ls_device_register(base->device, data, data_bytes,
                               &slot_of(comm->group, base->rank)->file));
     direct_op *d = calloc(1, bytes);
@@ -361,17 +363,17 @@ ls_status ls_comm_mpi_direct(ls_comm *base, float *data, size_t count, ls_op **o
         return ls_fail_memory("communicator", bytes);
     }
     d->windows = windows;
-    d->op = (ls_op){.name = "allreduce.direct",
+    d->op = (ls_op){.name = part.name,
                     .run = run_direct,
                     .abandon = abandon_direct,
                     .destroy = destroy_direct,
-                    .use = LS_TIME_COMMUNICATION};
+                    .use = LS_TIME_COMMUNICATION,
+                    .flops = part.flops,
+                    .bytes = part.moved};
     d->comm = comm;
     d->data = data;
     d->count = count;
-    d->part = ls_comm_direct_part(base->rank, base->size, count);
-    d->op.flops = (double)(base->size - 1) * (double)d->part.slice.count;
-    d->op.bytes = (double)ls_comm_bytes(2 * members, d->part.slice.count);
+    d->part = part;
     *out = &d->op;
     return LS_OK;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Back end `nccl`: ranks are GPUs of one process, or of several that another communicator connects;
- * rank 0 sends the unique id through that. All-reduce is the library's, on the operation's queue.
- * Its reduction order is NCCL's own, so the gate bounds the sum.
+ * rank 0 sends the unique id through that. All-reduce is the library's, on the operation's queue,
+ * and so are its halves: ncclReduceScatter and ncclAllGather, which take shares of one size; uneven
+ * shares are an ncclReduce or ncclBroadcast each, in one group. The reduction order is NCCL's own,
+ * so the gate bounds the sum.
  *     enqueue  one NCCL group with the operations of all ranks of this process: NCCL requires that
  *              where one thread drives several GPUs, and a capture then contains all of them
  *     wait     polls the queue and NCCL's asynchronous error. On an error, or a timeout in which no
@@ -53,22 +55,27 @@ typedef struct nccl_comm {
     ncclComm_t comm; /* NULL: not opened, or given up */
 } nccl_comm;
 
-typedef struct allreduce_op {
+typedef struct library_op {
     ls_op op;
     nccl_comm *comm;
+    ls_half half;
     float *data;
     size_t count;
-} allreduce_op;
+} library_op;
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **out)
+static ls_status make_library(ls_comm *base, ls_half half, float *data, size_t count, ls_op **out)
 {
-    allreduce_op *a;
+    static const char *const names[] = {[LS_HALVES] = "allreduce.nccl",
+                                        [LS_REDUCE_SCATTER] = "reducescatter.nccl",
+                                        [LS_ALL_GATHER] = "allgather.nccl"};
+    library_op *a;
     LS_TRY(ls_allocate("communicator", &a, 1, sizeof *a));
-    *a = (allreduce_op){
-        .op = {.name = "allreduce.nccl", .run = ls_comm_run_alone, .use = LS_TIME_COMMUNICATION},
+    *a = (library_op){
+        .op = {.name = names[half], .run = ls_comm_run_alone, .use = LS_TIME_COMMUNICATION},
         .comm = (nccl_comm *)base,
+        .half = half,
         .data = data,
         .count = count};
     *out = &a->op;
@@ -107,16 +114,49 @@ static ls_status enqueue_pulse(ls_queue *queue)
                          (cudaError_t)error);
 }
 
-/* Enqueues all-reduce `at` of all lists as one group. */
+/* A half of an all-reduce whose shares have different sizes. */
+static ncclResult_t call_shares(const library_op *a, cudaStream_t stream)
+{
+    const ls_nccl_functions *call = &a->comm->group->nccl.call;
+    ncclResult_t result = ncclSuccess;
+    for (int q = 0; q < a->comm->base.size && result == ncclSuccess; q++) {
+        const ls_range share = ls_comm_parts(a->count, q, 1, a->comm->base.size);
+        float *data = a->data + share.first;
+        if (share.count && a->half == LS_REDUCE_SCATTER)
+            result = call->ncclReduce(data, data, share.count, ncclFloat, ncclSum, q, a->comm->comm,
+                                      stream);
+        else if (share.count)
+            result =
+                call->ncclBroadcast(data, data, share.count, ncclFloat, q, a->comm->comm, stream);
+    }
+    return result;
+}
+
+static ncclResult_t call_nccl(const library_op *a, cudaStream_t stream)
+{
+    const ls_nccl_functions *call = &a->comm->group->nccl.call;
+    const size_t ranks = (size_t)a->comm->base.size, each = a->count / ranks;
+    float *mine = a->data + (size_t)a->comm->base.rank * each;
+    if (a->half == LS_HALVES)
+        return call->ncclAllReduce(a->data, a->data, a->count, ncclFloat, ncclSum, a->comm->comm,
+                                   stream);
+    if (a->count % ranks)
+        return call_shares(a, stream);
+    if (a->half == LS_REDUCE_SCATTER)
+        return call->ncclReduceScatter(a->data, mine, each, ncclFloat, ncclSum, a->comm->comm,
+                                       stream);
+    return call->ncclAllGather(mine, a->data, each, ncclFloat, a->comm->comm, stream);
+}
+
+/* Enqueues operation `at` of all lists as one group. */
 static ls_status enqueue_group(nccl_group *group, const ls_comm_list *lists, size_t at)
 {
     const ls_nccl_functions *call = &group->nccl.call;
     LS_TRY(ls_nccl_check(&group->nccl, call->ncclGroupStart(), "begin a group"));
     ncclResult_t result = ncclSuccess;
     for (int r = 0; r < group->locals && result == ncclSuccess; r++) {
-        const allreduce_op *a = (const allreduce_op *)lists[r].ops->items[at];
-        result = call->ncclAllReduce(a->data, a->data, a->count, ncclFloat, ncclSum, a->comm->comm,
-                                     (cudaStream_t)ls_queue_native(lists[r].queue));
+        const library_op *a = (const library_op *)lists[r].ops->items[at];
+        result = call_nccl(a, (cudaStream_t)ls_queue_native(lists[r].queue));
     }
     const ncclResult_t end = call->ncclGroupEnd();
     LS_TRY(ls_nccl_check(&group->nccl, result == ncclSuccess ? end : result, "all-reduce"));

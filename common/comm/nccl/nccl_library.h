@@ -21,7 +21,11 @@
     X(ncclCommGetAsyncError)                                                                       \
     X(ncclGroupStart)                                                                              \
     X(ncclGroupEnd)                                                                                \
-    X(ncclAllReduce)
+    X(ncclAllReduce)                                                                               \
+    X(ncclReduceScatter)                                                                           \
+    X(ncclAllGather)                                                                               \
+    X(ncclReduce)                                                                                  \
+    X(ncclBroadcast)
 
 /** Pointers and nothing else: ls_dynamic_load fills them in this order. */
 typedef struct ls_nccl_functions {

@@ -69,6 +69,49 @@ static void ranks_of_a_process_are_one_group(void **state)
     assert_true(emulated.destroyed == RANKS && emulated.aborted == 0);
 }
 
+/* Shares of one size are NCCL's reduce-scatter and all-gather; others a call each, in one group. */
+static void halves_are_calls_of_the_library(void **state)
+{
+    fixture *f = *state;
+    static const size_t counts[] = {999, COUNT, 2, 0};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        const size_t count = counts[c];
+        const bool even = count % RANKS == 0 && count;
+        const int filled = count < RANKS ? (int)count : RANKS;
+        int before[EMULATED_BROADCAST + 1], called[EMULATED_BROADCAST + 1];
+        const ls_allreduce *library;
+        group g;
+        open_group(f, &g);
+        must(ls_allreduce_find("library", &library));
+        memcpy(before, emulated.calls, sizeof before);
+        for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
+            for (int r = 0; r < RANKS; r++) {
+                const ls_allreduce_args args = {.data = g.data[r], .count = count};
+                ls_op_list_clear(&g.ops[r]);
+                must(library->half(g.comms[r], half, &args, &g.ops[r]));
+            }
+            must(ls_comm_enqueue(g.comms, g.lists, RANKS));
+            for (int r = 0; r < RANKS; r++) {
+                const size_t first = half == LS_ALL_GATHER ? 0 : ls_comm_share(count, r, RANKS),
+                             end =
+                                 half == LS_ALL_GATHER ? count : ls_comm_share(count, r + 1, RANKS);
+                assert_memory_equal(g.data[r] + first, g.expected + first,
+                                    (end - first) * sizeof(float));
+            }
+        }
+        for (int k = 0; k <= EMULATED_BROADCAST; k++)
+            called[k] = emulated.calls[k] - before[k];
+        assert_int_equal(called[EMULATED_SUM], 0);
+        assert_int_equal(called[EMULATED_SCATTER], even);
+        assert_int_equal(called[EMULATED_GATHER], even);
+        assert_int_equal(called[EMULATED_REDUCE], even ? 0 : filled);
+        assert_int_equal(called[EMULATED_BROADCAST], even ? 0 : filled);
+        for (int r = 0; r < RANKS; r++)
+            must(g.comms[r]->backend->wait(g.comms[r], f->queue[r], f->queue[r], long_ns));
+        close_group(&g);
+    }
+}
+
 /* A step of one rank has no all-reduce; one that is requested is enqueued, and adds no node of ours
  * on a CPU. */
 static void a_rank_alone_keeps_its_bits(void **state)
@@ -85,7 +128,7 @@ static void a_rank_alone_keeps_its_bits(void **state)
     must(ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, 1, &comm));
     must(library->build(comm, &(ls_allreduce_args){.data = data, .count = COUNT}, &ops));
     assert_int_equal(ops.count, 0);
-    must(comm->backend->library(comm, data, COUNT, &op));
+    must(comm->backend->library(comm, LS_HALVES, data, COUNT, &op));
     must(ls_op_list_add(&ops, op));
     const ls_comm_list list = {&ops, f->queue[0]};
     const uint64_t rounds = emulated.rounds;
@@ -398,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_of_a_process_are_one_group),
+        cmocka_unit_test(halves_are_calls_of_the_library),
         cmocka_unit_test(a_rank_alone_keeps_its_bits),
         cmocka_unit_test(processes_get_the_id_of_the_first),
         cmocka_unit_test(one_that_cannot_stops_all),

@@ -49,7 +49,7 @@ static void open_alone(fixture *f, alone *a)
     must(ls_queue_write(f->queue[0], a->data, a->input, COUNT * sizeof(float)));
     must(library->build(a->comm, &(ls_allreduce_args){.data = a->data, .count = COUNT}, &a->ops));
     assert_int_equal(a->ops.count, 0); /* a step of one rank needs none */
-    must(nccl->library(a->comm, a->data, COUNT, &op));
+    must(nccl->library(a->comm, LS_HALVES, a->data, COUNT, &op));
     must(ls_op_list_add(&a->ops, op));
 }
 

@@ -108,6 +108,101 @@ static void canonical_gives_the_bits_of_the_tree(void **state)
         }
 }
 
+/* ---- Halves --------------------------------------------------------------------------------- */
+
+/* Of a rank: its scratch, and inputs whose own share is the sum, and the rest is not. */
+typedef struct half_end {
+    float *scratch, *garbage;
+} half_end;
+
+static void sum_inputs(const ls_allreduce *a, workspace *w)
+{
+    if (a->oracle)
+        must(allreduce_sum(a, (const float *const *)w->inputs, w->ranks, w->count, w->expected,
+                           NULL));
+    for (size_t i = 0; i < w->count && !a->oracle; i++)
+        w->expected[i] = tree_sum(w->inputs, i, 0, w->ranks);
+}
+
+/* canonical: one shard per rank. The workspace has filled the data with the inputs. */
+static void put_half(const ls_allreduce *a, ls_half half, workspace *w, int i, half_end *end)
+{
+    const int rank = w->first + i;
+    const size_t first = ls_comm_share(w->count, rank, w->ranks),
+                 count = ls_comm_share(w->count, rank + 1, w->ranks) - first;
+    const bool scatters = half == LS_REDUCE_SCATTER;
+    const size_t need = a->scratch ? a->scratch(rank, w->ranks, w->count, w->ranks) : 0;
+    *end = (half_end){malloc((need + 1) * sizeof(float)), random_floats("garbage", rank, w->count)};
+    memcpy(end->garbage + first, w->expected + first, count * sizeof(float));
+    if (!scatters)
+        put_op(&w->ops[i], run_fill, w->data[i], end->garbage, w->count);
+    const ls_allreduce_args args = {.data = w->data[i],
+                                    .count = w->count,
+                                    .scratch = end->scratch,
+                                    .shards = w->ranks,
+                                    .sums = &w->data[i],
+                                    .sum_count = 1};
+    must(a->half(w->comms[i], half, &args, &w->ops[i]));
+    w->checks[i] = put_op(&w->ops[i], run_check, w->data[i] + (scatters ? first : 0),
+                          w->expected + (scatters ? first : 0), scatters ? count : w->count);
+}
+
+static void try_half(const mpi_fixture *f, const ls_allreduce *a, ls_half half, int locals,
+                     size_t count)
+{
+    workspace w;
+    half_end ends[MOST_LOCALS];
+    open_workspace(f, locals, count, &w);
+    sum_inputs(a, &w);
+    for (int i = 0; i < locals; i++)
+        put_half(a, half, &w, i, &ends[i]);
+    replay_and_judge(&w, a->name, REPLAYS, a->half_formula(half, w.ranks, count, w.ranks));
+    close_workspace(&w);
+    for (int i = 0; i < locals; i++) {
+        free(ends[i].scratch);
+        free(ends[i].garbage);
+    }
+}
+
+static void halves_have_the_bits_of_the_whole(void **state)
+{
+    static const size_t counts[] = {0, 1, 2, 3, 4, 5, 1000, 4097, 70001};
+    const ls_allreduce *a;
+    for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
+        for (int locals = 1; locals <= 2 && a->half && a->half_formula; locals++)
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+                for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
+                    try_half(*state, a, half, locals, counts[c]);
+}
+
+/* The library may add in any order; its all-gather copies. */
+static void the_librarys_halves_are_near(void **state)
+{
+    static const size_t counts[] = {0, 1, 2, 3, 5, 1000, 4097, 70001};
+    const mpi_fixture *f = *state;
+    const ls_allreduce *library, *flat;
+    must(ls_allreduce_find("library", &library));
+    must(ls_allreduce_find("flat", &flat));
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        workspace w;
+        const size_t count = counts[c];
+        open_workspace(f, 1, count, &w);
+        const ls_allreduce_args args = {.data = w.data[0], .count = count};
+        sum_inputs(flat, &w);
+        must(library->half(w.comms[0], LS_REDUCE_SCATTER, &args, &w.ops[0]));
+        must(library->half(w.comms[0], LS_ALL_GATHER, &args, &w.ops[0]));
+        replay_all(f->devices, w.ops, 1, 2, NULL); /* the second with twice the inputs */
+        double off = 0, norm = 0;
+        for (size_t i = 0; i < count; i++) {
+            double d = (double)w.data[0][i] - 2 * (double)w.expected[i];
+            off += d * d;
+            norm += 4 * (double)w.expected[i] * (double)w.expected[i];
+        }
+        assert_true(sqrt(off) <= 1e-6 * sqrt(norm));
+        close_workspace(&w);
+    }
+}
+
 static void other_collectives_run(void **state)
 {
     for (int locals = 1; locals <= 2; locals++)
@@ -359,6 +454,8 @@ int main(void)
         cmocka_unit_test(all_reduces_bear_replays_and_delays),
         cmocka_unit_test(canonical_gives_the_bits_of_the_tree),
         cmocka_unit_test(the_librarys_sum_is_near),
+        cmocka_unit_test(halves_have_the_bits_of_the_whole),
+        cmocka_unit_test(the_librarys_halves_are_near),
         cmocka_unit_test(other_collectives_run),
         cmocka_unit_test(a_failed_rank_lets_all_go),
         cmocka_unit_test(mismatched_counts_fail),

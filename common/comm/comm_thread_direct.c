@@ -4,7 +4,6 @@
  * each sums its slice of all buffers in rank order and writes it to all; a second barrier ends it.
  * Up to 8 elements are published as values, with a single barrier.
  */
-#include "common/base/hooks.h"
 #include "common/comm/comm_thread.h"
 
 #include <stdio.h>
@@ -78,7 +77,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     }
     if (d->part.slice.count)
         ls_loop_sum_to_all(d->all, group->size, d->part.slice);
-    return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
+    return meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
 static void describe_direct(const ls_op *op, char *text, size_t size)
@@ -109,7 +108,6 @@ ls_status ls_comm_thread_make_direct(ls_comm *base, float *data, size_t count, l
     const ls_range *slice = &d->part.slice;
     d->op.flops = (double)(base->size - 1) * (double)slice->count;
     d->op.bytes = (double)ls_comm_bytes(2 * (uint64_t)base->size, slice->count);
-    d->part.slice.count -= LS_PLANTED(slice_element) && slice->count && !d->part.few;
     *out = &d->op;
     return LS_OK;
 }

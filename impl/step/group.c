@@ -8,7 +8,6 @@
  * operations of all members; otherwise each member waits for its peers on its own queue.
  */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/step/step_private.h"
 
 #include <stdlib.h>
@@ -209,11 +208,6 @@ void ls_average(ls_step *s, int place, int b)
                                 "averages once a period of steps; give one of 1 or more"));
     const ls_group *g = group_at(s, place);
     const ls_range range = ls_bucket(s, place, b);
-    if (LS_PLANTED(averaged_in_place) && g->count > 1) {
-        ls_step_add(s, "add up", ls_parameters(s, g->members[0], range),
-                    ls_parameters(s, g->members[1], range));
-        say_quotient(s, g->members[0], range, 2);
-    }
     say_parts(s, g, range, true);
     for (int i = 0; i < g->count && !s->status; i++)
         say_quotient(s, g->members[i], range, ls_replicas(s));

@@ -3,7 +3,6 @@
 #include "impl/step/step_private.h"
 
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 
 #include <stdlib.h>
 
@@ -158,12 +157,11 @@ void ls_update(ls_step *s, int member, ls_range range)
 void ls_end(ls_step *s, int member)
 {
     ls_replica *r = ls_step_replica(s, member);
-    const int batch_kind = LS_PLANTED(tail_position) ? LS_FULL : s->batch_kind;
     ls_op_list ops = {0};
     if (s->status || !r)
         return;
     const ls_status status =
-        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), batch_kind), &ops);
+        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), s->batch_kind), &ops);
     ls_task_of(s, "end", member, nothing, &ops, status);
 }
 

@@ -6,7 +6,7 @@
  *                                  turn: it and the next one described. drop-wait: that wait.
  *                                  drop-begin: that task's, for the step's beginning
  *                  KIND:NUMBER?    not applied; a refusal says whether the step would be equivalent
- *     LOCKSTEP_PLANT=BUG           the bugs of hooks.h that are edits, in a table here
+ *     LOCKSTEP_PLANT=BUG           the bugs of bugs.txt that are edits, in a table here
  * Numbers count from 0 through the full batch's step, then through the smaller one's. Tasks are
  * edited as described, before the waits are derived.
  */

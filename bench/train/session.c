@@ -6,7 +6,6 @@
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
 
@@ -114,8 +113,6 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     out->job.delay_ns = how->delay_ns;
     if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU)
         status = be_counted(&out->job);
-    if (!status && !how->counted && !how->judge)
-        status = ls_hooks_open();
     if (!status && !how->judge)
         status = link_devices(out);
     if (!status)
@@ -123,10 +120,8 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     status = ls_world_agree(out->job.comm, status); /* from here on ranks communicate */
     if (!status) {
         *out->lent = out->job;
-        ls_hooks_spare(how->judge != NULL);
         status = how->judge ? how->judge(plan, out->lent, &out->run)
                             : ls_strategy_open(plan->strategy, out->lent, &out->run);
-        ls_hooks_spare(false);
     }
     if (status && limits)
         ls_need_of(out, limits);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# In builds with LOCKSTEP_HOOKS: copies of sources with the bugs of impl/tests/bugs.txt, compiled instead of them.
+# In builds with LOCKSTEP_HOOKS: copies of sources with what impl/tests/hooks.txt says, compiled instead of them.
 find_program(LOCKSTEP_PYTHON python3 REQUIRED)
 mark_as_advanced(LOCKSTEP_PYTHON)
-set(planted_table ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/bugs.txt)
+set(planted_table ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/hooks.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${planted_table})
 function(lockstep_plant_file name copy)
   get_filename_component(folder ${copy} DIRECTORY)
@@ -11,7 +11,7 @@ function(lockstep_plant_file name copy)
     COMMAND ${LOCKSTEP_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/plant.py ${name} ${copy}
     DEPENDS ${planted_table} ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/plant.py ${ARGN})
 endfunction()
-# lockstep_plant(SOURCES): exchanges the sources of this list that have bugs for their copies.
+# lockstep_plant(SOURCES): exchanges the sources of this list that have hooks for their copies.
 function(lockstep_plant sources)
   file(STRINGS ${planted_table} files REGEX "^in ")
   list(TRANSFORM files REPLACE "^in " "")

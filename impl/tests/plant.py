@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes a copy of a source file with the bugs of bugs.txt: plant.py FILE COPY; or, as planted.h, the list of all:
+"""Writes a copy of a source file with what hooks.txt says: plant.py FILE COPY; or, as planted.h, the list of bugs:
 plant.py planted.h COPY. Without arguments, only checks that each text to replace is there once. Lines of a copy keep
 their numbers."""
 import pathlib
 import re
 import sys
 
-TABLE = pathlib.Path(__file__).with_name("bugs.txt")
+TABLE = pathlib.Path(__file__).with_name("hooks.txt")
 ROOT = TABLE.parents[2]
 
 
@@ -16,38 +16,38 @@ def fail(line, why):
 
 
 def read_table():
-    """The bugs, by name, each with what it is; and the replacements, as (line, bug, file, old text, new text)."""
-    bugs, replacements, bug, file, last = {}, [], None, None, None
+    """Bugs and hooks, by name, each with what it is; and the replacements: (line, name, file, old text, new text)."""
+    bugs, hooks, replacements, name, file, last = {}, {}, [], None, None, None
     for number, line in enumerate(TABLE.read_text().splitlines(), 1):
         key, _, text = line.partition(" ")
-        if key == "bug":
-            bug, _, what = text.partition(": ")
-            if not re.fullmatch(r"[a-z_]+", bug) or not what or bug in bugs:
-                fail(number, f"{bug}: is not a new bug; give a name of its own, and after a colon what is wrong")
-            bugs[bug], file = what, None
-        elif key == "in" and bug:
+        if key in ("bug", "hook"):
+            name, _, what = text.partition(": ")
+            if not re.fullmatch(r"[a-z_]+", name) or not what or name in bugs or name in hooks:
+                fail(number, f"{name}: is not a new {key}; give a name of its own, and after a colon what it is")
+            (bugs if key == "bug" else hooks)[name], file = what, None
+        elif key == "in" and name:
             file = text
         elif key == "-" and file and last == "-":
             replacements[-1][3] += " " + text
         elif key == "-" and file:
-            replacements.append([number, bug, file, text, ""])
+            replacements.append([number, name, file, text, ""])
         elif key == "+" and last in ("-", "+"):
             replacements[-1][4] += " " + text.strip()
         elif line and key != "#":
             fail(number, f"{line}: is not a line of this table; its top says what lines it has")
         last = key
-    for number, bug, _, _, new in replacements:
-        if "PLANTED" not in new:
-            fail(number, f"{bug}: is always there; write PLANTED where the new text decides")
+    for number, name, _, _, new in replacements:
+        if name in bugs and "PLANTED" not in new:
+            fail(number, f"{name}: is always there; write PLANTED where the new text decides")
     return bugs, replacements
 
 
 def find(text, replacement):
     """Where the old text is: once, with any spaces where it has one."""
-    number, bug, file, old, _ = replacement
+    number, name, file, old, _ = replacement
     places = list(re.finditer(r"\s+".join(map(re.escape, old.split())), text))
     if len(places) != 1:
-        fail(number, f"{bug}: {file} has this text {len(places)} times, not once; write what stands there now: {old}")
+        fail(number, f"{name}: {file} has this text {len(places)} times, not once; write what stands there now: {old}")
     return places[0]
 
 
@@ -58,11 +58,11 @@ def plant(file, replacements):
     text, copy, end = path.read_text(), "", 0
     for place, r in sorted(((find(text, r), r) for r in replacements if r[2] == file), key=lambda p: p[0].start()):
         if place.start() < end:
-            fail(r[0], f"{r[1]}: replaces what another bug replaces, too; choose texts that do not overlap")
+            fail(r[0], f"{r[1]}: replaces what another one replaces, too; choose texts that do not overlap")
         new = re.sub(r"\bPLANTED\b", f"ls_hooks_planted(LS_PLANT_{r[1]})", r[4].strip())
         copy += text[end : place.start()] + new + "\n" * place[0].count("\n")
         end = place.end()
-    return f'#include "common/base/hooks.h"\n#line 1 "{file}"\n{copy}{text[end:]}'
+    return f'#include "common/base/tests/hooks.h"\n#line 1 "{file}"\n{copy}{text[end:]}'
 
 
 def main():

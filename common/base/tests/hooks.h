@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hooks: faults that tests plant in a program built with LOCKSTEP_HOOKS, to check that its checks
- * detect them. In any other build each hook is a constant and leaves no code. Environment
+ * detect them. Sources do not call them: their copies do, as impl/tests/hooks.txt says. Environment
  * variables, read once, switch them on:
- *     LOCKSTEP_PLANT=BUG           plants a bug of impl/tests/bugs.txt
+ *     LOCKSTEP_PLANT=BUG           plants a bug of hooks.txt
  *     LOCKSTEP_EDIT=KIND:NUMBER    edits a task or a wait of the step (impl/tests/step_edits.c)
  *     LOCKSTEP_FUZZ=SEED           threads pause at random before queue, event and rank operations
  *     LOCKSTEP_FAIL=DEVICE:STEP[:OPERATION][!], or open:NUMBER
@@ -16,18 +16,14 @@
 #pragma once
 
 #include "common/base/status.h"
+#include "planted.h"
 
 #include <stdint.h>
-
-#ifdef LOCKSTEP_HOOKS
-
-#include "planted.h"
 
 #define LS_PLANT_NUMBER(name) LS_PLANT_##name,
 enum { LS_PLANTED_BUGS(LS_PLANT_NUMBER) LS_PLANTS };
 
-/** Whether this bug is planted. Sources do not ask: their copies do, which impl/tests/plant.py
- * writes, and edits of steps. */
+/** Whether this bug is planted. */
 bool ls_hooks_planted(int bug);
 
 /** The edit that LOCKSTEP_EDIT asks for, or NULL. */
@@ -41,49 +37,18 @@ void ls_hooks_spare(bool on);
 /** LS_CODE_USAGE where one of these variables has an invalid value. */
 ls_status ls_hooks_check(void);
 
-/** Names the calling thread, so that its pauses are the same in every run with a seed. */
+/** Names a queue's thread, so that its pauses are the same in every run with a seed, and counts its
+ * steps and operations from 0. */
 void ls_hooks_thread(void);
 
 /** Pauses the calling thread at random, mostly not. */
 void ls_hooks_pause(void);
 
-/** Where a queue is in its steps. */
-typedef struct ls_hooks_place {
-    long long step, operation;
-} ls_hooks_place;
-
 /** Until when an operation of this name that begins now is to sleep; 0: it is not to be slow. */
 uint64_t ls_hooks_slow(const char *operation);
 
-/** The failure to inject into this operation, or LS_OK. `last`: it is the last of its step. */
-ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last);
+/** The failure to inject into the thread's next operation, or LS_OK. `last`: the last of a step. */
+ls_status ls_hooks_fail(const char *device, bool last);
 
 /** The failure to inject into the session that is being opened to train, or LS_OK. */
 ls_status ls_hooks_open(void);
-
-#else
-
-static inline void ls_hooks_spare(bool on)
-{
-    (void)on;
-}
-
-static inline ls_status ls_hooks_check(void)
-{
-    return LS_OK;
-}
-
-static inline ls_status ls_hooks_open(void)
-{
-    return LS_OK;
-}
-
-static inline void ls_hooks_thread(void)
-{
-}
-
-static inline void ls_hooks_pause(void)
-{
-}
-
-#endif

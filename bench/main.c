@@ -16,7 +16,6 @@
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 
-#include "common/base/hooks.h"
 #include "common/base/log.h"
 
 #include <errno.h>
@@ -457,8 +456,6 @@ int main(int argc, char **argv)
         processes.rank = ls_processes_launched_rank();
     if (!status)
         status = start(argc, argv, &processes);
-    if (!status)
-        status = ls_hooks_check();
     if (!status)
         status = dispatch(&processes, argc - 1, argv + 1, &exit_status);
     bool unwritten = ferror(ls_output()) != 0;

@@ -4,7 +4,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -289,15 +288,13 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
 
 ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)
 {
-    const int device = ls_device_describe(r->device)->name.index;
-    const feed_source source = {
-        .split = &r->job->data->train,
-        .shared = r->train,
-        .order = {.samples = r->job->data->train.samples,
-                  .seed = r->job->seed + (LS_PLANTED(replica_seed) ? (uint64_t)device : 0),
-                  .shuffle = r->job->shuffle},
-        .state = r->state,
-        .augment = r->job->augment};
+    const feed_source source = {.split = &r->job->data->train,
+                                .shared = r->train,
+                                .order = {.samples = r->job->data->train.samples,
+                                          .seed = r->job->seed,
+                                          .shuffle = r->job->shuffle},
+                                .state = r->state,
+                                .augment = r->job->augment};
     const size_t before = ops->count;
     LS_TRY(append_feed(r, &source, net, first, ops));
     for (size_t i = before; i < ops->count; i++) /* its time counts as gathering */

@@ -4,7 +4,6 @@
  * statistics as one operation; then moving averages of parameters. Also its initial values.
  */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "common/kernel/step_inline.h"
 #include "impl/carried.h"
 #include "impl/replica.h"
@@ -137,7 +136,7 @@ static ls_status move(const ls_replica *r, float *flat, size_t elements, float *
 
 ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
 {
-    const bool raw = !averages || !r->average || LS_PLANTED(raw_evaluated);
+    const bool raw = !averages || !r->average;
     return move(r, raw ? r->parameters : r->average, r->owned, parameters, true);
 }
 
@@ -149,8 +148,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     LS_TRY(move(r, r->parameters, r->elements, model, false));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
-    bool left = LS_PLANTED(state_not_mirrored) && r->number > 0;
-    for (int i = 0; i < r->slots && !status && !left; i++)
+    for (int i = 0; i < r->slots && !status; i++)
         status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real);
     free(zeros);
     if (!status)

@@ -9,7 +9,6 @@
 #include "impl/slice_private.h"
 
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/delay.h"
 
 #include <stdlib.h>
@@ -28,8 +27,6 @@ static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int64_t
 
 static int64_t piece_begin(const ls_slice *s, int64_t piece)
 {
-    if (LS_PLANTED(uneven_share))
-        return piece * (s->options.batch / s->pieces);
     return ls_slice_begin(s->options.batch, piece, s->pieces);
 }
 
@@ -69,10 +66,6 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
 static uint64_t divisor_of(const ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
-    if (LS_PLANTED(average))
-        return (uint64_t)(o->batch * o->count);
-    if (LS_PLANTED(local_scale))
-        return (uint64_t)(o->batch / o->count);
     if (o->replica->job->ps.mode != LS_PS_SYNC || o->replica->job->period) /* applied alone */
         return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
     return (uint64_t)o->batch;

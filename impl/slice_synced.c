@@ -10,7 +10,6 @@
  * them, and each replica adds the rest); in fast mode ((s0 + s1) + s2) + ... by replica number.
  */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/slice_private.h"
 
 #include <stdlib.h>
@@ -186,7 +185,7 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
 {
     ls_slice *s = p->s;
     meeting m = {.plan = p, .count = sums_of_node(s->options.replica->graph, n), .ops = ops};
-    if (!m.count || (s->options.comm && LS_PLANTED(local_statistics)))
+    if (!m.count)
         return LS_OK;
     for (int piece = 0; piece < s->piece_count; piece++)
         m.at[piece] = ls_net_node_sums(s->work[piece], n, backward, &m.count);

@@ -3,7 +3,6 @@
 #include "impl/slice_private.h"
 
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 
 int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
 {
@@ -67,7 +66,7 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum
         leaves += ls_slice_count_sums(job, batch, d, count);
     tree_builder b = {.shards = ls_job_shards(job, batch), .replicas = count};
     LS_TRY(ls_allocate("slice", &b.sums, leaves, sizeof *b.sums));
-    if (job->exact && !LS_PLANTED(tree_order)) {
+    if (job->exact) {
         tree_below(&b, 0, b.shards);
     } else {
         for (size_t i = 1; i < leaves; i++)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Under mpirun, with the library's all-reduce, whose order is unknown: the gate finds planted bugs
-# (common/base/hooks.h), one of which only affects steps that are enqueued at once. A rank that cannot reopen its
+# (impl/tests/hooks.txt), one of which only affects steps that are enqueued at once. A rank that cannot reopen its
 # devices for a block ends the case on all ranks, which report it and run the next case. Uses the program of
 # build-tsan, which has both hooks and MPI; thread sanitizer reports are off, since Open MPI is not instrumented.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A block whose devices cannot be reopened (LOCKSTEP_FAIL=open:N, base/hooks.h), or that fails in a later step: the
+# A block whose devices cannot be reopened (LOCKSTEP_FAIL=open:N, hooks.h), or that fails in a later step: the
 # case has a single row of status "error" with the reason and without figures; other cases of the sweep have theirs;
 # the exit status is 3, and only rows are printed. Leaves out missing device memory (test_memory.sh).
 set -euo pipefail

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Data near the smallest normal number, 1.2e-38, which devices flush below: right kernels pass the gate, whose bounds
 # (2e-2 relative: kernels against plain C, slices against the whole batch; 1e-5: a library's sums) ask for what
-# arithmetic can hold. Wrong ones (planted: common/base/hooks.h) do not pass, on such data either.
+# arithmetic can hold. Wrong ones (planted: impl/tests/hooks.txt) do not pass, on such data either.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 unset LOCKSTEP_PLANT LOCKSTEP_FUZZ LOCKSTEP_FAIL

@@ -6,7 +6,6 @@
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
 
@@ -114,8 +113,6 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     out->job.delay_ns = how->delay_ns;
     if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU)
         status = be_counted(&out->job);
-    if (!status && !how->counted && !how->judge)
-        status = ls_hooks_open();
     if (!status && !how->judge)
         status = link_devices(out);
     if (!status)
@@ -123,10 +120,8 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     status = ls_world_agree(out->job.comm, status); /* from here on ranks communicate */
     if (!status) {
         *out->lent = out->job;
-        ls_hooks_spare(how->judge != NULL);
         status = how->judge ? how->judge(plan, out->lent, &out->run)
                             : ls_strategy_open(plan->strategy, out->lent, &out->run);
-        ls_hooks_spare(false);
     }
     if (status && limits)
         ls_need_of(out, limits);
@@ -304,19 +299,6 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 /* So few replays that any queue has room for them: the host's time then includes no waiting. */
 enum { TIMED_PUTS = 64 };
 
-/* The planted leaks: 64 bytes a step. */
-static ls_status leak(const ls_session *session, uint64_t steps)
-{
-    void *piece;
-    void *volatile lost; /* volatile: the compiler may not drop the unused memory */
-    for (uint64_t i = 0; i < steps && LS_PLANTED(device_leak); i++)
-        LS_TRY(ls_device_allocate(session->devices[0], LS_MEMORY_WORKSPACE, 64, &piece));
-    for (uint64_t i = 0; i < steps && LS_PLANTED(heap_leak); i++)
-        if (!(lost = malloc(64)))
-            return ls_fail_memory("leak", 64);
-    return LS_OK;
-}
-
 static ls_status take_steps(ls_session *session, uint64_t count)
 {
     uint64_t end = session->step + count;
@@ -345,7 +327,6 @@ static ls_status take_steps(ls_session *session, uint64_t count)
         if (timed)
             session->enqueue_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
         session->step += run;
-        LS_TRY(leak(session, run));
     }
     return session->run->kind->sync(session->run);
 }

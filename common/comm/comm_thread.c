@@ -16,7 +16,6 @@
 #include "common/comm/comm_thread.h"
 
 #include "common/base/clock.h"
-#include "common/base/hooks.h"
 #include "common/device/link.h"
 
 #include <stdio.h>
@@ -70,7 +69,6 @@ bool ls_comm_thread_is_abandoned(const thread_comm *comm)
 
 void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value)
 {
-    ls_hooks_pause();
     ls_signal_post(signal, value);
     if (ls_comm_thread_is_abandoned(comm))
         ls_signal_post(signal, UINT64_MAX);
@@ -79,7 +77,6 @@ void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value)
 /* Returns false if a rank gave up. */
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target)
 {
-    ls_hooks_pause();
     bool there = ls_signal_value(signal) >= target;
     for (int i = 0; !there && i < comm->spins; i++) {
         ls_cpu_relax();

@@ -5,7 +5,6 @@
  * Up to 8 elements are published as values, with a single barrier. A half of it only sums, or only
  * writes, between the same two barriers.
  */
-#include "common/base/hooks.h"
 #include "common/comm/comm_thread.h"
 
 #include <stdio.h>
@@ -79,7 +78,7 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     }
     if (d->part.slice.count)
         ls_comm_direct_do(&d->part, d->all, comm->base.rank, group->size);
-    return LS_PLANTED(meeting_left_out) || meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
+    return meet(comm) ? LS_OK : ls_comm_thread_abandoned(comm);
 }
 
 static void describe_direct(const ls_op *op, char *text, size_t size)
@@ -110,8 +109,6 @@ ls_status ls_comm_thread_make_direct(ls_comm *base, ls_half half, float *data, s
     d->comm = (thread_comm *)base;
     d->data = data;
     d->count = count;
-    const ls_range *slice = &d->part.slice;
-    d->part.slice.count -= LS_PLANTED(slice_element) && slice->count && !d->part.few;
     *out = &d->op;
     return LS_OK;
 }

@@ -7,17 +7,8 @@
 #include <string.h>
 
 static const void *const kinds[] = {
-    &ls_model_mlp,
-    &ls_model_poly,
-    &ls_model_cnn,
-    &ls_model_twin_lstm,
-    &ls_model_lstm_stack,
-    &ls_model_cifar10,
-    &ls_model_resnet,
-#ifdef LOCKSTEP_HOOKS
-    &ls_model_tied,
-#endif
-    NULL,
+    &ls_model_mlp,        &ls_model_poly,    &ls_model_cnn,    &ls_model_twin_lstm,
+    &ls_model_lstm_stack, &ls_model_cifar10, &ls_model_resnet, NULL,
 };
 const ls_registry ls_model_kinds = {"model", kinds};
 

@@ -13,7 +13,3 @@ extern const ls_model_kind ls_model_lstm_stack;
 
 /** Batch statistics of resnet: over all replicas (model_resnet.c). */
 extern const ls_declared_option ls_option_sync_bn;
-
-#ifdef LOCKSTEP_HOOKS
-extern const ls_model_kind ls_model_tied;
-#endif

@@ -2,8 +2,6 @@
 /* A net's buffers and operations: reading and enqueuing them; see net.h. */
 #include "common/nn/net_private.h"
 
-#include "common/base/hooks.h"
-
 void *ls_net_input(const ls_net *net, int index)
 {
     const ls_graph *graph = net->options.graph;
@@ -145,25 +143,12 @@ ls_status ls_net_forward(ls_net *net, ls_queue *queue)
     return LS_OK;
 }
 
-/* Whether an earlier node, which backward reaches later, adds to the gradient of node n's
- * variables. */
-static bool is_shared_on(const ls_net *net, int n)
-{
-    const ls_node *node = graph_node(net, n);
-    if (!LS_PLANTED(shared_once))
-        return node->shares >= 0;
-    for (int later = n + 1; later < net->options.graph->count; later++)
-        if (graph_node(net, later)->shares == n)
-            return true; /* it was reported then */
-    return false;
-}
-
 bool ls_net_node_final(const ls_net *net, int n, size_t *first, size_t *count)
 {
     const ls_variable *variables = net->options.graph->variables.items;
     const ls_node *node = graph_node(net, n);
-    if (!node->variable_count || is_shared_on(net, n))
-        return false;
+    if (!node->variable_count || node->shares >= 0)
+        return false; /* the node that it shares with, which backward reaches later, adds to it */
     const ls_variable *last = &variables[node->variables[node->variable_count - 1]];
     *first = variables[node->variables[0]].offset;
     *count = last->offset + last->count - *first;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Workers' requests to servers that serve as requests arrive, and the answers; see ps_serve.h. */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/ps/ps_serve.h"
 
 typedef struct request_op {
@@ -41,7 +40,6 @@ static ls_status send_request(const request_op *request, ls_ps_message message)
 {
     ls_comm *control = request->client->control;
     message.what = (ls_ps_event){(uint32_t)request->client->number, (uint32_t)request->kind};
-    ls_hooks_pause();
     return control->backend->send(control, request->to, LS_PS_TAG, &message, sizeof message);
 }
 

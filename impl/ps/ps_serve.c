@@ -32,7 +32,6 @@
 #include "impl/ps/ps_serve.h"
 
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/slice.h"
 
 #include <stdlib.h>
@@ -64,8 +63,6 @@ static ls_status apply(ls_ps_serving *s, int worker, ls_queue *queue)
     ls_ps_histogram_note(&s->now.seen.staleness, s->now.version - clock->pulled);
     LS_TRY(run_list(&s->receive[worker], queue));
     LS_TRY(run_list(&s->apply, queue));
-    if (LS_PLANTED(applied_twice))
-        LS_TRY(run_list(&s->apply, queue));
     s->now.version++;
     return LS_OK;
 }
@@ -89,8 +86,7 @@ static bool may_have(const ls_ps_serving *s, const ls_ps_clock *clock)
     const ls_ps_options *ps = &s->job->ps;
     if (ps->backups)
         return clock->asked <= s->now.version;
-    return ps->mode != LS_PS_SSP || LS_PLANTED(bound_left_out) ||
-           clock->steps - slowest(s) <= (uint64_t)ps->staleness;
+    return ps->mode != LS_PS_SSP || clock->steps - slowest(s) <= (uint64_t)ps->staleness;
 }
 
 /* Sends the variables to each waiting worker that may have them. With backup workers, sends the
@@ -133,7 +129,7 @@ static ls_status update(ls_ps_serving *s, int64_t batch, ls_queue *queue)
 {
     float *gradient = s->shard->replica->gradients;
     const float factor = (float)((double)batch / (double)s->now.samples);
-    for (size_t i = 0; i < s->shard->replica->elements && !LS_PLANTED(mean_over_all); i++)
+    for (size_t i = 0; i < s->shard->replica->elements; i++)
         gradient[i] *= factor; /* gradients are divided by the whole batch (slice.h) */
     LS_TRY(run_list(&s->apply, queue));
     s->now.version++;
@@ -146,7 +142,7 @@ static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue
 {
     const ls_job *job = s->job;
     note_served(s, worker);
-    if (step < s->now.version && !LS_PLANTED(late_added)) {
+    if (step < s->now.version) {
         s->now.seen.dropped++;
         ls_ps_log_note(&s->log, worker, LS_PS_DROP);
         return run_list(&s->drop[worker], queue);
@@ -182,7 +178,7 @@ static ls_status serve_one(ls_ps_serving *s, const ls_ps_message *message, ls_qu
         return take_push(s, worker, message->step, queue);
     if (event->kind == LS_PS_PUSH)
         LS_TRY(apply(s, worker, queue));
-    ls_ps_log_note(&s->log, worker, LS_PLANTED(order_noted) ? LS_PS_EMPTY : event->kind);
+    ls_ps_log_note(&s->log, worker, event->kind);
     clock->steps++;
     return send_variables(s, queue);
 }

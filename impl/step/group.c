@@ -8,7 +8,6 @@
  * operations of all members; otherwise each member waits for its peers on its own queue.
  */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/step/build.h"
 
 #include <stdlib.h>
@@ -172,11 +171,6 @@ void ls_average(ls_step *s, int place, int b)
                      "averages once a period of steps; give one of 1 or more"))
         return;
     const ls_range range = ls_bucket(s, place, b);
-    if (LS_PLANTED(averaged_in_place) && g->count > 1) {
-        ls_step_add(s, "add up", ls_parameters(s, g->members[0], range),
-                    ls_parameters(s, g->members[1], range));
-        append_quotient(s, g->members[0], range, 2);
-    }
     append_parts(s, place, range, true);
     for (int i = 0; i < g->count && !s->program->status; i++)
         append_quotient(s, g->members[i], range, ls_replicas(s));

@@ -9,7 +9,6 @@
  * step is n successive gradients.
  */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 
@@ -196,8 +195,6 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
     out->end_ns = r->mark_ns + (uint64_t)find_numbers(r, k, &decay);
     if (r->job->ps.backups)
         out->loss = loss_of_taken(r, batch);
-    else if (LS_PLANTED(first_loss))
-        out->loss = r->each[0][0] + decay;
     else
         out->loss = ls_slice_loss_sum(r->job, batch, r->each, ls_job_replicas(r->job)) + decay;
 }

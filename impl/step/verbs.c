@@ -2,8 +2,6 @@
 /* The verbs of a member's own work, and the ends of steps; see step.h. */
 #include "impl/step/build.h"
 
-#include "common/base/hooks.h"
-
 #include <string.h>
 
 static const ls_range nothing = {0, 0};
@@ -159,12 +157,11 @@ void ls_update(ls_step *s, int member, ls_range range)
 static void append_end(ls_step *s, int member)
 {
     ls_replica *r = ls_step_replica(s, member);
-    const int batch_kind = LS_PLANTED(tail_position) ? LS_FULL : s->batch_kind;
     ls_op_list ops = {0};
     if (s->program->status || !r)
         return;
     const ls_status status =
-        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), batch_kind), &ops);
+        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), s->batch_kind), &ops);
     ls_task_of(s->program, "end", member, nothing, &ops, status);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Parameter servers that serve requests in order of arrival, with random pauses (LOCKSTEP_FUZZ, base/hooks.h) for one
+# Parameter servers that serve requests in order of arrival, with random pauses (LOCKSTEP_FUZZ, hooks.h) for one
 # seed after another: a sequential replay of what the servers did gives the same bits. Sourced by the tests with few
 # and with many seeds, not run. No tolerance.
 . "$SOURCE_DIR/impl/tests/schedules.sh"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The bits do not depend on thread scheduling: a small matrix of every strategy is equal while queue threads, event
-# records, waits and ranks' operations pause at random (LOCKSTEP_FUZZ, base/hooks.h), for one seed after another.
+# records, waits and ranks' operations pause at random (LOCKSTEP_FUZZ, hooks.h), for one seed after another.
 # Sourced by the tests with few and with many seeds, not run. No tolerance except the gate's.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -6,12 +6,12 @@
  *                                  turn: it and the next one described. drop-wait: that wait.
  *                                  drop-begin: that task's, for the step's beginning
  *                  KIND:NUMBER?    not applied; a refusal says whether the step would be equivalent
- *     LOCKSTEP_PLANT=BUG           the bugs of hooks.h that are edits, in a table here
+ *     LOCKSTEP_PLANT=BUG           the bugs of hooks.txt that are edits, in a table here
  * Numbers count from 0 through the full batch's step, then through the smaller one's. Tasks are
  * edited as described, before the waits are derived.
  */
 #include "common/base/grow.h"
-#include "common/base/hooks.h"
+#include "common/base/tests/hooks.h"
 #include "impl/step/run.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every planted bug (common/base/hooks.h) is detected, and nothing is detected without one: by the gate, or, for
+# Every planted bug (hooks.txt) is detected, and nothing is detected without one: by the gate, or, for
 # servers in order of arrival, where the gate compares nothing, by their replay (bench/tests/ps_replay.c). Each line
 # of the table is a bug and a configuration of `verify` that shows it; a bug without a line fails the test. Races are
 # searched with random pauses, for one seed after another. Prints what detected each bug, and after how many steps. No

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A device's worker fails in the middle of a step (LOCKSTEP_FAIL, base/hooks.h): the run ends with status 3, one row
+# A device's worker fails in the middle of a step (LOCKSTEP_FAIL, hooks.h): the run ends with status 3, one row
 # of status "error" without figures, and one message that names the device and the operation that failed, not those
 # that fail because of it. Nothing hangs; the sweep's other rows follow. Leaves out that no rank continues training
 # (common/device/tests/test_device.c).

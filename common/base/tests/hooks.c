@@ -5,7 +5,7 @@
  * of (seed, thread, count). For each seed one thread in four is slow: it sleeps at every sixth
  * place, so that other threads overtake it wherever nothing but luck prevents that.
  */
-#include "common/base/hooks.h"
+#include "common/base/tests/hooks.h"
 
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
@@ -39,6 +39,7 @@ static struct {
 static _Atomic uint64_t threads;
 static atomic_int openings;
 static _Thread_local uint64_t thread, pauses;
+static _Thread_local int64_t next_step, next_operation;
 
 static ls_status read_plant(const char *text)
 {
@@ -170,6 +171,7 @@ void ls_hooks_thread(void)
 {
     thread = atomic_fetch_add(&threads, 1) + 1; /* 0 is the host's thread */
     pauses = 0;
+    next_step = next_operation = 0;
 }
 
 void ls_hooks_pause(void)
@@ -191,17 +193,17 @@ void ls_hooks_pause(void)
             ls_cpu_relax();
 }
 
-ls_status ls_hooks_fail(ls_hooks_place *place, const char *device, bool last)
+ls_status ls_hooks_fail(const char *device, bool last)
 {
     pthread_once(&hooks.once, read_environment);
-    const long long step = place->step, operation = place->operation;
-    place->step += last;
-    place->operation = last ? 0 : operation + 1;
+    const int64_t step = next_step, operation = next_operation;
+    next_step += last;
+    next_operation = last ? 0 : operation + 1;
     if (!hooks.fail || step != hooks.step || strcmp(device, hooks.device) != 0 ||
         (operation != hooks.operation && !(last && operation < hooks.operation)))
         return LS_OK;
     ls_status status = ls_fail(LS_CODE_MISSING, "LOCKSTEP_FAIL", device,
-                               "fails in step %lld as it was told; unset it", step);
+                               "fails in step %lld as it was told; unset it", (long long)step);
     return hooks.final ? ls_status_final(status) : status;
 }
 

@@ -8,14 +8,13 @@
  * block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n. Bus bandwidth is (n - 1) / n
  * times algorithm bandwidth.
  */
-#include "common/base/hooks.h"
 #include "common/comm/comm_parts.h"
 
 ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops)
 {
     const int n = ring->size, next = (ring->position + 1) % n,
               before = (ring->position - 1 + n) % n;
-    for (int s = 0; s < n - 1 - (!add && LS_PLANTED(ring_round)); s++) {
+    for (int s = 0; s < n - 1; s++) {
         const int out = (ring->position - s - add + n) % n, in = (out - 1 + n) % n;
         LS_TRY(
             ls_comm_add_exchange(comm, ops,

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "common/base/hooks.h"
 #include "common/base/signal.h"
 #include "common/device/backend.h"
 #include "common/device/watch.h"
@@ -106,15 +105,12 @@ typedef struct cpu_queue {
     bool failed;          /* the thread's own: skip what follows */
     _Atomic(const cpu_command *) at; /* what the thread executes; NULL: nothing */
     _Atomic uint64_t replays;        /* done */
-#ifdef LOCKSTEP_HOOKS
-    ls_hooks_place place; /* for hooks: the thread's next operation and step */
-#endif
-    _Atomic(ls_status) failure; /* first failure, for the host */
-    cpu_program *capture;       /* NULL, or where commands are recorded */
-    size_t capture_list;        /* this queue's index in capture->lists */
-    cpu_segment *filled;        /* that the host fills; its next one is the oldest */
-    size_t fill;                /* commands in it */
-    size_t room;                /* commands in all segments */
+    _Atomic(ls_status) failure;      /* first failure, for the host */
+    cpu_program *capture;            /* NULL, or where commands are recorded */
+    size_t capture_list;             /* this queue's index in capture->lists */
+    cpu_segment *filled;             /* that the host fills; its next one is the oldest */
+    size_t fill;                     /* commands in it */
+    size_t room;                     /* commands in all segments */
 } cpu_queue;
 
 typedef struct cpu_event {

@@ -46,17 +46,6 @@ static void carry(cpu_queue *queue, const cpu_command *command)
     ls_queue_sleep_until(&queue->base, arrival_ns);
 }
 
-/* Runs an operation, unless a hook makes it fail. */
-static ls_status run_op(cpu_queue *queue, ls_op *op)
-{
-#ifdef LOCKSTEP_HOOKS
-    bool last = strcmp(op->name, "finish_step") == 0;
-    LS_TRY(ls_hooks_fail(&queue->place, queue->base.device->info.text, last));
-    ls_queue_sleep_until(&queue->base, ls_hooks_slow(op->name));
-#endif
-    return op->run(op, &queue->base);
-}
-
 /* Records an event: it is posted in any case, and tells whether the queue had failed. */
 static void post_event(const cpu_queue *queue, ls_signal *signal, _Atomic bool *failed,
                        uint64_t value)
@@ -100,7 +89,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         __attribute__((fallthrough));
     case CPU_RUN:
         if (!queue->failed)
-            status = run_op(queue, command->op);
+            status = command->op->run(command->op, &queue->base);
         else if (command->op->abandon)
             command->op->abandon(command->op);
         break;
@@ -154,7 +143,6 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
     ls_queue *base = &queue->base;
     ls_time_use use = LS_TIME_HARNESS;
     base->waited_ns = 0;
-    ls_hooks_pause();
     run_command(queue, command);
     ls_stretch stretch = {.begin_ns = queue->profiled_ns, .end_ns = ls_clock_ns()};
     bool told = base->log && (command->kind != CPU_UNLESS || !*command->pass);
@@ -197,11 +185,11 @@ static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count)
     }
     for (size_t i = 0; i < count; i++) {
         at_command(queue, &nodes[i]);
-        ls_hooks_pause();
         if (nodes[i].kind == CPU_RUN && !queue->failed) {
-            ls_status status = run_op(queue, nodes[i].op);
+            ls_op *op = nodes[i].op;
+            ls_status status = op->run(op, &queue->base);
             if (status)
-                fail_queue(queue, nodes[i].op, status);
+                fail_queue(queue, op, status);
         } else {
             run_command(queue, &nodes[i]);
         }
@@ -228,13 +216,11 @@ static void *queue_thread(void *argument)
         ls_signal_post(&queue->consumed, 1);
         return NULL;
     }
-    ls_hooks_thread();
     cpu_segment *segment = queue->filled;
     size_t slot = 0;
     ls_signal_post(&queue->consumed, 1); /* ready: the count starts at 1 */
     for (uint64_t next = 1;; next++, slot++) {
         ls_signal_wait(&queue->produced, next + 1, queue->spins);
-        ls_hooks_pause();
         if (slot == LS_CPU_SEGMENT) {
             segment = find_segment(segment, next);
             slot = 0;
@@ -381,7 +367,6 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
 {
     if (queue->capture)
         return ls_cpu_program_append(queue, command);
-    ls_hooks_pause();
     LS_TRY(ls_cpu_queue_reserve(queue));
     enqueue_command(queue, command);
     return LS_OK;

@@ -8,7 +8,6 @@
  * also computes convolutions of a few rows, for which packing weights does not pay, and of more
  * than 128 channels, whose tiles do not fit the cache.
  */
-#include "common/base/hooks.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 
 #include <string.h>
@@ -131,10 +130,7 @@ ls_status ls_cpu_winograd_data(ls_kernels *kernels, const ls_conv_backward_data_
                                             .stride_x = 1,
                                             .top = w->height - 1 - w->top,
                                             .left = w->width - 1 - w->left}};
-    const ls_vector_winograd loop = {.shape = shape,
-                                     .turned = !LS_PLANTED(not_turned),
-                                     .x = a->dy,
-                                     .weight = a->weight,
-                                     .y = a->dx};
+    const ls_vector_winograd loop = {
+        .shape = shape, .turned = true, .x = a->dy, .weight = a->weight, .y = a->dx};
     return make(kernels, "conv_backward_data.winograd", &loop, work, out);
 }

@@ -5,7 +5,6 @@
  * where a product's set-up costs more than the computation, and if a size is 0. The choice depends
  * on the weights' shape only, not on the rows, so a slice is computed like the whole batch.
  */
-#include "common/base/hooks.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
@@ -173,28 +172,24 @@ static ls_status data_loop(cpu_op *op)
     return LS_OK;
 }
 
-ls_status ls_cpu_dense_backward_data(ls_kernels *kernels,
-                                     const ls_dense_backward_data_args *arguments,
+ls_status ls_cpu_dense_backward_data(ls_kernels *kernels, const ls_dense_backward_data_args *a,
                                      const ls_work *work, ls_op **out)
 {
-    ls_dense_backward_data_args a = *arguments;
-    if (LS_PLANTED(mask_left_out))
-        a.relu_output = NULL;
     const dense_way way = {"dense_backward_data.matmul_brg",
                            "dense_backward_data.packed",
                            "dense_backward_data.loop",
                            data_loop,
-                           is_loop(a.rows, a.inputs, a.outputs),
-                           .product = {.gemm = {.m = a.rows,
-                                                .n = a.inputs,
-                                                .k = a.outputs,
-                                                .a = a.dy,
-                                                .b = a.weight,
-                                                .c = a.dx},
-                                       .mask = a.relu_output},
-                           .pass = a.relu_output ? data_pass : NULL,
-                           .shared = a.rows * a.inputs,
-                           .elements = a.rows * a.inputs,
+                           is_loop(a->rows, a->inputs, a->outputs),
+                           .product = {.gemm = {.m = a->rows,
+                                                .n = a->inputs,
+                                                .k = a->outputs,
+                                                .a = a->dy,
+                                                .b = a->weight,
+                                                .c = a->dx},
+                                       .mask = a->relu_output},
+                           .pass = a->relu_output ? data_pass : NULL,
+                           .shared = a->rows * a->inputs,
+                           .elements = a->rows * a->inputs,
                            .in_blocks = true};
-    return make(kernels, &way, &a, sizeof a, work, out);
+    return make(kernels, &way, a, sizeof *a, work, out);
 }

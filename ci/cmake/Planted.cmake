@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# In builds with LOCKSTEP_HOOKS: copies of sources with what impl/tests/hooks.txt says, compiled instead of them.
+find_program(LOCKSTEP_PYTHON python3 REQUIRED)
+mark_as_advanced(LOCKSTEP_PYTHON)
+set(planted_table ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/hooks.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${planted_table})
+function(lockstep_plant_file name copy)
+  get_filename_component(folder ${copy} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(OUTPUT ${copy} VERBATIM
+    COMMAND ${LOCKSTEP_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/plant.py ${name} ${copy}
+    DEPENDS ${planted_table} ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/plant.py ${ARGN})
+endfunction()
+# lockstep_plant(SOURCES): exchanges the sources of this list that have hooks for their copies.
+function(lockstep_plant sources)
+  file(STRINGS ${planted_table} files REGEX "^in ")
+  list(TRANSFORM files REPLACE "^in " "")
+  list(REMOVE_DUPLICATES files)
+  foreach(file ${files})
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    if(source IN_LIST ${sources})
+      set(copy ${CMAKE_CURRENT_BINARY_DIR}/planted/${file})
+      lockstep_plant_file(${file} ${copy} ${source})
+      list(REMOVE_ITEM ${sources} ${source})
+      list(APPEND ${sources} ${copy})
+    endif()
+  endforeach()
+  set(${sources} ${${sources}} PARENT_SCOPE)
+endfunction()
+set(planted_header ${CMAKE_CURRENT_BINARY_DIR}/generated/planted.h)
+lockstep_plant_file(planted.h ${planted_header})
+list(APPEND library_sources ${planted_header})

@@ -6,6 +6,7 @@
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/train/estimate.h"
+#include "bench/train/exact_cost.h"
 #include "bench/train/world.h"
 
 #include "common/base/digest.h"
@@ -114,7 +115,8 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
         ls_workplace_busy(&run->workplace, false);
     }
     if (c->plan.job.exact && !c->trial.interrupted)
-        ls_status_free(ls_exact_cost(&run->workplace, &c->trial, &facts->exact_cost));
+        ls_status_free(
+            ls_exact_cost(&run->workplace, &c->trial.session, c->trial.chunk, &facts->exact_cost));
 }
 
 static ls_status make_row(command_run *run, case_run *c)
@@ -123,6 +125,7 @@ static ls_status make_row(command_run *run, case_run *c)
                           .plan = &c->plan,
                           .gate = c->gated ? &c->gate : NULL,
                           .trial = c->trained && c->trial.session.run ? &c->trial : NULL,
+                          .verdict = &c->verdict,
                           .error = c->error ? ls_status_text(c->error) : NULL,
                           .shared = run->count > 1};
     json_t *row;
@@ -131,10 +134,10 @@ static ls_status make_row(command_run *run, case_run *c)
         facts.baseline = base->per_sample;
         facts.baseline_parts = base != c && base->has_parts ? base->parts_per_sample : NULL;
     }
-    if (facts.trial && c->trial.timed_done && !c->trial.failed && !c->error) {
-        LS_TRY(ls_trial_statistics(&c->trial, &facts.steps, facts.ci95));
-        LS_TRY(ls_trial_sample_ms(&c->trial, &facts.pace));
-        LS_TRY(ls_trial_rate(&c->trial, &facts.rate, facts.rate_ci95));
+    if (facts.trial && c->trial.timed.done && !c->verdict.failed && !c->error) {
+        LS_TRY(ls_timed_statistics(&c->trial.timed, &facts.steps, facts.ci95));
+        LS_TRY(ls_timed_sample_ms(&c->trial.timed, &facts.pace));
+        LS_TRY(ls_timed_rate(&c->trial.timed, &facts.rate, facts.rate_ci95));
         measure_beside(run, c, &facts);
     }
     if (facts.harness_ns > 0)
@@ -196,54 +199,50 @@ static void compare_digests(case_run *c)
     const ls_job *job = &c->plan.job;
     const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
     const char *differs = NULL;
-    const bool longer = c->trial.timed_done > (uint64_t)c->plan.timed; /* --until-precision */
-    if (c->trial.interrupted || c->trial.failed || longer || !c->gate.compared || !c->gate.steps)
+    const bool longer = c->trial.timed.done > (uint64_t)c->plan.timed; /* --until-precision */
+    if (c->trial.interrupted || c->verdict.failed || longer || !c->gate.compared || !c->gate.steps)
         return;
-    if (!same_bits(c->trial.loss_first, c->gate.loss_first))
+    if (!same_bits(c->trial.learned.loss_first, c->gate.loss_first))
         differs = "began with another loss";
-    else if (repeats && *c->gate.reference_digest && strcmp(c->trial.digest, c->gate.digest) != 0)
+    else if (repeats && *c->gate.reference_digest &&
+             strcmp(c->trial.checked.digest, c->gate.digest) != 0)
         differs = "ended with other parameters";
     else if (repeats && *c->gate.reference_digest &&
-             !same_bits(c->trial.loss_last, c->gate.loss_last))
+             !same_bits(c->trial.learned.loss_last, c->gate.loss_last))
         differs = "ended with another loss";
-    if (!differs)
-        return;
-    c->trial.failed = true;
-    snprintf(c->trial.reason, sizeof c->trial.reason, "the timed run %s than the checked one",
-             differs);
+    if (differs)
+        ls_verdict_fail(&c->verdict, "the timed run %s than the checked one", differs);
 }
 
 /* Replicas that must be equal must be so on all ranks. */
 static ls_status compare_ranks(case_run *c)
 {
     int other;
-    const char *digest = c->trial.digest;
+    const char *digest = c->trial.checked.digest;
     if (!c->plan.strategy->equivalent)
         return LS_OK;
     LS_TRY(ls_world_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
-    if (other < 0 || c->trial.failed)
-        return LS_OK;
-    c->trial.failed = true;
-    snprintf(c->trial.reason, sizeof c->trial.reason,
-             "rank %d ended with other parameters than rank 0", other);
+    if (other >= 0)
+        ls_verdict_fail(&c->verdict, "rank %d ended with other parameters than rank 0", other);
     return LS_OK;
 }
 
 void ls_run_note_pace(case_run *c)
 {
-    if (!c->trained || c->error || c->trial.failed || !c->trial.timed_done)
+    if (!c->trained || c->error || c->trial.verdict.failed || !c->trial.timed.done)
         return;
-    ls_status_free(ls_trial_sample_ms(&c->trial, &c->per_sample)); /* then there is no speed-up */
+    ls_status_free(
+        ls_timed_sample_ms(&c->trial.timed, &c->per_sample)); /* then there is no speed-up */
 }
 
 /* Adds the waterfall's parts per sample. */
 static void note_parts(case_run *c)
 {
     double sum = 0;
-    ls_waterfall_parts(c->trial.part_ms, c->parts_per_sample);
+    ls_waterfall_parts(c->trial.profile.part_ms, c->parts_per_sample);
     for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
         sum += c->parts_per_sample[p];
-        c->parts_per_sample[p] /= ls_trial_step_samples(&c->trial);
+        c->parts_per_sample[p] /= ls_timed_step_samples(&c->trial.timed);
     }
     c->has_parts = sum > 0;
 }
@@ -252,9 +251,9 @@ static void note_parts(case_run *c)
  * the gate's final ones. */
 static ls_status save_parameters(command_run *run, const case_run *c)
 {
-    const float *values = c->trained ? c->trial.parameters : c->gate.parameters;
-    if (!run->request->save || !c->asked || !c->gate.pass || *c->gate.diverged || c->trial.failed ||
-        run->processes->rank > 0)
+    const float *values = c->trained ? c->trial.checked.parameters : c->gate.parameters;
+    if (!run->request->save || !c->asked || !c->gate.pass || *c->gate.diverged ||
+        c->verdict.failed || run->processes->rank > 0)
         return LS_OK;
     if (!values)
         return ls_fail(LS_CODE_MISSING, "option", "--save",
@@ -273,25 +272,21 @@ void ls_run_end(command_run *run, case_run *c)
         ls_run_enter(run, c, LS_PHASE_EVALUATING);
     if (c->trained && !c->error) {
         ls_run_settle(run, c, ls_trial_finish(&c->trial));
+        c->verdict = c->trial.verdict;
         if (!c->error)
             ls_run_settle(run, c, compare_ranks(c));
         if (!c->error)
             note_parts(c);
-        if (c->trial.interrupted)
-            snprintf(c->trial.reason, sizeof c->trial.reason,
-                     "interrupted after %llu of %lld steps; the figures are of those",
-                     (unsigned long long)c->trial.session.step,
-                     (long long)(c->plan.warmup + c->plan.timed));
     }
     if (!c->error && run->request->save &&
         !ls_run_is_elsewhere(run, c)) /* all learn whether it could be saved */
         ls_run_settle(run, c, save_parameters(run, c));
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);
-        uint64_t failed = c->trial.failed; /* rank 0 has the reference's */
+        uint64_t failed = c->verdict.failed; /* rank 0 has the reference's */
         bool stop = false;
         ls_run_settle(run, c, ls_world_turn(c->plan.job.comm, LS_OK, &failed, &stop));
-        c->trial.failed = failed;
+        c->verdict.failed = failed;
     }
     if (!ls_run_is_elsewhere(run, c))
         run->unsaved = ls_status_first(run->unsaved, make_row(run, c));

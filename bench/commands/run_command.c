@@ -41,7 +41,7 @@ static bool is_interrupted(const command_run *run)
 /* Gives up a case that was running when a device was lost. */
 static void give_up(command_run *run, case_run *c)
 {
-    const bool done = c->trial.timed_done == (uint64_t)c->plan.timed;
+    const bool done = c->trial.timed.done == (uint64_t)c->plan.timed;
     if (*run->over && c->trained && !c->error && !done)
         c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
 }
@@ -81,11 +81,12 @@ static uint64_t turns_until(const command_run *run, size_t first, size_t end)
 static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t until_ns)
 {
     const ls_request *request = run->request;
-    bool more = block + 1 < request->blocks && !c->trial.stopped;
+    bool more = block + 1 < request->blocks && !ls_trial_stopped(&c->trial);
     if (block + 1 >= request->blocks && request->precision > 0 && !c->error)
-        ls_run_settle(
-            run, c,
-            ls_trial_wants_more(&c->trial, request->precision, ls_clock_ns() >= until_ns, &more));
+        ls_run_settle(run, c,
+                      ls_timed_wants_more(&c->trial.timed, c->plan.job.comm,
+                                          ls_trial_stopped(&c->trial), request->precision,
+                                          ls_clock_ns() >= until_ns, &more));
     c->measured = c->error || !more;
     return c->measured;
 }
@@ -102,7 +103,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
         more = block + 1 < request->blocks;
         for (size_t i = 0; i < end - first; i++) {
             case_run *c = &run->cases[order[i]];
-            if (!c->trained || c->error || c->trial.stopped || c->measured || *run->over)
+            if (!c->trained || c->error || ls_trial_stopped(&c->trial) || c->measured || *run->over)
                 continue;
             ls_run_enter(run, c, LS_PHASE_TIMING);
             ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));

@@ -32,6 +32,7 @@ typedef struct case_run {
     bool asked;          /* the request has it; else it is a baseline that was added */
     size_t group;        /* number of its group */
     size_t baseline;     /* case that its speed-up is relative to; SIZE_MAX: none */
+    ls_verdict verdict;  /* of the trial's checks, then of those between runs and ranks */
     ls_sample_ms per_sample;
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
     bool has_parts;                              /* they are known */

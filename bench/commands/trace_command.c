@@ -7,6 +7,7 @@
 #include "bench/row/row.h"
 #include "bench/trace/write.h"
 #include "bench/train/interrupt.h"
+#include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 #include "build_info.h"
@@ -30,16 +31,14 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
 
 /* The mean time of `steps` steps (at most as many as there are records) without a trace, after one
  * more step. */
-static ls_status time_untraced(ls_trial *trial, uint64_t steps, double *ms)
+static ls_status time_untraced(ls_session *session, uint64_t steps, ls_step_times *times,
+                               double *ms)
 {
-    const uint64_t most = trial->session.job.records - 1, count = steps < most ? steps : most;
-    const ls_step_record *records = trial->records;
-    uint64_t mark_ns;
+    const uint64_t most = session->job.records - 1, count = steps < most ? steps : most;
     if (!count) /* --steps 0 --warmup 0: no records */
         return LS_OK;
-    LS_TRY(ls_session_steps(&trial->session, count + 1));
-    LS_TRY(ls_session_records(&trial->session, count + 1, trial->records, &mark_ns));
-    *ms = (double)(records[count].end_ns - records[0].end_ns) * 1e-6 / (double)count;
+    LS_TRY(ls_time_steps(session, count + 1, false, times));
+    *ms = (times->mean_ms * (double)times->count - times->ms[0]) / (double)count;
     return LS_OK;
 }
 
@@ -91,7 +90,7 @@ static ls_status trace_trial(const ls_workplace *workplace, ls_trial *trial)
     LS_TRY(ls_trial_warm_up(trial));
     ls_progress_enter(workplace->progress, 0, LS_PHASE_TIMING);
     if (!trial->interrupted)
-        LS_TRY(time_untraced(trial, steps, &untraced_ms));
+        LS_TRY(time_untraced(session, steps, &trial->latest, &untraced_ms));
     LS_TRY(stop_here(session, trial->interrupted));
     ls_status status = ls_whole_trace_take(session, steps, &whole);
     if (!status)

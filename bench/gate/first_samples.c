@@ -3,6 +3,7 @@
 #include "bench/gate/first_samples.h"
 
 #include "bench/gate/oracle.h"
+#include "bench/train/time_steps.h"
 #include "common/base/grow.h"
 #include "common/base/order.h"
 

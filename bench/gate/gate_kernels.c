@@ -12,6 +12,7 @@
 #include "bench/case/case_plan.h"
 #include "bench/gate/first_samples.h"
 #include "bench/gate/reference.h"
+#include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 #include "common/kernel/reference/step_ops.h"

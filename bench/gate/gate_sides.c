@@ -3,6 +3,7 @@
 #include "bench/gate/gate.h"
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"
+#include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "impl/step/run.h"

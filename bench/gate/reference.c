@@ -3,6 +3,7 @@
 #include "bench/gate/reference.h"
 
 #include "bench/case/case_facts.h"
+#include "bench/train/time_steps.h"
 #include "common/base/grow.h"
 #include "impl/strategies.h"
 

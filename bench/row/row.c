@@ -41,18 +41,23 @@ static json_t *result_group(const ls_row_facts *f)
 {
     json_t *group = json_object();
     const char *status = "ok", *reason = NULL;
+    char interrupted[LS_REASON_SIZE];
     if (f->error) {
         status = "error";
         reason = f->error;
     } else if (f->gate && !f->gate->pass) {
         status = "failed";
         reason = f->gate->oracle;
-    } else if (f->trial && f->trial->failed) {
+    } else if (f->trial && f->verdict->failed) {
         status = "failed";
-        reason = f->trial->reason;
+        reason = f->verdict->reason;
     } else if (f->trial && f->trial->interrupted) {
+        snprintf(interrupted, sizeof interrupted,
+                 "interrupted after %llu of %lld steps; the figures are of those",
+                 (unsigned long long)f->trial->session.step,
+                 (long long)(f->plan->warmup + f->plan->timed));
         status = "interrupted";
-        reason = f->trial->reason;
+        reason = interrupted;
     } else if (f->gate && *f->gate->diverged) {
         status = "failed";
         reason = f->gate->diverged;
@@ -86,7 +91,7 @@ double ls_row_reached(const ls_row_facts *f)
     /* If workers are independent, no worker has the pace of the fastest steps; if an epoch's last
      * batch is smaller, the fastest steps are those. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps) &&
-             ls_trial_step_samples(f->trial) >= (double)f->plan->job.batch;
+             ls_timed_step_samples(&f->trial->timed) >= (double)f->plan->job.batch;
     return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
@@ -125,12 +130,14 @@ static void put_rates(json_t *group, const ls_row_facts *f)
 
 static json_t *time_group(const ls_row_facts *f)
 {
-    ls_trial *trial = f->trial;
+    const ls_trial *trial = f->trial;
+    const ls_timed *timed = &trial->timed;
+    const ls_profile *profile = &trial->profile;
     ls_statistics s = f->steps;
     ls_run_info info;
     trial->session.run->kind->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
-    ls_put_real(step, "mean", ls_trial_mean_ms(trial));
+    ls_put_real(step, "mean", ls_timed_mean_ms(timed));
     ls_put_real(step, "median", s.median);
     ls_put_real(step, "p10", s.p10);
     ls_put_real(step, "p90", s.p90);
@@ -138,10 +145,10 @@ static json_t *time_group(const ls_row_facts *f)
     put_interval(step, "ci95", f->ci95);
     ls_put_integer(step, "n", s.n);
     json_object_set_new(group, "step_ms", step);
-    if (trial->discarded)
-        ls_put_integer(group, "discarded", trial->discarded);
-    ls_put_integer(group, "blocks", trial->blocks);
-    ls_put_real(group, "timed_s", trial->timed_ms * 1e-3);
+    if (timed->discarded)
+        ls_put_integer(group, "discarded", timed->discarded);
+    ls_put_integer(group, "blocks", timed->blocks);
+    ls_put_real(group, "timed_s", timed->ms * 1e-3);
     put_rates(group, f);
     if (f->exact_cost > 0) /* time of exact mode / time of fast mode */
         ls_put_real(group, "exact_cost", f->exact_cost);
@@ -151,15 +158,15 @@ static json_t *time_group(const ls_row_facts *f)
     ls_put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
     if (trial->reopened) /* mean per reopening; not part of a step */
         ls_put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
-    ls_statistics_compute(trial->enqueue_ns, trial->lots, &s);
+    ls_statistics_compute(timed->enqueue_ns, timed->calls, &s);
     ls_put_real(group, "host_us", s.median * 1e-3);
     if (f->harness_ns > 0)
         ls_put_real(group, "harness_us", f->harness_ns * 1e-3);
-    if (trial->profiled_ms > 0) {
-        if (trial->accounted)
-            ls_put_integer(group, "accounted", trial->accounted);
-        ls_put_real(group, "profiled_ms", trial->profiled_ms);
-        ls_put_real(group, "residual", trial->residual);
+    if (profile->profiled_ms > 0) {
+        if (profile->accounted)
+            ls_put_integer(group, "accounted", profile->accounted);
+        ls_put_real(group, "profiled_ms", profile->profiled_ms);
+        ls_put_real(group, "residual", profile->residual);
     }
     return group;
 }
@@ -174,8 +181,8 @@ static json_t *gap_group(const ls_row_facts *f)
     if (!f->baseline_parts)
         return json_object();
     for (int p = 0; p < LS_WATERFALL_PARTS; p++)
-        ideal[p] = f->baseline_parts[p] * ls_trial_step_samples(f->trial) / devices;
-    return ls_waterfall_gap(f->trial->part_ms, ideal);
+        ideal[p] = f->baseline_parts[p] * ls_timed_step_samples(&f->trial->timed) / devices;
+    return ls_waterfall_gap(f->trial->profile.part_ms, ideal);
 }
 
 /* How each training device spends the mean step; its rank, as --inject counts ranks. */
@@ -187,7 +194,7 @@ static json_t *device_loads(const ls_row_facts *f)
     const size_t each = ranks > 1 && count > ranks ? count / ranks : 1;
     json_t *loads = json_array();
     for (size_t i = 0; i < session->device_count; i++) {
-        const ls_device_load *load = &f->trial->loads[i];
+        const ls_device_load *load = &f->trial->profile.loads[i];
         const size_t rank = session->job.comm ? (size_t)processes->rank : i / each;
         if (load->busy_ms + load->wait_ms > 0)
             json_array_append_new(loads, json_pack("{s:s,s:I,s:f,s:f,s:f}", "device",
@@ -201,38 +208,38 @@ static json_t *device_loads(const ls_row_facts *f)
 
 /* The idle share of the stages (bubble.h): measured, by the closed form from their measured times,
  * and for equal stages (p - 1) / (m + p - 1). */
-static json_t *pipeline_group(const ls_trial *trial)
+static json_t *pipeline_group(const ls_job *job, const ls_bubble *bubble)
 {
     json_t *group = json_object();
-    if (!isfinite(trial->bubble))
+    if (!isfinite(bubble->measured))
         return group;
-    double p = (double)ls_job_places(&trial->session.job), m = trial->session.job.microbatches;
-    ls_put_real(group, "bubble", trial->bubble);
-    ls_put_real(group, "bubble_formula", trial->bubble_formula);
+    double p = (double)ls_job_places(job), m = job->microbatches;
+    ls_put_real(group, "bubble", bubble->measured);
+    ls_put_real(group, "bubble_formula", bubble->formula);
     ls_put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
     return group;
 }
 
 static json_t *train_group(const ls_row_facts *f)
 {
-    const ls_trial *trial = f->trial;
+    const ls_learned *learned = &f->trial->learned;
     const ls_case *c = f->plan->config;
     json_t *group = json_object();
-    if (trial->session.step) {
-        ls_put_real(group, "loss_first", trial->loss_first);
-        ls_put_real(group, "loss_last", trial->loss_last);
+    if (f->trial->session.step) {
+        ls_put_real(group, "loss_first", learned->loss_first);
+        ls_put_real(group, "loss_last", learned->loss_last);
     }
-    if (trial->losses && trial->timed_done) {
+    if (learned->losses_kept) {
         json_t *losses = json_array();
-        for (uint64_t i = 0; i < trial->timed_done; i++)
-            json_array_append_new(losses, isfinite(trial->losses[i]) ? json_real(trial->losses[i])
-                                                                     : json_null());
+        for (size_t i = 0; i < learned->losses_kept; i++)
+            json_array_append_new(
+                losses, isfinite(learned->losses[i]) ? json_real(learned->losses[i]) : json_null());
         json_object_set_new(group, "losses", losses);
     }
-    ls_put_real(group, "accuracy", trial->accuracy);
-    if (trial->target_reached) {
-        ls_put_integer(group, "steps_to_target", trial->steps_to_target);
-        ls_put_real(group, "seconds_to_target", trial->ms_to_target * 1e-3);
+    ls_put_real(group, "accuracy", learned->accuracy);
+    if (learned->target_reached) {
+        ls_put_integer(group, "steps_to_target", learned->steps_to_target);
+        ls_put_real(group, "seconds_to_target", learned->ms_to_target * 1e-3);
     }
     if (c->target_kind != LS_TARGET_NONE) {
         json_t *target = json_object();
@@ -262,8 +269,8 @@ static json_t *equivalence_group(const ls_row_facts *f)
     if (*gate->kernels_compared)
         ls_put_text(group, "kernels_compared", gate->kernels_compared);
     ls_put_text(group, "oracle", gate->oracle);
-    if (f->trial && *f->trial->digest)
-        ls_put_text(group, "digest", f->trial->digest);
+    if (f->trial && *f->trial->checked.digest)
+        ls_put_text(group, "digest", f->trial->checked.digest);
     else if (!f->trial && gate->compared && *gate->reference_digest)
         ls_put_text(group, "digest", gate->digest);
     if (*gate->reference_digest)
@@ -275,7 +282,7 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
 {
     const ls_session *session = &trial->session;
     const ls_run *run = session->run;
-    const ls_memory_ledger ledger = trial->ledgers[index];
+    const ls_memory_ledger ledger = trial->reported.ledgers[index];
     size_t peak = 0;
     ls_memory_formula formula = run->kind->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
@@ -300,10 +307,10 @@ static json_t *memory_group(const ls_row_facts *f)
     for (size_t i = 0; i < trial->session.device_count; i++)
         json_array_append_new(devices, device_memory(trial, i));
     json_object_set_new(group, "devices", devices);
-    if (trial->timed_done)
+    if (trial->timed.done)
         ls_put_real(group, "growth_per_step", ls_growth_per_step(&trial->growth));
-    if (trial->rss_peak && !f->shared)
-        ls_put_integer(group, "rss_peak", trial->rss_peak);
+    if (trial->reported.rss_peak && !f->shared)
+        ls_put_integer(group, "rss_peak", trial->reported.rss_peak);
     return group;
 }
 
@@ -329,25 +336,25 @@ static void put_copies(json_t *group, const ls_session *session)
 }
 
 /* Absent if nothing was sent between devices, or if only a library knows what was. */
-static json_t *traffic_group(const ls_trial *trial)
+static json_t *traffic_group(const ls_session *session, const ls_checked *checked)
 {
     json_t *group = json_object();
-    put_copies(group, &trial->session);
-    if (!trial->counted)
+    put_copies(group, session);
+    if (!checked->counted)
         return group;
-    ls_put_integer(group, "bytes_sent", trial->sent.bytes_sent);
-    ls_put_integer(group, "messages_sent", trial->sent.messages_sent);
-    ls_put_integer(group, "bytes_formula", trial->formula.bytes_sent);
-    ls_put_integer(group, "messages_formula", trial->formula.messages_sent);
+    ls_put_integer(group, "bytes_sent", checked->sent.bytes_sent);
+    ls_put_integer(group, "messages_sent", checked->sent.messages_sent);
+    ls_put_integer(group, "bytes_formula", checked->formula.bytes_sent);
+    ls_put_integer(group, "messages_formula", checked->formula.messages_sent);
     return group;
 }
 
-static json_t *program_group(const ls_trial *trial)
+static json_t *program_group(const ls_session *session)
 {
     ls_run_info info;
-    trial->session.run->kind->describe(trial->session.run, &info);
+    session->run->kind->describe(session->run, &info);
     json_t *group = json_object();
-    if (ls_plan_mixes_kinds(trial->session.plan) && trial->session.plan->config->capture) {
+    if (ls_plan_mixes_kinds(session->plan) && session->plan->config->capture) {
         ls_put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
         return group;
     }
@@ -357,7 +364,7 @@ static json_t *program_group(const ls_trial *trial)
     }
     ls_put_integer(group, "nodes", info.program.nodes);
     ls_put_integer(group, "bytes", info.program.bytes);
-    if (trial->session.plan->devices->kind == LS_DEVICE_CPU) { /* other kinds are not counted */
+    if (session->plan->devices->kind == LS_DEVICE_CPU) { /* other kinds are not counted */
         ls_put_integer(group, "reorders", info.program.reorders);
         ls_put_integer(group, "reordered_bytes", info.program.reordered_bytes);
     }
@@ -427,17 +434,17 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     ls_put_text(row, "label", request->label);
     put_group(row, "case", ls_row_case(f));
     put_group(row, "result", result_group(f));
-    bool keeps_time = f->trial && f->trial->timed_done && !f->trial->failed && !f->error &&
+    bool keeps_time = f->trial && f->trial->timed.done && !f->verdict->failed && !f->error &&
                       (!f->gate || f->gate->pass) && !request->verify;
     if (keeps_time) {
         ls_row_note(f, row);
         put_group(row, "time", time_group(f));
-        json_t *waterfall = ls_waterfall_group(f->trial->part_ms);
+        json_t *waterfall = ls_waterfall_group(f->trial->profile.part_ms);
         if (json_object_size(waterfall)) /* known on all ranks */
             json_object_set_new(row, "device_load", device_loads(f));
         put_group(row, "waterfall", waterfall);
         put_group(row, "gap", gap_group(f));
-        put_group(row, "pipeline", pipeline_group(f->trial));
+        put_group(row, "pipeline", pipeline_group(&f->plan->job, &f->trial->profile.bubble));
         put_group(row, "noise", ls_row_noise(f));
     }
     if (f->trial)
@@ -445,11 +452,11 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     if (f->gate)
         put_group(row, "equivalence", equivalence_group(f));
     if (f->trial) {
-        put_group(row, "traffic", traffic_group(f->trial));
-        if (f->trial->ended)
+        put_group(row, "traffic", traffic_group(&f->trial->session, &f->trial->checked));
+        if (f->trial->reported.ledgers)
             put_group(row, "memory", memory_group(f));
-        put_group(row, "program", program_group(f->trial));
-        ls_row_put_ps(row, f->trial);
+        put_group(row, "program", program_group(&f->trial->session));
+        ls_row_put_ps(row, &f->plan->job, &f->trial->reported);
     }
     put_group(row, "provenance", provenance);
     *out = row;

@@ -15,9 +15,10 @@ typedef struct ls_row_facts {
     const ls_workplace *workplace;
     const ls_plan_of_case *plan;
     const ls_gate *gate; /**< NULL: never got there */
-    ls_trial *trial;
-    ls_statistics steps; /**< of the trial's timed steps, where it has some */
-    double ci95[2];      /**< of their median; NaN: none */
+    const ls_trial *trial;
+    const ls_verdict *verdict; /**< of the trial's checks, and the command's */
+    ls_statistics steps;       /**< of the trial's timed steps, where it has some */
+    double ci95[2];            /**< of their median; NaN: none */
     ls_sample_ms pace;
     double rate, rate_ci95[2];    /**< samples per second over all of them; NaN: no interval */
     const char *error;            /**< why the case could not run; NULL: it could */
@@ -33,7 +34,7 @@ typedef struct ls_row_facts {
 json_t *ls_row_case(const ls_row_facts *facts);
 
 /** Adds what servers counted, if there were any: lead, staleness, dropped, server_load. */
-void ls_row_put_ps(json_t *row, const ls_trial *trial);
+void ls_row_put_ps(json_t *row, const ls_job *job, const ls_reported *reported);
 
 /** `id` sorts by time: "20261121T051700Z-1f0c9a7be244", the time to the second and 48 random bits.
  */

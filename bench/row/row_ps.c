@@ -20,11 +20,11 @@ static json_t *of_step(uint64_t bytes, uint64_t steps)
 
 /* For each server: bytes of variables, the share of time in which it did not wait, and the bytes of
  * gradients that it receives and copies per step. */
-static json_t *server_loads(const ls_trial *trial)
+static json_t *server_loads(const ls_reported *reported)
 {
     json_t *loads = json_array();
-    for (size_t i = 0; i < trial->server_count; i++) {
-        const ls_ps_server *s = &trial->servers[i];
+    for (size_t i = 0; i < reported->server_count; i++) {
+        const ls_ps_server *s = &reported->servers[i];
         json_t *load = json_pack("{s:s,s:I}", "device", s->device, "bytes", (json_int_t)s->bytes);
         if (s->busy > 0) /* 0: not measured */
             json_object_set_new(load, "busy", json_real(s->busy));
@@ -37,13 +37,12 @@ static json_t *server_loads(const ls_trial *trial)
     return loads;
 }
 
-void ls_row_put_ps(json_t *row, const ls_trial *trial)
+void ls_row_put_ps(json_t *row, const ls_job *job, const ls_reported *reported)
 {
-    const ls_job *job = &trial->session.job;
-    const ls_ps_histogram *staleness = &trial->report.staleness;
+    const ls_ps_histogram *staleness = &reported->ended.staleness;
     if (!staleness->count) /* no gradient was applied */
         return;
-    json_t *lead = histogram_group(&trial->report.lead);
+    json_t *lead = histogram_group(&reported->ended.lead);
     json_t *stale = histogram_group(staleness);
     if (job->ps.mode == LS_PS_SSP)
         json_object_set_new(lead, "bound", json_integer(job->ps.staleness));
@@ -54,6 +53,6 @@ void ls_row_put_ps(json_t *row, const ls_trial *trial)
     if (job->ps.backups) /* counted in timed steps */
         json_object_set_new(
             row, "dropped",
-            json_integer((json_int_t)(trial->report.dropped - trial->warm_report.dropped)));
-    json_object_set_new(row, "server_load", server_loads(trial));
+            json_integer((json_int_t)(reported->ended.dropped - reported->warm.dropped)));
+    json_object_set_new(row, "server_load", server_loads(reported));
 }

@@ -28,39 +28,39 @@ static void note(json_t *notes, const char *why, ...)
 }
 
 /* Overwrites `sorted` [samples] and `medians` [blocks]. */
-static void note_findings(const ls_trial *trial, double *sorted, double *medians, json_t *notes)
+static void note_findings(const ls_timed *timed, double *sorted, double *medians, json_t *notes)
 {
     double change, means[2], slower, by;
-    memcpy(sorted, trial->step_ms, trial->samples * sizeof *sorted);
-    for (size_t b = 0, first = 0; b < trial->blocks; first = trial->ends[b++]) {
-        const size_t count = trial->ends[b] - first;
+    memcpy(sorted, timed->step_ms, timed->samples * sizeof *sorted);
+    for (size_t b = 0, first = 0; b < timed->blocks; first = timed->ends[b++]) {
+        const size_t count = timed->ends[b] - first;
         ls_statistics_sort(sorted + first, count);
         medians[b] = ls_statistics_quantile(sorted + first, count, 0.5);
     }
-    ls_statistics_sort(sorted, trial->samples);
-    if (ls_find_drift(medians, trial->blocks, &change))
+    ls_statistics_sort(sorted, timed->samples);
+    if (ls_find_drift(medians, timed->blocks, &change))
         note(notes, "drift: the last third of the blocks is %.0f%% %s than the first",
              100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
-    else if (ls_find_autocorrelation(medians, trial->blocks, &by))
+    else if (ls_find_autocorrelation(medians, timed->blocks, &by))
         note(notes, "autocorrelated: neighbouring blocks go together (%.2f); ci95 is too narrow",
              by);
-    if (ls_find_modes(sorted, trial->samples, means, &slower))
+    if (ls_find_modes(sorted, timed->samples, means, &slower))
         note(notes, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
              100 * (1 - slower), means[0], means[1]);
 }
 
 void ls_row_note(const ls_row_facts *f, json_t *row)
 {
-    const ls_trial *trial = f->trial;
+    const ls_timed *timed = &f->trial->timed;
     json_auto_t *notes = json_array();
-    double *memory = calloc(trial->samples + trial->blocks + 1, sizeof *memory);
-    if (ls_session_moved(&trial->session))
+    double *memory = calloc(timed->samples + timed->blocks + 1, sizeof *memory);
+    if (ls_session_moved(&f->trial->session))
         note(notes, "moved: something took devices off their cores (taskset, a control group)");
     /* Steps of several kinds have several modes, and blocks with more of one or the other. */
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */
-        note_findings(trial, memory, memory + trial->samples, notes);
-    if (trial->imprecise)
+        note_findings(timed, memory, memory + timed->samples, notes);
+    if (timed->imprecise)
         note(notes, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
                     "asked, over 20 blocks");
     if (json_array_size(notes))

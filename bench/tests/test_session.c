@@ -6,6 +6,7 @@
  */
 #include "bench/cli/options.h"
 #include "bench/train/estimate.h"
+#include "bench/train/time_steps.h"
 #include "bench/train/trial.h"
 #include "common/base/clock.h"
 #include "common/base/signal.h"

@@ -9,6 +9,8 @@
 #include "bench/train/estimate.h"
 
 #include "bench/statistics/statistics.h"
+#include "bench/train/profile.h"
+#include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 #include "common/base/clock.h"

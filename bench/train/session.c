@@ -299,16 +299,18 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 /* So few replays that any queue has room for them: the host's time then includes no waiting. */
 enum { TIMED_PUTS = 64 };
 
-static ls_status take_steps(ls_session *session, uint64_t count)
+void ls_session_announce(ls_session *session, uint64_t count)
 {
-    uint64_t end = session->step + count;
     ls_processes_step(session->job.processes, session->step, count,
                       (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
     session->latest_first = session->step;
     session->latest_count = count;
     ls_watch_begin(session->watch, session->step);
-    LS_TRY(session->run->kind->mark(session->run));
-    const uint64_t begin = session->step;
+}
+
+ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_ns)
+{
+    const uint64_t begin = session->step, end = begin + count;
     while (session->step < end) {
         bool tail = ls_job_is_tail(&session->job, session->step);
         uint64_t run = 1;
@@ -325,15 +327,10 @@ static ls_status take_steps(ls_session *session, uint64_t count)
         const uint64_t begin_ns = ls_clock_ns();
         LS_TRY(session->run->kind->step(session->run, tail, run));
         if (timed)
-            session->enqueue_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
+            *host_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
         session->step += run;
     }
-    return session->run->kind->sync(session->run);
-}
-
-ls_status ls_session_steps(ls_session *session, uint64_t count)
-{
-    return ls_world_agree(session->job.comm, take_steps(session, count));
+    return LS_OK;
 }
 
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
@@ -367,16 +364,6 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
     LS_TRY(ls_world_turn(session->job.comm, status, &bits, &stop)); /* all ranks take rank 0's */
     memcpy(&out->accuracy, &bits, sizeof bits);
     return LS_OK;
-}
-
-ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
-{
-    ls_step_record record;
-    uint64_t mark_ns;
-    LS_TRY(ls_session_steps(session, 1));
-    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
-    *loss = record.loss;
-    return ls_session_gather(session, values);
 }
 
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)

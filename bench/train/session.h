@@ -52,10 +52,6 @@ bool ls_session_leads(const ls_session *session);
  * failure of the one that failed. So no process waits for others that have given up.
  */
 
-/** Enqueues `count` steps (at most job.records), full batches and epochs' last ones as they come,
- * and waits for them. */
-ls_status ls_session_steps(ls_session *session, uint64_t count);
-
 /** Reads the records of the last `count` steps. */
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
@@ -70,8 +66,14 @@ ls_status ls_session_gather(ls_session *session, float *values);
  * ranks that evaluate, rank 0 among them. */
 ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out);
 
-/** Runs one step and waits for it; gives parameters [elements] and loss after it. */
-ls_status ls_session_one_step(ls_session *session, float *values, double *loss);
+/* Parts of ls_time_steps (time_steps.h), which trains. */
+
+/** Tells other processes and the watch which `count` steps come next. */
+void ls_session_announce(ls_session *session, uint64_t count);
+
+/** Enqueues `count` steps. *host_ns: the host's time to enqueue one, of the first ones. Other
+ * processes are not told of a failure. */
+ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_ns);
 
 /** Compares `first`, the parameters [elements] of replica 0, with those of this process's other
  * replicas that have their own; writes the difference to `differs`, or "". `other` [elements] is
@@ -95,10 +97,3 @@ void ls_session_autopsy(const ls_session *session);
 
 /** Makes a rank's devices hang (--inject hang); a single device if there is only one rank. */
 ls_status ls_session_hang(const ls_session *session, int rank);
-
-/** Whether the loss of `step` is not finite; then `reason` says so. */
-bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
-
-/** The same of the parameters [elements] after `steps` steps. */
-bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
-                        char reason[LS_REASON_SIZE]);

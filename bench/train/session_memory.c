@@ -192,18 +192,18 @@ ls_held ls_held_by(const ls_session *session)
 
 void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps)
 {
+    const double heap = ((double)after.heap - (double)before.heap) / (double)steps;
     growth->devices += (double)after.devices - (double)before.devices;
     growth->steps += steps;
-    growth->heap[growth->lots++] = ((double)after.heap - (double)before.heap) / (double)steps;
+    growth->heap_least = growth->calls ? fmin(growth->heap_least, heap) : heap;
+    growth->heap_most = growth->calls ? fmax(growth->heap_most, heap) : heap;
+    growth->calls++;
 }
 
 double ls_growth_per_step(const ls_growth *growth)
 {
-    if (!growth->lots)
+    if (!growth->calls)
         return 0;
-    double least = growth->heap[0];
-    for (size_t i = 1; i < growth->lots; i++)
-        least = fmin(least, growth->heap[i]);
-    const double heap = growth->steps < LS_GROWTH_STEPS ? 0 : fmax(least, 0);
+    const double heap = growth->steps < LS_GROWTH_STEPS ? 0 : fmax(growth->heap_least, 0);
     return growth->devices / (double)growth->steps + heap;
 }

@@ -60,13 +60,13 @@ enum { LS_GROWTH_STEPS = 5 };
 
 /** Memory that steps allocated and kept. */
 typedef struct ls_growth {
-    double *heap; /**< [calls] bytes per step */
-    size_t lots;
+    double heap_least, heap_most; /**< bytes per step, of a call's steps */
+    size_t calls;
     double devices; /**< bytes of all steps */
     uint64_t steps;
 } ls_growth;
 
-/** Adds `steps` steps, enqueued at once and done now. growth->heap must have room for one more. */
+/** Adds `steps` steps, enqueued by one call and done now. */
 void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps);
 
 /** Bytes per step: growth of the devices' memory, plus the least growth of the heap over all calls,

@@ -18,9 +18,7 @@ typedef struct ls_session {
     ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.c) */
     ls_run *run;
     uint64_t step;                       /**< steps done */
-    uint64_t latest_first, latest_count; /**< steps of the latest ls_session_steps */
+    uint64_t latest_first, latest_count; /**< the latest steps (ls_session_announce) */
     uint64_t setup_ns;                   /**< time that opening took */
     bool moved;                          /**< before it was last opened again (ls_session_moved) */
-    double
-        enqueue_ns; /**< host time to enqueue a step, of the first of the latest ls_session_steps */
 } ls_session;

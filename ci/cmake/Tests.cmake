@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Every <folder>/tests/test_*.c is a test with label `unit`; every test_*.sh one with label `integration` (`slow` if
-# its name ends so), which gets the program's path in LOCKSTEP. Exit status 77: skipped, with the reason in the
-# output.
+# Every <folder>/tests/test_*.c is a test with labels `unit` and <folder> (`long`: too long for ci/test-one.sh), and
+# links that folder's library; every test_*.sh one with label `integration` (`slow` if its name ends so), which gets the
+# program's path in LOCKSTEP. Exit status 77: skipped, with the reason in the output.
 
 # Which tests this build compiles and runs: `all`, or for a build in addition to such a one (presets asan, tsan,
 # clang, hooks) those in which an instrumented program, another compiler's, or one without MPI and CUDA, may behave
@@ -39,7 +39,7 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
-     impl/tests/test_*.c impl/*/tests/test_*.c bench/tests/test_*.c)
+     impl/tests/test_*.c impl/*/tests/test_*.c bench/tests/test_*.c bench/*/tests/test_*.c)
 list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)_emulated\\.c$")
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")
@@ -74,17 +74,31 @@ foreach(source ${unit_tests})
   if(name MATCHES "${left_out}" OR NOT name MATCHES "${units}")
     continue()
   endif()
+  file(RELATIVE_PATH folder ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+  string(REGEX REPLACE "/tests/.*" "" folder ${folder})
+  string(REGEX MATCH "^(common/[a-z]+|bench/[a-z]+|impl/examples|impl)" library ${folder})
+  string(REPLACE / _ library "${library}")
+  if(folder STREQUAL "bench") # tests that include several of its folders
+    set(library bench_commands)
+  endif()
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+  target_link_libraries(${name} PRIVATE ${library} ${LOCKSTEP_TEST_LIBRARIES})
   target_compile_options(${name} PRIVATE ${lockstep_test_options})
   target_compile_definitions(${name} PRIVATE
     LS_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}" LS_BUILD_DIR="${CMAKE_CURRENT_BINARY_DIR}")
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
-  if(name MATCHES "^test_gpu_") # also label `gpu`: skipped without a GPU
-    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;gpu")
+  set(labels unit ${folder})
+  if(name MATCHES "^test_gpu_") # skipped without a GPU
+    list(APPEND labels gpu)
+  elseif(name MATCHES "_(kernels|launches)_emulated$")
+    list(APPEND labels long)
   endif()
+  set_tests_properties(unit.${name} PROPERTIES LABELS "${labels}" TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
+
+if(TARGET test_session) # of that folder, though it parses a command line
+  set_property(TEST unit.test_session APPEND PROPERTY LABELS bench/train)
+endif()
 
 if(TARGET test_kernels_emulated) # their own ls_gpu_ functions replace the library's
   target_link_libraries(test_sums_emulated PRIVATE sums_emulated)
@@ -131,20 +145,15 @@ endif()
 # The examples: programs as an installed user writes them, which check their own figures; and what they share.
 file(GLOB examples CONFIGURE_DEPENDS impl/examples/seed*.c)
 file(GLOB shared_by_examples CONFIGURE_DEPENDS impl/examples/p*.c)
-add_library(examples STATIC ${shared_by_examples})
-target_link_libraries(examples PUBLIC lockstep_options liblockstep)
-foreach(name test_parallel test_placed)
-  if(TARGET ${name})
-    target_link_libraries(${name} PRIVATE examples)
-  endif()
-endforeach()
+add_library(impl_examples STATIC ${shared_by_examples})
+target_link_libraries(impl_examples PUBLIC lockstep_options liblockstep)
 foreach(source ${examples})
   get_filename_component(name ${source} NAME_WE)
   if(name MATCHES "${left_out}" OR NOT name MATCHES "${units}")
     continue()
   endif()
   add_executable(example_${name} ${source})
-  target_link_libraries(example_${name} PRIVATE examples)
+  target_link_libraries(example_${name} PRIVATE impl_examples)
   add_test(NAME example.${name} COMMAND example_${name})
   set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 900
     SKIP_REGULAR_EXPRESSION "apt-get install dataset-fashion-mnist")
@@ -155,7 +164,7 @@ endforeach()
 
 # The judge of servers in order of arrival, which tests run.
 add_executable(ps_replay bench/tests/ps_replay.c)
-target_link_libraries(ps_replay PRIVATE bench)
+target_link_libraries(ps_replay PRIVATE bench_commands)
 target_compile_options(ps_replay PRIVATE ${lockstep_test_options})
 
 # This MPI's own launcher (Debian has both under names of their own); bench/tests/mpirun.sh starts ranks with it.
@@ -180,7 +189,7 @@ endif()
 if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
   foreach(name test_comm_mpi test_comm_mpi_link test_comm_mpi_shared test_comm_mpi_waits)
     add_executable(${name} common/comm/mpi/tests/${name}.c)
-    target_link_libraries(${name} PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+    target_link_libraries(${name} PRIVATE common_comm ${LOCKSTEP_TEST_LIBRARIES})
     foreach(ranks 2 3 4)
       add_test(NAME mpi.${name}.${ranks}
                COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh ${ranks}
@@ -191,11 +200,11 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
     endforeach()
   endforeach()
   add_executable(test_comm_mpi_keeper common/comm/mpi/tests/test_comm_mpi_keeper.c) # plays a rank itself
-  target_link_libraries(test_comm_mpi_keeper PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+  target_link_libraries(test_comm_mpi_keeper PRIVATE common_comm ${LOCKSTEP_TEST_LIBRARIES})
   add_test(NAME mpi.test_comm_mpi_keeper COMMAND test_comm_mpi_keeper)
   set_tests_properties(mpi.test_comm_mpi_keeper PROPERTIES LABELS mpi TIMEOUT 120 SKIP_RETURN_CODE 77)
   add_executable(test_comm_mpi_large common/comm/mpi/tests/test_comm_mpi_large.c)
-  target_link_libraries(test_comm_mpi_large PRIVATE bench ${LOCKSTEP_TEST_LIBRARIES})
+  target_link_libraries(test_comm_mpi_large PRIVATE common_comm ${LOCKSTEP_TEST_LIBRARIES})
   add_test(NAME mpi.test_comm_mpi_large
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh 2
                    $<TARGET_FILE:test_comm_mpi_large>)

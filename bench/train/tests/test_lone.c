@@ -4,6 +4,7 @@
  * hangs, and the next collective call works on all. Ranks are threads; each part of a step fails on
  * each rank in turn. No tolerance.
  */
+#include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "bench/train/trial.h"
 #include "common/comm/tests/comm_fixture.h"

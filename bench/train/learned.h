@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What training reaches: losses, accuracy, and the target. */
+#pragma once
+
+#include "bench/train/time_steps.h"
+
+/** Written by the functions below that take it without const. */
+typedef struct ls_learned {
+    double loss_first, loss_last;
+    double *losses; /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
+    size_t losses_kept, room;
+    double accuracy; /**< NaN: none */
+    double ms;       /**< all steps so far, with the warm-up's */
+    bool target_reached;
+    uint64_t steps_to_target;
+    double ms_to_target; /**< time of these, with the warm-up's steps */
+    double target_sum;   /**< sum of losses since the target was last checked */
+} ls_learned;
+
+/** Before the first step. */
+ls_learned ls_learned_begin(void);
+void ls_learned_close(ls_learned *learned);
+
+/** Makes room for the losses of `count` more timed steps, which are then kept. */
+ls_status ls_learned_expect(ls_learned *learned, uint64_t count);
+
+/** Adds the steps of one call. Loss targets are checked against the mean of ten steps. */
+void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_times *steps,
+                    bool timed);
+
+/** Evaluates on all test samples. All processes together. */
+ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session);
+
+/** Checks an accuracy target where an epoch has ended, even between two steps. All processes
+ * together. */
+ls_status ls_learned_look(ls_learned *learned, ls_session *session);

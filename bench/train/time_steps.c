@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the time of steps is taken; see time_steps.h. */
+#include "bench/train/time_steps.h"
+
+#include "bench/train/session.h"
+#include "bench/train/world.h"
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+ls_status ls_step_times_open(uint64_t most, ls_step_times *out)
+{
+    *out = (ls_step_times){0};
+    LS_TRY(ls_allocate("times", &out->records, most, sizeof *out->records));
+    return ls_allocate("times", &out->ms, most, sizeof *out->ms);
+}
+
+void ls_step_times_close(ls_step_times *times)
+{
+    free(times->records);
+    free(times->ms);
+    *times = (ls_step_times){0};
+}
+
+ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_step_times *out)
+{
+    ls_run *run = session->run;
+    const uint64_t first = session->step;
+    double host_ns = 0;
+    if (out)
+        out->before = ls_held_by(session);
+    ls_session_announce(session, count);
+    ls_status status = run->kind->mark(run); /* the device reads its clock */
+    if (!status)                             /* and again in each step's last task */
+        status = ls_session_enqueue(session, count, &host_ns);
+    if (!status) /* the host sleeps */
+        status = run->kind->sync(run);
+    if (out)
+        out->after = ls_held_by(session);
+    if (!status && profiled)
+        status = run->kind->profile(run, 0);
+    LS_TRY(ls_world_agree(session->job.comm, status));
+    if (!out)
+        return LS_OK;
+    LS_TRY(ls_session_records(session, count, out->records, &out->mark_ns));
+    out->first = first;
+    out->count = count;
+    out->host_ns = host_ns;
+    uint64_t begin_ns = out->mark_ns;
+    double sum_ms = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        out->ms[i] = (double)(out->records[i].end_ns - begin_ns) * 1e-6;
+        begin_ns = out->records[i].end_ns;
+        sum_ms += out->ms[i];
+    }
+    out->mean_ms = sum_ms / (double)count;
+    return LS_OK;
+}
+
+ls_status ls_session_steps(ls_session *session, uint64_t count)
+{
+    return ls_time_steps(session, count, false, NULL);
+}
+
+ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
+{
+    ls_step_record record;
+    uint64_t mark_ns;
+    LS_TRY(ls_session_steps(session, 1));
+    LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
+    *loss = record.loss;
+    return ls_session_gather(session, values);
+}

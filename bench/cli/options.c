@@ -104,8 +104,8 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
         const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
         if (is_given(parsing, name) && strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
             (pairs[i].given ? is_given(parsing, other) : ls_option_set_yes(parsing->set, other)))
-            return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                     "conflicts with --%s; give one of them", other);
+            return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give only one",
+                                     other);
     }
     const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
     if (is_given(parsing, "max-time") && !is_given(parsing, "until-precision"))
@@ -113,8 +113,9 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
                                  "ends --until-precision, which is not given; give both or none");
     const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
     if (ls_option_set_yes(parsing->set, "resume") && !parsing->request->results)
-        return ls_setting_refuse(&resume, LS_CODE_USAGE,
-                                 "looks for rows in the results, and --results is none; a file");
+        return ls_setting_refuse(
+            &resume, LS_CODE_USAGE,
+            "looks for earlier rows in the results file, and --results names no file; give one");
     return LS_OK;
 }
 

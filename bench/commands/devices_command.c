@@ -344,7 +344,8 @@ static ls_status run(const ls_option_set *set, const ls_processes *processes)
     ls_request request = {.processes = processes};
     ls_machine *machine;
     if (!json && strcmp(format, "table") != 0)
-        return ls_fail(LS_CODE_USAGE, "--format", format, "devices are no rows; table or json");
+        return ls_fail(LS_CODE_USAGE, "--format", format,
+                       "is a format of rows of results, which devices are not; use table or json");
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);

@@ -209,8 +209,8 @@ static void compare_digests(case_run *c)
     if (!differs)
         return;
     c->trial.failed = true;
-    snprintf(c->trial.reason, sizeof c->trial.reason, "the timed run %s than the checked one",
-             differs);
+    snprintf(c->trial.reason, sizeof c->trial.reason,
+             "the timed run %s than the run that was compared with the reference", differs);
 }
 
 /* Replicas that must be equal must be so on all ranks. */
@@ -225,7 +225,7 @@ static ls_status compare_ranks(case_run *c)
         return LS_OK;
     c->trial.failed = true;
     snprintf(c->trial.reason, sizeof c->trial.reason,
-             "rank %d ended with other parameters than rank 0", other);
+             "the parameters of rank %d differ from rank 0's after the last step", other);
     return LS_OK;
 }
 
@@ -257,9 +257,10 @@ static ls_status save_parameters(command_run *run, const case_run *c)
         run->processes->rank > 0)
         return LS_OK;
     if (!values)
-        return ls_fail(LS_CODE_MISSING, "option", "--save",
-                       "verify compares nothing of %s, and so trains nothing; run works",
-                       c->plan.strategy->name);
+        return ls_fail(
+            LS_CODE_MISSING, "option", "--save",
+            "verify compares no step of %s, so it trains nothing to save; use lockstep run",
+            c->plan.strategy->name);
     ls_workplace_busy(&run->workplace, true);
     ls_status status =
         ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);

@@ -43,7 +43,8 @@ static void give_up(command_run *run, case_run *c)
 {
     const bool done = c->trial.timed_done == (uint64_t)c->plan.timed;
     if (*run->over && c->trained && !c->error && !done)
-        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
+        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished",
+                           "a device that this case needs failed in another case: %s", run->over);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -131,8 +132,8 @@ static void tell_left_out(const command_run *run)
     for (size_t i = 0; i < run->count; i++)
         left += !run->cases[i].ended;
     if (*run->over && left && run->processes->rank == 0)
-        ls_log_say("run: %zu of %zu cases: not run, for a device has fallen over; the same command "
-                   "with these alone goes on",
+        ls_log_say("run: %zu of %zu cases: not run, since a device failed and this process cannot "
+                   "use it any more; run these cases by another command",
                    left, run->count);
 }
 
@@ -278,7 +279,7 @@ static ls_status keep_apart(const char *option, const char *path, const char *re
 {
     if (path && ls_same_file(path, results))
         return ls_fail(LS_CODE_USAGE, option, path,
-                       "is the file of --results, whose rows would be lost; name another");
+                       "is the file of --results, whose rows would be overwritten; name another");
     return LS_OK;
 }
 

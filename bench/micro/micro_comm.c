@@ -356,8 +356,8 @@ static ls_status check_exchanges(const ls_micro *m)
     if (m->comm->exchange)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
-                   "has an all-reduce of its own and nothing else; micro allreduce with "
-                   "--allreduce library or auto, or --comm auto, work");
+                   "offers its library's all-reduce and no other operation; use micro allreduce "
+                   "with --allreduce library or auto, or --comm auto");
 }
 
 /* Checks all that were given, before any is measured. */

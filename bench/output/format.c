@@ -138,7 +138,7 @@ static ls_status flush(const ls_writer *writer)
     const char *name = stream == ls_output() ? "standard output" : "output file";
     if (!writer->results)
         return ls_fail(LS_CODE_MISSING, "rows", name, "cannot be written (%s); %s works", reason,
-                       errno == EPIPE ? "a reader that reads all" : "a place with room");
+                       errno == EPIPE ? "a reader that reads all" : "a disk with room");
     return ls_fail(LS_CODE_MISSING, "rows", name,
                    "cannot be written (%s); `lockstep results list --results %s` shows the rows "
                    "that are kept",

@@ -225,14 +225,14 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
     const bool files = ls_regress_is_file(task->side[LS_BASE]);
     if (files != ls_regress_is_file(task->side[LS_NEW]))
         return ls_fail(LS_CODE_USAGE, "regress", task->side[files],
-                       "is a program and %s a results file; give two of a kind (PROGRAM run "
-                       "--format jsonl prints what a file holds)",
+                       "is a program and %s a results file; give two programs or two files "
+                       "(PROGRAM run --format jsonl prints the rows of a file)",
                        task->side[!files]);
     if (files && (task->option_count > 0 || task->instructions))
         return ls_fail(LS_CODE_USAGE, "option",
                        task->instructions ? "--instructions" : task->options[0],
-                       "is of programs that run, and two results files run nothing; --where "
-                       "chooses cases");
+                       "applies to programs that are run, and both sides are results files; use "
+                       "--where to choose cases");
     if (files)
         return ls_regress_read(task, out);
     LS_TRY(ls_regress_turns(task, out));

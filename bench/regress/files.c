@@ -44,8 +44,8 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
     char *a = value_text(base, path), *b = value_text(fresh, path);
     ls_status status =
         ls_fail(LS_CODE_MISSING, "regress", base_path,
-                "is of another class of machine: %s is %s there and %s in %s; measure both on one, "
-                "or give the baseline of this class",
+                "was measured on another class of machine: %s is %s there and %s in %s; measure "
+                "both on one machine, or give a baseline of this class",
                 strchr(path, '.') + 1, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
     free(a);
     free(b);

@@ -54,7 +54,7 @@ static ls_status read_rows(const char *path, char *text, json_t *rows)
             json_integer_value(json_object_get(row, "schema")) != 1) {
             json_decref(row);
             return ls_fail(LS_CODE_MISSING, "regress", path,
-                           "prints what is no row of schema 1: %.60s", line);
+                           "prints a line that is not a row of schema 1: %.60s", line);
         }
         json_array_append_new(rows, row);
     }

@@ -290,8 +290,9 @@ static ls_status check_keys(const ls_regress_task *task, const ls_regress *regre
             found = first_known(json_object_get(figures, task->fail_on[k].key.path));
         }
         if (!found && any_ok)
-            return ls_fail(LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
-                           "is in no row of either side; nothing would be compared by it");
+            return ls_fail(
+                LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
+                "is in no row of either side, so it compares nothing; name a key that a row has");
     }
     return LS_OK;
 }
@@ -306,7 +307,7 @@ ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress)
     }
     if (regress->count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
-                       "there is no case to compare: nothing was measured%s",
-                       task->where ? ", or nothing of it fits --where" : "");
+                       "there is no case to compare: no row has a time%s",
+                       task->where ? ", or none of these fits --where" : "");
     return ls_regress_name(regress);
 }

@@ -85,7 +85,8 @@ static ls_status finish(FILE *stream)
     errno = 0;
     if (fflush(stream) == 0 && !ferror(stream))
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written: %s; give it room",
+    return ls_fail(LS_CODE_MISSING, "export", "output",
+                   "cannot be written: %s; name a file on a disk with room",
                    errno ? strerror(errno) : "an earlier write failed");
 }
 

@@ -166,7 +166,7 @@ static void test_ranks_of_a_launcher(void **state)
     ls_status_free(status);
     status = parse_as_rank(thread, 3, &request);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "--comm: thread has its ranks in one process"));
+    assert_non_null(strstr(ls_status_text(status), "--comm: thread connects ranks of one process"));
     ls_status_free(status);
     status = parse_as_rank(several, 3, &request);
     assert_null(status);

@@ -74,7 +74,7 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
         backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
     if (backend->alone && processes)
         return ls_fail(LS_CODE_USAGE, "comm", backend->name,
-                       "has its ranks in one process; mpi has them in several");
+                       "connects ranks of one process; use mpi for ranks in several");
     return backend->open(processes, devices, count, comms);
 }
 
@@ -157,8 +157,9 @@ ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
     ls_status heard = find_worst(comm, ls_status_code(mine), &worst, &who);
     if (mine || heard || !worst)
         return ls_status_first(mine, heard);
-    return ls_status_follows(ls_fail(worst, "communicator", NULL,
-                                     "rank %zu failed in its part; mend what it says", who));
+    return ls_status_follows(
+        ls_fail(worst, "communicator", NULL,
+                "rank %zu failed in its part; its own message names the reason", who));
 }
 
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
@@ -271,18 +272,19 @@ ls_status ls_comm_check_room(int from, size_t came, size_t room)
 {
     return came <= room
                ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, and there is room for %zu; make room", came,
-                         from, room);
+               : ls_fail(
+                     LS_CODE_USAGE, "communicator", "message",
+                     "%zu bytes came from rank %d, and the buffer takes %zu; give a larger buffer",
+                     came, from, room);
 }
 
 ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted)
 {
-    return came == wanted
-               ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, where %zu are received; send as many", came,
-                         from, wanted);
+    return came == wanted ? LS_OK
+                          : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                                    "%zu bytes came from rank %d, and %zu were expected; send and "
+                                    "receive the same number",
+                                    came, from, wanted);
 }
 
 ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more)
@@ -300,8 +302,9 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other,
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
-                   "belongs to ranks that one call serves: ls_comm_enqueue");
+    return ls_fail(
+        LS_CODE_USAGE, "communicator", op->name,
+        "needs the operations of all ranks of this process in one call; use ls_comm_enqueue");
 }
 
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
@@ -311,7 +314,7 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
         {x->from < 0 ? NULL : x->receive, x->receive_count * sizeof *x->receive, true}};
     if (!comm->backend->exchange)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
-                       "has its library's all-reduce alone; --allreduce library or auto works");
+                       "offers its library's all-reduce only; use --allreduce library or auto");
     LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
     LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));

@@ -99,8 +99,8 @@ static ls_status take_scratch(device_comm *comm, size_t elements)
         return LS_OK;
     if (comm->fixed)
         return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
-                       "needs more scratch than what is enqueued uses; make all operations, then "
-                       "enqueue them");
+                       "needs more scratch memory than the operations enqueued before; make all "
+                       "operations before enqueueing the first");
     ls_device_release(comm->base.device, comm->scratch);
     comm->scratch = NULL;
     comm->scratch_elements = 0;
@@ -142,7 +142,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
                                 false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "meets another operation than before; enqueue the same lists by one call");
+                       "is paired with another operation than in the call before; enqueue the same "
+                       "lists together in each call");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add
@@ -329,8 +330,9 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
     device_group *group = ((device_comm *)comms[0])->group;
     if (ranks != group->size)
         return ls_fail(LS_CODE_USAGE, "communicator", "device",
-                       "the lists of %d ranks are enqueued, of %d; enqueue those of all", ranks,
-                       group->size);
+                       "the lists of %d ranks are enqueued, and there are %d ranks; enqueue the "
+                       "lists of all ranks in one call",
+                       ranks, group->size);
     memset(group->message, 0, (size_t)(ranks * ranks) * sizeof(device_op *));
     for (int r = 0; r < ranks; r++) {
         device_comm *comm = (device_comm *)comms[r];
@@ -405,9 +407,10 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
     for (int r = 1; r < ranks; r++) {
         const ls_device_info *other = ls_device_describe(devices[r]);
         if (other->name.kind != first->name.kind)
-            return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
-                           "is of another kind than %s; CPU devices or GPUs alone exchange",
-                           first->text);
+            return ls_fail(
+                LS_CODE_USAGE, "comm: device", other->text,
+                "and %s are a CPU device and a GPU, which do not exchange; use devices of one type",
+                first->text);
     }
     return LS_OK;
 }

@@ -176,7 +176,7 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
     int64_t count;
     if (!ls_parse_integer(spec, 1, LS_MACHINE_DEVICES_MOST, &count))
         return ls_fail(LS_CODE_USAGE, "device", spec,
-                       "is no number of devices; 1 to %d, or names such as cpu:0+cpu:1",
+                       "is not a number of devices; give 1 to %d, or names such as cpu:0+cpu:1",
                        LS_MACHINE_DEVICES_MOST);
     const ls_device_kind kind = ls_machine_best_kind(machine);
     const int named = ls_machine_count(machine, kind);

@@ -178,7 +178,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     ls_subtree nodes[LS_SUBTREES];
     tree_plan tree = {0};
     if (a->shards < 1)
-        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; there must be one",
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; give at least 1",
                        (long long)a->shards);
     size_t mine = ls_canonical_subtrees(comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != mine)

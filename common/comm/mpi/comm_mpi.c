@@ -389,8 +389,8 @@ static ls_status make_library(ls_comm *base, float *data, size_t count, ls_op **
     mpi_comm *comm = (mpi_comm *)base;
     if (comm->group->size != comm->group->processes)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                       "adds up one device of each rank, and here are %d of %d ranks; one device "
-                       "per rank, or auto, works",
+                       "sums one device of each rank, and here %d devices belong to %d ranks; use "
+                       "one device per rank, or auto",
                        comm->group->size, comm->group->processes);
     library_op *l;
     LS_TRY(ls_allocate("communicator", &l, 1, sizeof *l));

@@ -37,7 +37,7 @@ ls_status ls_comm_mpi_check(int error, const char *call)
     if (error == MPI_SUCCESS)
         return LS_OK;
     MPI_Error_string(error, text, &length);
-    return ls_fail(LS_CODE_MISSING, "MPI", call, "%s; is every rank still there?", text);
+    return ls_fail(LS_CODE_MISSING, "MPI", call, "%s; check that every rank still runs", text);
 }
 
 /* ---- Giving up, and waiting ----------------------------------------------------------------- */
@@ -62,7 +62,7 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 {
     char who[32], why[80];
     name_abandoner(comm->group, who);
-    snprintf(why, sizeof why, "abandoned by %s; mend what that one says", who);
+    snprintf(why, sizeof why, "abandoned by %s; its own message names the reason", who);
     return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
@@ -188,8 +188,8 @@ static ls_status fail_abandoned(const mpi_wait *wait)
     ls_comm_mpi_describe(wait, what);
     note_wait(wait, what);
     name_abandoner(wait->comm->group, who);
-    snprintf(why, sizeof why, "abandoned by %s while it waited for %s; mend what that one says",
-             who, what);
+    snprintf(why, sizeof why,
+             "abandoned by %s while it waited for %s; its own message names the reason", who, what);
     return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 
@@ -203,10 +203,10 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
         abandon(group->world, group->world->process);
     ls_comm_mpi_abandon(&wait->comm->base);
     note_wait(wait, what);
-    snprintf(why, sizeof why,
-             "waited %.1f s for %s, and saw no progress; is that still running? --timeout gives it "
-             "longer",
-             (double)waited_ns * 1e-9, what);
+    snprintf(
+        why, sizeof why,
+        "waited %.1f s for %s, and saw no progress; check that it still runs, or raise --timeout",
+        (double)waited_ns * 1e-9, what);
     return ls_comm_mpi_fail(wait->comm, why);
 }
 
@@ -254,7 +254,7 @@ static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
     if (gone >= 0)
         snprintf(dead, sizeof dead, "; rank %d on %.64s (pid %d) %s", gone, life->peers[gone].host,
                  life->peers[gone].pid, ls_comm_mpi_fate(world, gone));
-    snprintf(line, sizeof line, "told to end while it waited %.1f s for %s%s",
+    snprintf(line, sizeof line, "asked to end while it waited %.1f s for %s%s",
              (double)(now_ns - wait->since_ns) * 1e-9, what, dead);
     note_abandoned(world, world->process + 1); /* the others are told to end, too */
     note_abandoned(wait->comm->group, wait->comm->base.rank + 1);

@@ -66,7 +66,7 @@ const char *ls_comm_mpi_fate(const mpi_group *world, int process)
         return NULL;
     if (!read_stat(peers[process].pid, &state, &start_ticks) ||
         start_ticks != peers[process].start_ticks || state == 'Z' || state == 'X')
-        return "is gone";
+        return "has ended";
     return state == 'T' || state == 't' ? "is stopped" : NULL;
 }
 

@@ -44,7 +44,7 @@ static bool word_wait(mpi_life *life, uint64_t told_ns, char line[512])
     if (!life->waits || life->wait.since_ns > told_ns)
         return false;
     ls_comm_mpi_describe(&life->wait, what);
-    snprintf(line, 512, "told to end while it waited %.1f s for %s",
+    snprintf(line, 512, "asked to end while it waited %.1f s for %s",
              (double)(ls_clock_ns() - life->wait.since_ns) * 1e-9, what);
     return true;
 }

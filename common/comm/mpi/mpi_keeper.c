@@ -156,8 +156,9 @@ ls_status ls_comm_mpi_keep(mpi_keeper **out)
                     : clone(keep, k->stack + STACK, SIGCHLD | CLONE_FILES, k);
     if (k->keeper < 0) {
         munmap(k, sizeof *k);
-        return ls_fail(LS_CODE_MISSING, "MPI", "keeper",
-                       "a helper process could not be started; is there a limit on processes?");
+        return ls_fail(
+            LS_CODE_MISSING, "MPI", "keeper",
+            "a helper process could not be started; raise the limit on processes (ulimit -u)");
     }
     *out = k;
     return LS_OK;

@@ -72,8 +72,9 @@ static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atom
     ls_signal_wait(signal, value, queue->spins);
     if (!atomic_load_explicit(failed, memory_order_relaxed) || queue->failed)
         return LS_OK;
-    return ls_status_follows(ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
-                                     "waits for a queue that failed; mend what that one says"));
+    return ls_status_follows(
+        ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
+                "waits for a queue that failed; the queue's own message names the reason"));
 }
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
@@ -391,7 +392,8 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
 {
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
-        return ls_fail(LS_CODE_USAGE, "queue", base->name, "cannot be waited for while captured");
+        return ls_fail(LS_CODE_USAGE, "queue", base->name,
+                       "the host cannot wait for a queue that is captured; end the capture first");
     LS_TRY(ls_cpu_await(base->device, &queue->consumed, queue->enqueued));
     ls_status failure = atomic_exchange(&queue->failure, LS_OK);
     if (failure)

@@ -258,17 +258,19 @@ static ls_status take_fault(cuda_queue *queue)
         return LS_OK;
     case LS_CUDA_FAULT_LABEL:
         return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                       "a label of the batch is no class of the model; check the data set");
+                       "a label of the batch is not a class of the model; check the data set");
     }
-    return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                   "a kernel left a fault that it does not know; its memory was overwritten");
+    return ls_fail(
+        LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+        "a kernel left an unknown fault code; the memory of the fault code was overwritten");
 }
 
 ls_status ls_cuda_queue_sync(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_not_capturing(queue, "cannot be waited for while captured"));
+    LS_TRY(ls_cuda_not_capturing(
+        queue, "the host cannot wait for a queue that is captured; end the capture first"));
     LS_TRY(ls_cuda_await_stream(queue));
     return take_fault(queue);
 }

@@ -249,7 +249,7 @@ static void a_lost_gpu_is_left_alone(void **state)
     assert_false(ls_arena_is_lost(arena));
     ls_arena_lose(arena);
     assert_true(ls_arena_is_lost(arena));
-    refused(pool, 16 * mib, "answers no more");
+    refused(pool, 16 * mib, "the GPU failed");
     ls_pool_close(pool);
     ls_arena_leave(arena);
     assert_int_equal(gpu.chunks, 1);

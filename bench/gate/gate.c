@@ -171,8 +171,7 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
                       rel, gradient_bound);
     else if (!(fabs(c->loss[CANDIDATE] - loss) <=
                ls_gate_loss_bound * fabs(loss) + (double)FLT_MIN * products))
-        ls_gate_wrong(gate,
-                      "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
+        ls_gate_wrong(gate, "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
                       c->loss[CANDIDATE], loss, ls_gate_loss_bound);
     return LS_OK;
 }

@@ -173,8 +173,7 @@ static void judge_first_loss(const comparison *c, ls_gate *gate)
     if (!(fabs(c->loss - loss) <=
           ls_gate_loss_bound * fabs(loss) +
               (double)FLT_MIN * ls_gate_products(c->plan, c->plan->job.batch)))
-        ls_gate_wrong(gate,
-                      "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
+        ls_gate_wrong(gate, "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
                       c->loss, loss, ls_gate_loss_bound);
 }
 

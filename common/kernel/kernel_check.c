@@ -223,7 +223,7 @@ ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, s
     if (!samples || !ls_size_multiply(samples, sample_bytes, &bytes))
         return ls_fail(LS_CODE_USAGE, work->op, "samples",
                        "%" PRIu64 " of %zu bytes each are 0 or more than memory can hold; give the "
-                                  "number of the source's samples",
+                       "number of the source's samples",
                        samples, sample_bytes);
     return ls_work_touch(work, source, bytes, false);
 }

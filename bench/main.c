@@ -349,7 +349,7 @@ static ls_status compare_ranks(const ls_processes *processes, int argc, char **a
     return ls_world_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
 }
 
-static void say(const char *line)
+static void print_line(const char *line)
 {
     fprintf(stderr, "lockstep: %s", line);
 }
@@ -383,7 +383,7 @@ static ls_status meet(int argc, char **argv, ls_processes *processes)
     const uint64_t turn = (uint64_t)ls_processes_launched_rank() % 10;
     LS_TRY(ls_processes_start(timeout_ns + late_ns + turn * turn_ns, tell_late, processes));
     ls_processes_set_timeout(processes, timeout_ns);
-    ls_processes_watch(processes, ls_interrupted, say);
+    ls_processes_watch(processes, ls_interrupted, print_line);
     return LS_OK;
 }
 
@@ -425,7 +425,7 @@ static int report(const ls_processes *processes, ls_status status)
     if (ls_processes_lost(processes))
         ls_processes_autopsy(processes);
     else if (processes->rank == 0)
-        ls_log_say("%s", ls_status_text(status));
+        ls_log_stderr("%s", ls_status_text(status));
     ls_status_free(status);
     return exit_status;
 }

@@ -140,7 +140,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->math = c->math;
     job->convolution = c->convolution;
     job->capture = c->capture;
-    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.place : -1;
+    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;
     job->flip_step = (uint64_t)c->fault.step;
     if (c->strategy->resolve)
         c->strategy->resolve(job, c->ranks);

@@ -24,7 +24,7 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
                        "lockstep, or use kill",
                        fault->kind == LS_FAULT_HANG ? ", or on several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
-    if (fault->place >= ranks)
+    if (fault->target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s%s; name one of these, numbered from 0", ranks,
                        ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
@@ -37,13 +37,13 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
 }
 
 /* A straggler must be one of several replicas, on a CPU. Finds the replicas on that rank. */
-static ls_status place_delay(const ls_workplace *workplace, ls_plan_of_case *plan,
+static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *plan,
                              const char *where)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool serves = ls_strategy_serves(plan->strategy);
-    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.place;
+    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.target;
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays timed steps, and verify times none; use lockstep run");
@@ -84,7 +84,7 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
 static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
 {
     const ls_case *c = plan->config;
-    const int device = c->fault.place;
+    const int device = c->fault.target;
     const int64_t step = c->fault.step;
     int64_t all = plan->warmup + plan->timed;
     int64_t compared = c->gate_steps < 0 || c->gate_steps > all ? all : c->gate_steps;
@@ -130,6 +130,6 @@ ls_status ls_plan_place_faults(const ls_workplace *workplace, ls_plan_of_case *p
     if (fault->kind == LS_FAULT_BITFLIP)
         return check_bitflip(plan, where);
     if (fault->kind == LS_FAULT_DELAY)
-        return place_delay(workplace, plan, where);
+        return check_delay(workplace, plan, where);
     return check_rank(workplace, plan, where);
 }

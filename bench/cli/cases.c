@@ -314,7 +314,7 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
 {
     const ls_plan_parts *parts = &parsing->plan->cases;
     const ls_option *option = &ls_option_table(&(size_t){0})[index];
-    const ls_option_value *told[8];
+    const ls_option_value *found[8];
     size_t count = 0, known;
     for (size_t p = 0; p <= parts->count; p++) {
         const ls_option_set *set = p < parts->count ? &parts->items[p].set : parsing->set;
@@ -322,21 +322,22 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
             const ls_option_value *value = &set->given[index].values[v];
             bool has;
             LS_TRY(has_value(parsing, option, value, one, &has));
-            for (known = 0; known < count && strcmp(told[known]->text, value->text) != 0; known++)
+            for (known = 0; known < count && strcmp(found[known]->text, value->text) != 0; known++)
                 continue;
-            if (!has || known < count || count == sizeof told / sizeof *told)
+            if (!has || known < count || count == sizeof found / sizeof *found)
                 continue;
             const size_t used = strlen(text);
             snprintf(text + used, size - used, "%s%s%s%s", count ? ", " : " --",
                      count ? "" : option->name, count ? "" : " ", value->text);
-            told[count++] = value;
+            found[count++] = value;
         }
     }
     return LS_OK;
 }
 
 /* Says how often the case is listed, and by which values of lists. */
-static ls_status tell_repeated(const ls_request_parsing *parsing, const ls_case *one, size_t times)
+static ls_status report_repeated(const ls_request_parsing *parsing, const ls_case *one,
+                                 size_t times)
 {
     size_t count;
     char text[1024];
@@ -365,7 +366,7 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
     ls_status status = LS_OK;
     for (size_t i = 0; i < kept && !status; i++)
         if (times[i] > 1)
-            status = tell_repeated(parsing, &request->cases[i], times[i]);
+            status = report_repeated(parsing, &request->cases[i], times[i]);
     free(times);
     return status;
 }

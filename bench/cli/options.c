@@ -202,10 +202,10 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
     ls_request_parsing parsing = {.processes = processes};
     char *notes = NULL;
     size_t size;
-    FILE *held = open_memstream(&notes, &size);
+    FILE *stream = open_memstream(&notes, &size);
     ls_status status =
-        held ? default_request(verify, processes ? processes : &alone, held, &parsing.request)
-             : ls_fail_memory("options", 0);
+        stream ? default_request(verify, processes ? processes : &alone, stream, &parsing.request)
+               : ls_fail_memory("options", 0);
     if (!status)
         status = ls_option_set_open(command, parsing.request->given);
     if (!status)
@@ -218,7 +218,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
         status = ls_command_line(argc, argv, &parsing.request->command);
     if (!status)
         status = build_request(&parsing);
-    if (held && fclose(held) != 0 && !status)
+    if (stream && fclose(stream) != 0 && !status)
         status = ls_fail_memory("options", size);
     if (status) {
         free(notes);

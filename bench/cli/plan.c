@@ -61,8 +61,8 @@ static ls_status refuse_shape(const plan_reading *plan, const char *found)
 }
 
 /* "plan.yaml:3:8", with the path's first `most` characters. */
-static void write_place(const plan_reading *plan, int line, int column, int most, char *text,
-                        size_t size)
+static void write_position(const plan_reading *plan, int line, int column, int most, char *text,
+                           size_t size)
 {
     snprintf(text, size, "%.*s:%d:%d", most, plan->path, line + 1, column + 1);
 }
@@ -72,8 +72,8 @@ static ls_status refuse_syntax(plan_reading *plan)
 {
     void *previous = NULL;
     const struct fy_diag_error *error = fy_diag_errors_iterate(plan->diagnostics, &previous);
-    write_place(plan, error ? error->line : 0, error ? error->column : 0, PATH_MAX, plan->origin,
-                sizeof plan->origin);
+    write_position(plan, error ? error->line : 0, error ? error->column : 0, PATH_MAX, plan->origin,
+                   sizeof plan->origin);
     if (!error)
         return refuse(plan->origin, "the YAML parser failed without a reason; check the file");
     return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "not valid YAML: %.300s; %s", error->msg,
@@ -88,8 +88,8 @@ static ls_status advance(plan_reading *plan)
     if (!plan->event || fy_parser_get_stream_error(plan->parser))
         return refuse_syntax(plan);
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
-    write_place(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
-                sizeof plan->origin);
+    write_position(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
+                   sizeof plan->origin);
     return LS_OK;
 }
 
@@ -206,7 +206,7 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
     ls_plan_part *part = &parts->items[parts->count];
     LS_TRY(ls_option_set_open(plan->set->command, &part->set));
     parts->count++;
-    write_place(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
+    write_position(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
     *out = &part->set;
     return LS_OK;
 }

@@ -284,11 +284,11 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
     json_t *cores = json_array(), *nodes = json_array(), *gpus = json_array();
     uint64_t seen = 0;
     for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_CPU); i++) {
-        int held[CORES_MOST];
-        const int count = ls_machine_cores(machine, i, held, CORES_MOST);
+        int numbers[CORES_MOST];
+        const int count = ls_machine_cores(machine, i, numbers, CORES_MOST);
         for (int k = 0; k < count && k < CORES_MOST; k++) {
-            const int node = ls_machine_numa_node(machine, held[k]);
-            json_array_append_new(cores, json_integer(held[k]));
+            const int node = ls_machine_numa_node(machine, numbers[k]);
+            json_array_append_new(cores, json_integer(numbers[k]));
             if (node < 0 || node >= 64 || seen >> node & 1)
                 continue;
             seen |= 1ull << node;

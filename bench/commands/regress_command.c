@@ -205,7 +205,7 @@ static ls_status print_comparison(request *r, FILE *stream)
         *r->exit_status = ls_regress_exit(&regress);
         for (size_t i = 0; i < regress.count; i++)
             if (regress.cases[i].error)
-                ls_log_say("regress: %s: %s", regress.cases[i].name, regress.cases[i].error);
+                ls_log_stderr("regress: %s: %s", regress.cases[i].name, regress.cases[i].error);
     }
     ls_regress_close(&regress);
     return status;

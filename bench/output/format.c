@@ -119,7 +119,7 @@ void ls_writer_expect(ls_writer *writer, json_t *cases)
 
 void ls_writer_hold(ls_writer *writer)
 {
-    writer->held = true;
+    writer->deferred = true;
 }
 
 void ls_writer_kept_in(ls_writer *writer, const char *results)
@@ -149,7 +149,7 @@ ls_status ls_writer_row(ls_writer *writer, const json_t *row)
 {
     writer->format->row(writer, row);
     writer->rows++;
-    return writer->held ? LS_OK : flush(writer);
+    return writer->deferred ? LS_OK : flush(writer);
 }
 
 ls_status ls_writer_flush(ls_writer *writer)

@@ -136,7 +136,7 @@ struct ls_writer {
     FILE *stream;
     const char *results;       /**< file that has the rows, too; NULL: none */
     const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
-    bool held;                 /**< rows are flushed at the end, not one by one */
+    bool deferred;             /**< rows are flushed at the end, not one by one */
     const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
     size_t rows;
     int width;        /**< characters of a line of the table */

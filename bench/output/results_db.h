@@ -45,7 +45,7 @@ typedef enum ls_rows_kind { LS_ROWS_WHOLE, LS_ROWS_BRIEF } ls_rows_kind;
 /** Whether brief rows have the field of this path. */
 bool ls_results_brief_has(const char *path);
 
-/** Borrows the row; `number` is its place in the file. */
+/** Borrows the row; `number` is its position in the file. */
 typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
 
 /** A visit: appends the row to the context, an array. */

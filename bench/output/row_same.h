@@ -50,7 +50,7 @@ char *ls_row_identity(const json_t *row, unsigned but, unsigned of);
 bool ls_row_is_of(const char *path, unsigned of);
 
 /** The first field ("provenance.cpu") of these parts in which two rows differ; NULL: none. */
-const char *ls_row_other_place(const json_t *a, const json_t *b, unsigned of);
+const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of);
 
 /** The number of the row's machine among `known` (an array, empty at first), which learns from the
  * row what it did not know, or gets another one. */

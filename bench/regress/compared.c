@@ -86,8 +86,8 @@ void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int s
     if (!one->row[side] || strcmp(ls_regress_status(one->row[side]), "ok") != 0)
         return;
     set_row(one, side, row);
-    ls_regress_settle_case(task, one);
-    one->told = true;
+    ls_regress_judge_case(task, one);
+    one->decided = true;
 }
 
 static ls_status add_case(ls_regress *regress, ls_regress_case **out)
@@ -126,7 +126,7 @@ ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
         LS_TRY(add_case(regress, &copy));
         one = &regress->cases[i];
         copy->slowed = slowed;
-        copy->told = one->told;
+        copy->decided = one->decided;
         copy->name = strdup(one->name);
         for (int side = 0; side < LS_SIDES; side++) {
             copy->row[side] = json_incref(one->row[side]);

@@ -38,7 +38,7 @@ void ls_regress_note(const ls_regress_task *task, ls_regress_case *one, int side
 bool ls_regress_failed(const json_t *row);
 
 /** Finds why a case with both rows cannot be compared, or what is worse besides its time. */
-void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one);
+void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one);
 
 /** Whether the task's options have this one: "--name=value", or "--name=" with any value. */
 bool ls_regress_is_given(const ls_regress_task *task, const char *option);

@@ -61,7 +61,7 @@ typedef struct ls_regress_case {
     json_t *figures[LS_SIDES]; /**< {path: values in the rows that are ok, of numbers the worst} */
     ls_log_list logs[LS_SIDES];
     double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
-    bool told;             /**< decided: there is a verdict */
+    bool decided;          /**< decided: there is a verdict */
     double slowed;         /**< see ls_regress_task */
     double seconds;        /**< of its turns, until the verdict */
     char *name;
@@ -109,8 +109,8 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
  * up. */
 ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 
-/** Names the cases, and does ls_regress_settle_case for those with both rows. */
-ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress);
+/** Names the cases, and does ls_regress_judge_case for those with both rows. */
+ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);

@@ -251,7 +251,7 @@ bool ls_regress_failed(const json_t *row)
            strcmp(ls_regress_status(row), "failed") == 0;
 }
 
-void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
+void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
 {
     const json_t *base = one->row[LS_BASE], *fresh = one->row[LS_NEW];
     for (int side = 0; side < LS_SIDES; side++)
@@ -264,7 +264,7 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
                               json_pack("{s:s,s:s,s:s,s:s}", "key", "result.status", "base",
                                         ls_regress_status(base), "new", ls_regress_status(fresh),
                                         "reason", reason_of(fresh)));
-        one->told = true;
+        one->decided = true;
         return;
     }
     for (int side = 0; side < LS_SIDES; side++) {
@@ -297,13 +297,13 @@ static ls_status check_keys(const ls_regress_task *task, const ls_regress *regre
     return LS_OK;
 }
 
-ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress)
+ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
 {
     LS_TRY(check_keys(task, regress));
     ls_regress_join(regress, task);
     for (size_t i = 0; i < regress->count; i++) {
-        ls_regress_settle_case(task, &regress->cases[i]);
-        regress->cases[i].told |= regress->cases[i].error != NULL;
+        ls_regress_judge_case(task, &regress->cases[i]);
+        regress->cases[i].decided |= regress->cases[i].error != NULL;
     }
     if (regress->count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],

@@ -53,7 +53,7 @@ const json_t *ls_report_median(const json_t *rows, ls_interval *rate);
 /** The strategy, or a peer's program. */
 const char *ls_report_strategy(const json_t *row);
 /** Index of the row's strategy in the registry; the registry's size where it is not there. */
-int ls_report_place(const json_t *row);
+int ls_report_strategy_index(const json_t *row);
 bool ls_report_is_peer(const json_t *row);
 /** Whether the row is ours, and its strategy is meant to compute what one device computes. */
 bool ls_report_is_candidate(const json_t *row);

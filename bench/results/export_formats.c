@@ -75,8 +75,8 @@ static void tell_mixed(const json_t *rows)
     }
     char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
     if (differ)
-        ls_log_say("results: export: rows of one name differ in %s; --where chooses rows of one",
-                   differ);
+        ls_log_stderr("results: export: rows of one name differ in %s; --where chooses rows of one",
+                      differ);
     free(differ);
 }
 

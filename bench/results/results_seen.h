@@ -21,8 +21,8 @@ typedef struct ls_seen {
     double state;      /* bytes of parameters, gradients, optimizer of the fullest device */
     double least_wait; /* of the device that waits least; the waterfall's if unknown */
     bool crowded, linked;
-    bool held, divided; /* one device has the variables; a model's parts lie apart */
-    bool apart;         /* of those that are held: backward runs there, too */
+    bool has_holder, divided; /* one device has the variables; a model's parts lie apart */
+    bool apart;               /* backward runs on the variables' device, too */
     const char *link;
 } ls_seen;
 

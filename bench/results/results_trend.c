@@ -213,9 +213,10 @@ static void tell_surroundings(const trend *t)
         if (json_object_size(paths) == 0)
             continue;
         char *differ = ls_paths_text(paths);
-        ls_log_say("results: trend%s%s: rows differ in %s, too, so a change may come from there; "
-                   "--where chooses rows",
-                   *name ? ": " : "", name, differ ? differ : "several fields");
+        ls_log_stderr(
+            "results: trend%s%s: rows differ in %s, too, so a change may come from there; "
+            "--where chooses rows",
+            *name ? ": " : "", name, differ ? differ : "several fields");
         free(differ);
     }
 }
@@ -305,7 +306,7 @@ static ls_status analyse(ls_results_task *task, const trend *t)
     for (size_t i = 0; i < count; i++)
         LS_TRY(analyse_series(json_array_get(t->series, i)));
     if (count == 0)
-        ls_log_say("results: %s: no rows that fit and have %s", task->file, t->key.path);
+        ls_log_stderr("results: %s: no rows that fit and have %s", task->file, t->key.path);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "a picture shows one series, and the rows make %zu; leave --out out to list "

@@ -282,7 +282,7 @@ done <<'END'
 0|^same: 1 case|f.db f_same.jsonl
 0|^same: 1 case|one.jsonl real.jsonl
 0|^same: 1 case|f.jsonl f_ends.jsonl
-3|f_cut.jsonl: line 5: is no JSON|f.jsonl f_cut.jsonl
+3|f_cut.jsonl: line 5: is not JSON|f.jsonl f_cut.jsonl
 1|^slower: 1 case|f.jsonl f_slow.jsonl
 0|^faster: 1 case|f.jsonl f_fast.jsonl
 4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl

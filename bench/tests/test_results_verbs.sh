@@ -57,7 +57,7 @@ expect "a last line without line feed is a row" grep -qx '2 rows imported, 0 wer
 head -c $(($(head -n 1 ends.jsonl | wc -c) + 300)) ends.jsonl >cut.jsonl
 lockstep results import cut.jsonl --results cut.db
 expect "the beginning of one is refused: status 3" [ "$code" -eq 3 ]
-expect "by its line" one_line "cut.jsonl: line 2: is no JSON"
+expect "by its line" one_line "cut.jsonl: line 2: is not JSON"
 { head -n 3 made.jsonl; echo '{"schema":1}'; } >broken.jsonl
 lockstep results import broken.jsonl --results broken.db
 expect "a line that is no row: status 3" [ "$code" -eq 3 ]
@@ -452,7 +452,7 @@ done <<'END'
 2|unexpected|list all
 2|case.strategy|list --where stratgy=single
 2|equivalence.steps|list --where steps=3
-2|is no condition|list --where strategy
+2|is not a condition|list --where strategy
 2|and 'fast' is none|list --where 'median>fast'
 2|unknown key|list --sort nothing
 2|unknown key|list --columns id,nothing
@@ -464,9 +464,9 @@ done <<'END'
 2|no such format; valid are: jsonl|export --to excel
 2|is an option of results export|list --to csv
 2|is an option of results prune|list --yes
-2|which rows is missing|prune
-2|which rows is missing|prune --yes
-2|is no id|show last~x
+2|which rows to remove|prune
+2|which rows to remove|prune --yes
+2|is not an id|show last~x
 3|not in|show 1999
 3|not in|diff last 1999
 END

@@ -43,7 +43,7 @@ static int64_t first_of_run(const ls_whole_trace *whole, int64_t slice)
 
 /* How a peer's part of the exchange ended a wait that lasted until `ns`: by the work done there
  * until then, or by the peer's arrival. */
-static step_back let_go(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
+static step_back released_by(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
 {
     const int64_t first = first_of_run(whole, peer);
     const int64_t end = (int64_t)whole->first[at(whole, peer)->lane + 1];
@@ -82,7 +82,7 @@ static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
             if (whole->other[m] < 0 || whole->trace.messages[m].sends != sends)
                 continue;
             const ls_trace_message *peer = &whole->trace.messages[whole->other[m]];
-            const step_back back = let_go(whole, peer->slice, w->end_ns);
+            const step_back back = released_by(whole, peer->slice, w->end_ns);
             if (back.ns > latest.ns && back.ns <= w->end_ns)
                 latest = back;
         }

@@ -268,11 +268,11 @@ static void show_progress(ls_trial *trial)
 static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->plan->config->fault;
-    const bool mine = trial->processes->size == 1 || fault->place == trial->processes->rank;
+    const bool mine = trial->processes->size == 1 || fault->target == trial->processes->rank;
     if (!ls_fault_strikes(fault) || !mine || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->plan))
-        return ls_session_hang(&trial->session, fault->place);
+        return ls_session_hang(&trial->session, fault->target);
     ls_fault_strike(fault->kind);
     return LS_OK;
 }

@@ -206,13 +206,13 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
 }
 
 /* Records which memory an operation accesses. Every operation writes its end of the communicator,
- * so operations of one end stay in order and do not share its scratch. `told`: status of recording
- * its messages. */
-static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status told,
+ * so operations of one end stay in order and do not share its scratch. `recorded`: status of
+ * recording its messages. */
+static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status recorded,
                        ls_op **op)
 {
     const ls_access end = {comm, sizeof *comm, true};
-    ls_status status = told ? told : ls_op_touches(*op, &end, 1);
+    ls_status status = recorded ? recorded : ls_op_touches(*op, &end, 1);
     if (!status)
         status = ls_op_touches(*op, data, count);
     if (status) {
@@ -223,7 +223,7 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
 }
 
 /* Records a message unless it is empty. */
-static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
+static ls_status record(ls_comm *comm, int from, int to, size_t count, ls_op *op)
 {
     if (from < 0 || to < 0 || from == to || !count)
         return LS_OK;
@@ -236,8 +236,8 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 {
     if (x->inside)
         return LS_OK;
-    LS_TRY(tell(comm, comm->rank, x->to, x->send_count, op));
-    return tell(comm, x->from, comm->rank, x->receive_count, op);
+    LS_TRY(record(comm, comm->rank, x->to, x->send_count, op));
+    return record(comm, x->from, comm->rank, x->receive_count, op);
 }
 
 /* Records the messages of `direct`: each rank reads the others' parts of its slice and sends each
@@ -250,12 +250,12 @@ static ls_status tell_direct(ls_comm *comm, size_t count, ls_op *op)
         const ls_direct_part its = ls_comm_direct_part(q, comm->size, count);
         if (q == me)
             continue;
-        LS_TRY(tell(comm, me, q, its.slice.count, op));
-        LS_TRY(tell(comm, q, me, own.slice.count, op));
+        LS_TRY(record(comm, me, q, its.slice.count, op));
+        LS_TRY(record(comm, q, me, own.slice.count, op));
         if (own.few)
             continue;
-        LS_TRY(tell(comm, me, q, own.slice.count, op));
-        LS_TRY(tell(comm, q, me, its.slice.count, op));
+        LS_TRY(record(comm, me, q, own.slice.count, op));
+        LS_TRY(record(comm, q, me, its.slice.count, op));
     }
     return LS_OK;
 }

@@ -48,7 +48,7 @@ bool ls_processes_stepped(void)
 }
 
 /* The value of a launcher's variable; srun's outside its steps are those of a batch script. */
-static const char *told(const launcher *by, const char *name)
+static const char *value_of(const launcher *by, const char *name)
 {
     return name && (by->met != BY_NONE || ls_processes_stepped()) ? getenv(name) : NULL;
 }
@@ -56,7 +56,7 @@ static const char *told(const launcher *by, const char *name)
 ls_processes_death ls_processes_when_one_dies(void)
 {
     int i = 0;
-    while (i < LAUNCHERS && !told(&launchers[i], launchers[i].rank))
+    while (i < LAUNCHERS && !value_of(&launchers[i], launchers[i].rank))
         i++;
     if (i == 0)
         return LS_DEATH_SPARES;
@@ -75,7 +75,7 @@ bool ls_processes_launched(void)
 {
     const int least = ls_processes_take_pmi() ? BY_PMI : BY_ALL;
     for (int i = 0; i < LAUNCHERS; i++)
-        if ((int)launchers[i].met >= least && told(&launchers[i], launchers[i].rank))
+        if ((int)launchers[i].met >= least && value_of(&launchers[i], launchers[i].rank))
             return true;
     return false;
 }
@@ -84,7 +84,7 @@ int ls_processes_launched_rank(void)
 {
     const char *rank = NULL;
     for (int i = 0; i < LAUNCHERS && !rank; i++)
-        rank = told(&launchers[i], launchers[i].rank);
+        rank = value_of(&launchers[i], launchers[i].rank);
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
@@ -92,7 +92,7 @@ int ls_processes_launched_size(void)
 {
     const char *told_size = NULL;
     for (int i = 0; i < LAUNCHERS && !told_size; i++)
-        told_size = told(&launchers[i], launchers[i].size);
+        told_size = value_of(&launchers[i], launchers[i].size);
     const int least = ls_processes_launched_rank() + 1; /* PMIx sets only the rank */
     const int size = told_size ? (int)strtol(told_size, NULL, 10) : 1;
     return size > least ? size : least;

@@ -76,11 +76,11 @@ struct ls_device {
 struct ls_queue {
     ls_device *device;
     const char *name;
-    const bool *pass;         /**< see ls_queue_pass; NULL: nothing is skipped */
-    ls_time_profile *profile; /**< NULL: not profiled */
-    ls_time_log *log;         /**< NULL: none is kept */
-    uint64_t waited_ns;       /**< within the current operation, if profiled */
-    ls_pulse_place place;     /**< in its machine's pulse */
+    const bool *skip;           /**< see ls_queue_skip; NULL: nothing is skipped */
+    ls_time_profile *profile;   /**< NULL: not profiled */
+    ls_time_log *log;           /**< NULL: none is kept */
+    uint64_t waited_ns;         /**< within the current operation, if profiled */
+    ls_pulse_entry pulse_entry; /**< in its machine's pulse */
 };
 
 /** Appends a stretch, or counts it as lost if the log is full. */

@@ -112,7 +112,7 @@ void ls_device_lose(ls_device *device);
 bool ls_device_is_lost(const ls_device *device);
 
 /** Whether its watch (watch.h) has found that a device of the process hangs: waits fail from then
- * on, and what the others wait for is still to be told. */
+ * on, and it is still to be reported what the others wait for. */
 bool ls_device_stalls(const ls_device *device);
 
 /**
@@ -274,12 +274,12 @@ ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t 
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
 /**
- * Operations that are enqueued from here on are skipped in every run in which *pass is true when
- * they would start; event records and copies are not. The operation that sets *pass must precede
- * them, on this queue or on one that it has waited for. NULL ends this. `pass` is borrowed, as
+ * Operations that are enqueued from here on are skipped in every run in which *skip is true when
+ * they would start; event records and copies are not. The operation that sets *skip must precede
+ * them, on this queue or on one that it has waited for. NULL ends this. `skip` is borrowed, as
  * operations are. LS_CODE_MISSING on a GPU.
  */
-ls_status ls_queue_pass(ls_queue *queue, const bool *pass);
+ls_status ls_queue_skip(ls_queue *queue, const bool *skip);
 
 /** Whether the queue is empty. Not while capturing. */
 ls_status ls_queue_idle(const ls_queue *queue, bool *out);

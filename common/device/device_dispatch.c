@@ -213,12 +213,12 @@ void ls_device_turn(ls_device *device)
     device->turns++;
 }
 
-ls_status ls_queue_pass(ls_queue *queue, const bool *pass)
+ls_status ls_queue_skip(ls_queue *queue, const bool *skip)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
                        "operations in a GPU's program cannot be skipped; use a CPU device");
-    queue->pass = pass;
+    queue->skip = skip;
     return LS_OK;
 }
 

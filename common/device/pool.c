@@ -250,14 +250,14 @@ static block *find_used(const ls_pool *pool, const char *memory)
 /* Merges a free block with the next one if that is free too. */
 static void join_next(block *b)
 {
-    block *gone = b ? b->next : NULL;
-    if (!gone || b->used || gone->used)
+    block *merged = b ? b->next : NULL;
+    if (!merged || b->used || merged->used)
         return;
-    b->bytes += gone->bytes;
-    b->next = gone->next;
+    b->bytes += merged->bytes;
+    b->next = merged->next;
     if (b->next)
         b->next->previous = b;
-    free(gone);
+    free(merged);
 }
 
 bool ls_pool_release(ls_pool *pool, void *memory)

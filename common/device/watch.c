@@ -64,11 +64,11 @@ void ls_watch_remove(ls_watch *watch, const ls_queue *queue)
     for (watched **at = &watch->first; *at; at = &(*at)->next) {
         if ((*at)->queue != queue)
             continue;
-        watched *gone = *at;
-        *at = gone->next;
+        watched *removed = *at;
+        *at = removed->next;
         if (!*at)
             watch->end = at;
-        free(gone);
+        free(removed);
         return;
     }
 }

@@ -22,14 +22,14 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out)
     return *out ? LS_OK : ls_registry_refuse(&ls_kernel_tables, name);
 }
 
-typedef struct entry_place {
+typedef struct entry_field {
     const char *name;
     size_t offset;
-} entry_place;
+} entry_field;
 
-#define ENTRY_PLACE(entry, args) {#entry, offsetof(ls_kernel_table, entry)},
-static const entry_place entries[] = {LS_KERNEL_ENTRIES(ENTRY_PLACE)};
-#undef ENTRY_PLACE
+#define ENTRY_FIELD(entry, args) {#entry, offsetof(ls_kernel_table, entry)},
+static const entry_field entries[] = {LS_KERNEL_ENTRIES(ENTRY_FIELD)};
+#undef ENTRY_FIELD
 
 ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose)
 {

@@ -70,7 +70,7 @@ static ls_status pass_by(ls_lane *lane, const bool *pass)
     if (lane->pass == pass)
         return LS_OK;
     lane->pass = pass;
-    return ls_queue_pass(lane->queue, pass);
+    return ls_queue_skip(lane->queue, pass);
 }
 
 /* Enqueues a task without its waits. */

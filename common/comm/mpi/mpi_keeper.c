@@ -4,7 +4,7 @@
  * while after it dies. Under srun a process's connection to Slurm's PMIx is its sign of life: if it
  * breaks, Slurm kills all tasks of the step by SIGKILL within milliseconds (with --kill-on-bad-exit
  * it sends SIGTERM first). No remaining process could then report what it waited for and who is
- * gone, nor save the row of the current case. With a keeper, a process that dies is silent like one
+ * lost, nor save the row of the current case. With a keeper, a process that dies is silent like one
  * that hangs: the others notice by their timeout, report it, and end the step. The keeper starts
  * before MPI, threads and devices, so that it copies nothing of theirs. It sleeps, and exits with
  * its process after an orderly end, otherwise with the step. MPICH's mpirun also kills all ranks

@@ -209,7 +209,7 @@ static bool have_ended(const ls_queue *queue, const ls_queue *sums)
 }
 
 /* After giving up: waits briefly for the queues, otherwise loses the devices (of one step). */
-static ls_status let_go(const nccl_comm *comm, const ls_queue *queue, const ls_queue *sums)
+static ls_status await_queues(const nccl_comm *comm, const ls_queue *queue, const ls_queue *sums)
 {
     const nccl_group *group = comm->group;
     bool ended = have_ended(queue, sums);
@@ -281,7 +281,7 @@ static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *
     }
     if (!comm->group->given_up)
         give_up(comm->group);
-    return ls_status_first(status, let_go(comm, queue, sums));
+    return ls_status_first(status, await_queues(comm, queue, sums));
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------- */

@@ -160,7 +160,7 @@ static ls_status cpu_queue_put(ls_queue *queue, ls_op *op)
 {
     return ls_cpu_queue_push(
         (cpu_queue *)queue,
-        &(cpu_command){.kind = queue->pass ? CPU_UNLESS : CPU_RUN, .op = op, .pass = queue->pass});
+        &(cpu_command){.kind = queue->skip ? CPU_UNLESS : CPU_RUN, .op = op, .skip = queue->skip});
 }
 
 static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_device,

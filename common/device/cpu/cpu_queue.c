@@ -96,7 +96,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     ls_status status = LS_OK;
     switch (command->kind) {
     case CPU_UNLESS:
-        if (*command->pass && !queue->failed)
+        if (*command->skip && !queue->failed)
             break;
         __attribute__((fallthrough));
     case CPU_RUN:
@@ -158,7 +158,7 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
     ls_hooks_pause();
     run_command(queue, command);
     ls_stretch stretch = {.begin_ns = queue->profiled_ns, .end_ns = ls_clock_ns()};
-    bool told = base->log && (command->kind != CPU_UNLESS || !*command->pass);
+    bool logged = base->log && (command->kind != CPU_UNLESS || !*command->skip);
     switch (command->kind) {
     case CPU_RUN:
     case CPU_UNLESS:
@@ -177,11 +177,11 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
         use = LS_TIME_IDLE;
         break;
     default:
-        told = false;
+        logged = false;
     }
     base->profile->ns[LS_TIME_WAIT] += base->waited_ns;
     base->profile->ns[use] += stretch.end_ns - stretch.begin_ns - base->waited_ns;
-    if (told)
+    if (logged)
         ls_time_log_add(base->log, &stretch);
     queue->profiled_ns = stretch.end_ns;
 }
@@ -324,8 +324,8 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
         free_queue(queue);
         return ls_status_within("device", device->info.text, status);
     }
-    queue->base.place = (ls_pulse_place){&queue->base, ls_cpu_queue_progress, 0, NULL};
-    ls_pulse_add(device->pulse, &queue->base.place);
+    queue->base.pulse_entry = (ls_pulse_entry){&queue->base, ls_cpu_queue_progress, 0, NULL};
+    ls_pulse_add(device->pulse, &queue->base.pulse_entry);
     *out = queue;
     return LS_OK;
 }
@@ -349,7 +349,7 @@ static ls_status turn_over(cpu_queue *queue)
 {
     queue->filled->end = queue->enqueued;
     const uint64_t end = queue->filled->next->end;
-    if (ls_signal_value(&queue->consumed) < end && end > queue->settled)
+    if (ls_signal_value(&queue->consumed) < end && end > queue->before_turn)
         LS_TRY(add_segment(queue));
     else
         LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, end));
@@ -363,11 +363,11 @@ static ls_status turn_over(cpu_queue *queue)
  */
 static ls_status begin_turn(cpu_queue *queue)
 {
-    const uint64_t latest = queue->enqueued - queue->settled;
+    const uint64_t latest = queue->enqueued - queue->before_turn;
     while (queue->room < latest + LS_CPU_SEGMENT)
         LS_TRY(add_segment(queue));
     queue->turns = queue->base.device->turns;
-    queue->settled = queue->enqueued;
+    queue->before_turn = queue->enqueued;
     return LS_OK;
 }
 
@@ -418,7 +418,7 @@ void ls_cpu_queue_close(cpu_queue *queue)
     if (queue->base.device->watch)
         ls_watch_remove(queue->base.device->watch, &queue->base);
     ls_signal_wait(&queue->consumed, queue->enqueued, 0);
-    ls_pulse_remove(queue->base.device->pulse, &queue->base.place);
+    ls_pulse_remove(queue->base.device->pulse, &queue->base.pulse_entry);
     if (queue->fill == LS_CPU_SEGMENT)
         begin_segment(queue);
     enqueue_command(queue, &(cpu_command){.kind = CPU_STOP});

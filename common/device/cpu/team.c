@@ -27,7 +27,7 @@ extern void omp_set_num_threads(int);
 extern void omp_set_dynamic(int);
 extern void omp_set_max_active_levels(int);
 
-/* ThreadSanitizer does not see how libgomp starts and joins threads, so it is told. */
+/* ThreadSanitizer does not see how libgomp starts and joins threads, so these calls tell it. */
 #if defined(__SANITIZE_THREAD__)
 extern void __tsan_acquire(void *address);
 extern void __tsan_release(void *address);

@@ -39,14 +39,14 @@ typedef struct cuda_queue {
     ls_queue base;
     cudaStream_t stream;
     cuda_pinned *pinned;
-    uint64_t begun_ns;   /* of the capture that began here; 0: none */
-    uint32_t first;      /* number of the first step after ls_cuda_queue_begin */
-    uint32_t enqueued;   /* replays enqueued since then */
-    uint64_t ops;        /* enqueued under a watch */
-    cudaEvent_t lots[2]; /* ends of the latest two lots of LOT operations (cuda_watch.c); NULL:
-                            not yet */
-    bool counted;        /* its steps count in pinned->steps */
-    bool busy;           /* at the latest look */
+    uint64_t begun_ns;      /* of the capture that began here; 0: none */
+    uint32_t first;         /* number of the first step after ls_cuda_queue_begin */
+    uint32_t enqueued;      /* replays enqueued since then */
+    uint64_t ops;           /* enqueued under a watch */
+    cudaEvent_t windows[2]; /* ends of the latest two windows of WINDOW_OPS operations
+                            (cuda_watch.c); NULL: not yet */
+    bool counted;           /* its steps count in pinned->steps */
+    bool busy;              /* at the latest look */
 } cuda_queue;
 
 typedef struct cuda_event {
@@ -90,7 +90,7 @@ ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
 ls_status ls_cuda_await_stream(cuda_queue *queue);
 ls_status ls_cuda_await_event(const cuda_event *event);
 ls_status ls_cuda_await_replay(cuda_queue *queue);
-ls_status ls_cuda_await_lot(cuda_queue *queue);
+ls_status ls_cuda_await_window(cuda_queue *queue);
 /* Where the last operation of a step on this queue writes the number of the next one:
  * device-visible. NULL: it is a CPU's. */
 unsigned *ls_cuda_queue_steps(ls_queue *queue);

@@ -43,8 +43,8 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
         ls_cuda_queue_close(&queue->base);
         return status;
     }
-    queue->base.place = (ls_pulse_place){&queue->base, ls_cuda_queue_progress, 0, NULL};
-    ls_pulse_add(device->pulse, &queue->base.place);
+    queue->base.pulse_entry = (ls_pulse_entry){&queue->base, ls_cuda_queue_progress, 0, NULL};
+    ls_pulse_add(device->pulse, &queue->base.pulse_entry);
     *out = &queue->base;
     return LS_OK;
 }
@@ -52,7 +52,7 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
 void ls_cuda_queue_close(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
-    ls_pulse_remove(base->device->pulse, &base->place);
+    ls_pulse_remove(base->device->pulse, &base->pulse_entry);
     if (base->device->watch)
         ls_watch_remove(base->device->watch, base);
     const bool reaches = ls_cuda_reaches(base->device);
@@ -61,8 +61,8 @@ void ls_cuda_queue_close(ls_queue *base)
         cudaStreamDestroy(queue->stream);
     }
     for (int i = 0; i < 2 && reaches; i++)
-        if (queue->lots[i])
-            cudaEventDestroy(queue->lots[i]);
+        if (queue->windows[i])
+            cudaEventDestroy(queue->windows[i]);
     if (reaches && queue->pinned)
         cudaFreeHost(queue->pinned);
     cudaGetLastError(); /* ls_queue_sync has reported a failed device */
@@ -112,7 +112,7 @@ static ls_status explain_capture(const ls_queue *base, ls_status status)
 ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
 {
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_await_lot((cuda_queue *)base));
+    LS_TRY(ls_cuda_await_window((cuda_queue *)base));
     ls_status status = op->run(op, base);
     if (status)
         return explain_capture(base, status);

@@ -261,11 +261,11 @@ static void failures_come_back(void **state)
 /* ---- A stream that hangs: a function of the host is what it waits for ------------------------ */
 
 #if LS_HAS_CUDA
-static atomic_bool let_go;
+static atomic_bool released;
 
 static void hold(void *context)
 {
-    while (!atomic_load(&let_go))
+    while (!atomic_load(&released))
         ls_clock_sleep(1000000);
 }
 
@@ -289,7 +289,7 @@ static void a_queue_that_hangs_is_lost(void **state)
     must(ls_queue_enqueue(queue, &op));
     must_refuse(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
     must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "the GPU failed"); /* one GPU */
-    atomic_store(&let_go, true);
+    atomic_store(&released, true);
     ls_queue_close(queue);
     ls_queue_close(f->queue[0]);
     ls_device_close(f->device[0]);

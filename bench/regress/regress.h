@@ -61,7 +61,7 @@ typedef struct ls_regress_case {
     json_t *figures[LS_SIDES]; /**< {path: values in the rows that are ok, of numbers the worst} */
     ls_log_list logs[LS_SIDES];
     double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
-    bool decided;          /**< decided: there is a verdict */
+    bool decided;          /**< there is a verdict */
     double slowed;         /**< see ls_regress_task */
     double seconds;        /**< of its turns, until the verdict */
     char *name;

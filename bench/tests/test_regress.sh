@@ -317,7 +317,7 @@ done <<'END'
 3|No such file|f.jsonl no.jsonl
 2|is a program and|f.jsonl ./base
 2|applies to programs that are run|f.jsonl f_same.jsonl --steps 5
-2|instructions: is of programs|f.jsonl f_same.jsonl --instructions
+2|instructions: applies to programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
 2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
 2|a share as 3%|f.jsonl f.jsonl --threshold 0

@@ -447,13 +447,13 @@ while IFS='|' read -r status word arguments; do
 done <<'END'
 2|valid are: list|
 2|valid are: list|lists
-2|is followed by ID|show
-2|is followed by A B|diff last
+2|takes ID|show
+2|takes A B|diff last
 2|unexpected|list all
 2|case.strategy|list --where stratgy=single
 2|equivalence.steps|list --where steps=3
 2|is not a condition|list --where strategy
-2|and 'fast' is none|list --where 'median>fast'
+2|and 'fast' is not|list --where 'median>fast'
 2|unknown key|list --sort nothing
 2|unknown key|list --columns id,nothing
 2|unknown key|trend nothing

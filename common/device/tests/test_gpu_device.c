@@ -105,7 +105,8 @@ static void program_replays(void **state)
     ls_program *program;
     must(ls_program_begin(f->queue[0]));
     must_refuse(ls_program_begin(f->queue[0]), LS_CODE_USAGE, "captured already");
-    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "cannot be waited for while captured");
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE,
+                "cannot wait for a queue that is captured");
     put_swap(f, 0, &s);
     must(ls_program_end(f->queue[0], &program));
     assert_int_equal(ls_program_describe(program).nodes, 3);
@@ -159,7 +160,7 @@ static void unjoined_capture_is_refused(void **state)
     must(ls_queue_record(f->queue[0], begun));
     must(ls_queue_wait(f->queue[1], begun));
     put_swap(f, 1, &other);
-    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "was not joined back");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "does not wait for it");
     assert_null(program);
     ls_event_close(begun);
     put_swap(f, 0, &s); /* the queue still works */

@@ -116,7 +116,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
-    int64_t batch = c->batch > 0 ? c->batch : plan->model->kind->default_batch;
+    int64_t batch = c->batch > 0 ? c->batch : plan->model->family->default_batch;
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
@@ -370,7 +370,7 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = workplace->request->processes;
-    const ls_model_kind *kind = plan->model->kind;
+    const ls_model_family *family = plan->model->family;
     ls_job job = {
         .model = plan->model,
         .device_count = plan->device_count,
@@ -378,9 +378,9 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
         .processes = processes,
         .timeout_ns = workplace->request->timeout_ns,
         .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
-        .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : kind->default_rate,
+        .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : family->default_rate,
                      .factor = 0.1},
-        .average = kind->average,
+        .average = family->average,
     };
     ls_case_job(c, &job);
     return job;
@@ -402,14 +402,15 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     job->capture &= !ls_plan_mixes_kinds(plan);
     plan->oversubscribed =
         ls_machine_oversubscribed(workplace->machine, plan->devices, plan->device_count);
-    const ls_model_kind *kind = plan->model->kind;
-    LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : kind->default_optimizer,
+    const ls_model_family *family = plan->model->family;
+    LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : family->default_optimizer,
                               &job->optimizer));
-    LS_TRY(find_data(workplace, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
+    LS_TRY(
+        find_data(workplace, *c->data ? c->data : family->default_data, plan->model, &plan->data));
     job->data = plan->data;
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
-    job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
+    job->schedule.period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     if (workplace->request->ps_record) /* room for a pull and a push of each worker per step */

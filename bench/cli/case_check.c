@@ -41,7 +41,7 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
 static ls_status check_model_case(const ls_case *one, const ls_model *model, int hosts)
 {
     const ls_strategy *strategy = one->strategy;
-    ls_job job = {.batch = one->batch > 0 ? one->batch : model->kind->default_batch};
+    ls_job job = {.batch = one->batch > 0 ? one->batch : model->family->default_batch};
     ls_case_job(one, &job);
     const ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
     int64_t devices;

@@ -52,7 +52,7 @@ static bool reduces(const ls_strategy *strategy)
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "", "model to train; any in `lockstep list models`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
-     .registry = &ls_model_kinds, TEXT_IN_CASE(model)},
+     .registry = &ls_model_families, TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "data to train on; any in `lockstep list data`; synthetic:N samples; file:PATH",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
@@ -284,7 +284,8 @@ static void append(const ls_option *option)
 static const struct {
     const ls_registry *registry;
     const char *option;
-} owners[] = {{&ls_strategies, "strategy"}, {&ls_model_kinds, "model"}, {&ls_data_sources, "data"}};
+} owners[] = {
+    {&ls_strategies, "strategy"}, {&ls_model_families, "model"}, {&ls_data_sources, "data"}};
 
 /* Appends each option of a list. One that is in the table already moves to the end, so that it
  * follows the options that decide whether the last owner's cases have it. */

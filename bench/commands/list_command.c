@@ -18,7 +18,7 @@ static const struct {
     const ls_registry *registry;
 } sections[] = {
     {"strategies", &ls_strategies},
-    {"models", &ls_model_kinds},
+    {"models", &ls_model_families},
     {"layers", &ls_layers},
     {"data", &ls_data_sources},
     {"allreduce", &ls_allreduces},

@@ -127,9 +127,9 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
         LS_TRY(
             ls_option_set_take(set, taken[i].name, taken[i].fallback, m->processes, one, request));
     LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
-    m->batch = one->batch ? one->batch : m->model->kind->default_batch;
+    m->batch = one->batch ? one->batch : m->model->family->default_batch;
     LS_TRY(ls_optimizer_parse(
-        ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
+        ls_option_set_text(set, "optimizer", m->model->family->default_optimizer), &m->optimizer));
     m->link = one->link;
     m->link_text = *one->link_text ? ls_option_set_text(set, "link", NULL) : NULL;
     m->data = ls_option_set_text(set, "data", NULL);

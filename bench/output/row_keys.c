@@ -70,7 +70,7 @@ static void add_fields(const json_t *schema, const json_t *part, const char *at)
         add_path(at);
     if (strcmp(at, "case") == 0) {
         add_declared(&ls_strategies);
-        add_declared(&ls_model_kinds);
+        add_declared(&ls_model_families);
         add_declared(&ls_data_sources);
     }
 }

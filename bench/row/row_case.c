@@ -123,7 +123,7 @@ json_t *ls_row_case(const ls_row_facts *f)
         json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
     }
     ls_put_text(group, "model", plan->model->name);
-    ls_put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
+    ls_put_text(group, "data", *c->data ? c->data : plan->model->family->default_data);
     put_own(group, c);
     ls_put_text(group, "strategy", plan->strategy->name);
     if (plan->soft_placed)

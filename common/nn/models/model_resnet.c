@@ -78,7 +78,7 @@ const ls_declared_option ls_option_sync_bn = {"sync-bn",
                                               "batch statistics over all replicas",
                                               .type = LS_DECLARED_SWITCH};
 
-const ls_model_kind ls_model_resnet = {
+const ls_model_family ls_model_resnet = {
     .name = "resnet",
     .help = "residual network on 32x32 crops: resnet:20, or any 6n + 2 layers",
     .default_data = "cifar10",

@@ -89,8 +89,8 @@ void ls_run_note_pace(case_run *c);
 /** The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
 void ls_run_end(command_run *run, case_run *c);
 
-/** Commits the group's rows and prints them, in the order of the cases: those that are made, or at
- * the group's end (`all`) every one. */
+/** Commits the group's rows and prints them, in the order of the cases: rows that are made, or
+ * at the group's end (`all`) every row. */
 void ls_run_commit(command_run *run, size_t group, bool all);
 
 /* ---- In place of training ------------------------------------------------------------------- */

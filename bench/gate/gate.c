@@ -147,8 +147,9 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* Compares the first step's gradient (as the judge summed it) and the candidate's loss with those
- * of the whole batch in one piece. This finds bugs that judge and candidate share. */
+/* Compares the first step's gradient (as the judge summed it) and the candidate's loss with the
+ * gradient and loss of the whole batch in one piece. This finds bugs that judge and candidate
+ * share. */
 static ls_status judge_first_step(const comparison *c, ls_gate *gate)
 {
     const double products = ls_gate_products(c->plan, c->plan->job.batch);

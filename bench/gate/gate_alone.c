@@ -117,7 +117,7 @@ static void close_comparison(comparison *c)
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-/* Hashes the candidate's replicas, and gives all ranks those of all. */
+/* Hashes the candidate's replicas, and gives all ranks the hashes of all replicas. */
 static ls_status hash_replicas(comparison *c)
 {
     const size_t bytes = c->variables->elements * sizeof *c->mine;
@@ -166,7 +166,7 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
             (unsigned long long)step, rel, ls_gate_library_bound);
 }
 
-/* Before the first update the loss is that of `single`: this finds bugs that slices share. */
+/* Before the first update the loss is `single`'s: this finds bugs that slices share. */
 static void judge_first_loss(const comparison *c, ls_gate *gate)
 {
     const double loss = c->whole_loss;

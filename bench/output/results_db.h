@@ -39,7 +39,8 @@ ls_status ls_results_delete(ls_results *results, int64_t number);
 /** Whether there is a row of this id. */
 ls_status ls_results_has(ls_results *results, const char *id, bool *out);
 
-/** Rows with all fields, or only with those of ls_results_brief_has, which is ten times as fast. */
+/** Rows with all fields, or only with the fields of ls_results_brief_has, which is ten times as
+ * fast. */
 typedef enum ls_rows_kind { LS_ROWS_WHOLE, LS_ROWS_BRIEF } ls_rows_kind;
 
 /** Whether brief rows have the field of this path. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Same; see row_same.h. Two tables: fields of `case` that may be left out, and where rows say on
- * what they were measured. */
+/* Same; see row_same.h. Two tables: fields of `case` that a comparison may leave out, and fields
+ * that describe the machine. */
 #include "bench/output/row_same.h"
 
 #include "bench/output/format_parts.h"

@@ -52,8 +52,8 @@ bool ls_row_is_of(const char *path, unsigned of);
 /** The first field ("provenance.cpu") of these parts in which two rows differ; NULL: none. */
 const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of);
 
-/** The number of the row's machine among `known` (an array, empty at first), which learns from the
- * row what it did not know, or gets another one. */
+/** The number of the row's machine among `known` (an array, empty at first), whose entry takes
+ * the row's facts that it lacks; else a new entry is appended. */
 size_t ls_row_machine(json_t *known, const json_t *row, unsigned of);
 
 /** Adds {path: true} of each field of the case, and of these parts, in which the rows differ. */

@@ -3,8 +3,8 @@
  * Regress: compares two sides case by case, for `lockstep regress`.
  *
  * A side is a results file or a program. A case has rows of both: fields other than the time are
- * compared in all of them (of programs, in those of the first block), the worst of each side with
- * the other's; the time by bench/regress/ratio_test.h.
+ * compared in all rows (of programs, in the rows of the first block), the worst value of each side
+ * with the other side's worst; the time by bench/regress/ratio_test.h.
  */
 #pragma once
 
@@ -67,7 +67,7 @@ typedef struct ls_regress_case {
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
-    json_t *differences; /**< the same, of those that are only reported */
+    json_t *differences; /**< the same, of keys that are only reported */
     char *error;         /**< why it cannot be compared; NULL: it can */
 } ls_regress_case;
 

@@ -68,8 +68,8 @@ static bool larger_is_better(const char *path)
     return strstr(names, word) != NULL;
 }
 
-/* Whether the new value, or that of any device, is worse by more than the tolerance. A missing or
- * new figure is. */
+/* Whether the new value, or the value of any device, is worse by more than the tolerance. A
+ * missing or new figure is. */
 static bool is_worse(const char *path, const json_t *base, const json_t *fresh, double tolerance)
 {
     if (json_is_array(base) && json_array_size(base) == json_array_size(fresh)) {

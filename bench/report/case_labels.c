@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Case labels; see case_keys.h: which options tell the cases of some rows apart, and their text. An
- * option is one of how the work is divided, which strategies have their own of, or of the work
- * itself, which all rows that stand beside each other should share.
+ * option says how the work is divided (strategies have such options of their own), or what the work
+ * is; rows that stand beside each other should share the latter.
  */
 #include "bench/report/case_keys.h"
 

@@ -2,15 +2,15 @@
 /*
  * The critical path, traced backwards from the end of the last step shown. A working slice is on
  * it, followed by what its lane did before. A wait for another lane ended with a task there: the
- * path continues with that. A wait for peers ended with the last of them: the path continues where
- * that one reached the exchange, or worked on it. A wait without a known cause (a message in
+ * path continues with this task. A wait for peers ended with the last peer: the path continues
+ * where this peer reached the exchange, or worked on it. A wait without a known cause (a message in
  * flight) is on the path itself. So slices of the path follow each other without overlap; the time
  * between two is the handover.
  */
 #include "bench/trace/whole.h"
 #include "common/base/grow.h"
 
-/* Where the path continues: a slice, and the time at which that ended the wait. */
+/* Where the path continues: a slice, and the time at which this slice ended the wait. */
 typedef struct step_back {
     int64_t slice; /* -1: at the beginning */
     uint64_t ns;

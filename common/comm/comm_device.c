@@ -3,15 +3,15 @@
  * Back end `device`: ranks are devices of one process, whose queues are ordered by events. No
  * thread waits for another: one call (ls_comm_enqueue) enqueues everything. It visits the ranks'
  * lists in turn and advances each until it needs another rank's operation that is not enqueued yet.
- * exchange  The sender records `ready`. The receiver's queue waits for it, copies (or adds directly
- *           from the sender's memory; ranks without shared memory copy first, then add) and records
- *           `taken`, for which the sender's queue waits.
+ * exchange  The sender records `ready`. The receiver's queue waits for `ready`, copies (or adds
+ *           directly from the sender's memory; ranks without shared memory copy first, then add)
+ *           and records `taken`, for which the sender's queue waits.
  * direct    All record `ready` and wait for all; each sums its slice of all buffers in rank order
  *           and writes it to all; all record `taken` and wait for all. Up to 8 elements, each rank
  *           sums all of them, and writes the result after the second wait.
  * Waits are enqueued after their records, and every event is recorded once, as captures in CUDA
  * require. Bytes and messages are counted when they are enqueued, or captured: once for all
- * replays. Failures propagate between queues like those of events (device.h). Leaves out host calls
+ * replays. Failures propagate between queues as they do by events (device.h). Leaves out host calls
  * and ranks of other processes. Not yet run on GPUs.
  */
 #include "common/comm/comm_parts.h"

@@ -20,7 +20,7 @@ typedef struct launcher {
     const char *kills; /* set if the launcher is its parent, and kills all when it dies */
 } launcher;
 
-/* In the order in which they count. */
+/* The first launcher whose variables are set counts. */
 static const launcher launchers[] = {
     /* Open MPI's mpirun: ORTE (4) and PRRTE (5), which sets the next one's variables, too */
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", BY_ALL, NULL},
@@ -47,7 +47,8 @@ bool ls_processes_stepped(void)
     return !step || (strtoull(step, &end, 10) < special_steps && end > step && !*end);
 }
 
-/* The value of a launcher's variable; srun's outside its steps are those of a batch script. */
+/* The value of a launcher's variable; srun's variables outside its steps describe a batch
+ * script, and do not count. */
 static const char *value_of(const launcher *by, const char *name)
 {
     return name && (by->met != BY_NONE || ls_processes_stepped()) ? getenv(name) : NULL;

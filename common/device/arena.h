@@ -51,7 +51,8 @@ bool ls_arena_is_lost(const ls_arena *arena);
 /** Bytes for all devices; a device's capacity is its share of them. */
 size_t ls_arena_capacity(ls_arena *arena);
 
-/** Memory for a device's pool. LS_CODE_MISSING: bytes asked for, free, and held by how many. */
+/** Memory for a device's pool. LS_CODE_MISSING, with the bytes asked for, free, and in use by
+ * how many devices. */
 ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out);
 void ls_arena_free(ls_arena *arena, void *memory);
 

@@ -15,7 +15,7 @@
  * operation of the program advances it. So the host can launch many replays at once. Threads: one
  * host thread at a time may use a queue or a program; different threads may use different queues.
  * Failure: an operation that fails brings its queue into a failed state; the queue then skips every
- * operation except event records (and calls ls_op.abandon of those that others wait for), so
+ * operation except event records (and calls ls_op.abandon of operations that others wait for), so
  * nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows), so
  * none uses results that were never computed. ls_queue_sync reports the failure, and ends the
  * failed state.
@@ -97,18 +97,18 @@ void ls_device_close(ls_device *device);
  *  they no longer run on the cores that ls_device_describe lists, or not on those alone. */
 bool ls_device_moved(const ls_device *device);
 
-/** What it is; owned by the device. */
+/** The device's description; owned by the device. */
 const ls_device_info *ls_device_describe(const ls_device *device);
 
 /**
  * Declares the device's work as never ending, so that nobody waits for it: from here on every call
  * on a device of the same GPU fails at once, with a final failure, and closing leaves its resources
- * to the process's end. Threads of the process may still use what was made on it, so none of that
- * may be freed. On a CPU, whose queues end, this is only recorded.
+ * to the process's end. Threads of the process may still use memory and queues of the device, so
+ * none may be freed. On a CPU, whose queues end, the call is only recorded.
  */
 void ls_device_lose(ls_device *device);
 
-/** Whether that was called on this device. */
+/** Whether ls_device_lose was called on this device. */
 bool ls_device_is_lost(const ls_device *device);
 
 /** Whether its watch (watch.h) has found that a device of the process hangs: waits fail from then

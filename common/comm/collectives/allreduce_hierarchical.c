@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-reduce `hierarchical`: sends the least over the slowest wires. A process's first rank adds
- * the data of its other ranks, in their order; a host's first process adds those of its other
- * processes' first ranks; the hosts' first ranks all-reduce around a ring; sums go back the same
- * way. All ranks of a host wait for one leader, so `ring` is better where all wires are equally
- * fast. With P elements on n ranks in p processes on h hosts, k = min(h, P): messages 2 (n - p) + 2
- * (p - h) + 2 (h - 1) k, the first two 0 if P = 0; bytes 2 (n - 1) 4 P. Sum: ring's over hosts of
- * (process + process) + ... of (g + g) + ...
+ * the data of its other ranks, in their order; a host's first process adds the sums of the host's
+ * other processes; the hosts' first ranks all-reduce around a ring; sums go back the same way. All
+ * ranks of a host wait for one leader, so `ring` is better where all wires are equally fast. With P
+ * elements on n ranks in p processes on h hosts, k = min(h, P): messages 2 (n - p) + 2 (p - h) + 2
+ * (h - 1) k, the first two 0 if P = 0; bytes 2 (n - 1) 4 P. Sum: ring's over hosts of (process +
+ * process) + ... of (g + g) + ...
  */
 #include "common/comm/comm_parts.h"
 

@@ -26,8 +26,8 @@ static const uint64_t nap_ns = 20000;
 /* A wait that sleeps until a link's time checks rare events this often. */
 static const uint64_t long_nap_ns = 5000000;
 
-/* Of the second that launchers leave, the time for healthy ranks to finish their steps; longer if
- * all are on this host, where they are known to live. */
+/* Of the second that launchers leave, the time for healthy ranks to finish their steps; longer
+ * if all ranks are on this host, where each sees which ranks live. */
 static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
 ls_status ls_comm_mpi_check(int error, const char *call)
@@ -158,7 +158,7 @@ void ls_comm_mpi_describe(const mpi_wait *wait, char text[192])
     snprintf(text, 192, "%s%s, %s%s", wait->what, bytes, peer, step);
 }
 
-/* Whether it waits for a member of its own process, which itself waits for another. */
+/* Whether the wait is for a member of this process, which itself waits for another member. */
 static bool is_local(const mpi_wait *wait)
 {
     const mpi_group *group = wait->comm->group;

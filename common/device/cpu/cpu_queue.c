@@ -2,12 +2,13 @@
 /*
  * CPU queue: a bound thread and a ring of commands. The host fills a slot and raises `produced`;
  * the thread runs the command and raises `consumed`. Both are signals, so either side can sleep.
- * The ring consists of segments. If the next one is not empty and holds an earlier turn
- * (ls_device_turn), the host waits for it. Otherwise its commands may depend on commands that are
- * not enqueued yet, so a segment is inserted. Thus the ring grows to the size of a step during the
- * first one. After a failed operation the thread skips operations, but still posts events and
- * finishes lists, so that no other queue waits for ever. Such events are marked, and a queue that
- * waits for one fails, too: it would use results that were never computed.
+ * The ring consists of segments. If the next segment still holds commands of an earlier turn
+ * (ls_device_turn), the host waits until they are done. If it holds commands of this turn, they may
+ * depend on commands that are not enqueued yet, so a segment is inserted. Thus the ring grows to
+ * the size of a step during the first step. After a failed operation the thread skips operations,
+ * but still posts events and finishes lists, so that no other queue waits for ever. The events that
+ * it posts then are marked, and a queue that waits for such an event fails, too: it would use
+ * results that were never computed.
  */
 #include "common/base/clock.h"
 #include "common/device/cpu/cpu.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CUDA back end's own types, shared by its files: streams, events and graphs of CUDA's run-time
- * library behind device.h. Every call of it is checked by ls_cuda_check. Not yet run on a GPU.
+ * library behind device.h. Every call of the library is checked by ls_cuda_check. Not yet run on a
+ * GPU.
  *
- * A device that falls over (an illegal address, say) stays so: CUDA answers every further call on
- * it with the same error, nothing waits for it, and ls_queue_sync reports it each time.
+ * A device that fails (an illegal address, say) stays failed: CUDA answers every further call on
+ * the device with the same error, nothing waits for it, and ls_queue_sync reports the error each
+ * time.
  */
 #pragma once
 
@@ -27,7 +29,7 @@ typedef struct cuda_device {
     cuda_reach peers[LS_GPUS_MOST]; /* how copies from and to other GPUs go */
 } cuda_device;
 
-/* What a queue has in pinned memory, which the GPU writes too. */
+/* A queue's words in pinned memory, which the GPU writes, too. */
 typedef struct cuda_pinned {
     char staging[(size_t)1 << 20]; /* for reads and writes */
     unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */

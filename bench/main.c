@@ -88,7 +88,7 @@ static const ls_command commands[] = {
                   "run --plan bench/plans/strategies.yaml --dry-run"},
      .run = run_cases},
     {"verify", " [--OPTION VALUE]...",
-     "the same without timing: which equal the reference, how closely", LS_FOR_VERIFY,
+     "the same cases without timing: which equal the reference, how closely", LS_FOR_VERIFY,
      .examples = {"verify --strategy all --devices 2 --steps 20",
                   "verify --strategy towers,mirrored --devices 3 --reduce exact"},
      .run = run_cases},

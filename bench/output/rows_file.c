@@ -60,7 +60,7 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
             status = ls_status_within(what, path,
                                       ls_fail(LS_CODE_MISSING, where, NULL,
                                               "%s; give a file that --format jsonl printed, or a "
-                                              "results file (no row of this file was imported)",
+                                              "results file (no row of this file is used)",
                                               why));
         else
             status = visit(context, number, row);

@@ -189,7 +189,6 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
 
 const ls_data_source ls_source_text = {
     .name = "text",
-    .help =
-        "windows of 140 bytes: are two from one file? The licences that Debian has, or text:DIR",
+    .help = "two windows of 140 bytes: are both from one file? Debian's licence texts, or text:DIR",
     .read = read_text,
 };

@@ -115,7 +115,8 @@ static ls_status build_stack(const char *text, ls_model *model)
 
 const ls_model_family ls_model_twin_lstm = {
     .name = "twin-lstm",
-    .help = "two sequences through one shared LSTM: same source? twin-lstm:64 sets its size",
+    .help =
+        "two sequences through one shared LSTM: have both one source? twin-lstm:64 sets its size",
     .default_data = "text",
     .default_optimizer = "rmsprop",
     .default_rate = 0.001,

@@ -172,7 +172,7 @@ ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
 /** What this rank has sent so far; of a library's all-reduce nothing is known. */
 ls_traffic ls_comm_traffic(const ls_comm *comm);
 
-/** What it has received by exchanges; not counted if it is joint. */
+/** What this rank has received by exchanges; not counted on a joint communicator. */
 ls_received ls_comm_received(const ls_comm *comm);
 
 /** After the rank's operations are freed. Takes NULL. */
@@ -244,7 +244,7 @@ ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
 ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
                                  const size_t *counts, ls_op_list *ops);
 
-/** What they move, summed over ranks. */
+/** What these collectives move, summed over ranks. */
 ls_traffic ls_broadcast_formula(int ranks, size_t count);
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts);
 ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts);

@@ -71,7 +71,7 @@ void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns
 /**
  * `ending`, called from any thread, returns whether this process was asked to end (NULL: never). A
  * wait then fails: at once if another process of this host has ended, otherwise if nothing arrives
- * for a while. `print` gets lines, newline included: what a wait was for, and those of
+ * for a while. `print` gets lines, newline included: what a wait was for, and the lines of
  * ls_processes_autopsy.
  */
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
@@ -83,8 +83,8 @@ void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t c
 
 /**
  * From here on a separate thread calls `moved` several times per timeout, and sends the others a
- * sign of life if it returns that this process has made progress. `moved` NULL ends that: it is not
- * called after this returns. Does nothing for a single process.
+ * sign of life if it returns that this process has made progress. `moved` NULL ends these calls:
+ * none happens after this function returns. Does nothing for a single process.
  */
 ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),
                              void *context);
@@ -95,7 +95,7 @@ bool ls_processes_lost(const ls_processes *processes);
 /**
  * After processes have lost each other, writes lines by `print` of ls_processes_watch: one process
  * names the processes that have ended or are silent, and since when; each prints what it waited
- * for. All that are left call it.
+ * for. All remaining processes call it.
  */
 void ls_processes_autopsy(const ls_processes *processes);
 

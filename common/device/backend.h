@@ -29,7 +29,7 @@ typedef struct ls_device_backend {
                                  int *file); /**< may be NULL */
     ls_status (*call)(ls_device *device, ls_status (*call)(void *context), void *context);
     void (*lose)(ls_device *device);        /**< may be NULL where queues always end */
-    bool (*moved)(const ls_device *device); /**< may be NULL where it cannot be */
+    bool (*moved)(const ls_device *device); /**< may be NULL where threads stay */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
     void (*queue_close)(ls_queue *queue);
     void *(*queue_native)(const ls_queue *queue); /**< may be NULL: there is none */

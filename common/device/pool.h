@@ -47,7 +47,7 @@ ls_status ls_pool_take_all(ls_pool *pool);
 void ls_pool_close(ls_pool *pool);
 
 /** A piece of `bytes`, 64-byte aligned, not cleared; zero bytes give a unique pointer.
- * LS_CODE_MISSING if the policy allows, or the system has, no more memory. Any thread; linear in
+ * LS_CODE_MISSING if the policy or the system leaves no more memory. Any thread; linear in
  * the number of pieces. */
 ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void **out);
 

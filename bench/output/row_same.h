@@ -29,7 +29,7 @@ enum {
     LS_OF_CLASS = 1,   /**< processor, its instruction sets, GPU, environment variables */
     LS_OF_SHARE = 2,   /**< how much of it: cores allowed, cores of each device, hosts of ranks */
     LS_OF_HOST = 4,    /**< the computer's name */
-    LS_OF_PLACE = 8,   /**< which cores, which GPUs, how much memory is allowed, the driver */
+    LS_OF_SETUP = 8,   /**< which cores, which GPUs, how much memory is allowed, the driver */
     LS_OF_COMMIT = 16, /**< with `dirty` */
     LS_OF_BUILD = 32,  /**< compiler, flags, kind of build, libraries */
     LS_OF_SYSTEM = 64, /**< kernel, driver, MPI, memory limit */

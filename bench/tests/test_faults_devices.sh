@@ -55,7 +55,7 @@ judge_cell() { # judge_cell FOLDER DEVICES OPTIONS
         '^lockstep: $who cpu:[12]: silent: runs without progress in delay, last sign of life [0-9.]* s ago, .*$step.*; find what stops it'"
     for device in $others; do
         expect "device $device: what it waited for" \
-            grep -q "^lockstep: $who cpu:$device: \($wait\|waited for nobody\)$" err
+            grep -q "^lockstep: $who cpu:$device: \($wait\|did not wait for another device\)$" err
     done
     [[ $options == *independent* ]] || expect "some wait" grep -q "$wait" err
     rows "the row so far is printed" "[x['result']['status'] for x in rows] == ['error', 'ok'] and

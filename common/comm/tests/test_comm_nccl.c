@@ -329,7 +329,8 @@ static void errors_and_silence_end_the_wait(void **state)
                     LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
         must(ls_queue_sync(f->queue[0]));
         must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* reported once */
-        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
+        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_MISSING,
+                    "was aborted after a failure");
         close_stuck_group(f, &g);
         assert_int_equal(atomic_load(&emulated.aborted), RANKS);
     }

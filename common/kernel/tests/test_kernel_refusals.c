@@ -83,7 +83,7 @@ static void refuses_batches(ls_kernels *k)
     ls_op *op = NULL;
     refused(t->softmax_cross_entropy(
                 k, &(ls_softmax_cross_entropy_args){2, 3, data, labels, 1, data, &loss}, &op),
-            op, "dlogits: it is logits");
+            op, "dlogits: is the same memory as logits");
     refused(t->softmax_cross_entropy(
                 k, &(ls_softmax_cross_entropy_args){2, 3, data, NULL, 1, NULL, &loss}, &op),
             op, "labels");

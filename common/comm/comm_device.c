@@ -407,10 +407,10 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
     for (int r = 1; r < ranks; r++) {
         const ls_device_info *other = ls_device_describe(devices[r]);
         if (other->name.kind != first->name.kind)
-            return ls_fail(
-                LS_CODE_USAGE, "comm: device", other->text,
-                "and %s are a CPU device and a GPU, which do not exchange; use devices of one type",
-                first->text);
+            return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
+                           "is not of the type of %s, and a CPU device and a GPU do not exchange; "
+                           "use devices of one type",
+                           first->text);
     }
     return LS_OK;
 }

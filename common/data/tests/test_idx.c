@@ -116,7 +116,7 @@ static void test_wrong_sizes(void **state)
 {
     bytes file = make_idx(8, 1, (uint32_t[]){7}, 6);
     expect_both_broken(&file, "6 data bytes follow the header, and the header says 7",
-                       "ends before");
+                       "has less data than its header says");
     file = make_idx(8, 1, (uint32_t[]){5}, 6);
     expect_both_broken(&file, "has 1 bytes more than its header says",
                        "has more data than its header says");

@@ -127,7 +127,7 @@ static void steps_need_no_program(void **state)
 {
     fixture *f = *state;
     group g;
-    float *inputs[RANKS], *expected = random_floats("the buffer takes", 0, COUNT);
+    float *inputs[RANKS], *expected = random_floats("room", 0, COUNT);
     const ls_allreduce *ring;
     test_op *checks[RANKS];
     must(ls_allreduce_find("ring", &ring));

@@ -87,7 +87,7 @@ static const ls_command commands[] = {
                   "run --plan bench/plans/strategies.yaml --dry-run"},
      .run = run_cases},
     {"verify", " [--OPTION VALUE]...",
-     "the same without timing: which equal the reference, how closely", LS_FOR_VERIFY,
+     "the same cases without timing: which equal the reference, how closely", LS_FOR_VERIFY,
      .examples = {"verify --strategy all --devices 2 --steps 20",
                   "verify --strategy towers,mirrored --devices 3 --reduce exact"},
      .run = run_cases},
@@ -238,19 +238,19 @@ static ls_status check_launch(const ls_processes *processes, const char *command
         ls_clock_sleep(behind_ns);
     if (!ls_processes_built())
         return ls_fail(LS_CODE_MISSING, "MPI", command,
-                       "a launcher started %d ranks, and this build has no MPI, by which they "
-                       "meet; -DLOCKSTEP_MPI=ON builds it in, without a launcher it works, and "
-                       "--launcher none runs each task alone",
+                       "a launcher started %d ranks, and this build has no MPI to connect them; "
+                       "build with -DLOCKSTEP_MPI=ON, start without a launcher, or run each task "
+                       "alone by --launcher none",
                        size);
     snprintf(tasks, sizeof tasks, "%d tasks", size);
     if (ls_processes_stepped())
         return ls_fail(LS_CODE_MISSING, "launcher", tasks,
-                       "srun started them, and MPI does not bring them together; %smpirun in the "
-                       "allocation does, and --launcher none runs each task alone",
+                       "srun started them, and MPI does not connect them; start with %smpirun in "
+                       "the allocation, or run each task alone by --launcher none",
                        ls_processes_take_pmi() ? "MPICH's " : "srun --mpi=pmix, or ");
     return ls_fail(LS_CODE_MISSING, "launcher", tasks,
-                   "a launcher started them, and MPI does not bring them together; this MPI's own "
-                   "mpirun does, and --launcher none runs each task alone");
+                   "a launcher started them, and MPI does not connect them; start with this MPI's "
+                   "own mpirun, or run each task alone by --launcher none");
 }
 
 /* ---- Commands -------------------------------------------------------------------------------- */
@@ -288,8 +288,8 @@ static ls_status check_file(const char *argument)
     if (!ls_output_is_named(value ? value + 1 : argument))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "argument", argument,
-                   "standard output has rows only; name a file, or leave --out away where it is "
-                   "the default");
+                   "standard output is for rows only; name a file, or leave --out out where "
+                   "standard output is its default");
 }
 
 static ls_status dispatch(const ls_processes *processes, int argc, char **argv, int *exit_status)
@@ -348,7 +348,7 @@ static ls_status compare_ranks(const ls_processes *processes, int argc, char **a
     return ls_world_same(processes->comm, "command line", ls_hash64(text, strlen(text)), text);
 }
 
-static void say(const char *line)
+static void print_line(const char *line)
 {
     fprintf(stderr, "lockstep: %s", line);
 }
@@ -382,7 +382,7 @@ static ls_status meet(int argc, char **argv, ls_processes *processes)
     const uint64_t turn = (uint64_t)ls_processes_launched_rank() % 10;
     LS_TRY(ls_processes_start(timeout_ns + late_ns + turn * turn_ns, tell_late, processes));
     ls_processes_set_timeout(processes, timeout_ns);
-    ls_processes_watch(processes, ls_interrupted, say);
+    ls_processes_watch(processes, ls_interrupted, print_line);
     return LS_OK;
 }
 
@@ -397,8 +397,8 @@ static ls_status start(int argc, char **argv, ls_processes *processes)
         processes->rank = ls_processes_launched_rank();
     if (processes->rank > 0 && !freopen("/dev/null", "w", ls_output()))
         return ls_fail(LS_CODE_MISSING, "standard output", NULL,
-                       "/dev/null cannot be opened, which ranks above 0 write to: %s; mount /dev, "
-                       "or raise the limit that is named",
+                       "ranks above 0 write to /dev/null, which cannot be opened: %s; mount /dev, "
+                       "or raise the limit that the reason names",
                        strerror(errno));
     return compare_ranks(processes, argc, argv);
 }
@@ -412,7 +412,8 @@ static ls_status check_stack(void)
     if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur >= least)
         return LS_OK;
     snprintf(where, sizeof where, "%llu KiB", (unsigned long long)stack.rlim_cur >> 10);
-    return ls_fail(LS_CODE_MISSING, "stack", where, "is too small; ulimit -s 8192 is usual");
+    return ls_fail(LS_CODE_MISSING, "stack", where,
+                   "is too small; raise it, for example by ulimit -s 8192");
 }
 
 /* Rank 0 prints a failure. If ranks have lost each other, one of them prints which are missing, and
@@ -423,7 +424,7 @@ static int report(const ls_processes *processes, ls_status status)
     if (ls_processes_lost(processes))
         ls_processes_autopsy(processes);
     else if (processes->rank == 0)
-        ls_log_say("%s", ls_status_text(status));
+        ls_log_stderr("%s", ls_status_text(status));
     ls_status_free(status);
     return exit_status;
 }
@@ -465,7 +466,7 @@ int main(int argc, char **argv)
         status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
                          "not all of it could be written: %s; %s works",
                          errno ? strerror(errno) : "an earlier write failed",
-                         errno == EPIPE ? "a reader that reads all" : "a place with room");
+                         errno == EPIPE ? "a reader that reads all" : "a disk with room");
     const bool at_once = ls_status_is_final(status) || (exit_status & LS_EXIT_AT_ONCE);
     exit_status &= ~LS_EXIT_AT_ONCE;
     if (status)

@@ -74,7 +74,7 @@ pack_prefix() { # TO TEMPORARY
   mkdir "$2/packages" "$2/prefix"
   mapfile -t packages < <(list_packages)
   if ! (cd "$2/packages" && apt-get download "${packages[@]}") >"$2/log" 2>&1; then
-    fail "apt-get download: $(grep -m 1 '^E:' "$2/log" || tail -n 1 "$2/log"); apt-get update, or sources that have it, mend that" 3
+    fail "apt-get download: $(grep -m 1 '^E:' "$2/log" || tail -n 1 "$2/log"); run apt-get update, or add sources that have it" 3
   fi
   for package in "$2"/packages/*.deb; do
     dpkg-deb -x "$package" "$2/prefix" || fail "$package: cannot be unpacked" 3

@@ -237,7 +237,7 @@ end_early() {
   if [ -n "$child" ]; then
     kill "$child" 2>/dev/null || true
     wait "$child" 2>/dev/null || true
-    keep "$name" cut $((SECONDS - begin)) "the script was told to end; the same command goes on from there"
+    keep "$name" cut $((SECONDS - begin)) "the script was asked to end; the same command goes on from there"
   fi
   sum_up
   exit 1

@@ -53,7 +53,8 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
     if (index < s->level_count)
         return LS_OK;
     if (index >= LS_SLICE_LEVELS)
-        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards", "the tree is too high");
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
+                       "the tree that sums the shards has too many levels; give fewer shards");
     ls_slice_level *l = &s->levels[index];
     *l = (ls_slice_level){.gradients = r->gradients, .loss = r->loss + index};
     if (index > 0)

@@ -37,8 +37,9 @@ static ls_status check_device_name(const char *text)
     if (!status)
         return LS_OK;
     ls_status_free(status);
-    return ls_fail(LS_CODE_USAGE, "device", text,
-                   "no device name; names are as /cpu:0, gpu:1, /job:worker/task:1/device:GPU:0");
+    return ls_fail(
+        LS_CODE_USAGE, "device", text,
+        "not a device name; names are as /cpu:0, gpu:1, /job:worker/task:1/device:GPU:0");
 }
 
 const ls_declared_option ls_option_variable_device = {
@@ -72,7 +73,7 @@ static ls_status check_ranks(const ls_outline *o)
         return LS_OK;
     if (!mpi)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library is that of several ranks of --comm mpi, or of --comm nccl; use "
+                       "library needs several ranks with --comm mpi, or --comm nccl; use "
                        "direct, ring, tree, halving-doubling, flat or auto");
     if (o->linked)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
@@ -108,7 +109,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        o->allreduce);
     if (strategy->reduces && !o->job->exact && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "canonical is that of --reduce exact; name another one or auto");
+                       "canonical is for --reduce exact only; name another algorithm or auto");
     if (strategy->reduces && o->linked && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads the others' memory, and with --link none is shared; use "

@@ -20,18 +20,18 @@ const char *const ls_convolution_words[] = {[LS_CONVOLUTION_AUTO] = "auto",
                                             [LS_CONVOLUTION_OWN] = "own",
                                             NULL};
 
-static const ls_model_kind *model_kind(const ls_case *one)
+static const ls_model_family *model_family(const ls_case *one)
 {
-    return ls_registry_find(&ls_model_kinds, one->model, strcspn(one->model, ":"));
+    return ls_registry_find(&ls_model_families, one->model, strcspn(one->model, ":"));
 }
 
 /* Options of the model, and of the data (named, or the model's default). */
 static void own_of(const ls_case *one, const ls_declared_option *const *lists[2])
 {
-    const ls_model_kind *kind = model_kind(one);
-    const char *data = *one->data ? one->data : kind ? kind->default_data : "";
+    const ls_model_family *family = model_family(one);
+    const char *data = *one->data ? one->data : family ? family->default_data : "";
     const ls_data_source *source = ls_registry_find(&ls_data_sources, data, strcspn(data, ":"));
-    lists[0] = kind ? kind->options : NULL;
+    lists[0] = family ? family->options : NULL;
     lists[1] = source ? source->options : NULL;
 }
 
@@ -64,8 +64,8 @@ bool ls_case_is_exact(const ls_case *one)
 
 bool ls_case_convolves(const ls_case *one)
 {
-    const ls_model_kind *kind = model_kind(one);
-    return kind && kind->convolves;
+    const ls_model_family *family = model_family(one);
+    return family && family->convolves;
 }
 
 bool ls_case_reduces(const ls_case *one)
@@ -140,7 +140,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->math = c->math;
     job->convolution = c->convolution;
     job->capture = c->capture;
-    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.place : -1;
+    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;
     job->flip_step = (uint64_t)c->fault.step;
     if (c->strategy->resolve)
         c->strategy->resolve(job, c->ranks);

@@ -15,8 +15,9 @@ static const char *const names[] = {
 };
 static const uint64_t longest_ns = 10000000000;
 
-/* Parses the place of "NAME=PLACE:REST", 0 to 1023; returns the rest, or NULL if it is invalid. */
-static const char *read_place(const char *text, const char *name, int *place)
+/* Parses the target of "NAME=TARGET:REST", 0 to 1023; returns the rest, or NULL if it is invalid.
+ */
+static const char *read_target(const char *text, const char *name, int *target)
 {
     char digits[16];
     int64_t number;
@@ -29,14 +30,14 @@ static const char *read_place(const char *text, const char *name, int *place)
     snprintf(digits, sizeof digits, "%.*s", (int)(rest - value), value);
     if (!ls_parse_integer(digits, 0, 1023, &number))
         return NULL;
-    *place = (int)number;
+    *target = (int)number;
     return rest + 1;
 }
 
 bool ls_fault_parse(const char *text, ls_fault *out)
 {
     for (int kind = LS_FAULT_KILL; kind <= LS_FAULT_BITFLIP; kind++) {
-        const char *rest = read_place(text, names[kind], &out->place);
+        const char *rest = read_target(text, names[kind], &out->target);
         if (!rest)
             continue;
         out->kind = (ls_fault_kind)kind;
@@ -50,7 +51,7 @@ bool ls_fault_parse(const char *text, ls_fault *out)
 
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size)
 {
-    const int used = snprintf(text, size, "%s=%d:", names[fault->kind], fault->place);
+    const int used = snprintf(text, size, "%s=%d:", names[fault->kind], fault->target);
     if (fault->kind == LS_FAULT_DELAY)
         snprintf(text + used, size - (size_t)used, "%gms", (double)fault->delay_ns * 1e-6);
     else

@@ -18,7 +18,7 @@ typedef enum ls_fault_kind {
 
 typedef struct ls_fault {
     ls_fault_kind kind;
-    int place;         /**< the rank, or the device */
+    int target;        /**< the rank, or the device */
     int64_t step;      /**< before which it happens, of the timed run, warm-up included */
     uint64_t delay_ns; /**< of each step */
 } ls_fault;

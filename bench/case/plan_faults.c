@@ -14,54 +14,57 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
     const ls_fault *fault = &c->fault;
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "strikes after the gate, which is all that verify does; run works");
+                       "strikes after the comparison with the reference, which is all that verify "
+                       "does; use lockstep run");
     const bool process = workplace->request->processes->size > 1;
     const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_can_hang(plan);
     if (fault->kind != LS_FAULT_KILL && !process && !device)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "concerns ranks that are processes%s; mpirun -n N lockstep, or kill works",
-                       fault->kind == LS_FAULT_HANG ? ", or several CPU devices" : "");
+                       "works on ranks that are processes of their own%s; start mpirun -n N "
+                       "lockstep, or use kill",
+                       fault->kind == LS_FAULT_HANG ? ", or on several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;
-    if (fault->place >= ranks)
+    if (fault->target >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s%s; one of these, numbered from 0, works", ranks,
+                       "the case has %d %s%s; name one of these, numbered from 0", ranks,
                        ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
     if (fault->step >= plan->warmup + plan->timed)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
-            "the case has %lld steps, warm-up included; one of these, numbered from 0, works",
+            "the case has %lld steps, warm-up included; give one of these, numbered from 0",
             (long long)(plan->warmup + plan->timed));
     return LS_OK;
 }
 
 /* A straggler must be one of several replicas, on a CPU. Finds the replicas on that rank. */
-static ls_status place_delay(const ls_workplace *workplace, ls_plan_of_case *plan,
+static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *plan,
                              const char *where)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool serves = ls_strategy_serves(plan->strategy);
-    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.place;
+    const int ranks = c->ranks > 1 ? c->ranks : plan->all_devices, rank = c->fault.target;
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "is of timed steps, which verify has not; run has them");
+                       "delays timed steps, and verify times none; use lockstep run");
     if (!plan->strategy->replicated || ls_strategy_divides(plan->strategy) ||
         plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "is of one of several replicas on CPU devices; towers, mirrored, independent or ps");
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "delays one of several replicas on CPU devices, and this case has none; use "
+                       "towers, mirrored, independent or ps on 2 CPU devices or more");
     if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s; one of these, numbered from 0, works", ranks,
+                       "the case has %d %s; name one of these, numbered from 0", ranks,
                        c->ranks > 1 ? "ranks" : "devices");
     job->delay_count = plan->all_devices / ranks;
     job->delay_replica = rank * job->delay_count;
     if (serves && c->ranks > 1 && !job->ps.colocate)
         job->delay_replica -= job->ps.servers;
     if (job->delay_replica < 0)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "rank %d is a server, and workers are delayed; %d to %d work", rank,
-                       job->ps.servers, ranks - 1);
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "rank %d is a server, and only a worker can be delayed; give a rank from %d to %d",
+            rank, job->ps.servers, ranks - 1);
     return LS_OK;
 }
 
@@ -81,7 +84,7 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
 static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
 {
     const ls_case *c = plan->config;
-    const int device = c->fault.place;
+    const int device = c->fault.target;
     const int64_t step = c->fault.step;
     int64_t all = plan->warmup + plan->timed;
     int64_t compared = c->gate_steps < 0 || c->gate_steps > all ? all : c->gate_steps;
@@ -89,30 +92,30 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : plan->all_devices;
     if (device >= devices)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the case has %d %s; one of these, numbered from 0, works", devices,
+                       "the case has %d %s; name one of these, numbered from 0", devices,
                        ls_strategy_serves(plan->strategy) ? "workers" : "devices");
     if ((!plan->strategy->equivalent && !plan->strategy->alone) || ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
     if (!compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "no step of the case is compared with a reference; --gate-steps 1 or more, "
-                       "of a strategy that has one, works");
+                       "no step of this case is compared with a reference; give --gate-steps 1 or "
+                       "more, and a strategy that has a reference");
     if (!has_gradient(plan, device))
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the device has no variables of the model, so no gradient; one with some "
-                       "works (--log-placement)");
+                       "this device has none of the model's variables, so it has no gradient; name "
+                       "a device that has variables (--log-placement shows which)");
     if (step >= compared)
-        return ls_fail(
-            LS_CODE_USAGE, "option", where,
-            "the step is none of the %lld that are compared; one of these, numbered from 0, works",
-            (long long)compared);
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "the step is not among the first %lld, which are compared; give one of "
+                       "these, numbered from 0",
+                       (long long)compared);
     const ls_job *job = &plan->job;
     if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),
                              ls_job_replicas(job)))
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the step is an epoch's last, whose %lld samples leave none for this "
-                       "device; another step or device works",
+                       "the step is an epoch's last, and its %lld samples are too few for this "
+                       "device to get one; use another step or device",
                        (long long)ls_job_tail(job));
     return LS_OK;
 }
@@ -127,6 +130,6 @@ ls_status ls_plan_place_faults(const ls_workplace *workplace, ls_plan_of_case *p
     if (fault->kind == LS_FAULT_BITFLIP)
         return check_bitflip(plan, where);
     if (fault->kind == LS_FAULT_DELAY)
-        return place_delay(workplace, plan, where);
+        return check_delay(workplace, plan, where);
     return check_rank(workplace, plan, where);
 }

@@ -18,22 +18,22 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
     const char *name = strategy->name;
     if (!strategy->replicated && job->microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "%s goes through the batch in micro-batches, of which none has all "
-                       "statistics; --pipeline-microbatches 1 works, and --sync-bn no",
+                       "%s divides the batch into micro-batches, and none has the statistics of "
+                       "the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
                        name);
     if (!strategy->syncs_statistics && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "%s has no way to add statistics up in a step; single, towers, mirrored "
-                       "work",
+                       "%s cannot sum the replicas' batch statistics within a step; use single, "
+                       "towers or mirrored",
                        name);
     if (job->backward_held && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "statistics are added up where gradients are computed; "
-                       "--colocate-gradients yes works");
+                       "batch statistics are summed on the devices that compute the gradients; use "
+                       "--colocate-gradients yes");
     if (!job->capture && devices > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "replicas that wait for each other within a step take it as a program; "
-                       "--capture yes works");
+                       "replicas exchange statistics within a step, which works only in a captured "
+                       "program; use --capture yes");
     return LS_OK;
 }
 
@@ -48,8 +48,8 @@ ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const
     if (!exact)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", "--reduce exact",
-                   "%s normalises by statistics of the batch, and each shard would have its own; "
-                   "--sync-bn works, and --reduce fast",
+                   "%s normalises by the statistics of the whole batch, and in exact mode each "
+                   "shard would have statistics of its own; use --sync-bn or --reduce fast",
                    model->name);
 }
 
@@ -58,7 +58,8 @@ ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan)
     if (has_statistics(plan->model) && plan->job.sync_statistics && plan->all_devices > 1 &&
         plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "this version adds statistics up on CPU devices alone; --sync-bn no works");
+                       "this version sums batch statistics on CPU devices only; use --sync-bn no, "
+                       "or CPU devices");
     return LS_OK;
 }
 

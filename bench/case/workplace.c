@@ -116,12 +116,12 @@ static ls_status size_steps(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
-    int64_t batch = c->batch > 0 ? c->batch : plan->model->kind->default_batch;
+    int64_t batch = c->batch > 0 ? c->batch : plan->model->family->default_batch;
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "times the devices overflows; a smaller one works");
+                       "times the number of devices overflows; give a smaller batch");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
                        (long long)global, INT32_MAX);
@@ -134,7 +134,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
     int64_t total;
     if (__builtin_mul_overflow((int64_t)ls_job_steps_per_epoch(job), c->epochs, &total))
         return ls_fail(LS_CODE_USAGE, "option", "--epochs",
-                       "the number of steps overflows; fewer epochs work");
+                       "the number of steps overflows; give fewer epochs");
     plan->warmup = c->warmup < total ? c->warmup : total;
     plan->timed = total - plan->warmup;
     return LS_OK;
@@ -144,10 +144,10 @@ static ls_status check_target(const ls_plan_of_case *plan)
 {
     if (plan->config->target_kind == LS_TARGET_ACCURACY &&
         (!plan->model->need.classes || !plan->data->test.samples))
-        return ls_fail(LS_CODE_USAGE, "option", "--target",
-                       "accuracy needs a test set with classes, which %s with %s data has not; "
-                       "loss=VALUE works",
-                       plan->model->name, plan->data->name);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--target",
+            "accuracy needs a test set with classes, and %s with %s data has none; use loss=VALUE",
+            plan->model->name, plan->data->name);
     return LS_OK;
 }
 
@@ -180,11 +180,12 @@ static ls_status choose_transport(ls_plan_of_case *plan)
     job->transport = ls_comm_backend_auto(job->comm, plan->devices->kind);
     for (size_t i = 1; i < plan->device_count && plan->strategy->equivalent; i++)
         if (plan->devices[i].kind != plan->devices->kind)
-            return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                           "%s and %s are of two kinds, which do not give the same bits; CPU "
-                           "devices or GPUs alone do, and --strategy independent takes both",
-                           ls_device_name_text(plan->devices, text[0]),
-                           ls_device_name_text(&plan->devices[i], text[1]));
+            return ls_fail(
+                LS_CODE_USAGE, "option", "--devices",
+                "%s and %s are a CPU device and a GPU, which do not compute the same bits; use "
+                "devices of one type, or --strategy independent, which takes both",
+                ls_device_name_text(plan->devices, text[0]),
+                ls_device_name_text(&plan->devices[i], text[1]));
     if (strcmp(c->comm, "device") == 0 || strcmp(c->comm, "nccl") == 0)
         LS_TRY(ls_comm_backend_find(c->comm, &job->transport));
     return job->transport->check ? job->transport->check(plan->devices, (int)plan->device_count)
@@ -235,7 +236,7 @@ static ls_status check_math(const ls_plan_of_case *plan)
             continue;
         if (math == LS_MATH_TF32 && !table->tf32)
             return ls_fail(LS_CODE_USAGE, "option --math", ls_math_words[math],
-                           "concerns GPUs, which %s is not; float32 works",
+                           "works on GPUs only, and %s is a CPU device; use float32",
                            ls_device_name_text(&plan->devices[i], text));
         LS_TRY(ls_kernel_math_check(table, math));
     }
@@ -252,7 +253,7 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
         if (plan->devices[i].kind != LS_DEVICE_GPU)
             return ls_fail(LS_CODE_USAGE, "option --convolution",
                            ls_convolution_words[plan->config->convolution],
-                           "concerns GPUs, which %s is not; auto works",
+                           "works on GPUs only, and %s is a CPU device; use auto",
                            ls_device_name_text(&plan->devices[i], text));
     return LS_OK;
 }
@@ -277,16 +278,15 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
         return LS_OK;
     if (ls_strategy_serves(plan->strategy))
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
-                       "a parameter server and its workers are of one kind; %s works",
+                       "a parameter server and its workers are devices of one type; use %s",
                        plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
     if (plan->variable_device.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
-                       "towers on CPU devices do not reach a GPU's memory; a CPU device holds "
-                       "their variables");
+                       "towers on CPU devices cannot read a GPU's memory; name a CPU device");
     if (plan->job.backward_held)
         return ls_fail(LS_CODE_USAGE, "option --colocate-gradients", "no",
-                       "a CPU device does not go backward for a GPU; yes, or --variable-device on "
-                       "a GPU");
+                       "a CPU device cannot run a GPU's backward pass; use yes, or a GPU as "
+                       "--variable-device");
     return LS_OK;
 }
 
@@ -312,8 +312,8 @@ static ls_status divide_model(ls_plan_of_case *plan)
     const int places = ls_job_places(&plan->job);
     if (*text && places > (int)plan->device_count)
         return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
-                       "names devices of one process, and a replica's %d are on several; leave it "
-                       "out, or give each more --devices",
+                       "names devices of one process, and the %d devices of a replica belong to "
+                       "several; leave it out, or give each process more --devices",
                        places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
@@ -354,7 +354,8 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     if (here > 1) {
         if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
             return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                           "names devices, of which each rank has its own; a number of them works");
+                           "names devices, and each of several ranks has devices of its own; give "
+                           "a number of devices");
         snprintf(all, sizeof all, "%lld", (long long)devices * here);
         spec = all;
     }
@@ -369,7 +370,7 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = workplace->request->processes;
-    const ls_model_kind *kind = plan->model->kind;
+    const ls_model_family *family = plan->model->family;
     ls_job job = {
         .model = plan->model,
         .device_count = plan->device_count,
@@ -377,9 +378,9 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
         .processes = processes,
         .timeout_ns = workplace->request->timeout_ns,
         .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
-        .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : kind->default_rate,
+        .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : family->default_rate,
                      .factor = 0.1},
-        .average = kind->average,
+        .average = family->average,
     };
     ls_case_job(c, &job);
     return job;
@@ -401,14 +402,15 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     job->capture &= !ls_plan_mixes_kinds(plan);
     plan->oversubscribed =
         ls_machine_oversubscribed(workplace->machine, plan->devices, plan->device_count);
-    const ls_model_kind *kind = plan->model->kind;
-    LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : kind->default_optimizer,
+    const ls_model_family *family = plan->model->family;
+    LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : family->default_optimizer,
                               &job->optimizer));
-    LS_TRY(find_data(workplace, *c->data ? c->data : kind->default_data, plan->model, &plan->data));
+    LS_TRY(
+        find_data(workplace, *c->data ? c->data : family->default_data, plan->model, &plan->data));
     job->data = plan->data;
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
-    job->schedule.period = (uint64_t)kind->rate_epochs * ls_job_steps_per_epoch(job);
+    job->schedule.period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     if (workplace->request->ps_record) /* room for a pull and a push of each worker per step */

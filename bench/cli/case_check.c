@@ -41,17 +41,17 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
 static ls_status check_model_case(const ls_case *one, const ls_model *model, int hosts)
 {
     const ls_strategy *strategy = one->strategy;
-    ls_job job = {.batch = one->batch > 0 ? one->batch : model->kind->default_batch};
+    ls_job job = {.batch = one->batch > 0 ? one->batch : model->family->default_batch};
     ls_case_job(one, &job);
     const ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
     int64_t devices;
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "times the ranks overflows; fewer devices work");
+                       "times the number of ranks overflows; give fewer devices");
     const int64_t replicas = ls_outline_replicas(strategy, &outline);
     if (one->scaling == LS_SCALING_WEAK && __builtin_mul_overflow(job.batch, replicas, &job.batch))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "times the devices overflows; a smaller one works");
+                       "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     return ls_strategy_divides(strategy) ? check_division(&job, model, devices / replicas) : LS_OK;

@@ -191,8 +191,7 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
 {
     const ls_setting setting = ls_parsing_setting(parsing, set, "steps");
     if (ls_option_set_find(set, "steps")->count && ls_option_set_find(set, "epochs")->count)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "conflicts with --epochs; give one of them");
+        return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --epochs; give only one");
     return LS_OK;
 }
 
@@ -215,7 +214,8 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_pa
     const size_t total = request->case_count + list.count;
     if (!status && total > LS_CASES_MOST)
         status = ls_fail(LS_CODE_USAGE, "plan", part->origin,
-                         "with these there are %zu cases, and %d are taken; several commands work",
+                         "these cases make %zu in all, and a command takes at most %d; use several "
+                         "plans and commands",
                          total, LS_CASES_MOST);
     ls_case *cases = status ? NULL : realloc(request->cases, total * sizeof *cases);
     if (!status && !cases)
@@ -298,7 +298,7 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
             kept += !drop;
         }
         if (kept == request->case_count)
-            ls_log_line(&request->log, LS_LOG_NORMAL, "exclude: %s: no case is as this says",
+            ls_log_line(&request->log, LS_LOG_NORMAL, "exclude: %s: no case matches this",
                         part->origin);
         request->case_count = kept;
         if (kept == 0)
@@ -314,7 +314,7 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
 {
     const ls_plan_parts *parts = &parsing->plan->cases;
     const ls_option *option = &ls_option_table(&(size_t){0})[index];
-    const ls_option_value *told[8];
+    const ls_option_value *found[8];
     size_t count = 0, known;
     for (size_t p = 0; p <= parts->count; p++) {
         const ls_option_set *set = p < parts->count ? &parts->items[p].set : parsing->set;
@@ -322,21 +322,22 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
             const ls_option_value *value = &set->given[index].values[v];
             bool has;
             LS_TRY(has_value(parsing, option, value, one, &has));
-            for (known = 0; known < count && strcmp(told[known]->text, value->text) != 0; known++)
+            for (known = 0; known < count && strcmp(found[known]->text, value->text) != 0; known++)
                 continue;
-            if (!has || known < count || count == sizeof told / sizeof *told)
+            if (!has || known < count || count == sizeof found / sizeof *found)
                 continue;
             const size_t used = strlen(text);
             snprintf(text + used, size - used, "%s%s%s%s", count ? ", " : " --",
                      count ? "" : option->name, count ? "" : " ", value->text);
-            told[count++] = value;
+            found[count++] = value;
         }
     }
     return LS_OK;
 }
 
 /* Says how often the case is listed, and by which values of lists. */
-static ls_status tell_repeated(const ls_request_parsing *parsing, const ls_case *one, size_t times)
+static ls_status report_repeated(const ls_request_parsing *parsing, const ls_case *one,
+                                 size_t times)
 {
     size_t count;
     char text[1024];
@@ -365,7 +366,7 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
     ls_status status = LS_OK;
     for (size_t i = 0; i < kept && !status; i++)
         if (times[i] > 1)
-            status = tell_repeated(parsing, &request->cases[i], times[i]);
+            status = report_repeated(parsing, &request->cases[i], times[i]);
     free(times);
     return status;
 }
@@ -419,9 +420,10 @@ static ls_status set_budget(const ls_request_parsing *parsing)
             ls_option_set_find(&parsing->plan->cases.items[p].set, "steps")->count > 0;
     for (size_t i = 0; request->budget_ns && i < request->case_count; i++)
         if (request->verify || request->cases[i].epochs > 0)
-            return ls_fail(LS_CODE_USAGE, "plan", parsing->plan->budget_at,
-                           "budget: fits timed steps, and %s; `run` with steps works",
-                           request->verify ? "verify times none" : "a case has epochs");
+            return ls_fail(
+                LS_CODE_USAGE, "plan", parsing->plan->budget_at,
+                "budget: chooses the number of timed steps, and %s; use `run` with --steps",
+                request->verify ? "verify times none" : "a case has epochs");
     return LS_OK;
 }
 
@@ -449,7 +451,8 @@ static ls_status check_repeat(const ls_request_parsing *parsing)
     const int64_t total = (int64_t)parsing->request->case_count * plan->repeat;
     if (total > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
-                       "repeat: %zu cases so often are %lld, and %d are taken; fewer work",
+                       "repeat: %zu cases repeated so often make %lld, and a command takes at most "
+                       "%d; repeat less often",
                        parsing->request->case_count, (long long)total, LS_CASES_MOST);
     return LS_OK;
 }

@@ -17,7 +17,7 @@ enum {
     LS_FOR_MICRO = 4,
     LS_FOR_DEVICES = 8,
     LS_FOR_RESULTS = 16,
-    LS_FOR_TRACE = 32, /**< also has those of LS_FOR_RUN */
+    LS_FOR_TRACE = 32, /**< also has the options of LS_FOR_RUN */
     LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128
 };

@@ -25,9 +25,7 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
             *next++ = 0;
         if (count == CAPACITY)
             return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                     "more than %d names; a number "
-                                     "makes more",
-                                     CAPACITY);
+                                     "has more than %d names; give a number of devices", CAPACITY);
         LS_TRY(ls_setting_relay(setting, ls_device_name_parse(part, &names[count])));
         for (size_t i = 0; i < count; i++)
             if (ls_device_name_overlaps(&names[i], &names[count]))

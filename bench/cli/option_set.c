@@ -72,9 +72,10 @@ ls_status ls_option_set_take(const ls_option_set *set, const char *name, const c
                                 .one = option->sweeps ? one : NULL,
                                 .request = option->sweeps ? NULL : request};
     if (given_of(set, option)->count > 1)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "is a list, and %s takes one of them; a command for each works",
-                                 ls_option_command_name(set->command));
+        return ls_setting_refuse(
+            &setting, LS_CODE_USAGE,
+            "is a list, and %s takes a single value; run a command for each value",
+            ls_option_command_name(set->command));
     return setting.text ? option->set(&setting) : LS_OK;
 }
 
@@ -86,7 +87,7 @@ ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const
     ls_setting setting = {.option = option, .origin = origin};
     if (origin && !given->values[0].origin)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "given on the command line too; leave it out of one of them");
+                                 "given on the command line too; give it only once");
     return ls_setting_refuse(&setting, LS_CODE_USAGE, "given twice; give it once%s",
                              option->sweeps ? ", with a list for several values" : "");
 }

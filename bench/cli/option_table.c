@@ -52,7 +52,7 @@ static bool reduces(const ls_strategy *strategy)
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "", "model to train; any in `lockstep list models`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
-     .registry = &ls_model_kinds, TEXT_IN_CASE(model)},
+     .registry = &ls_model_families, TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "data to train on; any in `lockstep list data`; synthetic:N samples; file:PATH",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
@@ -81,7 +81,8 @@ static const ls_option general[] = {
      .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(scaling), .words = ls_scaling_words},
     {"steps", "N", "100", "steps", "timed steps; not with --epochs", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(steps), .low = 0, .high = MANY},
-    {"epochs", "N", "none", "epochs", "passes over the data, instead of --steps", RUN_VERIFY,
+    {"epochs", "N", "none", "epochs",
+     "times that the whole data are trained on, instead of --steps", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_epochs, IN_CASE(epochs), .low = 1, .high = 1000000},
     {"warmup", "N", "10", "steps", "steps trained but not timed; with --epochs the first of them",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(warmup), .low = 0,
@@ -107,8 +108,9 @@ static const ls_option general[] = {
     {"seed", "N", "1", "", "seed of the initial values and the order of samples", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(seed), .low = 0, .high = INT64_MAX},
     {"target", "accuracy=A|loss=L", "none", "",
-     "noted as steps_to_target when reached: accuracy each epoch, loss each 10 steps", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_target, IN_CASE(target)},
+     "looked at after each epoch (accuracy) or 10 steps (loss); the row says after how many steps "
+     "it was reached",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_target, IN_CASE(target)},
     {"shuffle", "yes|no", "yes", "", "no: samples in file order", RUN_VERIFY, .is_switch = true,
      .group = LS_HELP_TRAINING, .set = ls_set_switch, IN_CASE(shuffle)},
     {"load", "FILE", "none", "", "parameters before the first step (safetensors)", RUN_VERIFY,
@@ -127,9 +129,8 @@ static const ls_option general[] = {
      .high = MANY},
     {"baseline", "yes|no", "no", "", "adds the row of single on one like device", LS_FOR_RUN,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
-    {"waterfall", "yes|no", "yes", "", "measures where the steps' time goes; no: does not",
-     LS_FOR_RUN, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
-     IN_REQUEST(waterfall)},
+    {"waterfall", "yes|no", "yes", "", "yes: measures where the time of the steps goes", LS_FOR_RUN,
+     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(waterfall)},
     {"allreduce", "NAME|auto", "auto", "", "algorithm; any in `lockstep list`",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_allreduce,
      .registry = &ls_allreduces, TEXT_IN_CASE(allreduce), .applies = ls_case_reduces,
@@ -151,8 +152,9 @@ static const ls_option general[] = {
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_link,
      TEXT_IN_CASE(link_text), .applies = ls_case_has_links,
      .concerns = "cases with a strategy of several devices"},
-    {"soft-placement", "yes|no", "no", "", "yes: a device that is not here may be replaced",
-     RUN_VERIFY, .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch,
+    {"soft-placement", "yes|no", "no", "",
+     "yes: a device that this machine lacks is replaced by one that it has", RUN_VERIFY,
+     .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch,
      IN_REQUEST(soft_placement)},
     {"log-placement", "yes|no", "no", "", "yes: prints where each node runs", RUN_VERIFY,
      .is_switch = true, .group = LS_HELP_STRATEGY, .set = ls_set_switch, IN_REQUEST(log_placement)},
@@ -171,7 +173,8 @@ static const ls_option general[] = {
     {"inject", "bitflip=D:S|kill=R:S|..", "none", "device:step, rank:step",
      "plants a fault, to test the checks; also stop=, exit=, hang=R:S; delay=R:T", RUN_VERIFY,
      .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(fault)},
-    {"timeout", "TIME", "20s", "time", "without progress of another rank, or of a GPU", RUN_VERIFY,
+    {"timeout", "TIME", "20s", "time",
+     "fails when another rank, or a GPU, makes no progress for this time", RUN_VERIFY,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),
      .applies = ls_case_has_timeout,
      .concerns = "cases with several devices or ranks, or a GPU that --devices names"},
@@ -199,7 +202,7 @@ static const ls_option general[] = {
      "as case.strategy or strategy",
      LS_FOR_RESULTS | LS_FOR_REGRESS | LS_FOR_REPORT, .group = LS_HELP_OUTPUT,
      .set = ls_set_nothing},
-    {"since", "AGE|DAY", "all times", "", "rows as new as that: 2d, 12h, or 2026-11-20 (UTC)",
+    {"since", "AGE|DAY", "all times", "", "rows not older than this: 2d, 12h, or 2026-11-20 (UTC)",
      LS_FOR_RESULTS, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"last", "N", "all", "rows", "the newest of the selected rows", LS_FOR_RESULTS,
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
@@ -284,7 +287,8 @@ static void append(const ls_option *option)
 static const struct {
     const ls_registry *registry;
     const char *option;
-} owners[] = {{&ls_strategies, "strategy"}, {&ls_model_kinds, "model"}, {&ls_data_sources, "data"}};
+} owners[] = {
+    {&ls_strategies, "strategy"}, {&ls_model_families, "model"}, {&ls_data_sources, "data"}};
 
 /* Appends each option of a list. One that is in the table already moves to the end, so that it
  * follows the options that decide whether the last owner's cases have it. */

@@ -281,8 +281,8 @@ static ls_status check_comm(const ls_setting *setting, const char *word)
     const bool inside = strcmp(word, "thread") == 0 || strcmp(word, "device") == 0;
     if (inside && processes && processes->size > 1)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "%s has its ranks in one process, and the launcher started %d; "
-                                 "mpi or auto, or no launcher",
+                                 "%s connects ranks of one process, and the launcher started %d "
+                                 "processes; use mpi or auto, or no launcher",
                                  word, processes->size);
     return LS_OK;
 }
@@ -307,8 +307,8 @@ ls_status ls_set_ranks(const ls_setting *setting)
     if (setting->one && strcmp(setting->one->comm, "mpi") == 0 &&
         setting->one->ranks != processes->size)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' are not the %d that the launcher started; leave it out, or "
-                                 "mpirun -n %s",
+                                 "'%s' is not the number of ranks that the launcher started, %d; "
+                                 "leave it out, or use mpirun -n %s",
                                  setting->text, processes->size, setting->text);
     return LS_OK;
 }
@@ -322,8 +322,8 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
     const int word = *(int *)ls_setting_field(setting);
     if (word && !ls_kernel_table_default(LS_DEVICE_GPU))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "%s concerns no case of this command; it concerns GPUs, which "
-                                 "this build has not: %s",
+                                 "%s concerns no case of this command; it concerns GPUs, and this "
+                                 "build supports none; use %s",
                                  option->words[word], option->words[0]);
     if (option->words == ls_convolution_words && word == LS_CONVOLUTION_CUDNN && !LS_HAS_CUDNN)
         return ls_setting_refuse(setting, LS_CODE_MISSING,
@@ -340,8 +340,8 @@ ls_status ls_set_launcher(const ls_setting *setting)
     int word;
     if (setting->origin)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "comes too late in a plan: ranks meet before they read it; on "
-                                 "the command line it works");
+                                 "cannot stand in a plan: ranks are connected before they read it; "
+                                 "give it on the command line");
     return read_word(setting, words, &word);
 }
 

@@ -104,8 +104,8 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
         const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
         if (is_given(parsing, name) && strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
             (pairs[i].given ? is_given(parsing, other) : ls_option_set_yes(parsing->set, other)))
-            return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                     "conflicts with --%s; give one of them", other);
+            return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give only one",
+                                     other);
     }
     const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
     if (is_given(parsing, "max-time") && !is_given(parsing, "until-precision"))
@@ -113,8 +113,9 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
                                  "ends --until-precision, which is not given; give both or none");
     const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
     if (ls_option_set_yes(parsing->set, "resume") && !parsing->request->results)
-        return ls_setting_refuse(&resume, LS_CODE_USAGE,
-                                 "looks for rows in the results, and --results is none; a file");
+        return ls_setting_refuse(
+            &resume, LS_CODE_USAGE,
+            "looks for earlier rows in the results file, and --results names no file; give one");
     return LS_OK;
 }
 
@@ -201,10 +202,10 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
     ls_request_parsing parsing = {.processes = processes};
     char *notes = NULL;
     size_t size;
-    FILE *held = open_memstream(&notes, &size);
+    FILE *stream = open_memstream(&notes, &size);
     ls_status status =
-        held ? default_request(verify, processes ? processes : &alone, held, &parsing.request)
-             : ls_fail_memory("options", 0);
+        stream ? default_request(verify, processes ? processes : &alone, stream, &parsing.request)
+               : ls_fail_memory("options", 0);
     if (!status)
         status = ls_option_set_open(command, parsing.request->given);
     if (!status)
@@ -217,7 +218,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
         status = ls_command_line(argc, argv, &parsing.request->command);
     if (!status)
         status = build_request(&parsing);
-    if (held && fclose(held) != 0 && !status)
+    if (stream && fclose(stream) != 0 && !status)
         status = ls_fail_memory("options", size);
     if (status) {
         free(notes);

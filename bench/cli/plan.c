@@ -61,8 +61,8 @@ static ls_status refuse_shape(const plan_reading *plan, const char *found)
 }
 
 /* "plan.yaml:3:8", with the path's first `most` characters. */
-static void write_place(const plan_reading *plan, int line, int column, int most, char *text,
-                        size_t size)
+static void write_position(const plan_reading *plan, int line, int column, int most, char *text,
+                           size_t size)
 {
     snprintf(text, size, "%.*s:%d:%d", most, plan->path, line + 1, column + 1);
 }
@@ -72,11 +72,11 @@ static ls_status refuse_syntax(plan_reading *plan)
 {
     void *previous = NULL;
     const struct fy_diag_error *error = fy_diag_errors_iterate(plan->diagnostics, &previous);
-    write_place(plan, error ? error->line : 0, error ? error->column : 0, PATH_MAX, plan->origin,
-                sizeof plan->origin);
+    write_position(plan, error ? error->line : 0, error ? error->column : 0, PATH_MAX, plan->origin,
+                   sizeof plan->origin);
     if (!error)
         return refuse(plan->origin, "the YAML parser failed without a reason; check the file");
-    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "no valid YAML: %.300s; %s", error->msg,
+    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "not valid YAML: %.300s; %s", error->msg,
                    what_is_valid);
 }
 
@@ -88,8 +88,8 @@ static ls_status advance(plan_reading *plan)
     if (!plan->event || fy_parser_get_stream_error(plan->parser))
         return refuse_syntax(plan);
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
-    write_place(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
-                sizeof plan->origin);
+    write_position(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
+                   sizeof plan->origin);
     return LS_OK;
 }
 
@@ -125,8 +125,8 @@ static ls_status check_begin(const plan_reading *plan, enum fy_event_type type)
     if (event->type == FYET_ALIAS)
         return refuse_shape(plan, "an alias");
     if (event->type != type)
-        return refuse_shape(plan, type == FYET_MAPPING_START ? "what is no mapping"
-                                                             : "what is no list of mappings");
+        return refuse_shape(plan, type == FYET_MAPPING_START ? "anything but a mapping"
+                                                             : "anything but a list of mappings");
     if (type == FYET_MAPPING_START ? event->mapping_start.anchor || event->mapping_start.tag
                                    : event->sequence_start.anchor || event->sequence_start.tag)
         return refuse_shape(plan, "an anchor or a tag");
@@ -162,16 +162,16 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     if (strcmp(option->name, "plan") == 0)
         return refuse_shape(plan, "a plan inside a plan");
     if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
-        return refuse_shape(plan, "what the command line alone says");
+        return refuse_shape(plan, "an option of the command line only");
     const ls_setting setting = {.option = option, .origin = plan->origin};
     const ls_option_given *line = ls_option_set_find(plan->set, option->name);
     if (to->of_case && !option->sweeps)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "is of the whole command, not of a case; under `defaults:` it "
-                                 "works");
+        return ls_setting_refuse(
+            &setting, LS_CODE_USAGE,
+            "belongs to the whole command, not to a case; give it under `defaults:`");
     if (line->count && !line->values[0].origin)
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "given on the command line too; leave it out of one of them");
+                                 "given on the command line too; give it only once");
     LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
     return read_value(plan, to, option);
 }
@@ -197,15 +197,16 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
 {
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     if (parts->count == LS_CASES_MOST)
-        return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
-                       "more than %d mappings in this list; fewer, with lists in them",
-                       LS_CASES_MOST);
+        return ls_fail(
+            LS_CODE_USAGE, "plan", plan->origin,
+            "more than %d mappings in this list; use fewer, with lists of values in them",
+            LS_CASES_MOST);
     LS_TRY(check_begin(plan, FYET_MAPPING_START));
     LS_TRY(ls_grow("plan", &parts->items, parts->count, sizeof *parts->items));
     ls_plan_part *part = &parts->items[parts->count];
     LS_TRY(ls_option_set_open(plan->set->command, &part->set));
     parts->count++;
-    write_place(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
+    write_position(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
     *out = &part->set;
     return LS_OK;
 }
@@ -269,7 +270,7 @@ static ls_status read_document(plan_reading *plan)
     const char *text = NULL;
     LS_TRY(expect(plan, FYET_STREAM_START, "this"));
     LS_TRY(expect(plan, FYET_DOCUMENT_START, "an empty file"));
-    LS_TRY(expect(plan, FYET_MAPPING_START, "a document that is no mapping"));
+    LS_TRY(expect(plan, FYET_MAPPING_START, "a document that is not a mapping"));
     for (;;) {
         LS_TRY(advance(plan));
         if (plan->event->type == FYET_MAPPING_END)
@@ -286,9 +287,8 @@ static ls_status read_document(plan_reading *plan)
     LS_TRY(expect(plan, FYET_DOCUMENT_END, "this"));
     LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
     if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
-        return refuse(plan->option_at,
-                      "an option beside `cases:` or `defaults:`; under `defaults:` it is of all "
-                      "cases");
+        return refuse(plan->option_at, "an option beside `cases:` or `defaults:` belongs to no "
+                                       "case; give it under `defaults:`, and all cases have it");
     return LS_OK;
 }
 
@@ -308,8 +308,9 @@ static ls_status load_text(const char *path, char **out, size_t *out_length)
         status = ls_fail(LS_CODE_USAGE, "plan", path,
                          "larger than 1 MiB; a plan is a few lines of YAML");
     else if (text && memchr(text, 0, length))
-        status = ls_fail(LS_CODE_USAGE, "plan", path,
-                         "has a zero byte, so it is no text; a plan is a few lines of YAML");
+        status =
+            ls_fail(LS_CODE_USAGE, "plan", path,
+                    "has a zero byte, so it is not a text file; a plan is a few lines of YAML");
     fclose(file);
     if (status) {
         free(text);

@@ -284,11 +284,11 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
     json_t *cores = json_array(), *nodes = json_array(), *gpus = json_array();
     uint64_t seen = 0;
     for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_CPU); i++) {
-        int held[CORES_MOST];
-        const int count = ls_machine_cores(machine, i, held, CORES_MOST);
+        int numbers[CORES_MOST];
+        const int count = ls_machine_cores(machine, i, numbers, CORES_MOST);
         for (int k = 0; k < count && k < CORES_MOST; k++) {
-            const int node = ls_machine_numa_node(machine, held[k]);
-            json_array_append_new(cores, json_integer(held[k]));
+            const int node = ls_machine_numa_node(machine, numbers[k]);
+            json_array_append_new(cores, json_integer(numbers[k]));
             if (node < 0 || node >= 64 || seen >> node & 1)
                 continue;
             seen |= 1ull << node;
@@ -344,7 +344,8 @@ static ls_status run(const ls_option_set *set, const ls_processes *processes)
     ls_request request = {.processes = processes};
     ls_machine *machine;
     if (!json && strcmp(format, "table") != 0)
-        return ls_fail(LS_CODE_USAGE, "--format", format, "devices are no rows; table or json");
+        return ls_fail(LS_CODE_USAGE, "--format", format,
+                       "is a format of rows of results, which devices are not; use table or json");
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);

@@ -147,7 +147,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
         *exit_status = LS_CODE_MISSING;
         refused++;
         if (request->processes->rank == 0)
-            ls_log_say("case %zu: %s", i + 1, ls_status_text(c->error));
+            ls_log_stderr("case %zu: %s", i + 1, ls_status_text(c->error));
     }
     char bytes[32], some[48] = "";
     if (refused)

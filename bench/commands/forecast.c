@@ -112,7 +112,7 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &number, &stop));
         if (stop)
             return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
-                           "before all cases were looked at; nothing was trained");
+                           "before all cases were checked; nothing was trained");
         ls_progress_enter(out->workplace.progress, i, LS_PHASE_CHECKING);
         LS_TRY(look(out, request, i, steps));
     }
@@ -207,8 +207,8 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
     }
     if (few && request->processes->rank == 0)
         ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "budget: %.1f s is short: what is around the timed steps takes about "
-                    "%.1f s; they are as few as blocks",
+                    "budget: %.1f s is too short: setup, warm-up and checks take about %.1f s; "
+                    "each block has only one timed step",
                     (double)request->budget_ns * 1e-9, around_s);
     return LS_OK;
 }

@@ -18,7 +18,7 @@ static const struct {
     const ls_registry *registry;
 } sections[] = {
     {"strategies", &ls_strategies},
-    {"models", &ls_model_kinds},
+    {"models", &ls_model_families},
     {"layers", &ls_layers},
     {"data", &ls_data_sources},
     {"allreduce", &ls_allreduces},
@@ -67,7 +67,7 @@ ls_status ls_command_list(int argc, char **argv, int *exit_status)
 {
     if (argc > 1 && argv[1][0] == '-')
         return ls_fail(LS_CODE_USAGE, "option", argv[1],
-                       "unknown option; lockstep list [KIND] has none");
+                       "unknown option; lockstep list [KIND] takes no options");
     if (argc > 2)
         return ls_fail(LS_CODE_USAGE, "argument", argv[2],
                        "unexpected; lockstep list takes one kind, or none for all");

@@ -64,8 +64,7 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
                  operations[i].name);
     }
     return ls_fail(LS_CODE_USAGE, "micro", wanted ? wanted : "operation",
-                   wanted ? "no operation of this name; they are %s" : "missing; they are %s",
-                   names);
+                   wanted ? "unknown operation; valid are: %s" : "missing; valid are: %s", names);
 }
 
 /* The devices' names: one for every rank. */
@@ -79,12 +78,14 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     int64_t devices;
     size_t count = 0;
     if (ranks > 1 && m->processes->comm)
-        return ls_fail(LS_CODE_USAGE, "option", "--ranks",
-                       "makes ranks of threads, and the launcher started %d; leave it out",
-                       m->processes->size);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--ranks",
+            "makes ranks of threads, and the launcher started %d ranks already; leave it out",
+            m->processes->size);
     if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
         return ls_fail(LS_CODE_USAGE, "option --devices", spec,
-                       "names devices, of which each rank has its own; a number of them works");
+                       "names devices, and each of several ranks has devices of its own; give a "
+                       "number of devices");
     if (ranks > 1) {
         snprintf(all, sizeof all, "%lld", (long long)devices * ranks);
         spec = all;
@@ -126,9 +127,9 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
         LS_TRY(
             ls_option_set_take(set, taken[i].name, taken[i].fallback, m->processes, one, request));
     LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
-    m->batch = one->batch ? one->batch : m->model->kind->default_batch;
+    m->batch = one->batch ? one->batch : m->model->family->default_batch;
     LS_TRY(ls_optimizer_parse(
-        ls_option_set_text(set, "optimizer", m->model->kind->default_optimizer), &m->optimizer));
+        ls_option_set_text(set, "optimizer", m->model->family->default_optimizer), &m->optimizer));
     m->link = one->link;
     m->link_text = *one->link_text ? ls_option_set_text(set, "link", NULL) : NULL;
     m->data = ls_option_set_text(set, "data", NULL);
@@ -153,7 +154,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --convolution",
                        ls_option_set_text(set, "convolution", NULL),
-                       "concerns GPUs, and this is none; auto works");
+                       "works on GPUs only, and this device is not one; use auto");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     m->known[0] = ls_device_describe(m->device);
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));
@@ -320,18 +321,19 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
         const char *text = m->sizes->values[i].text;
         if (*count == LS_MICRO_SIZES)
             return ls_fail(LS_CODE_USAGE, "option", "--sizes",
-                           "are more than %d sizes; so many work in one command", LS_MICRO_SIZES);
+                           "are more than %d sizes, the most for one command; give fewer",
+                           LS_MICRO_SIZES);
         if (!ls_parse_bytes(text, &sizes[*count]) || sizes[*count] < sizeof(float) ||
             sizes[*count] > (size_t)4 << 30)
-            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
-                           "is no size of a message; one from 4 to 4GiB, such as 64KiB, works");
+            return ls_fail(
+                LS_CODE_USAGE, "option --sizes", text,
+                "is not the size of a message; give a size from 4 to 4GiB, such as 64KiB");
         const size_t rest = sizes[*count] % sizeof(float);
         if (rest)
-            return ls_fail(LS_CODE_USAGE, "option --sizes", text,
-                           "is no whole number of elements, which have %zu bytes each; %zu and "
-                           "%zu work",
-                           sizeof(float), sizes[*count] - rest,
-                           sizes[*count] - rest + sizeof(float));
+            return ls_fail(
+                LS_CODE_USAGE, "option --sizes", text,
+                "is not a whole number of elements, which have %zu bytes each; use %zu or %zu",
+                sizeof(float), sizes[*count] - rest, sizes[*count] - rest + sizeof(float));
         (*count)++;
     }
     return LS_OK;

@@ -66,7 +66,8 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         const size_t name = strcspn(one, "=");
         ls_fail_key *key = &task->fail_on[task->fail_count];
         if (task->fail_count == LS_FAIL_ON_MOST)
-            return ls_fail(LS_CODE_USAGE, "--fail-on", one, "more than %d keys", LS_FAIL_ON_MOST);
+            return ls_fail(LS_CODE_USAGE, "--fail-on", one, "has more than %d keys; give fewer",
+                           LS_FAIL_ON_MOST);
         LS_TRY(ls_row_key_find("--fail-on", one, name, &key->key));
         if (one[name] && !read_percent(one + name + 1, &key->tolerance))
             return ls_fail(LS_CODE_USAGE, "--fail-on", one,
@@ -204,7 +205,7 @@ static ls_status print_comparison(request *r, FILE *stream)
         *r->exit_status = ls_regress_exit(&regress);
         for (size_t i = 0; i < regress.count; i++)
             if (regress.cases[i].error)
-                ls_log_say("regress: %s: %s", regress.cases[i].name, regress.cases[i].error);
+                ls_log_stderr("regress: %s: %s", regress.cases[i].name, regress.cases[i].error);
     }
     ls_regress_close(&regress);
     return status;
@@ -233,7 +234,7 @@ static ls_status perform(FILE *stream, void *context)
     for (size_t i = 0; i < set->operand_count; i++)
         if (r->out && ls_same_file(r->out, set->operands[i]))
             return ls_fail(LS_CODE_USAGE, "option --out", r->out,
-                           "is what is compared, which would be lost; name another");
+                           "is a file that is compared, and would be overwritten; name another");
     if (good) {
         LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1, 1));
         const ls_bisection bisection = {good, set->operands[0],
@@ -250,7 +251,7 @@ static ls_status perform(FILE *stream, void *context)
         return print_comparison(r, stream);
     if (!ls_parse_integer(calibrate, 1, 100000, &n))
         return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
-                       "is no number of comparisons; 1 to 100000");
+                       "is not a number of comparisons; give 1 to 100000");
     if (ls_regress_is_file(r->task->side[LS_NEW]))
         return ls_fail(LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],
                        "is a results file; give a program");
@@ -265,7 +266,8 @@ static ls_status check_formats(request *r)
     char one[16];
     if (!good != !build)
         return ls_fail(LS_CODE_USAGE, "option", good ? "--bisect" : "--build",
-                       "goes with the other; lockstep regress --bisect GOOD BAD --build COMMAND");
+                       "needs --bisect and --build together; lockstep regress --bisect GOOD BAD "
+                       "--build COMMAND");
     if (good || ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
     for (const char *next = r->formats; next_of(&next, one, sizeof one);)

@@ -82,10 +82,10 @@ static ls_status perform(const ls_option_set *set, report_task *task)
         LS_TRY(ls_row_filter_open(where, &task->filter));
     LS_TRY(read_files(set, task));
     if (json_array_size(task->rows) == 0)
-        return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
-                       "no row fits, of %zu; lockstep run makes some, --results FILE and --where "
-                       "choose",
-                       task->read);
+        return ls_fail(
+            LS_CODE_MISSING, "report", where ? where : "results",
+            "none of the %zu rows fits; lockstep run makes rows, --results FILE and --where choose",
+            task->read);
     LS_TRY(ls_report_write(task->rows, &options));
     ls_escape_put(ls_output(), options.out, SIZE_MAX, LS_ESCAPE_LINE);
     fputs("/index.html\n", ls_output());

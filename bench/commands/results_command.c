@@ -64,7 +64,7 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
     const char *name = set->operand_count > 0 ? set->operands[0] : NULL;
     if (!name)
         return ls_fail(LS_CODE_USAGE, "results", "command line",
-                       "what to do is missing; valid are: %s", known);
+                       "a command is missing; valid are: %s", known);
     for (size_t i = 0; i < VERB_COUNT; i++)
         if (strcmp(name, verbs[i].name) == 0)
             *out = &verbs[i];
@@ -73,7 +73,7 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
                        known);
     const size_t given = set->operand_count - 1;
     if (given < (*out)->count)
-        return ls_fail(LS_CODE_USAGE, "results", name, "is followed by %s; %zu of %zu are given",
+        return ls_fail(LS_CODE_USAGE, "results", name, "takes %s; %zu of %zu arguments are given",
                        (*out)->operands, given, (*out)->count);
     if (given > (*out)->count)
         return ls_fail(LS_CODE_USAGE, "argument", set->operands[(*out)->count + 1],
@@ -109,7 +109,7 @@ static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
     const char *out = ls_option_set_text(task->set, "out", NULL);
     if (out && ls_same_file(out, task->file))
         return ls_fail(LS_CODE_USAGE, "option --out", out,
-                       "is the file that holds the rows, which would be lost; name another");
+                       "is the file with the rows, which would be overwritten; name another");
     const bool writes = verb->run == ls_results_import || ls_option_set_yes(task->set, "yes");
     if (writes && verb->run != ls_results_import) { /* the file must exist */
         LS_TRY(ls_results_open(task->file, false, &task->results));

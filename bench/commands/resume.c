@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resume; see command.h. What must be equal (label, program, case, machine, and the place on it)
+ * Resume; see command.h. What must be equal (label, program, case, machine, and the setup on it)
  * becomes one text, a *key*, both of each ok row in the results, which are counted, and of each
  * case, from the row that it would have.
  */
@@ -20,7 +20,7 @@
 
 enum {
     COMPARED = LS_OF_LABEL | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST |
-               LS_OF_PLACE
+               LS_OF_SETUP
 };
 
 typedef struct known_rows {

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void ls_run_worsen(command_run *run, ls_code code)
+void ls_run_raise_code(command_run *run, ls_code code)
 {
     /* 130 overrides 1, which overrides 3, then 0. */
     static const ls_code order[] = {LS_CODE_INTERRUPTED, LS_CODE_CHECK, LS_CODE_MISSING};
@@ -28,7 +28,7 @@ void ls_run_worsen(command_run *run, ls_code code)
     }
 }
 
-bool ls_run_is_elsewhere(const command_run *run, const case_run *c)
+bool ls_run_is_of_other_rank(const command_run *run, const case_run *c)
 {
     return !c->plan.job.comm && run->processes->rank > 0;
 }
@@ -38,7 +38,7 @@ bool ls_run_is_left(const command_run *run)
     return run->workplace.left && *run->workplace.left;
 }
 
-void ls_run_settle(command_run *run, case_run *c, ls_status status)
+void ls_run_agree(command_run *run, case_run *c, ls_status status)
 {
     c->error = ls_world_agree(c->plan.job.comm, status);
     if (c->error && ls_processes_lost(run->processes) && !*run->lost)
@@ -161,7 +161,7 @@ static ls_status commit(command_run *run, case_run *c)
     ls_workplace_busy(&run->workplace, false);
     if (saved)
         ls_row_mark_error(c->row, ls_status_text(saved));
-    ls_run_worsen(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
+    ls_run_raise_code(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
     ls_progress_pause(run->workplace.progress);
     ls_status printed = ls_writer_row(run->writer, c->row); /* even if it could not be saved */
     json_decref(c->row);
@@ -211,7 +211,9 @@ static void compare_digests(case_run *c)
              !same_bits(c->trial.learned.loss_last, c->gate.loss_last))
         differs = "ended with another loss";
     if (differs)
-        ls_verdict_fail(&c->verdict, "the timed run %s than the checked one", differs);
+        ls_verdict_fail(&c->verdict,
+                        "the timed run %s than the run that was compared with the reference",
+                        differs);
 }
 
 /* Replicas that must be equal must be so on all ranks. */
@@ -223,7 +225,8 @@ static ls_status compare_ranks(case_run *c)
         return LS_OK;
     LS_TRY(ls_world_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0)
-        ls_verdict_fail(&c->verdict, "rank %d ended with other parameters than rank 0", other);
+        ls_verdict_fail(&c->verdict,
+                        "the parameters of rank %d differ from rank 0's after the last step", other);
     return LS_OK;
 }
 
@@ -256,9 +259,10 @@ static ls_status save_parameters(command_run *run, const case_run *c)
         c->verdict.failed || run->processes->rank > 0)
         return LS_OK;
     if (!values)
-        return ls_fail(LS_CODE_MISSING, "option", "--save",
-                       "verify compares nothing of %s, and so trains nothing; run works",
-                       c->plan.strategy->name);
+        return ls_fail(
+            LS_CODE_MISSING, "option", "--save",
+            "verify compares no step of %s, so it trains nothing to save; use lockstep run",
+            c->plan.strategy->name);
     ls_workplace_busy(&run->workplace, true);
     ls_status status =
         ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
@@ -271,24 +275,24 @@ void ls_run_end(command_run *run, case_run *c)
     if (c->trained)
         ls_run_enter(run, c, LS_PHASE_EVALUATING);
     if (c->trained && !c->error) {
-        ls_run_settle(run, c, ls_trial_finish(&c->trial));
+        ls_run_agree(run, c, ls_trial_finish(&c->trial));
         c->verdict = c->trial.verdict;
         if (!c->error)
-            ls_run_settle(run, c, compare_ranks(c));
+            ls_run_agree(run, c, compare_ranks(c));
         if (!c->error)
             note_parts(c);
     }
     if (!c->error && run->request->save &&
-        !ls_run_is_elsewhere(run, c)) /* all learn whether it could be saved */
-        ls_run_settle(run, c, save_parameters(run, c));
+        !ls_run_is_of_other_rank(run, c)) /* all learn whether it could be saved */
+        ls_run_agree(run, c, save_parameters(run, c));
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);
         uint64_t failed = c->verdict.failed; /* rank 0 has the reference's */
         bool stop = false;
-        ls_run_settle(run, c, ls_world_turn(c->plan.job.comm, LS_OK, &failed, &stop));
+        ls_run_agree(run, c, ls_world_turn(c->plan.job.comm, LS_OK, &failed, &stop));
         c->verdict.failed = failed;
     }
-    if (!ls_run_is_elsewhere(run, c))
+    if (!ls_run_is_of_other_rank(run, c))
         run->unsaved = ls_status_first(run->unsaved, make_row(run, c));
     c->ended = true;
     ls_progress_end(run->workplace.progress, (size_t)(c - run->cases));
@@ -298,7 +302,7 @@ void ls_run_end(command_run *run, case_run *c)
     ls_run_commit(run, c->group, false);
     if (ls_run_is_left(run) && !*run->over) { /* the row is valid nevertheless */
         snprintf(run->over, sizeof run->over, "a device was lost after the last step");
-        ls_run_worsen(run, LS_CODE_MISSING);
+        ls_run_raise_code(run, LS_CODE_MISSING);
     }
 }
 
@@ -306,10 +310,10 @@ void ls_run_end(command_run *run, case_run *c)
 
 void ls_run_gate(command_run *run, case_run *c)
 {
-    if (ls_run_is_elsewhere(run, c))
+    if (ls_run_is_of_other_rank(run, c))
         return;
     ls_run_enter(run, c, LS_PHASE_CHECKING);
-    ls_run_settle(run, c, ls_gate_run(&run->workplace, &c->plan, &c->gate));
+    ls_run_agree(run, c, ls_gate_run(&run->workplace, &c->plan, &c->gate));
     if (c->gate.step_s > 0)
         ls_run_expect(run, c, c->gate.step_s);
     c->gated = !c->error;
@@ -321,19 +325,19 @@ void ls_run_gate(command_run *run, case_run *c)
 
 void ls_run_open(command_run *run, case_run *c)
 {
-    if (ls_run_is_elsewhere(run, c))
+    if (ls_run_is_of_other_rank(run, c))
         return;
     ls_run_enter(run, c, LS_PHASE_OPENING);
     ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
-    ls_run_settle(run, c, status);
+    ls_run_agree(run, c, status);
     if (c->error && c->trained) { /* on some ranks only, so there is no row */
         ls_trial_close(&c->trial);
         c->trained = false;
     }
     ls_run_enter(run, c, LS_PHASE_WARM_UP);
     if (!c->error)
-        ls_run_settle(run, c, ls_trial_warm_up(&c->trial));
+        ls_run_agree(run, c, ls_trial_warm_up(&c->trial));
     if (c->error)
         ls_run_end(run, c);
 }

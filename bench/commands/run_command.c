@@ -43,7 +43,8 @@ static void give_up(command_run *run, case_run *c)
 {
     const bool done = c->trial.timed.done == (uint64_t)c->plan.timed;
     if (*run->over && c->trained && !c->error && !done)
-        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished", "in another case %s", run->over);
+        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished",
+                           "a device that this case needs failed in another case: %s", run->over);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -83,7 +84,7 @@ static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t until
     const ls_request *request = run->request;
     bool more = block + 1 < request->blocks && !ls_trial_stopped(&c->trial);
     if (block + 1 >= request->blocks && request->precision > 0 && !c->error)
-        ls_run_settle(run, c,
+        ls_run_agree(run, c,
                       ls_timed_wants_more(&c->trial.timed, c->plan.job.comm,
                                           ls_trial_stopped(&c->trial), request->precision,
                                           ls_clock_ns() >= until_ns, &more));
@@ -106,7 +107,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
             if (!c->trained || c->error || ls_trial_stopped(&c->trial) || c->measured || *run->over)
                 continue;
             ls_run_enter(run, c, LS_PHASE_TIMING);
-            ls_run_settle(run, c, ls_trial_block(&c->trial, block, request->blocks));
+            ls_run_agree(run, c, ls_trial_block(&c->trial, block, request->blocks));
             const bool last = is_last(run, c, block, until_ns);
             more |= !last;
             if (last) /* without a baseline, its row is complete now */
@@ -132,9 +133,10 @@ static void tell_left_out(const command_run *run)
     for (size_t i = 0; i < run->count; i++)
         left += !run->cases[i].ended;
     if (*run->over && left && run->processes->rank == 0)
-        ls_log_say("run: %zu of %zu cases: not run, for a device has fallen over; the same command "
-                   "with these alone goes on",
-                   left, run->count);
+        ls_log_stderr(
+            "run: %zu of %zu cases: not run, since a device failed and this process cannot "
+            "use it any more; run these cases by another command",
+            left, run->count);
 }
 
 static void train_group(command_run *run, size_t first, size_t end)
@@ -168,7 +170,7 @@ static ls_status train_all(command_run *run)
     }
     tell_left_out(run);
     if (ls_interrupted())
-        ls_run_worsen(run, LS_CODE_INTERRUPTED);
+        ls_run_raise_code(run, LS_CODE_INTERRUPTED);
     return run->unsaved;
 }
 
@@ -279,7 +281,7 @@ static ls_status keep_apart(const char *option, const char *path, const char *re
 {
     if (path && ls_same_file(path, results))
         return ls_fail(LS_CODE_USAGE, option, path,
-                       "is the file of --results, whose rows would be lost; name another");
+                       "is the file of --results, whose rows would be overwritten; name another");
     return LS_OK;
 }
 
@@ -351,7 +353,7 @@ static bool close_command(command_run *run)
 static ls_status look_at_steps(command_run *run)
 {
     for (size_t i = 0; i < run->count; i++)
-        if (!ls_run_is_elsewhere(run, &run->cases[i]) &&
+        if (!ls_run_is_of_other_rank(run, &run->cases[i]) &&
             (run->cases[i].asked || !run->request->trace))
             LS_TRY(run->request->trace ? ls_trace_case(&run->workplace, &run->cases[i].plan)
                                        : ls_print_step(&run->workplace, &run->cases[i].plan));
@@ -377,8 +379,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         return refused;
     }
     if (lost) { /* rows that could not be printed or saved: reported, and part of the status */
-        ls_log_say("%s", ls_status_text(lost));
-        ls_run_worsen(&run, ls_status_code(lost));
+        ls_log_stderr("%s", ls_status_text(lost));
+        ls_run_raise_code(&run, ls_status_code(lost));
         ls_status_free(lost);
     }
     *exit_status = (int)run.code | (*run.over || left ? LS_EXIT_AT_ONCE : 0);

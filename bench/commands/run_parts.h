@@ -57,16 +57,16 @@ typedef struct command_run {
 } command_run;
 
 /** A worse exit status replaces the one so far. */
-void ls_run_worsen(command_run *run, ls_code code);
+void ls_run_raise_code(command_run *run, ls_code code);
 
 /** Whether the case is a baseline for one process, and another rank runs it. */
-bool ls_run_is_elsewhere(const command_run *run, const case_run *c);
+bool ls_run_is_of_other_rank(const command_run *run, const case_run *c);
 
 /** Whether a session could not be closed, having lost a device. */
 bool ls_run_is_left(const command_run *run);
 
 /** Agrees on `status` with the case's ranks, and makes the outcome the case's error. */
-void ls_run_settle(command_run *run, case_run *c, ls_status status);
+void ls_run_agree(command_run *run, case_run *c, ls_status status);
 
 /** Tells the progress how long the case will take; again with `step_s` above 0 once that is
  * measured. */
@@ -90,8 +90,8 @@ void ls_run_note_pace(case_run *c);
 /** The end of a case: accuracy, digest, saved parameters, row. Frees its devices. */
 void ls_run_end(command_run *run, case_run *c);
 
-/** Commits the group's rows and prints them, in the order of the cases: those that are made, or at
- * the group's end (`all`) every one. */
+/** Commits the group's rows and prints them, in the order of the cases: rows that are made, or
+ * at the group's end (`all`) every row. */
 void ls_run_commit(command_run *run, size_t group, bool all);
 
 /* ---- In place of training ------------------------------------------------------------------- */

@@ -21,7 +21,8 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
         return ls_fail(LS_CODE_USAGE, "option", "--out", "is missing; --out FILE.json");
     if (request->case_count > 1)
         return ls_fail(LS_CODE_USAGE, "trace", "cases",
-                       "these are %zu, and a file is of one; one value for each option works",
+                       "the options make %zu cases, and a trace file holds one; give one value for "
+                       "each option",
                        request->case_count);
     if (ls_fault_strikes(&request->cases[0].fault))
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
@@ -105,9 +106,9 @@ ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *pl
 {
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)
-        return ls_fail(
-            LS_CODE_MISSING, "trace", plan->strategy->name,
-            "a GPU's graph tells no times; --devices cpu:0, or a profiler of the vendor, works");
+        return ls_fail(LS_CODE_MISSING, "trace", plan->strategy->name,
+                       "a CUDA graph does not give the times of its operations; use CPU devices "
+                       "(--devices cpu:0), or NVIDIA's profiler");
     ls_progress_enter(workplace->progress, 0, LS_PHASE_OPENING);
     LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(workplace, plan, &trial)));
     ls_status status = trace_trial(workplace, &trial);

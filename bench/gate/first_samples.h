@@ -2,12 +2,12 @@
 /*
  * The first samples of the first batch as data of their own, for comparisons of gradients.
  *
- * Devices flush what is below the smallest normal number, 2^-126, and each kernel does so at its
- * own places: inside a fused sum, or not. Of samples so small that products vanish, two right
- * kernels make gradients, and signs at a ReLU, that differ by any amount. So a comparison that
- * exceeds its bound is repeated with such samples *lifted*: multiplied by a power of two. That
- * shows the same kernels at work where arithmetic can tell. What vanishes for other reasons, such
- * as the gradient of a loss near 0, is allowed for by the number of products (ls_variables_apart).
+ * Devices flush what is below the smallest normal number, 2^-126, and each kernel flushes at other
+ * points: inside a fused sum, or not. Of samples so small that products vanish, two right kernels
+ * make gradients, and signs at a ReLU, that differ by any amount. So a comparison that exceeds its
+ * bound is repeated with such samples *lifted*: multiplied by a power of two. That shows the same
+ * kernels at work where arithmetic can tell. What vanishes for other reasons, such as the gradient
+ * of a loss near 0, is allowed for by the number of products (ls_variables_apart).
  */
 #pragma once
 
@@ -35,9 +35,9 @@ ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_firs
 /** For ls_session_open_one: the oracle of the plan's strategy. */
 ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
 
-/** If samples or variables can be lifted: how far the first gradient of these, summed over slices
- * (shards, in exact mode), is from that of the whole batch in one piece, with what may have been
- * flushed allowed for. Otherwise *rel stays. */
+/** If samples or variables can be lifted: how far their first gradient, summed over slices
+ * (shards, in exact mode), is from the gradient of the whole batch in one piece, with what may have
+ * been flushed allowed for. Otherwise *rel stays. */
 ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               double *rel);
 

@@ -149,8 +149,9 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* Compares the first step's gradient (as the judge summed it) and the candidate's loss with those
- * of the whole batch in one piece. This finds bugs that judge and candidate share. */
+/* Compares the first step's gradient (as the judge summed it) and the candidate's loss with the
+ * gradient and loss of the whole batch in one piece. This finds bugs that judge and candidate
+ * share. */
 static ls_status judge_first_step(const comparison *c, ls_gate *gate)
 {
     const double products = ls_gate_products(c->plan, c->plan->job.batch);
@@ -173,8 +174,7 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
                       rel, gradient_bound);
     else if (!(fabs(c->loss[CANDIDATE] - loss) <=
                ls_gate_loss_bound * fabs(loss) + (double)FLT_MIN * products))
-        ls_gate_wrong(gate,
-                      "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
+        ls_gate_wrong(gate, "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
                       c->loss[CANDIDATE], loss, ls_gate_loss_bound);
     return LS_OK;
 }

@@ -119,7 +119,7 @@ static void close_comparison(comparison *c)
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-/* Hashes the candidate's replicas, and gives all ranks those of all. */
+/* Hashes the candidate's replicas, and gives all ranks the hashes of all replicas. */
 static ls_status hash_replicas(comparison *c)
 {
     const size_t bytes = c->variables->elements * sizeof *c->mine;
@@ -168,15 +168,14 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
             (unsigned long long)step, rel, ls_gate_library_bound);
 }
 
-/* Before the first update the loss is that of `single`: this finds bugs that slices share. */
+/* Before the first update the loss is `single`'s: this finds bugs that slices share. */
 static void judge_first_loss(const comparison *c, ls_gate *gate)
 {
     const double loss = c->whole_loss;
     if (!(fabs(c->loss - loss) <=
           ls_gate_loss_bound * fabs(loss) +
               (double)FLT_MIN * ls_gate_products(c->plan, c->plan->job.batch)))
-        ls_gate_wrong(gate,
-                      "step 0: loss is %.9g, that of the whole batch %.9g, relative bound %.3g",
+        ls_gate_wrong(gate, "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
                       c->loss, loss, ls_gate_loss_bound);
 }
 

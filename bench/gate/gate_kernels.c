@@ -116,7 +116,7 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     key.target_kind = LS_TARGET_NONE;
     key.target = key.learning_rate = 0;
     key.capture = true;
-    ls_declared_clear(&key.own, plan->model->kind->options);
+    ls_declared_clear(&key.own, plan->model->family->options);
     memset(key.optimizer, 0, sizeof key.optimizer);
     memset(key.memory_text, 0, sizeof key.memory_text);
     memset(&key.memory, 0, sizeof key.memory);

@@ -183,7 +183,7 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
     return LS_OK;
 }
 
-static float *place_of(const ls_reference *r, uint64_t step)
+static float *row_of(const ls_reference *r, uint64_t step)
 {
     return r->values + (r->keeps ? step * r->elements : 0);
 }
@@ -191,7 +191,7 @@ static float *place_of(const ls_reference *r, uint64_t step)
 static ls_status compute(ls_reference *r)
 {
     ls_run *run = r->session.run;
-    LS_TRY(ls_session_one_step(&r->session, place_of(r, r->known), &r->loss[r->known]));
+    LS_TRY(ls_session_one_step(&r->session, row_of(r, r->known), &r->loss[r->known]));
     if (r->known == 0)
         LS_TRY(run->kind->gradient(run, r->gradient));
     if (++r->known < r->steps)
@@ -211,7 +211,7 @@ ls_status ls_reference_step(ls_reference *r, uint64_t step, const float **values
     }
     if (step >= r->known)
         LS_TRY(compute(r));
-    *values = place_of(r, step);
+    *values = row_of(r, step);
     *loss = r->loss[step];
     return LS_OK;
 }

@@ -354,9 +354,9 @@ static ls_status check_exchanges(const ls_micro *m)
     if (m->comm->exchange)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
-                   "has an all-reduce of its own, its halves and nothing else; micro allreduce, "
-                   "allgather and reducescatter with --allreduce library or auto, or --comm auto, "
-                   "work");
+                   "offers its library's all-reduce and the halves of it, and no other operation; "
+                   "use micro allreduce, allgather or reducescatter with --allreduce library or "
+                   "auto, or --comm auto");
 }
 
 /* Checks all that were given, before any is measured. */

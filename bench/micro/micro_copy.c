@@ -129,7 +129,7 @@ static ls_status fill_other(const copies *c)
     return status;
 }
 
-static ls_status take_places(copies *c)
+static ls_status take_buffers(copies *c)
 {
     void *from = NULL;
     c->host = malloc(c->bytes + 1);
@@ -145,7 +145,7 @@ static ls_status take_places(copies *c)
     return c->other ? fill_other(c) : ls_queue_write(c->m->bench.queue, c->from, c->host, c->bytes);
 }
 
-static void free_places(const copies *c)
+static void free_buffers(const copies *c)
 {
     ls_device_release(c->m->device, c->to);
     ls_device_release(c->other ? c->other : c->m->device, c->from);
@@ -165,22 +165,22 @@ static ls_status measure_copies(ls_micro *m, ls_device *other, size_t bytes)
     char shape[48] = "within";
     if (other)
         snprintf(shape, sizeof shape, "from %s", ls_device_describe(other)->text);
-    ls_status status = take_places(&c);
+    ls_status status = take_buffers(&c);
     if (!status)
         status = measure_device_copy(&c, shape);
     for (int in = 1; in >= 0 && !status && !other; in--)
         status = measure_host_copy(&c, in);
-    free_places(&c);
+    free_buffers(&c);
     return status;
 }
 
 ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns)
 {
     copies c = copies_of(m, NULL, bytes);
-    ls_status status = take_places(&c);
+    ls_status status = take_buffers(&c);
     if (!status)
         status = time_device_copy(&c, ns);
-    free_places(&c);
+    free_buffers(&c);
     return status;
 }
 

@@ -59,7 +59,8 @@ ls_status ls_micro_floor(ls_micro *m)
 {
     ls_micro_figure figure, sum = {.op = "floor", .shape = m->model->name};
     ls_data *data;
-    LS_TRY(ls_data_open(m->data ? m->data : m->model->kind->default_data, &m->model->need, &data));
+    LS_TRY(
+        ls_data_open(m->data ? m->data : m->model->family->default_data, &m->model->need, &data));
     ls_status status = ls_micro_passes(m, true, &sum.ns.median);
     const size_t nodes = (size_t)m->model->graph->count;
     ls_micro_part(m, nodes, "optimizer", 0.1);

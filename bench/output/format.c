@@ -119,7 +119,7 @@ void ls_writer_expect(ls_writer *writer, json_t *cases)
 
 void ls_writer_hold(ls_writer *writer)
 {
-    writer->held = true;
+    writer->deferred = true;
 }
 
 void ls_writer_kept_in(ls_writer *writer, const char *results)
@@ -138,7 +138,7 @@ static ls_status flush(const ls_writer *writer)
     const char *name = stream == ls_output() ? "standard output" : "output file";
     if (!writer->results)
         return ls_fail(LS_CODE_MISSING, "rows", name, "cannot be written (%s); %s works", reason,
-                       errno == EPIPE ? "a reader that reads all" : "a place with room");
+                       errno == EPIPE ? "a reader that reads all" : "a disk with room");
     return ls_fail(LS_CODE_MISSING, "rows", name,
                    "cannot be written (%s); `lockstep results list --results %s` shows the rows "
                    "that are kept",
@@ -149,7 +149,7 @@ ls_status ls_writer_row(ls_writer *writer, const json_t *row)
 {
     writer->format->row(writer, row);
     writer->rows++;
-    return writer->held ? LS_OK : flush(writer);
+    return writer->deferred ? LS_OK : flush(writer);
 }
 
 ls_status ls_writer_flush(ls_writer *writer)

@@ -22,7 +22,7 @@
  */
 json_t *ls_row_find(const json_t *row, const char *path);
 
-/** The number there; 0 where there is none. */
+/** The number at a path; 0 if it is absent. */
 double ls_row_number(const json_t *row, const char *path);
 
 /** The text of a field of a group; "" where there is none. Borrowed. */
@@ -40,8 +40,8 @@ bool ls_row_step(const json_t *row, ls_interval *out);
  * rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);
 
-/** Samples per second of the median step, or of all samples over the time, with the interval; else
- * as ls_row_step. Only those of one kind compare. */
+/** Samples per second of the median step, or of all samples over the time, with the interval;
+ * else as ls_row_step. Only two rates of the median step compare, or two over the time. */
 bool ls_row_rate(const json_t *row, bool mean, ls_interval *out);
 
 /** The median step or, if steps are not alike, the mean one, in ms; as ls_row_step. */
@@ -136,7 +136,7 @@ struct ls_writer {
     FILE *stream;
     const char *results;       /**< file that has the rows, too; NULL: none */
     const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
-    bool held;                 /**< rows are flushed at the end, not one by one */
+    bool deferred;             /**< rows are flushed at the end, not one by one */
     const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
     size_t rows;
     int width;        /**< characters of a line of the table */

@@ -104,7 +104,8 @@ static void keep(ls_writer *writer, const json_t *row)
 static void end_kept(ls_writer *writer)
 {
     static const char *const groups[] = {"case", "result", "time", "equivalence"};
-    const bool said = columns_of(writer)->ranks || columns_of(writer)->compares || !writer->held;
+    const bool said =
+        columns_of(writer)->ranks || columns_of(writer)->compares || !writer->deferred;
     if (!writer->ended)
         writer->ended = json_array();
     for (size_t i = 0; said && i < json_array_size(writer->kept); i++) {

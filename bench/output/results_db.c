@@ -105,7 +105,7 @@ static uint32_t big_endian(const uint8_t *bytes)
 static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE], size_t size)
 {
     if (size < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0)
-        return ls_results_refuse(path, "is no SQLite database, so not one of lockstep");
+        return ls_results_refuse(path, "is not an SQLite database, so not one of lockstep");
     if (big_endian(header + 68) != APPLICATION_ID)
         return ls_results_refuse(path, "is a database of another program");
     uint32_t schema = big_endian(header + 60);
@@ -176,7 +176,7 @@ static ls_status examine(const char *path, bool create, bool *fresh)
     if (S_ISDIR(facts.st_mode))
         return ls_results_refuse(path, "is a folder");
     if (!S_ISREG(facts.st_mode))
-        return ls_results_refuse(path, "is no regular file");
+        return ls_results_refuse(path, "is not a regular file");
     LS_TRY(check_file(path, fresh));
     if (*fresh && !create)
         return ls_results_refuse(path, "is empty: it holds no database");
@@ -277,7 +277,7 @@ static ls_status verify(ls_results *results)
     if (code != SQLITE_OK)
         return ls_results_refuse_sqlite(results, code);
     if (id != APPLICATION_ID || results->schema < 1 || results->schema > SCHEMA || !ours)
-        return ls_results_refuse(results->path, "is damaged: it has not the tables of its schema");
+        return ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
     return LS_OK;
 }
 

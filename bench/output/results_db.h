@@ -39,13 +39,14 @@ ls_status ls_results_delete(ls_results *results, int64_t number);
 /** Whether there is a row of this id. */
 ls_status ls_results_has(ls_results *results, const char *id, bool *out);
 
-/** Rows with all fields, or only with those of ls_results_brief_has, which is ten times as fast. */
+/** Rows with all fields, or only with the fields of ls_results_brief_has, which is ten times as
+ * fast. */
 typedef enum ls_rows_kind { LS_ROWS_WHOLE, LS_ROWS_BRIEF } ls_rows_kind;
 
 /** Whether brief rows have the field of this path. */
 bool ls_results_brief_has(const char *path);
 
-/** Borrows the row; `number` is its place in the file. */
+/** Borrows the row; `number` is its position in the file. */
 typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
 
 /** A visit: appends the row to the context, an array. */

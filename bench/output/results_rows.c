@@ -383,10 +383,10 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out)
     status = ls_status_first(status, finish(results, statement, code));
     if (!status && !row)
         status = ls_fail(LS_CODE_MISSING, "row", id,
-                         "not in %s; lockstep results list shows those that are", results->path);
+                         "not in %s; lockstep results list shows the ids", results->path);
     else if (!status && code == SQLITE_ROW)
-        status = ls_fail(LS_CODE_USAGE, "row", id, "several ids in %s begin so; give more of it",
-                         results->path);
+        status = ls_fail(LS_CODE_USAGE, "row", id,
+                         "several ids in %s begin so; give more characters", results->path);
     if (status)
         json_decref(row);
     else

@@ -64,7 +64,7 @@ static ls_status read_condition(const char *part, condition *out)
         out->number = ls_number_read(out->value);
         return LS_OK;
     }
-    return refuse(part, "is no condition");
+    return refuse(part, "is not a condition");
 }
 
 /* Cuts the text at its first comma without a backslash, removes the backslashes before commas, and
@@ -156,7 +156,7 @@ static ls_status holds(const condition *one, const json_t *value, bool *out)
         *out = one->kind != SAME;
     } else {
         return ls_fail(LS_CODE_USAGE, "--where", one->key.path,
-                       "is a number, and '%s' is none; give a number", one->value);
+                       "is a number, and '%s' is not; give a number", one->value);
     }
     return LS_OK;
 }

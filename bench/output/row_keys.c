@@ -49,7 +49,7 @@ static void add_declared(const ls_registry *owners)
     }
 }
 
-/* The names in a part of the schema; for a list, those of its elements. */
+/* The names in a part of the schema; for a list, the names in its elements. */
 static void add_fields(const json_t *schema, const json_t *part, const char *at)
 {
     const char *definition = json_string_value(json_object_get(part, "$ref")), *name;
@@ -70,7 +70,7 @@ static void add_fields(const json_t *schema, const json_t *part, const char *at)
         add_path(at);
     if (strcmp(at, "case") == 0) {
         add_declared(&ls_strategies);
-        add_declared(&ls_model_kinds);
+        add_declared(&ls_model_families);
         add_declared(&ls_data_sources);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Same; see row_same.h. Two tables: fields of `case` that may be left out, and where rows say on
- * what they were measured. */
+/* Same; see row_same.h. Two tables: fields of `case` that a comparison may leave out, and fields
+ * that describe the machine. */
 #include "bench/output/row_same.h"
 
 #include "bench/output/format_parts.h"
@@ -92,7 +92,7 @@ static const struct {
     const char *path;
     unsigned of;
     bool optional; /* a row of this program without it says that there was none */
-} places[] = {
+} known_facts[] = {
     {"provenance.cpu", LS_OF_CLASS, false},
     {"provenance.isa", LS_OF_CLASS, false},
     {"provenance.loops_isa", LS_OF_CLASS, false},   /* what our loops make of it, */
@@ -104,11 +104,11 @@ static const struct {
     {"provenance.cores_per_device", LS_OF_SHARE, false},
     {"provenance.ranks.host", LS_OF_SHARE, false},
     {"provenance.host", LS_OF_HOST, false},
-    {"provenance.cores", LS_OF_PLACE, false},
-    {"provenance.ranks.cores", LS_OF_PLACE, false},
-    {"provenance.gpus", LS_OF_PLACE, false},
-    {"provenance.memory_limit", LS_OF_PLACE | LS_OF_SYSTEM, false},
-    {"provenance.driver", LS_OF_PLACE | LS_OF_SYSTEM, false},
+    {"provenance.cores", LS_OF_SETUP, false},
+    {"provenance.ranks.cores", LS_OF_SETUP, false},
+    {"provenance.gpus", LS_OF_SETUP, false},
+    {"provenance.memory_limit", LS_OF_SETUP | LS_OF_SYSTEM, false},
+    {"provenance.driver", LS_OF_SETUP | LS_OF_SYSTEM, false},
     {"provenance.os", LS_OF_SYSTEM, false},
     {"provenance.mpi", LS_OF_SYSTEM, false},
     {"provenance.commit", LS_OF_COMMIT, false},
@@ -120,13 +120,13 @@ static const struct {
     {"label", LS_OF_LABEL, true},
 };
 
-enum { PLACES = sizeof places / sizeof *places };
+enum { FACTS = sizeof known_facts / sizeof *known_facts };
 
 bool ls_row_is_of(const char *path, unsigned of)
 {
-    for (size_t i = 0; i < PLACES; i++)
-        if (strcmp(places[i].path, path) == 0)
-            return places[i].of & of;
+    for (size_t i = 0; i < FACTS; i++)
+        if (strcmp(known_facts[i].path, path) == 0)
+            return known_facts[i].of & of;
     return false;
 }
 
@@ -135,12 +135,12 @@ static json_t *facts_of(const json_t *row, unsigned of)
 {
     json_t *facts = json_object();
     const bool peer = json_object_get(row, "peer");
-    for (size_t i = 0; i < PLACES; i++) {
-        json_t *value = places[i].of & of ? ls_row_find(row, places[i].path) : NULL;
-        if (!value && places[i].of & of && places[i].optional && !peer)
+    for (size_t i = 0; i < FACTS; i++) {
+        json_t *value = known_facts[i].of & of ? ls_row_find(row, known_facts[i].path) : NULL;
+        if (!value && known_facts[i].of & of && known_facts[i].optional && !peer)
             value = json_null();
         if (value)
-            json_object_set_new_nocheck(facts, places[i].path, value);
+            json_object_set_new_nocheck(facts, known_facts[i].path, value);
     }
     return facts;
 }
@@ -148,16 +148,16 @@ static json_t *facts_of(const json_t *row, unsigned of)
 /* The first fact that both know and that differs; NULL: none. */
 static const char *other_fact(const json_t *a, const json_t *b)
 {
-    for (size_t i = 0; i < PLACES; i++) {
-        const json_t *x = json_object_get(a, places[i].path);
-        const json_t *y = json_object_get(b, places[i].path);
+    for (size_t i = 0; i < FACTS; i++) {
+        const json_t *x = json_object_get(a, known_facts[i].path);
+        const json_t *y = json_object_get(b, known_facts[i].path);
         if (x && y && !ls_value_equal(x, y))
-            return places[i].path;
+            return known_facts[i].path;
     }
     return NULL;
 }
 
-const char *ls_row_other_place(const json_t *a, const json_t *b, unsigned of)
+const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of)
 {
     json_auto_t *mine = facts_of(a, of), *theirs = facts_of(b, of);
     return other_fact(mine, theirs);
@@ -199,11 +199,11 @@ void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out)
                 !ls_value_equal(json_object_get(mine, field), json_object_get(theirs, field)))
                 json_object_set_new(out, path, json_true());
         }
-        for (size_t i = 0; i < PLACES; i++) {
-            const json_t *x = json_object_get(known, places[i].path);
-            const json_t *y = json_object_get(facts, places[i].path);
+        for (size_t i = 0; i < FACTS; i++) {
+            const json_t *x = json_object_get(known, known_facts[i].path);
+            const json_t *y = json_object_get(facts, known_facts[i].path);
             if (x && y && !ls_value_equal(x, y))
-                json_object_set_new(out, places[i].path, json_true());
+                json_object_set_new(out, known_facts[i].path, json_true());
         }
         json_object_update_missing(known, facts);
     }

@@ -29,7 +29,7 @@ enum {
     LS_OF_CLASS = 1,   /**< processor, its instruction sets, GPU, environment variables */
     LS_OF_SHARE = 2,   /**< how much of it: cores allowed, cores of each device, hosts of ranks */
     LS_OF_HOST = 4,    /**< the computer's name */
-    LS_OF_PLACE = 8,   /**< which cores, which GPUs, how much memory is allowed, the driver */
+    LS_OF_SETUP = 8,   /**< which cores, which GPUs, how much memory is allowed, the driver */
     LS_OF_COMMIT = 16, /**< with `dirty` */
     LS_OF_BUILD = 32,  /**< compiler, flags, kind of build, libraries */
     LS_OF_SYSTEM = 64, /**< kernel, driver, MPI, memory limit */
@@ -50,10 +50,10 @@ char *ls_row_identity(const json_t *row, unsigned but, unsigned of);
 bool ls_row_is_of(const char *path, unsigned of);
 
 /** The first field ("provenance.cpu") of these parts in which two rows differ; NULL: none. */
-const char *ls_row_other_place(const json_t *a, const json_t *b, unsigned of);
+const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of);
 
-/** The number of the row's machine among `known` (an array, empty at first), which learns from the
- * row what it did not know, or gets another one. */
+/** The number of the row's machine among `known` (an array, empty at first), whose entry takes
+ * the row's facts that it lacks; else a new entry is appended. */
 size_t ls_row_machine(json_t *known, const json_t *row, unsigned of);
 
 /** Adds {path: true} of each field of the case, and of these parts, in which the rows differ. */

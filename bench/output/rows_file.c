@@ -16,7 +16,7 @@ static const char *why_no_row(const json_t *row)
     const char *id = json_string_value(json_object_get(row, "id"));
     const json_t *schema = json_object_get(row, "schema");
     if (!json_is_object(row))
-        return "is no JSON object";
+        return "is not a JSON object";
     if (!id || !*id)
         return "has no id, so it is no row";
     if (!json_is_string(json_object_get(row, "timestamp")))
@@ -49,7 +49,7 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
         if (strspn(line, " \t\r\n") == (size_t)length)
             continue;
         json_t *row = json_loadb(line, (size_t)length, 0, &error);
-        const char *why = row ? why_no_row(row) : "is no JSON";
+        const char *why = row ? why_no_row(row) : "is not JSON";
         if (!row && unfinished && any && line[length - 1] != '\n' &&
             is_cut(&error, (size_t)length)) {
             *unfinished = true;
@@ -57,12 +57,11 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
         }
         snprintf(where, sizeof where, "line %lld", (long long)number);
         if (why)
-            status = ls_status_within(
-                what, path,
-                ls_fail(LS_CODE_MISSING, where, NULL,
-                        "%s; give what --format jsonl printed, or a results file (nothing of this "
-                        "one was taken)",
-                        why));
+            status = ls_status_within(what, path,
+                                      ls_fail(LS_CODE_MISSING, where, NULL,
+                                              "%s; give a file that --format jsonl printed, or a "
+                                              "results file (no row of this file is used)",
+                                              why));
         else
             status = visit(context, number, row);
         any = true;

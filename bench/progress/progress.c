@@ -34,9 +34,9 @@ struct ls_progress {
     pthread_mutex_t lock; /* guards the following */
     pthread_cond_t wake;
     bool closing, paused;
-    bool stale;                           /* the shown state is outdated */
-    uint64_t start_ns, told_ns, shown_ns; /* told_ns: until when spent time is counted */
-    size_t drawn;                         /* characters on the screen */
+    bool stale;                              /* the shown state is outdated */
+    uint64_t start_ns, counted_ns, shown_ns; /* counted_ns: until when spent time is counted */
+    size_t drawn;                            /* characters on the screen */
     ls_work work;
     char (*titles)[TITLE_SIZE]; /* [work.count] */
     double share, left_s;       /* as shown; left_s negative: none */
@@ -147,8 +147,8 @@ static void show_soon(ls_progress *p)
 static void spend(ls_progress *p)
 {
     const uint64_t now_ns = ls_clock_ns();
-    ls_work_spend(&p->work, (double)(now_ns - p->told_ns) * 1e-9);
-    p->told_ns = now_ns;
+    ls_work_spend(&p->work, (double)(now_ns - p->counted_ns) * 1e-9);
+    p->counted_ns = now_ns;
 }
 
 static void *keep_alive(void *context)
@@ -197,7 +197,7 @@ ls_progress *ls_progress_open(FILE *stream, int mode)
     p->terminal = terminal;
     p->left_s = -1;
     p->samples_per_s = p->loss = NAN;
-    p->start_ns = p->told_ns = ls_clock_ns();
+    p->start_ns = p->counted_ns = ls_clock_ns();
     p->shown_ns = terminal ? 0 : p->start_ns;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);

@@ -6,7 +6,7 @@
  *
  *     case 3/8 mirrored 2 cpu, timing, 0:42 left  37%  227859 samples/s  loss 0.305
  *
- * The share never falls; case numbers may, since cases take turns. The time left is that of all
+ * The share never falls; case numbers may, since cases take turns. The time left is the time of all
  * cases; it appears once something of the first case is known (work_left.h).
  *
  * A command has one. All functions take NULL, where nothing is shown.

@@ -149,7 +149,7 @@ static ls_status build(const bisection *b, int side, const char *name)
 
 typedef enum verdict { BEFORE, BEHIND, UNKNOWN } verdict;
 
-static verdict place_of(const ls_regress *regress)
+static verdict verdict_of(const ls_regress *regress)
 {
     bool all = true;
     for (size_t i = 0; i < regress->count; i++) {
@@ -164,7 +164,7 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
 {
     static const char *const names[] = {"not slower", "slower", "cannot tell"};
     json_t *step = json_pack("{s:s,s:s,s:s}", "commit", one->name, "subject", one->subject,
-                             "verdict", why ? "error" : names[place_of(regress)]);
+                             "verdict", why ? "error" : names[verdict_of(regress)]);
     if (why)
         json_object_set_new(step, "error", json_string(why));
     for (size_t i = 0; i < regress->count && !why; i++) { /* the slowest case */
@@ -178,8 +178,8 @@ static void note_step(bisection *b, const commit *one, const ls_regress *regress
             json_object_set_new(step, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
         json_object_set_new(step, "blocks", json_integer((json_int_t)result->blocks));
     }
-    ls_log_say("regress: %.12s %s: %s", one->name, one->subject,
-               why ? why : names[place_of(regress)]);
+    ls_log_stderr("regress: %.12s %s: %s", one->name, one->subject,
+                  why ? why : names[verdict_of(regress)]);
     json_array_append_new(b->steps, step);
 }
 
@@ -200,7 +200,7 @@ static ls_status try_commit(bisection *b, size_t at, verdict *out)
         status = ls_regress_compare(&task, &regress);
     if (status && ls_status_code(status) == LS_CODE_INTERRUPTED)
         return status;
-    *out = status ? UNKNOWN : place_of(&regress);
+    *out = status ? UNKNOWN : verdict_of(&regress);
     note_step(b, &b->commits[at], &regress, status ? ls_status_text(status) : NULL);
     ls_status_free(status);
     ls_regress_close(&regress);

@@ -15,7 +15,7 @@ enum { SLOWED = sizeof slowed / sizeof *slowed };
 
 /* Counts of verdicts at one slowdown. */
 typedef struct tally {
-    int said[4]; /* counts by verdict */
+    int counts[4]; /* counts by verdict */
     double seconds;
     ls_log_list ratios;
 } tally;
@@ -32,7 +32,7 @@ static ls_status compare_once(const ls_regress_task *task, tally tallies[SLOWED]
             status =
                 ls_fail(LS_CODE_MISSING, "regress", one->name, "%s",
                         one->error ? one->error : "its gate, bytes or memory are worse in NEW");
-        level->said[one->result.verdict]++;
+        level->counts[one->result.verdict]++;
         level->seconds += one->seconds;
         if (!status)
             status = ls_log_push(&level->ratios, one->result.ratio);
@@ -47,9 +47,9 @@ static json_t *row_of(tally *level, double by)
     ls_statistics_compute(level->ratios.items, level->ratios.count, &ratios);
     return json_pack(
         "{s:f,s:i,s:f,s:i,s:i,s:i,s:i,s:f}", "slowed_percent", 100 * by, "comparisons",
-        (int)ratios.n, "ratio", ratios.median, "slower", level->said[LS_VERDICT_SLOWER], "same",
-        level->said[LS_VERDICT_SAME], "faster", level->said[LS_VERDICT_FASTER], "cannot tell",
-        level->said[LS_VERDICT_CANNOT_TELL], "seconds_each", level->seconds / (double)ratios.n);
+        (int)ratios.n, "ratio", ratios.median, "slower", level->counts[LS_VERDICT_SLOWER], "same",
+        level->counts[LS_VERDICT_SAME], "faster", level->counts[LS_VERDICT_FASTER], "cannot tell",
+        level->counts[LS_VERDICT_CANNOT_TELL], "seconds_each", level->seconds / (double)ratios.n);
 }
 
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,

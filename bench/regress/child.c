@@ -61,12 +61,12 @@ static ls_status check(const char *name, const int ends[2], bool cleans, uint64_
     if (!cleans && ls_interrupted())
         return ls_fail(LS_CODE_INTERRUPTED, "regress", NULL, "interrupted");
     if (ls_clock_ns() - begin > limit_ns)
-        return ls_fail(LS_CODE_MISSING, "regress", name, "is not over after %.0f s; it was killed",
+        return ls_fail(LS_CODE_MISSING, "regress", name, "did not end within %.0f s and was killed",
                        (double)limit_ns * 1e-9);
     for (int i = 0; i < 2; i++)
         if (fstat(ends[i], &facts) == 0 && facts.st_size > TEXT_MOST)
             return ls_fail(LS_CODE_MISSING, "regress", name,
-                           "prints more than %d MiB; it was killed", TEXT_MOST >> 20);
+                           "printed more than %d MiB and was killed", TEXT_MOST >> 20);
     return LS_OK;
 }
 

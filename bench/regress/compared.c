@@ -86,8 +86,8 @@ void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int s
     if (!one->row[side] || strcmp(ls_regress_status(one->row[side]), "ok") != 0)
         return;
     set_row(one, side, row);
-    ls_regress_settle_case(task, one);
-    one->told = true;
+    ls_regress_judge_case(task, one);
+    one->decided = true;
 }
 
 static ls_status add_case(ls_regress *regress, ls_regress_case **out)
@@ -126,7 +126,7 @@ ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
         LS_TRY(add_case(regress, &copy));
         one = &regress->cases[i];
         copy->slowed = slowed;
-        copy->told = one->told;
+        copy->decided = one->decided;
         copy->name = strdup(one->name);
         for (int side = 0; side < LS_SIDES; side++) {
             copy->row[side] = json_incref(one->row[side]);
@@ -225,14 +225,14 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
     const bool files = ls_regress_is_file(task->side[LS_BASE]);
     if (files != ls_regress_is_file(task->side[LS_NEW]))
         return ls_fail(LS_CODE_USAGE, "regress", task->side[files],
-                       "is a program and %s a results file; give two of a kind (PROGRAM run "
-                       "--format jsonl prints what a file holds)",
+                       "is a program and %s a results file; give two programs or two files "
+                       "(PROGRAM run --format jsonl prints the rows of a file)",
                        task->side[!files]);
     if (files && (task->option_count > 0 || task->instructions))
         return ls_fail(LS_CODE_USAGE, "option",
                        task->instructions ? "--instructions" : task->options[0],
-                       "is of programs that run, and two results files run nothing; --where "
-                       "chooses cases");
+                       "applies to programs that are run, and both sides are results files; use "
+                       "--where to choose cases");
     if (files)
         return ls_regress_read(task, out);
     LS_TRY(ls_regress_turns(task, out));

@@ -23,14 +23,14 @@ double ls_regress_time(const json_t *row);
 /** "ok", ...; "unknown" where the row does not say. */
 const char *ls_regress_status(const json_t *row);
 
-/** Replaces the row of a side by a bad one, or none (NULL), and settles the case again. */
+/** Replaces the row of a side by a bad one, or none (NULL), and judges the case again. */
 void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int side,
                         const json_t *row);
 
 /** Adds copies of the first `count` cases, their times multiplied by 1 + `slowed`. */
 ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed);
 
-/** Adds the figures besides time of a row to those of its side. */
+/** Adds a row's figures other than the time to the figures of its side. */
 void ls_regress_note(const ls_regress_task *task, ls_regress_case *one, int side,
                      const json_t *row);
 
@@ -38,7 +38,7 @@ void ls_regress_note(const ls_regress_task *task, ls_regress_case *one, int side
 bool ls_regress_failed(const json_t *row);
 
 /** Finds why a case with both rows cannot be compared, or what is worse besides its time. */
-void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one);
+void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one);
 
 /** Whether the task's options have this one: "--name=value", or "--name=" with any value. */
 bool ls_regress_is_given(const ls_regress_task *task, const char *option);

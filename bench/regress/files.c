@@ -38,14 +38,14 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
                              const json_t *fresh)
 {
     const char *path =
-        base && fresh ? ls_row_other_place(base, fresh, LS_OF_CLASS | LS_OF_SHARE) : NULL;
+        base && fresh ? ls_row_other_machine(base, fresh, LS_OF_CLASS | LS_OF_SHARE) : NULL;
     if (!path)
         return LS_OK;
     char *a = value_text(base, path), *b = value_text(fresh, path);
     ls_status status =
         ls_fail(LS_CODE_MISSING, "regress", base_path,
-                "is of another class of machine: %s is %s there and %s in %s; measure both on one, "
-                "or give the baseline of this class",
+                "was measured on another class of machine: %s is %s there and %s in %s; measure "
+                "both on one machine, or give a baseline of this class",
                 strchr(path, '.') + 1, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
     free(a);
     free(b);
@@ -75,7 +75,7 @@ static void judge(const ls_regress_task *task, ls_regress *regress)
     const ls_ratio_test test = {.threshold = task->threshold, .cases = regress->count};
     for (size_t i = 0; i < regress->count; i++) {
         ls_regress_case *one = &regress->cases[i];
-        if (one->told)
+        if (one->decided)
             continue;
         const json_t *id = json_object_get(one->row[LS_BASE], "id");
         const ls_log_list *a = &one->logs[LS_BASE], *b = &one->logs[LS_NEW];
@@ -105,7 +105,7 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
                            "has no row of a case%s; lockstep run --format jsonl prints some",
                            task->where ? " that fits --where" : "");
     }
-    LS_TRY(ls_regress_settle(task, out));
+    LS_TRY(ls_regress_judge(task, out));
     for (size_t i = 0; i < out->count; i++)
         LS_TRY(check_class(task->side[LS_BASE], out->cases[i].row[LS_BASE], task->side[LS_NEW],
                            out->cases[i].row[LS_NEW]));

@@ -159,12 +159,12 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
         for (size_t j = i; j < n; j++)
             means[count++] = 0.5 * (logs[i] + logs[j]);
     const double centre = median_of(means, most, &mean);
-    const bounds told = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, mean);
+    const bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, mean);
     out->verdict = judge(bound(means, n, error_differs * part, space),
                          bound(means, n, error_same * part, space), limit);
     out->ratio = exp(centre);
-    out->ci95[0] = exp(told.low);
-    out->ci95[1] = exp(told.high);
+    out->ci95[0] = exp(interval.low);
+    out->ci95[1] = exp(interval.high);
     if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* half of the error is for the last look */
         const double p = 0.5 * (fabs(centre) > limit ? error_differs : error_same) / cases;
         memcpy(means, logs, n * sizeof *means);
@@ -220,11 +220,11 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     const double error = sqrt(a + b + drift * drift), limit = log1p(test->threshold);
     const double differs = error * normal_quantile(error_differs / (double)test->cases);
     const double same = error * normal_quantile(error_same / (double)test->cases);
-    const double told = error * normal_quantile(0.025);
+    const double half_width = error * normal_quantile(0.025);
     out->verdict = judge((bounds){centre - differs, centre + differs},
                          (bounds){centre - same, centre + same}, limit);
-    out->ci95[0] = exp(centre - told);
-    out->ci95[1] = exp(centre + told);
+    out->ci95[0] = exp(centre - half_width);
+    out->ci95[1] = exp(centre + half_width);
     if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* more runs do not reduce the drift */
         const double wide = (fabs(centre) > limit ? differs : same) / error;
         const double away = fabs(fabs(centre) - limit) / wide;

@@ -3,8 +3,8 @@
  * Regress: compares two sides case by case, for `lockstep regress`.
  *
  * A side is a results file or a program. A case has rows of both: fields other than the time are
- * compared in all of them (of programs, in those of the first block), the worst of each side with
- * the other's; the time by bench/regress/ratio_test.h.
+ * compared in all rows (of programs, in the rows of the first block), the worst value of each side
+ * with the other side's worst; the time by bench/regress/ratio_test.h.
  */
 #pragma once
 
@@ -61,13 +61,13 @@ typedef struct ls_regress_case {
     json_t *figures[LS_SIDES]; /**< {path: values in the rows that are ok, of numbers the worst} */
     ls_log_list logs[LS_SIDES];
     double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
-    bool told;             /**< decided: there is a verdict */
+    bool decided;          /**< there is a verdict */
     double slowed;         /**< see ls_regress_task */
     double seconds;        /**< of its turns, until the verdict */
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
-    json_t *differences; /**< the same, of those that are only reported */
+    json_t *differences; /**< the same, of keys that are only reported */
     char *error;         /**< why it cannot be compared; NULL: it can */
 } ls_regress_case;
 
@@ -109,8 +109,8 @@ ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
  * up. */
 ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 
-/** Names the cases, and does ls_regress_settle_case for those with both rows. */
-ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress);
+/** Names the cases, and does ls_regress_judge_case for those with both rows. */
+ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);

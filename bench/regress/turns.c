@@ -54,7 +54,7 @@ static ls_status read_rows(const char *path, char *text, json_t *rows)
             json_integer_value(json_object_get(row, "schema")) != 1) {
             json_decref(row);
             return ls_fail(LS_CODE_MISSING, "regress", path,
-                           "prints what is no row of schema 1: %.60s", line);
+                           "prints a line that is not a row of schema 1: %.60s", line);
         }
         json_array_append_new(rows, row);
     }
@@ -245,7 +245,7 @@ static ls_status run_pair(turns *t, uint64_t number)
     for (size_t i = 0; i < t->regress->count; i++) {
         ls_regress_case *one = &t->regress->cases[i];
         const size_t from = 2 * (i % t->measured);
-        if (one->told || !t->counts[from + LS_BASE] || !t->counts[from + LS_NEW])
+        if (one->decided || !t->counts[from + LS_BASE] || !t->counts[from + LS_NEW])
             continue;
         for (size_t side = 0; side < LS_SIDES; side++)
             LS_TRY(ls_log_push(&one->logs[side],
@@ -265,7 +265,7 @@ static ls_status look_at(ls_regress_case *one, const ls_ratio_test *test, double
     for (size_t i = 0; i < n; i++)
         ratios[i] = one->logs[LS_NEW].items[i] - one->logs[LS_BASE].items[i];
     ls_status status = ls_ratio_look(test, ratios, n, share, &one->result);
-    one->told = one->result.verdict != LS_VERDICT_CANNOT_TELL;
+    one->decided = one->result.verdict != LS_VERDICT_CANNOT_TELL;
     free(ratios);
     return status;
 }
@@ -276,11 +276,11 @@ static ls_status look(turns *t, ls_ratio_test *test, double share, size_t *open)
     *open = 0;
     for (size_t i = 0; i < t->regress->count; i++) {
         ls_regress_case *one = &t->regress->cases[i];
-        if (one->told)
+        if (one->decided)
             continue;
         one->seconds = (double)(ls_clock_ns() - t->begin) * 1e-9;
         LS_TRY(look_at(one, test, share));
-        *open += !one->told;
+        *open += !one->decided;
     }
     test->spent = share;
     return LS_OK;
@@ -290,7 +290,7 @@ static size_t fewest_blocks(const ls_regress *regress)
 {
     size_t fewest = LS_RATIO_BLOCKS_MOST;
     for (size_t i = 0; i < regress->count; i++)
-        if (!regress->cases[i].told && regress->cases[i].logs[LS_NEW].count < fewest)
+        if (!regress->cases[i].decided && regress->cases[i].logs[LS_NEW].count < fewest)
             fewest = regress->cases[i].logs[LS_NEW].count;
     return fewest;
 }
@@ -304,7 +304,7 @@ static ls_status take_turns(turns *t, uint64_t max_ns)
     for (size_t i = 0; i < t->regress->count; i++) {
         for (int side = 0; side < LS_SIDES; side++)
             t->regress->cases[i].logs[side].count = 0; /* the first block included the gate */
-        open += !t->regress->cases[i].told;
+        open += !t->regress->cases[i].decided;
     }
     for (uint64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, pairs++));
@@ -314,8 +314,8 @@ static ls_status take_turns(turns *t, uint64_t max_ns)
         if (share > 0)
             LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_say("regress: %llu pairs of blocks, %zu cases open", (unsigned long long)pairs,
-                       open);
+            ls_log_stderr("regress: %llu pairs of blocks, %zu cases open",
+                          (unsigned long long)pairs, open);
     }
     return LS_OK;
 }
@@ -324,7 +324,7 @@ static ls_status measure(turns *t)
 {
     const ls_regress_task *task = t->task;
     LS_TRY(check_programs(t));
-    LS_TRY(ls_regress_settle(task, t->regress));
+    LS_TRY(ls_regress_judge(task, t->regress));
     t->measured = t->regress->count;
     for (size_t i = 1; i < task->slowed_count; i++)
         LS_TRY(ls_regress_repeat(t->regress, t->measured, task->slowed[i]));

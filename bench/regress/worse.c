@@ -68,8 +68,8 @@ static bool larger_is_better(const char *path)
     return strstr(names, word) != NULL;
 }
 
-/* Whether the new value, or that of any device, is worse by more than the tolerance. A missing or
- * new figure is. */
+/* Whether the new value, or the value of any device, is worse by more than the tolerance. A
+ * missing or new figure is. */
 static bool is_worse(const char *path, const json_t *base, const json_t *fresh, double tolerance)
 {
     if (json_is_array(base) && json_array_size(base) == json_array_size(fresh)) {
@@ -251,7 +251,7 @@ bool ls_regress_failed(const json_t *row)
            strcmp(ls_regress_status(row), "failed") == 0;
 }
 
-void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
+void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
 {
     const json_t *base = one->row[LS_BASE], *fresh = one->row[LS_NEW];
     for (int side = 0; side < LS_SIDES; side++)
@@ -264,7 +264,7 @@ void ls_regress_settle_case(const ls_regress_task *task, ls_regress_case *one)
                               json_pack("{s:s,s:s,s:s,s:s}", "key", "result.status", "base",
                                         ls_regress_status(base), "new", ls_regress_status(fresh),
                                         "reason", reason_of(fresh)));
-        one->told = true;
+        one->decided = true;
         return;
     }
     for (int side = 0; side < LS_SIDES; side++) {
@@ -290,23 +290,24 @@ static ls_status check_keys(const ls_regress_task *task, const ls_regress *regre
             found = first_known(json_object_get(figures, task->fail_on[k].key.path));
         }
         if (!found && any_ok)
-            return ls_fail(LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
-                           "is in no row of either side; nothing would be compared by it");
+            return ls_fail(
+                LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
+                "is in no row of either side, so it compares nothing; name a key that a row has");
     }
     return LS_OK;
 }
 
-ls_status ls_regress_settle(const ls_regress_task *task, ls_regress *regress)
+ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
 {
     LS_TRY(check_keys(task, regress));
     ls_regress_join(regress, task);
     for (size_t i = 0; i < regress->count; i++) {
-        ls_regress_settle_case(task, &regress->cases[i]);
-        regress->cases[i].told |= regress->cases[i].error != NULL;
+        ls_regress_judge_case(task, &regress->cases[i]);
+        regress->cases[i].decided |= regress->cases[i].error != NULL;
     }
     if (regress->count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
-                       "there is no case to compare: nothing was measured%s",
-                       task->where ? ", or nothing of it fits --where" : "");
+                       "there is no case to compare: no row has a time%s",
+                       task->where ? ", or none of these fits --where" : "");
     return ls_regress_name(regress);
 }

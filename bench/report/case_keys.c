@@ -171,14 +171,14 @@ const char *ls_report_strategy(const json_t *row)
                                   : ls_row_text(row, "case", "strategy");
 }
 
-int ls_report_place(const json_t *row)
+int ls_report_strategy_index(const json_t *row)
 {
     const char *name = ls_row_text(row, "case", "strategy");
     const size_t count = ls_registry_count(&ls_strategies);
-    size_t place = 0;
-    while (place < count && strcmp(ls_registry_name(&ls_strategies, place), name) != 0)
-        place++;
-    return (int)place;
+    size_t index = 0;
+    while (index < count && strcmp(ls_registry_name(&ls_strategies, index), name) != 0)
+        index++;
+    return (int)index;
 }
 
 bool ls_report_is_candidate(const json_t *row)

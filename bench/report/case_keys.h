@@ -53,19 +53,19 @@ const json_t *ls_report_median(const json_t *rows, ls_interval *rate);
 /** The strategy, or a peer's program. */
 const char *ls_report_strategy(const json_t *row);
 /** Index of the row's strategy in the registry; the registry's size where it is not there. */
-int ls_report_place(const json_t *row);
+int ls_report_strategy_index(const json_t *row);
 bool ls_report_is_peer(const json_t *row);
 /** Whether the row is ours, and its strategy is meant to compute what one device computes. */
 bool ls_report_is_candidate(const json_t *row);
-/** Its checks passed; for ls_report_those. */
+/** Whether the row's checks passed; for ls_report_those. */
 bool ls_report_is_ok(const json_t *row, const void *unused);
 
-/** The members of `case`, and the cores of a device, that differ between rows with the same value
- * at the path `at` (NULL: none): those of how work is divided between rows of one strategy with
- * equally many devices, others (optimizer, data, ..) between any. Each with the most frequent value
- * in the strategy's rows, or in all, or null: {strategy: {member: value}}. Ignores what repeats of
- * a case may differ in (LS_BUT_REPEATS), the member that `against` names, and what follows from
- * `reduce`. */
+/** The members of `case`, and the cores of a device, that differ between rows with the same
+ * value at the path `at` (NULL: none): members that say how work is divided are compared between
+ * rows of one strategy with equally many devices, others (optimizer, data, ..) between any rows.
+ * Each with the most frequent value in the strategy's rows, or in all, or null: {strategy: {member:
+ * value}}. Ignores what repeats of a case may differ in (LS_BUT_REPEATS), the member that `against`
+ * names, and what follows from `reduce`. */
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against);
 
 /** "ps async staleness=2": the strategy and what differs, without general options that have their

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Case labels; see case_keys.h: which options tell the cases of some rows apart, and their text. An
- * option is one of how the work is divided, which strategies have their own of, or of the work
- * itself, which all rows that stand beside each other should share.
+ * option says how the work is divided (strategies have such options of their own), or what the work
+ * is; rows that stand beside each other should share the latter.
  */
 #include "bench/report/case_keys.h"
 
@@ -145,7 +145,7 @@ static void note_work(const json_t *rows, const char *against, json_t *out)
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against)
 {
     json_t *out = json_object(), *members, *list, *work;
-    json_auto_t *lists = json_object(), *places = json_object();
+    json_auto_t *lists = json_object(), *found_at = json_object();
     const char *name, *member;
     void *next;
     if (against && strncmp(against, "case.", 5) == 0)
@@ -158,7 +158,7 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
         ls_report_collect(lists, key, row);
         ls_text_add(key, sizeof key, "|%s", ls_row_text(row, "case", "reduce"));
         ls_report_collect(lists, key, row);
-        ls_report_collect(places, place, row);
+        ls_report_collect(found_at, place, row);
     }
     json_object_foreach(lists, name, list)
     {
@@ -167,7 +167,7 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
             json_object_set_new(out, strategy, json_object());
         note_differences(list, against, json_object_get(out, strategy));
     }
-    json_object_foreach(places, name, list)
+    json_object_foreach(found_at, name, list)
     {
         note_work(list, against, out);
     }
@@ -242,7 +242,7 @@ char *ls_report_label(const json_t *row, const json_t *differences, bool devices
 
 size_t ls_report_merged(const json_t *lists, const char *at, bool line, char *out, size_t size)
 {
-    static const char *const places[] = {
+    static const char *const found_at[] = {
         "case.devices",      "case.batch_per_device",       "case.ranks",           "case.hosts",
         "case.batch_global", "provenance.cores_per_device", "provenance.ranks.host"};
     json_auto_t *all = json_object();
@@ -254,8 +254,8 @@ size_t ls_report_merged(const json_t *lists, const char *at, bool line, char *ou
         json_auto_t *paths = json_object();
         (void)label;
         ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_SHARE, paths);
-        for (size_t i = 0; i < sizeof places / sizeof *places && line; i++)
-            json_object_del(paths, places[i]);
+        for (size_t i = 0; i < sizeof found_at / sizeof *found_at && line; i++)
+            json_object_del(paths, found_at[i]);
         if (at)
             json_object_del(paths, at);
         count += json_object_size(paths) > 0 ? json_array_size(rows) : 0;

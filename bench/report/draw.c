@@ -173,7 +173,7 @@ ls_status ls_draw_file(json_t *figure, const char *path)
         kind++;
     if (kind == 3 || ending == base)
         return ls_fail(LS_CODE_USAGE, "--out", path,
-                       "is no name of a picture; one that ends in .svg, .png or .pdf is");
+                       "is not the name of a picture; end it in .svg, .png or .pdf");
     char *folder = NULL;
     if (asprintf(&folder, "%.*s.lockstep-XXXXXX", (int)(base - path), path) < 0)
         return ls_fail_memory("--out", strlen(path));

@@ -15,7 +15,7 @@ typedef struct ls_look {
     const char *dash;   /**< gnuplot's dash type */
 } ls_look;
 
-/** Of [style, variant], or of what has members of these names. A place behind the last strategy's
+/** Of [style, variant], or of what has members of these names. An index behind the last strategy's
  *  is LS_STYLE_NEUTRAL. */
 ls_look ls_look_of(const json_t *of);
 

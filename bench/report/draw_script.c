@@ -29,7 +29,7 @@ enum {
     BELOW = 36, /* below the graph: its axis */
     NAME_WIDTH = 22,
     CASE_WIDTH = 40,
-    PLACES = 13,
+    TICKS = 13,
     MARKS = LS_SERIES_MOST + 2
 };
 
@@ -52,9 +52,9 @@ static void quote(FILE *stream, const char *before, const char *text, size_t wid
     va_end(arguments);
 }
 
-/* Writes the text of the tick at `place`. One with a '%' goes through a buffer of gnuplot's that is
+/* Writes the text of the tick at `at`. One with a '%' goes through a buffer of gnuplot's that is
  * some 50 bytes, and cut there, also within a character: so it is cut here. */
-static void quote_tick(FILE *stream, const char *before, const char *text, size_t place)
+static void quote_tick(FILE *stream, const char *before, const char *text, size_t at)
 {
     char whole[1024], cut[40];
     const bool formats = strchr(text, '%');
@@ -65,7 +65,7 @@ static void quote_tick(FILE *stream, const char *before, const char *text, size_
         fprintf(stream, "%s..", cut);
     else
         ls_escape_put(stream, text, CASE_WIDTH, LS_ESCAPE_TICK);
-    fprintf(stream, "' %zu", place);
+    fprintf(stream, "' %zu", at);
 }
 
 /* ---- Axes ----------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void widen(axis *x, axis *y, const char *unit)
 }
 
 /* Position of a value between the low end (0) and the high end (1). */
-static double place_of(double value, const axis *on)
+static double position_of(double value, const axis *on)
 {
     return on->log ? log(value / on->low) / log(on->high / on->low)
                    : (value - on->low) / (on->high - on->low);
@@ -119,33 +119,33 @@ static int by_number(const void *a, const void *b)
 
 /* "set xtics ('1' 1, '2' 2)": the values themselves, except labels that would overlap the one
  * before; round ones if there are many. */
-static void print_places(FILE *stream, const json_t *figure, const axis *x, double pixels)
+static void print_ticks(FILE *stream, const json_t *figure, const axis *x, double pixels)
 {
-    double places[PLACES], end = -INFINITY;
+    double ticks[TICKS], end = -INFINITY;
     size_t count = 0;
     json_t *points = ls_figure_points(figure);
-    for (size_t p = 0, i; p < json_array_size(points) && count < PLACES; p++) {
-        places[count] = ls_figure_at(json_array_get(points, p), 0);
-        for (i = 0; fabs(places[i] - places[count]) > 0;)
+    for (size_t p = 0, i; p < json_array_size(points) && count < TICKS; p++) {
+        ticks[count] = ls_figure_at(json_array_get(points, p), 0);
+        for (i = 0; fabs(ticks[i] - ticks[count]) > 0;)
             i++;
         count += i == count;
     }
     json_decref(points);
-    if (count == PLACES && !x->log)
+    if (count == TICKS && !x->log)
         fprintf(stream, "set xtics %.17g\n", ls_scale_step(x->high - x->low, pixels));
-    if (count == PLACES)
+    if (count == TICKS)
         return;
-    qsort(places, count, sizeof *places, by_number);
+    qsort(ticks, count, sizeof *ticks, by_number);
     fputs("set xtics (", stream);
     for (size_t i = 0; i < count; i++) {
         char text[32];
-        snprintf(text, sizeof text, "%g", places[i]);
+        snprintf(text, sizeof text, "%g", ticks[i]);
         if (strcmp(ls_text_of(figure, "x"), "bytes") == 0)
-            ls_format_bytes(places[i], text);
-        const double at = pixels * place_of(places[i], x), half = 3.6 * (double)strlen(text);
+            ls_format_bytes(ticks[i], text);
+        const double at = pixels * position_of(ticks[i], x), half = 3.6 * (double)strlen(text);
         if (at - half < end)
             continue;
-        fprintf(stream, "%s'%s' %.17g", i ? ", " : "", text, places[i]);
+        fprintf(stream, "%s'%s' %.17g", i ? ", " : "", text, ticks[i]);
         end = at + half + 4;
     }
     fputs(") scale 0.5\n", stream);
@@ -174,8 +174,8 @@ typedef struct mark {
 
 /* Places each name at its line's end, moved apart, in a graph that is `high` enough; returns how
  * many there are. `longest`: characters. */
-static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS], double *longest,
-                          int *high)
+static size_t put_names(const json_t *figure, const axis *y, mark marks[MARKS], double *longest,
+                        int *high)
 {
     const json_t *all = json_object_get(figure, "series");
     size_t count = 0;
@@ -188,7 +188,7 @@ static size_t place_names(const json_t *figure, const axis *y, mark marks[MARKS]
         now.name = *now.name ? now.name : ls_text_of(one, "name");
         now.first = ls_text_line(now.name, NAME_WIDTH);
         now.half = now.name[now.first] ? LINE : 0.5 * LINE; /* in pixels, until all are known */
-        now.position = place_of(ls_figure_at(last, 1), y);
+        now.position = position_of(ls_figure_at(last, 1), y);
         const double rest = ls_text_width(now.name + now.first);
         *longest = fmax(*longest, fmin(rest, NAME_WIDTH));
         *longest = fmax(*longest, ls_text_width(now.name) - rest);
@@ -344,7 +344,7 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     measure(figure, x_y);
     const double scale = ls_scale_of(figure, y->high, &unit);
     widen(x, y, measured);
-    const size_t count = place_names(figure, y, marks, &longest, &high);
+    const size_t count = put_names(figure, y, marks, &longest, &high);
     const double left = 0.115, right = 0.99 - room_for(longest);
     const frame out = print_frame(stream, figure, kind, 26, high, "");
     quote(stream, "set label ", ls_text_of(figure, "y"), 60,
@@ -357,7 +357,7 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
             strcmp(measured, "%") == 0 ? "%g%%" : "%h", left, right,
             x->log ? "set logscale x\n" : "", y->log ? "set logscale y\n" : "", x->low, x->high,
             y->low * scale, y->high * scale);
-    print_places(stream, figure, x, (right - left) * WIDTH);
+    print_ticks(stream, figure, x, (right - left) * WIDTH);
     if (y->log)
         print_log_ticks(stream, y->low * scale, y->high * scale);
     for (size_t i = 0; i < count; i++)

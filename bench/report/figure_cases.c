@@ -170,14 +170,14 @@ static bool fits(const json_t *row, const void *of)
 }
 
 /* Orders strategies as their registry does, then peers. */
-static int by_place(const json_t *a, const json_t *b)
+static int by_strategy(const json_t *a, const json_t *b)
 {
     const json_t *x = ls_case_row(a, NULL), *y = ls_case_row(b, NULL);
     const int peers = ls_report_is_peer(x) - ls_report_is_peer(y);
-    const int places = ls_report_place(x) - ls_report_place(y);
-    return peers    ? peers
-           : places ? places
-                    : strverscmp(ls_text_of(a, "label"), ls_text_of(b, "label")); /* 2 before 16 */
+    const int order = ls_report_strategy_index(x) - ls_report_strategy_index(y);
+    return peers   ? peers
+           : order ? order
+                   : strverscmp(ls_text_of(a, "label"), ls_text_of(b, "label")); /* 2 before 16 */
 }
 
 /* Cases, [{label, rows}], in order; cases with their own name in order of appearance. */
@@ -198,7 +198,7 @@ static json_t *cases_of(ls_figures *figures, const case_kind *kind, const json_t
         if (fits)
             json_object_set(few, name, same);
     }
-    json_t *out = ls_report_sorted(few, kind->name ? NULL : by_place);
+    json_t *out = ls_report_sorted(few, kind->name ? NULL : by_strategy);
     ls_figure_leave(figures, kind->text.name, repeats, "rows of cases whose median row is shown");
     ls_figure_leave(figures, kind->text.name,
                     ls_report_merged(few, figures->against, false, merged, sizeof merged),
@@ -253,7 +253,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     json_t *cases = cases_of(figures, kind, rows);
     json_t *figure = ls_figure_add(figures, text, rows);
     const char *best = "";
-    double most = -1, told = 0, low = INFINITY, high = 0;
+    double most = -1, best_value = 0, low = INFINITY, high = 0;
     char about[96], value[48];
     json_object_set_new(figure, "categories", json_array());
     json_object_set_new(figure, "looks", json_array());
@@ -268,7 +268,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
         low = fmin(low, now);
         high = fmax(high, now);
         best = weight > most ? label : best;
-        told = weight > most ? now : told;
+        best_value = weight > most ? now : best_value;
         most = fmax(most, weight);
     }
     if (!is_range(kind))
@@ -278,7 +278,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     ls_figure_title(figures, figure, rows,
                     json_sprintf(differs || !kind->alone ? kind->title : kind->alone,
                                  differs || json_array_size(cases) == 1 ? best : "every case",
-                                 ls_figure_value(told, kind->shown, value)),
+                                 ls_figure_value(best_value, kind->shown, value)),
                     about);
     json_decref(cases);
     return true;

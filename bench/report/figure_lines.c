@@ -118,7 +118,7 @@ static const line_kind kinds[] = {
 /* ---- Points --------------------------------------------------------------------------------- */
 
 /* x of a row; negative: it has none. */
-static double place_of(const json_t *row, const char *at)
+static double x_of(const json_t *row, const char *at)
 {
     char text[128];
     uint64_t ns;
@@ -154,7 +154,7 @@ static void list_points(const json_t *row, const line_kind *kind, const json_t *
 
 static void add_points(const json_t *row, const line_kind *kind, json_t *series)
 {
-    const double x = place_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
+    const double x = x_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
     ls_interval own = ls_report_rate(row);
     double low = 1, high = 1; /* range of y */
@@ -263,11 +263,11 @@ static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, dou
 
 /* What a title may report of a series, and a measure of it: candidate, distance, value; for y, the
  * worst and the best that its error bar allows. */
-typedef struct told {
+typedef struct reported {
     const char *name;
     const json_t *point; /* NULL: not a strategy of ours */
     double key[3], worst, best;
-} told;
+} reported;
 
 /* The lowest y that all series reach. */
 static double level_of(const json_t *all)
@@ -284,10 +284,10 @@ static double level_of(const json_t *all)
 
 /* Reports the last point; for shares the largest; for what falls with time, the first at a level
  * that all reach. */
-static told tell(const json_t *one, const line_kind *kind, double level)
+static reported report_of(const json_t *one, const line_kind *kind, double level)
 {
     const size_t count = length_of(one);
-    told out = {.name = ls_text_of(one, "name"), .key = {-1, 0, 0}};
+    reported out = {.name = ls_text_of(one, "name"), .key = {-1, 0, 0}};
     size_t at = count - 1;
     if (json_integer_value(json_object_get(one, "style")) < 0 || count == 0)
         return out;
@@ -309,7 +309,8 @@ static told tell(const json_t *one, const line_kind *kind, double level)
 
 /* "83% on 2 devices", by the kind's title; without a title "72%", plus its x if that differs from
  * `beside`. */
-static json_t *say(const line_kind *kind, const char *name, const told *one, const told *beside)
+static json_t *phrase(const line_kind *kind, const char *name, const reported *one,
+                      const reported *beside)
 {
     const char *unit = strcmp(kind->x, "bytes") == 0 ? "bytes" : "";
     const double at = ls_figure_at(one->point, 0);
@@ -329,19 +330,19 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
     const json_t *all = json_object_get(figure, "series");
     const double level = kind->pace ? level_of(all) : 0;
     const size_t count = json_array_size(all);
-    told series[LS_SERIES_MOST + 2];
-    const told *best = series, *next = NULL, *like = NULL;
+    reported series[LS_SERIES_MOST + 2];
+    const reported *best = series, *next = NULL, *like = NULL;
     size_t others = 0, same = 0, equal = 0;
     char name[2 * LS_LABEL_SIZE] = "";
     for (size_t i = 0, k; i < count; i++) {
-        series[i] = tell(json_array_get(all, i), kind, level);
+        series[i] = report_of(json_array_get(all, i), kind, level);
         for (k = 0; k < 2 && fabs(series[i].key[k] - best->key[k]) <= 0;)
             k++;
         best = series[i].key[k] > best->key[k] ? &series[i] : best;
     }
     if (count == 0 || !best->point)
         return json_sprintf("%s by %s", kind->y, kind->x);
-    for (const told *one = series; one < series + count; one++) {
+    for (const reported *one = series; one < series + count; one++) {
         const bool there = fabs(one->key[1] - best->key[1]) <= 0;
         char text[48], text_of_best[48];
         others += one != best && one->point;
@@ -362,8 +363,8 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
         ls_text_add(name, sizeof name, ", like %s,", like->name);
     else if (same > 0 && equal < others)
         ls_text_add(name, sizeof name, ", like %zu others,", same);
-    json_t *said = say(kind, name, best, NULL);
-    json_t *more = next ? say(kind, next->name, next, best) : json_string("");
+    json_t *said = phrase(kind, name, best, NULL);
+    json_t *more = next ? phrase(kind, next->name, next, best) : json_string("");
     json_t *both = json_sprintf("%s%s", json_string_value(said), json_string_value(more));
     if (json_string_length(both) > TITLE_MOST)
         json_string_set(both, json_string_value(said));
@@ -383,7 +384,7 @@ static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows,
         ls_figure_series(figure, kind->formula ? "formula" : "ideal", LS_STYLE_IDEAL, 0);
     for (size_t i = 0; kind->formula && i < json_array_size(rows); i++) {
         const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
-        ls_figure_point(ideal, place_of(json_array_get(rows, i), kind->at), y, y, y);
+        ls_figure_point(ideal, x_of(json_array_get(rows, i), kind->at), y, y, y);
     }
     for (size_t p = 0; !kind->formula && p < json_array_size(points); p++) {
         const double x = ls_figure_at(json_array_get(points, p), 0), y = flat ? 1 : rate * x;
@@ -426,8 +427,8 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     add_series(figures, figure, kind, rows);
     json_t *all = json_object_get(figure, "series");
     for (size_t i = 0; i < json_array_size(all); i++) {
-        const size_t places = ls_figure_merge(json_array_get(all, i));
-        longest = places > longest ? places : longest;
+        const size_t points = ls_figure_merge(json_array_get(all, i));
+        longest = points > longest ? points : longest;
     }
     json_t *points = ls_figure_points(figure);
     for (size_t p = 0; p < json_array_size(points); p++) {
@@ -437,16 +438,16 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
         bars += ls_figure_at(point, 2) < ls_figure_at(point, 3);
     }
     json_decref(points);
-    const bool one_place = longest < 2 && !(kind->flags & ONE);
+    const bool one_x = longest < 2 && !(kind->flags & ONE);
     const char *sub = ls_text_of(figure, "sub");
-    if (one_place && kind->at) /* most rows do not vary it */
+    if (one_x && kind->at) /* most rows do not vary it */
         ls_figure_miss(figures, text);
-    else if (one_place)
+    else if (one_x)
         ls_figure_leave(figures, text->name, count, "rows of %s, with one place only (wanted: %s)",
                         sub, kind->want);
     else if (!(highest > 0))
         ls_figure_leave(figures, text->name, count, "rows of %s, which have 0", sub);
-    if (one_place || !(highest > 0)) {
+    if (one_x || !(highest > 0)) {
         json_array_remove(figures->list, json_array_size(figures->list) - 1);
         return false;
     }

@@ -73,7 +73,7 @@ int ls_figure_style(const json_t *row)
 {
     return ls_report_is_peer(row)          ? LS_STYLE_PEER
            : json_object_get(row, "micro") ? LS_STYLE_NEUTRAL
-                                           : ls_report_place(row);
+                                           : ls_report_strategy_index(row);
 }
 
 int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)

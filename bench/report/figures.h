@@ -8,7 +8,7 @@
  *   log_x, log_y
  *   categories  names of bars and ranges; looks: [style, variant] of each
  *   series      [{name, style, variant, points: [[x, y, low, high], ...]}]; x of bars and ranges is
- *               the place in the categories; style is a strategy's place in its registry or one of
+ *               the index in the categories; style is a strategy's index in its registry or one of
  *               draw_look.h; shown: what is drawn in place of the name
  */
 #pragma once

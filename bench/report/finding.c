@@ -125,7 +125,7 @@ static json_t *proof(const json_t *row)
 }
 
 /* "poly, global batch 100, strong scaling, on Abacus": where the row of the group was measured. */
-static json_t *place(const json_t *row, const json_t *group)
+static json_t *ranking(const json_t *row, const json_t *group)
 {
     char machine[LS_MACHINE_SIZE];
     ls_report_machine(row, machine, sizeof machine);
@@ -167,7 +167,7 @@ json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out)
         out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
                         sentence(best, next, name, other, json_array_size(cases) == 1), "proof",
                         proof(ls_case_row(best, NULL)), "where",
-                        place(ls_case_row(best, NULL), group), "fastest", best, "cases", cases);
+                        ranking(ls_case_row(best, NULL), group), "fastest", best, "cases", cases);
         tell_merged("table of cases", named, left_out);
         json_decref(named);
         json_decref(differences);

@@ -75,8 +75,8 @@ static void tell_mixed(const json_t *rows)
     }
     char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
     if (differ)
-        ls_log_say("results: export: rows of one name differ in %s; --where chooses rows of one",
-                   differ);
+        ls_log_stderr("results: export: rows of one name differ in %s; --where chooses rows of one",
+                      differ);
     free(differ);
 }
 
@@ -85,7 +85,8 @@ static ls_status finish(FILE *stream)
     errno = 0;
     if (fflush(stream) == 0 && !ferror(stream))
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "export", "output", "cannot be written: %s; give it room",
+    return ls_fail(LS_CODE_MISSING, "export", "output",
+                   "cannot be written: %s; name a file on a disk with room",
                    errno ? strerror(errno) : "an earlier write failed");
 }
 

@@ -66,10 +66,10 @@ static double by_link(const ls_seen *s)
     if (!s->linked || s->sent <= 0)
         return 0;
     const double most = most_of_link(s);
-    const double wait = s->servers > 0 ? s->wait
-                        : s->held      ? waited_for_holder(s, s->copy)
-                        : s->divided   ? waited_for(s, s->copy)
-                                       : fmin(s->least_wait, fmax(most - s->exposed, 0));
+    const double wait = s->servers > 0  ? s->wait
+                        : s->has_holder ? waited_for_holder(s, s->copy)
+                        : s->divided    ? waited_for(s, s->copy)
+                                        : fmin(s->least_wait, fmax(most - s->exposed, 0));
     const double all = s->exposed + s->copy + wait;
     return most >= link_share * all ? all : most; /* otherwise links are too fast to be the cause */
 }
@@ -81,7 +81,8 @@ static double by_rank(const ls_seen *s)
     if (s->replicas < 2 || s->bubble > 0)
         return 0;
     const double more = s->wait - s->least_wait;
-    return s->held ? fmin(more, s->wait - waited_for_holder(s, s->copy + s->optimizer)) : more;
+    return s->has_holder ? fmin(more, s->wait - waited_for_holder(s, s->copy + s->optimizer))
+                         : more;
 }
 
 static double by_servers(const ls_seen *s)
@@ -127,12 +128,12 @@ static double by_backward(const ls_seen *s)
 
 static double by_optimizer(const ls_seen *s)
 {
-    return s->held && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer) : 0;
+    return s->has_holder && s->devices > 1 ? s->optimizer + waited_for_holder(s, s->optimizer) : 0;
 }
 
 static double by_copies(const ls_seen *s)
 {
-    return s->held && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
+    return s->has_holder && s->devices > 1 ? s->copy + waited_for_holder(s, s->copy) : 0;
 }
 
 /* In a divided model the first part gathers, and the others wait for it. */
@@ -155,7 +156,7 @@ static bool is_small(const ls_seen *s)
 static double by_bandwidth(const ls_seen *s)
 {
     return is_small(s) && s->state >= large_state && ls_seen_streamed(s) >= many_bytes_s
-               ? s->compute + (s->held ? 0 : s->optimizer)
+               ? s->compute + (s->has_holder ? 0 : s->optimizer)
                : 0;
 }
 
@@ -174,7 +175,7 @@ static double by_batch(const ls_seen *s)
 /* All waiting; for towers and stages, what no other rule covers. */
 static double by_wait(const ls_seen *s)
 {
-    const double known = s->held ? waited_for_holder(s, s->copy + s->optimizer) : 0;
+    const double known = s->has_holder ? waited_for_holder(s, s->copy + s->optimizer) : 0;
     return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
 }
 
@@ -281,7 +282,7 @@ static void say_figure(FILE *stream, const ls_seen *s, const char *name)
         fprintf(stream, "%.4g", number);
 }
 
-static void say(FILE *stream, const ls_seen *s, const char *words)
+static void print_words(FILE *stream, const ls_seen *s, const char *words)
 {
     char name[64];
     for (const char *at = words; *at; at++) {
@@ -331,9 +332,9 @@ char *ls_results_bound(const json_t *row)
         fprintf(stream,
                 "Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms).\nEvidence: ", best->cause,
                 100 * most / s.step, most, s.step);
-        say(stream, &s, best->evidence);
+        print_words(stream, &s, best->evidence);
         fputs(".\nTry ", stream);
-        say(stream, &s, best->option);
+        print_words(stream, &s, best->option);
         fputs(".\n", stream);
     }
     ls_seen_close(&s);

@@ -135,7 +135,7 @@ static void tell_others(const json_t *a, const json_t *b)
     const char *path;
     json_t *unused;
     char *text = NULL;
-    size_t size, places = 0, cases = 0;
+    size_t size, facts = 0, cases = 0;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return;
@@ -143,15 +143,15 @@ static void tell_others(const json_t *a, const json_t *b)
     json_object_foreach(paths, path, unused)
     {
         (void)unused;
-        const bool place = ls_row_is_of(path, ~0U);
+        const bool fact = ls_row_is_of(path, ~0U);
         fprintf(stream, "%s%s",
-                !(places + cases)  ? "not one "
-                : place && !places ? "; not one "
-                                   : ", ",
-                place ? (places ? "" : "machine: ") : (cases ? "" : "case: "));
+                !(facts + cases) ? "not one "
+                : fact && !facts ? "; not one "
+                                 : ", ",
+                fact ? (facts ? "" : "machine: ") : (cases ? "" : "case: "));
         ls_escape_put(stream, path, SIZE_MAX, LS_ESCAPE_LINE);
-        places += place;
-        cases += !place;
+        facts += fact;
+        cases += !fact;
     }
     if (fclose(stream) == 0 && *text)
         ls_text_wrap(ls_output(), text, 0, 0, 80);
@@ -160,8 +160,8 @@ static void tell_others(const json_t *a, const json_t *b)
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
-/* Writes the keys, and in a document for people what follows from them. *told: it is one. */
-static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, bool *told)
+/* Writes the keys, and in a document for people what follows from them. *for_people: it is one. */
+static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, bool *for_people)
 {
     static const ls_column column[] = {{"key", "key", 43, false, LS_CELL_TEXT, 0},
                                        {"A", "a", 24, false, LS_CELL_TEXT, 0},
@@ -169,12 +169,12 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, 
                                        {"ratio", "ratio", 0, true, LS_CELL_FIGURE, 0},
                                        {"ci95", "ci95", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0}};
     const char *name = task->form ? task->form->name : "table";
-    *told = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
-    const ls_columns columns = {.column = column, .count = *told ? 3 : 5, .alone = true};
-    if (!*told && ratio)
+    *for_people = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
+    const ls_columns columns = {.column = column, .count = *for_people ? 3 : 5, .alone = true};
+    if (!*for_people && ratio)
         json_array_append(rows, ratio);
     LS_TRY(ls_rows_write(task->form, &columns, rows, ls_output()));
-    if (*told) {
+    if (*for_people) {
         fputc('\n', ls_output());
         tell_ratio(ratio);
     }
@@ -190,9 +190,9 @@ ls_status ls_results_diff(ls_results_task *task)
     if (!status) {
         json_t *rows = json_array(), *ratio = compute_ratio(a, b);
         compare(a, b, rows);
-        bool told;
-        status = write_rows(task, rows, ratio, &told);
-        if (!status && told)
+        bool for_people;
+        status = write_rows(task, rows, ratio, &for_people);
+        if (!status && for_people)
             tell_others(a, b);
         json_decref(rows);
         json_decref(ratio);

@@ -56,7 +56,7 @@ ls_status ls_results_check_prune(const ls_option_set *set)
     if (ls_option_set_find(set, "where")->count > 0)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "results", "prune",
-                   "which rows is missing; --where KEY=VALUE,..");
+                   "it is not said which rows to remove; --where KEY=VALUE,..");
 }
 
 ls_status ls_results_prune(ls_results_task *task)

@@ -125,10 +125,11 @@ static void put_texts(const ls_seen *s)
     put_text(s, "over", text);
     snprintf(text, sizeof text, "; --inject %.120s is one", inject);
     put_text(s, "planted", strncmp(inject, "delay", 5) == 0 ? text : "");
-    put_case(s, "faster", !s->held && !s->divided,
+    put_case(s, "faster", !s->has_holder && !s->divided,
              "--batch %.0f: as many bytes a step, for four times the samples", 4 * s->batch,
-             s->held ? "--strategy mirrored: gradients alone travel, and while backward still runs"
-                     : "--strategy mirrored: gradients travel once a step, whatever the batch");
+             s->has_holder
+                 ? "--strategy mirrored: gradients alone travel, and while backward still runs"
+                 : "--strategy mirrored: gradients travel once a step, whatever the batch");
     put_case(s, "exchanges", every > 0,
              "--local-sgd-every %.0f: parameters are averaged less often", 4 * every,
              s->servers > 0 ? "--ps-servers 2: each sends and receives half"
@@ -183,7 +184,7 @@ ls_seen ls_seen_look(const json_t *row)
                  .exact_cost = ls_row_number(row, "time.exact_cost"),
                  .apart = json_is_false(json_object_get(c, "colocate_gradients")),
                  .crowded = json_is_true(json_object_get(from, "oversubscribed")),
-                 .held = strategy && strategy->variables == LS_VARIABLES_HELD,
+                 .has_holder = strategy && strategy->variables == LS_VARIABLES_HELD,
                  .divided = strategy && ls_strategy_divides(strategy),
                  .link = ls_row_text(row, "case", "link")};
     s.step = s.compute + s.exposed + s.wait + s.copy + s.optimizer + s.harness;

@@ -10,7 +10,7 @@ enum { LS_FEW_SAMPLES = 32, LS_FEW_BYTES = 64 << 10 };
 /** The row's fields that rules read; 0 if absent. Times in ms of the mean step. */
 typedef struct ls_seen {
     const json_t *row;
-    json_t *figures; /* those that words have and the row has not */
+    json_t *figures; /* values that the words name and the row lacks */
     double step, compute, exposed, wait, copy, gather, optimizer, harness; /* copy: no gathering */
     double devices, replicas, batch, samples, mfu, sent, messages;
     double cores, wanted, each; /* existing cores; cores that all devices have; cores of one */
@@ -21,8 +21,8 @@ typedef struct ls_seen {
     double state;      /* bytes of parameters, gradients, optimizer of the fullest device */
     double least_wait; /* of the device that waits least; the waterfall's if unknown */
     bool crowded, linked;
-    bool held, divided; /* one device has the variables; a model's parts lie apart */
-    bool apart;         /* of those that are held: backward runs there, too */
+    bool has_holder, divided; /* one device has the variables; a model's parts lie apart */
+    bool apart;               /* backward runs on the variables' device, too */
     const char *link;
 } ls_seen;
 

@@ -19,7 +19,8 @@ static ls_status read_last(const char *text, int64_t *out)
 {
     if (ls_parse_integer(text, 1, INT64_MAX - 1, out))
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "--last", text, "is no whole number of rows; 1 or more");
+    return ls_fail(LS_CODE_USAGE, "--last", text,
+                   "is not a number of rows; give a whole number from 1");
 }
 
 ls_status ls_selection_open(const ls_option_set *set, ls_selection *out)
@@ -165,7 +166,7 @@ ls_status ls_selection_one(ls_results *results, const char *name, json_t **out)
         return ls_results_find(results, name, out);
     if (name[4] && (name[4] != '~' || !ls_parse_integer(name + 5, 0, 1000000000, &before)))
         return ls_fail(LS_CODE_USAGE, "row", name,
-                       "is no id; last, or last~N for N rows before it");
+                       "is not an id; give an id, last, or last~N for the row N before the last");
     const ls_selection selection = {.last = before + 1};
     *out = NULL;
     LS_TRY(ls_selection_each(&selection, results, LS_ROWS_WHOLE, take_first, out, &count));

@@ -86,7 +86,8 @@ static ls_status add_row(void *context, int64_t number, const json_t *row)
     json_auto_t *value = ls_row_value(row, t->key.path);
     if (value && !json_is_number(value))
         return ls_fail(LS_CODE_USAGE, "trend", t->key.path,
-                       "is no number; time.step_ms.median is one, or time.samples_per_s");
+                       "is not a number, so it has no trend; use a number such as "
+                       "time.step_ms.median or time.samples_per_s");
     if (!value || !commit)
         return LS_OK;
     json_t *series = series_of(t, row);
@@ -212,9 +213,10 @@ static void tell_surroundings(const trend *t)
         if (json_object_size(paths) == 0)
             continue;
         char *differ = ls_paths_text(paths);
-        ls_log_say("results: trend%s%s: rows differ in %s, too, so a change may come from there; "
-                   "--where chooses rows",
-                   *name ? ": " : "", name, differ ? differ : "several fields");
+        ls_log_stderr(
+            "results: trend%s%s: rows differ in %s, too, so a change may come from there; "
+            "--where chooses rows",
+            *name ? ": " : "", name, differ ? differ : "several fields");
         free(differ);
     }
 }
@@ -304,13 +306,12 @@ static ls_status analyse(ls_results_task *task, const trend *t)
     for (size_t i = 0; i < count; i++)
         LS_TRY(analyse_series(json_array_get(t->series, i)));
     if (count == 0)
-        ls_log_say("results: %s: no rows that fit and have %s", task->file, t->key.path);
+        ls_log_stderr("results: %s: no rows that fit and have %s", task->file, t->key.path);
     if (path && count > 1)
-        return ls_fail(
-            LS_CODE_USAGE, "--out", path,
-            "a picture shows one series, and these are %zu; the table without --out names "
-            "them, and --where chooses one",
-            count);
+        return ls_fail(LS_CODE_USAGE, "--out", path,
+                       "a picture shows one series, and the rows make %zu; leave --out out to list "
+                       "the series, and choose one by --where",
+                       count);
     tell_surroundings(t);
     if (path && count > 0)
         LS_TRY(draw(task, t, path));

@@ -7,9 +7,9 @@
 
 /**
  * Drift: of the medians [n] of blocks, in order of time, the mean of the last third differs by more
- * than 3% from that of the first third (*change: their ratio minus 1), and such a trend occurs by
- * chance in at most 0.3% (Mann, "Nonparametric tests against trend", Econometrica 13, 1945). False
- * for n below 8.
+ * than 3% from the mean of the first third (*change: their ratio minus 1), and such a trend occurs
+ * by chance in at most 0.3% (Mann, "Nonparametric tests against trend", Econometrica 13, 1945).
+ * False for n below 8.
  */
 bool ls_find_drift(const double *medians, size_t n, double *change);
 

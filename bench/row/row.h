@@ -61,7 +61,8 @@ void ls_row_note(const ls_row_facts *facts, json_t *row);
 json_t *ls_row_noise(const ls_row_facts *facts);
 
 /** Joins the groups `noise` into the first row's: what any rank lost most. `shared`: ranks share
- * cores, so that what others took cannot be told from what they took of each other. */
+ * cores, so that time taken by other programs cannot be distinguished from time that ranks took
+ * from each other. */
 void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
 
 /** What of a row's noise is worth a warning, in words; false: nothing. */

@@ -31,7 +31,7 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 
 /* The resolved placement of the first replica, balanced or named: "dense0=cpu:0,relu0=cpu:0,...".
  * With several processes, "/task:1/cpu:0" is a device of rank 1. */
-static void put_place(json_t *group, const ls_plan_of_case *plan)
+static void put_placement(json_t *group, const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const int here = (int)plan->device_count;
@@ -108,7 +108,7 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
     if (ls_strategy_divides(plan->strategy))
-        put_place(group, plan);
+        put_placement(group, plan);
 }
 
 json_t *ls_row_case(const ls_row_facts *f)
@@ -123,7 +123,7 @@ json_t *ls_row_case(const ls_row_facts *f)
         json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
     }
     ls_put_text(group, "model", plan->model->name);
-    ls_put_text(group, "data", *c->data ? c->data : plan->model->kind->default_data);
+    ls_put_text(group, "data", *c->data ? c->data : plan->model->family->default_data);
     put_own(group, c);
     ls_put_text(group, "strategy", plan->strategy->name);
     if (plan->soft_placed)

@@ -98,23 +98,23 @@ static bool name_taker(const json_t *row, char *words, size_t size)
 {
     const double others = ls_row_number(row, "noise.others");
     const double stolen = ls_row_number(row, "noise.stolen");
-    const double held = ls_row_number(row, "noise.throttled");
+    const double throttled = ls_row_number(row, "noise.throttled");
     char cores[96];
-    if (fmax(fmax(others, stolen), held) <= most_taken)
+    if (fmax(fmax(others, stolen), throttled) <= most_taken)
         return false;
-    if (others >= stolen && others >= held) {
+    if (others >= stolen && others >= throttled) {
         name_cores(row, others, cores, sizeof cores);
         snprintf(words, size,
                  "others had %s while this case waited; taskset, or the launcher's binding, gives "
                  "it cores of its own",
                  cores);
-    } else if (stolen >= held) {
+    } else if (stolen >= throttled) {
         snprintf(words, size, "a hypervisor took %.0f%% of a core's time", 100 * stolen);
     } else {
         snprintf(words, size,
                  "a control group's quota held it back %.0f%% of the time; fewer devices or cores, "
                  "or a larger quota, works",
-                 100 * held);
+                 100 * throttled);
     }
     return true;
 }

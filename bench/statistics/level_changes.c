@@ -21,10 +21,10 @@ static double noise(const double *values, size_t n, double *scratch)
 {
     for (size_t i = 0; i + 1 < n; i++)
         scratch[i] = fabs(values[i + 1] - values[i]);
-    const double spread = median(scratch, n - 1) / (0.6745 * sqrt(2.0));
+    const double deviation = median(scratch, n - 1) / (0.6745 * sqrt(2.0));
     for (size_t i = 0; i < n; i++)
         scratch[i] = fabs(values[i]);
-    return fmax(spread * (1.0 + 4.0 / (double)(n - 1)), 0.002 * median(scratch, n));
+    return fmax(deviation * (1.0 + 4.0 / (double)(n - 1)), 0.002 * median(scratch, n));
 }
 
 /* For the first j values, j from 0 to n: */

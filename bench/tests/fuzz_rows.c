@@ -14,7 +14,7 @@ static const ls_strategy mirrored = {.name = "mirrored", .help = "", .equivalent
 static const void *const strategies[] = {&ls_strategy_single, &mirrored, NULL};
 static const void *const none[] = {NULL};
 const ls_registry ls_strategies = {"strategy", strategies};
-const ls_registry ls_model_kinds = {"model", none};
+const ls_registry ls_model_families = {"model", none};
 const ls_registry ls_data_sources = {"data", none};
 
 static char folder[] = "/tmp/lockstep-fuzz-XXXXXX";

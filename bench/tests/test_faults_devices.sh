@@ -52,10 +52,10 @@ judge_cell() { # judge_cell FOLDER DEVICES OPTIONS
     wait="waited [0-9.]* s for .*\(of [0-9]* bytes, \(cpu:[0-9]\|all\)\|an event of cpu:[0-9]\|ps.serve\|ps.ask\), \(step 3[01]\|one of steps $step to [0-9]*\)"
     expect "status 3" [ "$code" -eq 3 ]
     expect "what hangs is named first" eval "head -n 1 err | grep -q \
-        '^lockstep: $who cpu:[12]: silent: runs without progress in delay, last sign of life [0-9.]* s ago, .*$step.*; see what holds it'"
+        '^lockstep: $who cpu:[12]: silent: runs without progress in delay, last sign of life [0-9.]* s ago, .*$step.*; find what stops it'"
     for device in $others; do
         expect "device $device: what it waited for" \
-            grep -q "^lockstep: $who cpu:$device: \($wait\|waited for nobody\)$" err
+            grep -q "^lockstep: $who cpu:$device: \($wait\|did not wait for another device\)$" err
     done
     [[ $options == *independent* ]] || expect "some wait" grep -q "$wait" err
     rows "the row so far is printed" "[x['result']['status'] for x in rows] == ['error', 'ok'] and
@@ -101,6 +101,6 @@ refused() { # refused WORD OPTIONS...
 refused 'the case has 2 devices' --strategy mirrored --devices 2 --inject hang=2:3
 refused 'the case has 2 ranks' --strategy mirrored --ranks 2 --devices 2 --inject hang=2:3
 refused 'several CPU devices' --inject hang=0:3
-refused 'concerns ranks that are processes; ' --strategy mirrored --ranks 2 --inject stop=1:3
+refused 'works on ranks that are processes of their own; ' --strategy mirrored --ranks 2 --inject stop=1:3
 refused '--timeout: concerns no case' --timeout 3s
 finish

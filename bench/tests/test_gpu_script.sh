@@ -36,7 +36,7 @@ kill -TERM "$child"
 code=0
 wait "$child" || code=$?
 expect "told to end: status 1" [ "$code" -eq 1 ]
-expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*told to end" "$kept/verify.state" && grep -q "^1 of 3 parts" out'
+expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*asked to end" "$kept/verify.state" && grep -q "^1 of 3 parts" out'
 # On another machine, which only has the archive.
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
 mkdir moved && cp part/results.tar.gz moved

@@ -111,7 +111,7 @@ rows "a plan's single is the baseline of its other cases" "len(rows) == 2 and ro
 
 printf 'model: poly\nseed: [1, 2]\nexclude: [{seed: 9}]\n' >none.yaml
 lockstep run --plan none.yaml --dry-run --format jsonl
-expect "an exclusion of nothing is said" grep -q 'none.yaml:3:11: no case is as this says' err
+expect "an exclusion of nothing is said" grep -q 'none.yaml:3:11: no case matches this' err
 
 lockstep run --model poly --strategy all --devices 2 --steps 2 --dry-run --format jsonl
 rows "--strategy all" "{'independent', 'towers', 'mirrored', 'ps', 'local-sgd'} <=

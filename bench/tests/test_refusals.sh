@@ -183,7 +183,7 @@ done <<'T'
 T
 refused 2 '--reduce exact|statistics' run --model resnet:8 --data synthetic:45 --reduce exact --results none
 refused 2 'micro-batches' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy pipeline --devices 2 --cpu-devices 2 --results none
-refused 2 'single, towers, mirrored' run --model resnet:8 --data synthetic:45 --sync-bn yes --reduce exact --strategy model-parallel --devices 2 --cpu-devices 2 --results none
+refused 2 'single, towers or mirrored' run --model resnet:8 --data synthetic:45 --sync-bn yes --reduce exact --strategy model-parallel --devices 2 --cpu-devices 2 --results none
 refused 2 'capture' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy mirrored --capture no --devices 2 --cpu-devices 2 --results none
 refused 2 'colocate-gradients' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy towers --colocate-gradients no --devices 2 --cpu-devices 2 --results none
 refused 2 'resnet|21' run --model resnet:21 --data synthetic:45 --results none
@@ -209,9 +209,9 @@ refused 2 'replicas' run --model mlp --strategy pipeline --devices 2 --inject de
 refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
 refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
 refused 2 'leave none of 2 ranks' run --model poly --strategy ps --ranks 2 --ps-servers 2 --ps-backup-workers 1 --results none
-refused 2 'no variables' run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
+refused 2 "none of the model's variables" run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
   --results none
-refused 2 'no step of the case is compared' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
+refused 2 'no step of this case is compared' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none
 # Features that this version lacks are refused, too; accepting and ignoring them would be worse.
 refused 2 '--logical-gpus' run --model poly --results none --steps 1 --logical-gpus 2
 refused 2 '--timeout' run --model poly --results none --steps 1 --timeout 5s

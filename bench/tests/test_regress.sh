@@ -146,12 +146,12 @@ while IFS='|' read -r word pair; do
 done <<'END'
 ./killed: was ended by signal 9|base killed
 ./killed: was ended by signal 9|killed base
-prints what is no row|base rubbish
+prints a line that is not a row|base rubbish
 and it says nothing|silent base
 too old for one: option: --model: unknown|old base
 ./old: does not take these options: option|base old
 ./old: does not take these options: option|old old
-./much: prints more than 64 MiB|base much
+./much: printed more than 64 MiB|base much
 cannot be started|base nothing
 cannot be started|text base
 ./later: was ended by signal 11|base later
@@ -282,7 +282,7 @@ done <<'END'
 0|^same: 1 case|f.db f_same.jsonl
 0|^same: 1 case|one.jsonl real.jsonl
 0|^same: 1 case|f.jsonl f_ends.jsonl
-3|f_cut.jsonl: line 5: is no JSON|f.jsonl f_cut.jsonl
+3|f_cut.jsonl: line 5: is not JSON|f.jsonl f_cut.jsonl
 1|^slower: 1 case|f.jsonl f_slow.jsonl
 0|^faster: 1 case|f.jsonl f_fast.jsonl
 4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl
@@ -316,20 +316,20 @@ done <<'END'
 3|nothing was measured|f.jsonl f_none.jsonl
 3|No such file|f.jsonl no.jsonl
 2|is a program and|f.jsonl ./base
-2|is of programs that run|f.jsonl f_same.jsonl --steps 5
-2|instructions: is of programs|f.jsonl f_same.jsonl --instructions
+2|applies to programs that are run|f.jsonl f_same.jsonl --steps 5
+2|instructions: applies to programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
 2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
 2|a share as 3%|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
-2|goes with the other|--bisect HEAD HEAD
+2|needs --bisect and --build together|--bisect HEAD HEAD
 2|no such format; valid are: table, jsonl|--bisect HEAD HEAD --build true --format junit
 2|no such format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; a time|f.jsonl f.jsonl --max-time soon
 2|leaves nothing to compare|./base ./base --dry-run
 2|is an option of: results|f.jsonl f.jsonl --since 2d
-2|no number of comparisons|--calibrate 0 ./base
+2|not a number of comparisons|--calibrate 0 ./base
 END
 
 # ---- The program itself -----------------------------------------------------------------------

@@ -356,10 +356,10 @@ expect "all that is written is read, the rest is told" page \
 tail -n 1 grows.jsonl >cut.jsonl
 lockstep report --results cut.jsonl --out nothing
 expect "not where it stands alone" test "$code" -eq 3 -a ! -e nothing
-expect "which names it" one_line "cut.jsonl: line 1: is no JSON"
+expect "which names it" one_line "cut.jsonl: line 1: is not JSON"
 { head -n 2 scaling.jsonl; printf '{"schema": 1, BAD, and so on'; } >bad.jsonl
 lockstep report --results bad.jsonl --out nothing
-expect "nor of what is no beginning of a row" one_line "bad.jsonl: line 3: is no JSON"
+expect "nor of what is no beginning of a row" one_line "bad.jsonl: line 3: is not JSON"
 lockstep run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --progress no
 (for _ in 1 2 3 4 5 6; do "$LOCKSTEP" run --model poly --steps 3 --warmup 0 --blocks 1 --results grows.db --quiet; done) \
     >/dev/null 2>&1 &

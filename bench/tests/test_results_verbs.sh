@@ -57,7 +57,7 @@ expect "a last line without line feed is a row" grep -qx '2 rows imported, 0 wer
 head -c $(($(head -n 1 ends.jsonl | wc -c) + 300)) ends.jsonl >cut.jsonl
 lockstep results import cut.jsonl --results cut.db
 expect "the beginning of one is refused: status 3" [ "$code" -eq 3 ]
-expect "by its line" one_line "cut.jsonl: line 2: is no JSON"
+expect "by its line" one_line "cut.jsonl: line 2: is not JSON"
 { head -n 3 made.jsonl; echo '{"schema":1}'; } >broken.jsonl
 lockstep results import broken.jsonl --results broken.db
 expect "a line that is no row: status 3" [ "$code" -eq 3 ]
@@ -265,7 +265,7 @@ rows "several cases are series, each with its own changes" "len(rows) == 19 and
     [(x['series'], x['by']) for x in rows if x.get('change')] == [('strategy mirrored, devices cpu:0+cpu:1', '+20.1%')]"
 lockstep results trend median --results made.db --out trend.svg
 expect "a picture of several: status 2" [ "$code" -eq 2 ]
-expect "a picture of several is refused" one_line "shows one series, and these are 2"
+expect "a picture of several is refused" one_line "shows one series, and the rows make 2"
 lockstep results trend strategy --results made.db
 expect "the trend of a text: status 2" [ "$code" -eq 2 ]
 
@@ -447,26 +447,26 @@ while IFS='|' read -r status word arguments; do
 done <<'END'
 2|valid are: list|
 2|valid are: list|lists
-2|is followed by ID|show
-2|is followed by A B|diff last
+2|takes ID|show
+2|takes A B|diff last
 2|unexpected|list all
 2|case.strategy|list --where stratgy=single
 2|equivalence.steps|list --where steps=3
-2|is no condition|list --where strategy
-2|and 'fast' is none|list --where 'median>fast'
+2|is not a condition|list --where strategy
+2|and 'fast' is not|list --where 'median>fast'
 2|unknown key|list --sort nothing
 2|unknown key|list --columns id,nothing
 2|unknown key|trend nothing
 2|neither an age|list --since yesterday
-2|no whole number|list --last 0
+2|not a number of rows|list --last 0
 2|no such format|list --format xml
 2|--to NAME|export
 2|no such format; valid are: jsonl|export --to excel
 2|is an option of results export|list --to csv
 2|is an option of results prune|list --yes
-2|which rows is missing|prune
-2|which rows is missing|prune --yes
-2|is no id|show last~x
+2|which rows to remove|prune
+2|which rows to remove|prune --yes
+2|is not an id|show last~x
 3|not in|show 1999
 3|not in|diff last 1999
 END

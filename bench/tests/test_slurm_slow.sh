@@ -72,7 +72,7 @@ die() { # die FAULT VICTIM STRATEGY SRUN_FLAGS...
         --timeout 2s --plan plan.yaml
     expect "$fault: status not 0, in time" [ "$code" -ne 0 -a "$code" -ne 124 ]
     expect "the rank that is gone is named" eval \
-        "grep -q '^lockstep: rank $victim on .*is gone\|; rank $victim on [^ ]* (pid [0-9]*) is gone' err"
+        "grep -q '^lockstep: rank $victim on .*has ended\|; rank $victim on [^ ]* (pid [0-9]*) has ended' err"
     rows "the rows so far are printed" "[x['result']['status'] for x in rows[:8]] == ['ok'] * 8"
     [ "$victim" -eq 0 ] || rows "and that of the case that ended so" \
         "[(x['result']['status'], x['case']['inject']) for x in rows[8:]] == [('error', '$fault=$victim:30')]"

@@ -2,15 +2,15 @@
 /*
  * The critical path, traced backwards from the end of the last step shown. A working slice is on
  * it, followed by what its lane did before. A wait for another lane ended with a task there: the
- * path continues with that. A wait for peers ended with the last of them: the path continues where
- * that one reached the exchange, or worked on it. A wait without a known cause (a message in
+ * path continues with this task. A wait for peers ended with the last peer: the path continues
+ * where this peer reached the exchange, or worked on it. A wait without a known cause (a message in
  * flight) is on the path itself. So slices of the path follow each other without overlap; the time
  * between two is the handover.
  */
 #include "bench/trace/whole.h"
 #include "common/base/grow.h"
 
-/* Where the path continues: a slice, and the time at which that ended the wait. */
+/* Where the path continues: a slice, and the time at which this slice ended the wait. */
 typedef struct step_back {
     int64_t slice; /* -1: at the beginning */
     uint64_t ns;
@@ -43,7 +43,7 @@ static int64_t first_of_run(const ls_whole_trace *whole, int64_t slice)
 
 /* How a peer's part of the exchange ended a wait that lasted until `ns`: by the work done there
  * until then, or by the peer's arrival. */
-static step_back let_go(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
+static step_back released_by(const ls_whole_trace *whole, int64_t peer, uint64_t ns)
 {
     const int64_t first = first_of_run(whole, peer);
     const int64_t end = (int64_t)whole->first[at(whole, peer)->lane + 1];
@@ -82,7 +82,7 @@ static step_back latest_peer(const ls_whole_trace *whole, int64_t wait)
             if (whole->other[m] < 0 || whole->trace.messages[m].sends != sends)
                 continue;
             const ls_trace_message *peer = &whole->trace.messages[whole->other[m]];
-            const step_back back = let_go(whole, peer->slice, w->end_ns);
+            const step_back back = released_by(whole, peer->slice, w->end_ns);
             if (back.ns > latest.ns && back.ns <= w->end_ns)
                 latest = back;
         }

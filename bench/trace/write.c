@@ -84,7 +84,7 @@ static void put_us(const writer *w, const char *key, uint64_t ns)
             (unsigned)(ns % 1000));
 }
 
-static void put_place(const writer *w, int lane, uint64_t ns)
+static void put_position(const writer *w, int lane, uint64_t ns)
 {
     fprintf(w->file, ",\"pid\":%d,\"tid\":%d", pid_of(w, lane), tid_of(w, lane));
     put_us(w, "ts", ns - w->whole->begin_ns);
@@ -99,7 +99,7 @@ static void put_slice(writer *w, int lane, const ls_shown *shown)
     begin_event(w);
     fprintf(w->file, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\"", s->name,
             categories[shown->use]);
-    put_place(w, lane, shown->begin_ns);
+    put_position(w, lane, shown->begin_ns);
     put_us(w, "dur", shown->end_ns - shown->begin_ns);
     fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d%s}}",
             s->layer, s->bytes, s->flops, step,
@@ -129,7 +129,7 @@ static void put_end(writer *w, char phase, size_t id, uint64_t bytes, int lane, 
     begin_event(w);
     fprintf(w->file, "{\"name\":\"message\",\"cat\":\"flow\",\"ph\":\"%c\",\"id\":%zu%s", phase, id,
             phase == 'f' ? ",\"bp\":\"e\"" : "");
-    put_place(w, lane, ns);
+    put_position(w, lane, ns);
     fprintf(w->file, ",\"args\":{\"bytes\":%llu}}", (unsigned long long)bytes);
 }
 

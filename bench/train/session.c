@@ -282,7 +282,8 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
     if (!status) {
         ls_session_close(session);
         if (*workplace->left)
-            status = ls_fail(LS_CODE_MISSING, "device", NULL, "lost at the end of a block");
+            status = ls_fail(LS_CODE_MISSING, "device", NULL,
+                             "failed at the end of a block; the lines before name the reason");
         status = ls_world_agree(comm, status);
     }
     if (!status)

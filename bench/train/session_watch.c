@@ -67,12 +67,13 @@ static void tell(const ls_session *session, size_t device)
     if (at.kind == LS_AT_WORK)
         fprintf(stderr,
                 "lockstep: %s: silent: runs without progress%s%s, last sign of life %.1f s ago%s; "
-                "see what holds it, or raise --timeout, and start again\n",
+                "find what stops it, or raise --timeout, and start again\n",
                 who, *at.what ? " in " : "", at.what, seconds, step);
     else if (at.kind == LS_AT_WAIT)
         fprintf(stderr, "lockstep: %s: waited %.1f s for %s%s\n", who, seconds, at.what, step);
     else if (ls_device_describe(session->devices[device])->name.kind == LS_DEVICE_CPU)
-        fprintf(stderr, "lockstep: %s: waited for nobody\n", who); /* a GPU may be in a program */
+        fprintf(stderr, "lockstep: %s: did not wait for another device\n",
+                who); /* a GPU may be in a program */
 }
 
 void ls_session_autopsy(const ls_session *session)

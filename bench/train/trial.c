@@ -135,11 +135,11 @@ static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->session.plan->config->fault;
     const ls_processes *processes = trial->workplace->request->processes;
-    const bool mine = processes->size == 1 || fault->place == processes->rank;
+    const bool mine = processes->size == 1 || fault->target == processes->rank;
     if (!ls_fault_strikes(fault) || !mine || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->session.plan))
-        return ls_session_hang(&trial->session, fault->place);
+        return ls_session_hang(&trial->session, fault->target);
     ls_fault_strike(fault->kind);
     return LS_OK;
 }

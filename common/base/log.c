@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Writes one line, also where there is no memory for a long one. */
-static void say(FILE *stream, const char *format, va_list arguments)
+static void write_line(FILE *stream, const char *format, va_list arguments)
 {
     char *line = NULL;
     if (vasprintf(&line, format, arguments) < 0)
@@ -28,14 +28,14 @@ void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
         return;
     va_list arguments;
     va_start(arguments, format);
-    say(log->stream, format, arguments);
+    write_line(log->stream, format, arguments);
     va_end(arguments);
 }
 
-void ls_log_say(const char *format, ...)
+void ls_log_stderr(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(stderr, format, arguments);
+    write_line(stderr, format, arguments);
     va_end(arguments);
 }

@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-/** How much is said. */
+/** How much is written. */
 typedef enum ls_log_level { LS_LOG_QUIET, LS_LOG_NORMAL, LS_LOG_VERBOSE } ls_log_level;
 
-/** Passed by pointer to whoever may say something; NULL says nothing. Borrows the stream. */
+/** Passed by pointer to whoever may write a line; NULL: none is written. Borrows the stream. */
 typedef struct ls_log {
     FILE *stream;       /**< written to; borrowed */
     ls_log_level level; /**< of the lines that are written: this or less */
@@ -21,4 +21,4 @@ void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** The same to stderr, whatever the level. */
-void ls_log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void ls_log_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));

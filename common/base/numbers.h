@@ -16,8 +16,8 @@ bool ls_size_add(size_t a, size_t b, size_t *out);
 /** Rounds up to a multiple of `unit`, a power of two; false where it does not fit. */
 bool ls_size_round_up(size_t value, size_t unit, size_t *out);
 
-/** Counts by bisection which of `count` items have a uint64_t key of at most `key`. The items, of
- * `size` bytes each, are sorted by it; `first` points to that of the first one. */
+/** Counts by bisection which of `count` items have a uint64_t key of at most `key`. The items,
+ * of `size` bytes each, are sorted by it; `first` points to the number of the first item. */
 size_t ls_count_up_to(uint64_t key, const void *first, size_t count, size_t size);
 
 /** Whole decimal integer within [low, high]; false otherwise. */

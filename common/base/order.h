@@ -38,7 +38,7 @@ ls_random ls_order_stream(const ls_sample_order *order);
 /** Makes the permutation of an epoch ready. */
 void ls_order_epoch_set(const ls_sample_order *order, uint64_t epoch, ls_order_epoch *out);
 
-/** out[i] = the sample at place first + i of the epoch; first + count <= samples. */
+/** out[i] = the sample at position first + i of the epoch; first + count <= samples. */
 void ls_order_epoch_samples(const ls_order_epoch *epoch, uint64_t first, uint64_t count,
                             uint32_t *out);
 

@@ -94,7 +94,7 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
         backend = ls_comm_backend_auto(processes, ls_device_describe(devices[0])->name.kind);
     if (backend->alone && processes)
         return ls_fail(LS_CODE_USAGE, "comm", backend->name,
-                       "has its ranks in one process; mpi has them in several");
+                       "connects ranks of one process; use mpi for ranks in several");
     return backend->open(processes, devices, count, comms);
 }
 
@@ -177,8 +177,9 @@ ls_status ls_comm_agree(ls_comm *comm, ls_status mine)
     ls_status heard = find_worst(comm, ls_status_code(mine), &worst, &who);
     if (mine || heard || !worst)
         return ls_status_first(mine, heard);
-    return ls_status_follows(ls_fail(worst, "communicator", NULL,
-                                     "rank %zu failed in its part; mend what it says", who));
+    return ls_status_follows(
+        ls_fail(worst, "communicator", NULL,
+                "rank %zu failed in its part; its own message names the reason", who));
 }
 
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
@@ -225,13 +226,13 @@ ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
 }
 
 /* Records which memory an operation accesses. Every operation writes its end of the communicator,
- * so operations of one end stay in order and do not share its scratch. `told`: status of recording
- * its messages. */
-static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status told,
+ * so operations of one end stay in order and do not share its scratch. `recorded`: status of
+ * recording its messages. */
+static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_status recorded,
                        ls_op **op)
 {
     const ls_access end = {comm, sizeof *comm, true};
-    ls_status status = told ? told : ls_op_touches(*op, &end, 1);
+    ls_status status = recorded ? recorded : ls_op_touches(*op, &end, 1);
     if (!status)
         status = ls_op_touches(*op, data, count);
     if (status) {
@@ -242,7 +243,7 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
 }
 
 /* Records a message unless it is empty. */
-static ls_status tell(ls_comm *comm, int from, int to, size_t count, ls_op *op)
+static ls_status record(ls_comm *comm, int from, int to, size_t count, ls_op *op)
 {
     if (from < 0 || to < 0 || from == to || !count)
         return LS_OK;
@@ -255,8 +256,8 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 {
     if (x->inside)
         return LS_OK;
-    LS_TRY(tell(comm, comm->rank, x->to, x->send_count, op));
-    return tell(comm, x->from, comm->rank, x->receive_count, op);
+    LS_TRY(record(comm, comm->rank, x->to, x->send_count, op));
+    return record(comm, x->from, comm->rank, x->receive_count, op);
 }
 
 /* Records the messages of `direct`: each rank reads the others' parts of its slice and sends each
@@ -270,13 +271,13 @@ static ls_status tell_direct(ls_comm *comm, ls_half half, size_t count, ls_op *o
         if (q == me)
             continue;
         if (half != LS_ALL_GATHER) {
-            LS_TRY(tell(comm, me, q, its.slice.count, op));
-            LS_TRY(tell(comm, q, me, own.slice.count, op));
+            LS_TRY(record(comm, me, q, its.slice.count, op));
+            LS_TRY(record(comm, q, me, own.slice.count, op));
         }
         if (own.few || half == LS_REDUCE_SCATTER)
             continue;
-        LS_TRY(tell(comm, me, q, own.slice.count, op));
-        LS_TRY(tell(comm, q, me, its.slice.count, op));
+        LS_TRY(record(comm, me, q, own.slice.count, op));
+        LS_TRY(record(comm, q, me, its.slice.count, op));
     }
     return LS_OK;
 }
@@ -293,18 +294,19 @@ ls_status ls_comm_check_room(int from, size_t came, size_t room)
 {
     return came <= room
                ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, and there is room for %zu; make room", came,
-                         from, room);
+               : ls_fail(
+                     LS_CODE_USAGE, "communicator", "message",
+                     "%zu bytes came from rank %d, and the buffer takes %zu; give a larger buffer",
+                     came, from, room);
 }
 
 ls_status ls_comm_check_bytes(int from, size_t came, size_t wanted)
 {
-    return came == wanted
-               ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "communicator", "message",
-                         "%zu bytes came from rank %d, where %zu are received; send as many", came,
-                         from, wanted);
+    return came == wanted ? LS_OK
+                          : ls_fail(LS_CODE_USAGE, "communicator", "message",
+                                    "%zu bytes came from rank %d, and %zu were expected; send and "
+                                    "receive the same number",
+                                    came, from, wanted);
 }
 
 ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other, bool more)
@@ -322,8 +324,9 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other,
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    return ls_fail(LS_CODE_USAGE, "communicator", op->name,
-                   "belongs to ranks that one call serves: ls_comm_enqueue");
+    return ls_fail(
+        LS_CODE_USAGE, "communicator", op->name,
+        "needs the operations of all ranks of this process in one call; use ls_comm_enqueue");
 }
 
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
@@ -333,7 +336,7 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
         {x->from < 0 ? NULL : x->receive, x->receive_count * sizeof *x->receive, true}};
     if (!comm->backend->exchange)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
-                       "has its library's all-reduce alone; --allreduce library or auto works");
+                       "offers its library's all-reduce only; use --allreduce library or auto");
     LS_TRY(x->to < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->to));
     LS_TRY(x->from < 0 ? LS_OK : ls_comm_check_rank(comm, "exchange", x->from));
     LS_TRY(comm->backend->exchange(comm, x, out));

@@ -130,13 +130,13 @@ extern const ls_registry ls_comm_backends; /**< of ls_comm_backend */
 /**
  * Opens a communicator of all devices of all ranks of `processes` (NULL: of this process only), in
  * the order of ranks, then of `devices`; comms[i] is the end on devices[i]. All ranks call it.
- * `backend` NULL: that of ls_comm_backend_auto.
+ * `backend` NULL: the one that ls_comm_backend_auto returns.
  */
 ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
                        ls_device *const *devices, int count, ls_comm **comms);
 
-/** The default back end: that of `processes`; for one process (NULL) `thread`, or `device` for
- * GPUs. */
+/** The default back end: the one that connects `processes`; for one process (NULL) `thread`, or
+ * `device` for GPUs. */
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
 
 /** Whether one call enqueues the operations of all ranks of this process: one program then holds
@@ -144,8 +144,8 @@ const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_
 bool ls_comm_is_joint(const ls_comm *comm);
 
 /**
- * Enqueues the operations of all ranks of this process: lists[r] is that of comms[r], and may hold
- * operations of other kinds, too. LS_CODE_USAGE if the ranks' operations do not match.
+ * Enqueues the operations of all ranks of this process: lists[r] is the list of comms[r]; it may
+ * hold operations other than messages, too. LS_CODE_USAGE if the ranks' operations do not match.
  */
 ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int count);
 
@@ -153,9 +153,9 @@ ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int 
  * GPU. */
 bool ls_comm_shares(const ls_device_name *names, int count);
 
-/** Makes the operation of one exchange; memory is borrowed. It accesses what it sends and receives,
- * and this end of the communicator, so that the operations of one end stay in order. LS_CODE_USAGE
- * if the back end only has its library's all-reduce. */
+/** Makes the operation of one exchange; memory is borrowed. The operation declares accesses to
+ * what it sends and receives, and to this end of the communicator, so that the operations of one
+ * end stay in order. LS_CODE_USAGE if the back end only has its library's all-reduce. */
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
 
 /** A host call: gathers `bytes` bytes of every rank, in the order of ranks, to all ranks. `all` is
@@ -163,10 +163,10 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **o
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
 /**
- * The same for bytes that each rank computed alone. `mine` is the status of that (takes ownership).
- * If a rank has failed all fail, the others with a consequence (ls_status_follows), and none waits
- * for its bytes. Whatever a rank does alone before a collective call ends with this, or with
- * ls_comm_agree.
+ * The same for bytes that each rank computed alone. `mine` is the status of this computation (takes
+ * ownership). If a rank has failed, all fail, the others with a consequence (ls_status_follows),
+ * and none waits for the failed rank's bytes. Whatever a rank does alone before a collective call
+ * ends with this, or with ls_comm_agree.
  */
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
                         void *all);
@@ -180,7 +180,7 @@ ls_status ls_comm_agree(ls_comm *comm, ls_status mine);
 /** What this rank has sent so far; of a library's all-reduce nothing is known. */
 ls_traffic ls_comm_traffic(const ls_comm *comm);
 
-/** What it has received by exchanges; not counted if it is joint. */
+/** What this rank has received by exchanges; not counted on a joint communicator. */
 ls_received ls_comm_received(const ls_comm *comm);
 
 /** After the rank's operations are freed. Takes NULL. */
@@ -271,7 +271,7 @@ ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
 ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
                                  const size_t *counts, ls_op_list *ops);
 
-/** What they move, summed over ranks. */
+/** What these collectives move, summed over ranks. */
 ls_traffic ls_broadcast_formula(int ranks, size_t count);
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts);
 ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts);

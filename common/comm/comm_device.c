@@ -3,16 +3,16 @@
  * Back end `device`: ranks are devices of one process, whose queues are ordered by events. No
  * thread waits for another: one call (ls_comm_enqueue) enqueues everything. It visits the ranks'
  * lists in turn and advances each until it needs another rank's operation that is not enqueued yet.
- * exchange  The sender records `ready`. The receiver's queue waits for it, copies (or adds directly
- *           from the sender's memory; ranks without shared memory copy first, then add) and records
- *           `taken`, for which the sender's queue waits.
+ * exchange  The sender records `ready`. The receiver's queue waits for `ready`, copies (or adds
+ *           directly from the sender's memory; ranks without shared memory copy first, then add)
+ *           and records `taken`, for which the sender's queue waits.
  * direct    All record `ready` and wait for all; each sums its slice of all buffers in rank order
  *           and writes it to all; all record `taken` and wait for all. Up to 8 elements, each rank
  *           sums all of them, and writes the result after the second wait. A half only sums (in
  *           rank 0's memory, then copies to its own), or only writes.
  * Waits are enqueued after their records, and every event is recorded once, as captures in CUDA
  * require. Bytes and messages are counted when they are enqueued, or captured: once for all
- * replays. Failures propagate between queues like those of events (device.h). Leaves out host calls
+ * replays. Failures propagate between queues as they do by events (device.h). Leaves out host calls
  * and ranks of other processes. Not yet run on GPUs.
  */
 #include "common/comm/comm_parts.h"
@@ -100,8 +100,8 @@ static ls_status take_scratch(device_comm *comm, size_t elements)
         return LS_OK;
     if (comm->fixed)
         return ls_fail(LS_CODE_USAGE, "communicator", ls_device_describe(comm->base.device)->text,
-                       "needs more scratch than what is enqueued uses; make all operations, then "
-                       "enqueue them");
+                       "needs more scratch memory than the operations enqueued before; make all "
+                       "operations before enqueueing the first");
     ls_device_release(comm->base.device, comm->scratch);
     comm->scratch = NULL;
     comm->scratch_elements = 0;
@@ -143,7 +143,8 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
                                 false);
     if (op->partner && op->partner != from)
         return ls_fail(LS_CODE_USAGE, "communicator", op->op.name,
-                       "meets another operation than before; enqueue the same lists by one call");
+                       "is paired with another operation than in the call before; enqueue the same "
+                       "lists together in each call");
     op->partner = from;
     LS_TRY(ls_queue_wait(queue, from->ready));
     LS_TRY(op->what.add
@@ -334,8 +335,9 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
     device_group *group = ((device_comm *)comms[0])->group;
     if (ranks != group->size)
         return ls_fail(LS_CODE_USAGE, "communicator", "device",
-                       "the lists of %d ranks are enqueued, of %d; enqueue those of all", ranks,
-                       group->size);
+                       "the lists of %d ranks are enqueued, and there are %d ranks; enqueue the "
+                       "lists of all ranks in one call",
+                       ranks, group->size);
     memset(group->message, 0, (size_t)(ranks * ranks) * sizeof(device_op *));
     for (int r = 0; r < ranks; r++) {
         device_comm *comm = (device_comm *)comms[r];
@@ -411,7 +413,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
         const ls_device_info *other = ls_device_describe(devices[r]);
         if (other->name.kind != first->name.kind)
             return ls_fail(LS_CODE_USAGE, "comm: device", other->text,
-                           "is of another kind than %s; CPU devices or GPUs alone exchange",
+                           "is not of the type of %s, and a CPU device and a GPU do not exchange; "
+                           "use devices of one type",
                            first->text);
     }
     return LS_OK;

@@ -56,10 +56,9 @@ ls_status ls_comm_thread_abandoned(const thread_comm *comm)
 {
     char rank[32];
     snprintf(rank, sizeof rank, "rank %d", comm->base.rank);
-    return ls_status_follows(
-        ls_fail(LS_CODE_MISSING, "communicator", rank,
-                "abandoned by rank %d, whose own failure says why; mend that and start again",
-                atomic_load(&comm->group->abandoned) - 1));
+    return ls_status_follows(ls_fail(LS_CODE_MISSING, "communicator", rank,
+                                     "abandoned by rank %d; its own message names the reason",
+                                     atomic_load(&comm->group->abandoned) - 1));
 }
 
 bool ls_comm_thread_is_abandoned(const thread_comm *comm)

@@ -20,7 +20,7 @@ typedef struct launcher {
     const char *kills; /* set if the launcher is its parent, and kills all when it dies */
 } launcher;
 
-/* In the order in which they count. */
+/* The first launcher whose variables are set counts. */
 static const launcher launchers[] = {
     /* Open MPI's mpirun: ORTE (4) and PRRTE (5), which sets the next one's variables, too */
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", BY_ALL, NULL},
@@ -47,8 +47,9 @@ bool ls_processes_stepped(void)
     return !step || (strtoull(step, &end, 10) < special_steps && end > step && !*end);
 }
 
-/* The value of a launcher's variable; srun's outside its steps are those of a batch script. */
-static const char *told(const launcher *by, const char *name)
+/* The value of a launcher's variable; srun's variables outside its steps describe a batch
+ * script, and do not count. */
+static const char *value_of(const launcher *by, const char *name)
 {
     return name && (by->met != BY_NONE || ls_processes_stepped()) ? getenv(name) : NULL;
 }
@@ -56,7 +57,7 @@ static const char *told(const launcher *by, const char *name)
 ls_processes_death ls_processes_when_one_dies(void)
 {
     int i = 0;
-    while (i < LAUNCHERS && !told(&launchers[i], launchers[i].rank))
+    while (i < LAUNCHERS && !value_of(&launchers[i], launchers[i].rank))
         i++;
     if (i == 0)
         return LS_DEATH_SPARES;
@@ -75,7 +76,7 @@ bool ls_processes_launched(void)
 {
     const int least = ls_processes_take_pmi() ? BY_PMI : BY_ALL;
     for (int i = 0; i < LAUNCHERS; i++)
-        if ((int)launchers[i].met >= least && told(&launchers[i], launchers[i].rank))
+        if ((int)launchers[i].met >= least && value_of(&launchers[i], launchers[i].rank))
             return true;
     return false;
 }
@@ -84,7 +85,7 @@ int ls_processes_launched_rank(void)
 {
     const char *rank = NULL;
     for (int i = 0; i < LAUNCHERS && !rank; i++)
-        rank = told(&launchers[i], launchers[i].rank);
+        rank = value_of(&launchers[i], launchers[i].rank);
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
@@ -92,7 +93,7 @@ int ls_processes_launched_size(void)
 {
     const char *told_size = NULL;
     for (int i = 0; i < LAUNCHERS && !told_size; i++)
-        told_size = told(&launchers[i], launchers[i].size);
+        told_size = value_of(&launchers[i], launchers[i].size);
     const int least = ls_processes_launched_rank() + 1; /* PMIx sets only the rank */
     const int size = told_size ? (int)strtol(told_size, NULL, 10) : 1;
     return size > least ? size : least;

@@ -69,13 +69,13 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns);
 
 /**
- * `ending`, called from any thread, tells whether this process was told to end (NULL: never). A
- * wait then fails: at once if another process of this host is gone, otherwise if nothing arrives
- * for a while. `say` gets lines, newline included: what a wait was for, and those of
+ * `ending`, called from any thread, returns whether this process was asked to end (NULL: never). A
+ * wait then fails: at once if another process of this host has ended, otherwise if nothing arrives
+ * for a while. `print` gets lines, newline included: what a wait was for, and the lines of
  * ls_processes_autopsy.
  */
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
-                        void (*say)(const char *line));
+                        void (*print)(const char *line));
 
 /** Announces that steps [first, first + count) are enqueued next, so that failed waits can name the
  * step; `alike`: every step runs the same operations. `count` 0: none. Takes NULL. */
@@ -83,8 +83,8 @@ void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t c
 
 /**
  * From here on a separate thread calls `moved` several times per timeout, and sends the others a
- * sign of life if it returns that this process has made progress. `moved` NULL ends that: it is not
- * called after this returns. Does nothing for a single process.
+ * sign of life if it returns that this process has made progress. `moved` NULL ends these calls:
+ * none happens after this function returns. Does nothing for a single process.
  */
 ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),
                              void *context);
@@ -93,12 +93,12 @@ ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *
 bool ls_processes_lost(const ls_processes *processes);
 
 /**
- * After processes have lost each other, writes lines by `say` of ls_processes_watch: one process
- * names those that are gone or silent, and since when; each prints what it waited for. All that are
- * left call it.
+ * After processes have lost each other, writes lines by `print` of ls_processes_watch: one process
+ * names the processes that have ended or are silent, and since when; each prints what it waited
+ * for. All remaining processes call it.
  */
 void ls_processes_autopsy(const ls_processes *processes);
 
 /** After every communicator is closed. `in_order`: all processes call this; otherwise the launcher
- * is told to end them all with this exit status, and the call does not return. */
+ * is asked to end them all with this exit status, and the call does not return. */
 void ls_processes_end(ls_processes *processes, bool in_order, int exit_status);

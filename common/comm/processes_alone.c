@@ -40,11 +40,11 @@ void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns
 }
 
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
-                        void (*say)(const char *line))
+                        void (*print)(const char *line))
 {
     (void)processes;
     (void)ending;
-    (void)say;
+    (void)print;
 }
 
 void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike)

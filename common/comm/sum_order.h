@@ -32,7 +32,7 @@ typedef struct ls_sum_order {
 /** Appends a step; ignores one without elements. */
 ls_status ls_sum_order_add(ls_sum_order *order, const ls_order_step *step);
 
-/** Sorts the steps by visit, those of a visit as they were appended. */
+/** Sorts the steps by visit; steps of one visit stay in the order in which they were appended. */
 ls_status ls_sum_order_sort(ls_sum_order *order);
 
 void ls_sum_order_close(ls_sum_order *order);

@@ -61,8 +61,8 @@ static ls_status check_names(const char *path, const ls_tensor_file *file, int i
         if (strcmp(name, "x0") != 0 && strcmp(name, "y") != 0 &&
             !(inputs == 2 && strcmp(name, "x1") == 0))
             return ls_fail(LS_CODE_MISSING, what, path,
-                           "tensor '%.80s' is none of the model's; it needs %s and no others", name,
-                           inputs == 2 ? "x0, x1 and y" : "x0 and y");
+                           "tensor '%.80s' is not an input of the model; it needs %s and no others",
+                           name, inputs == 2 ? "x0, x1 and y" : "x0 and y");
     }
     return LS_OK;
 }
@@ -122,7 +122,7 @@ static ls_status read_file(const char *argument, const ls_data_need *need, ls_da
 {
     if (!argument)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "which file is not said; file:PATH.safetensors works");
+                       "the path of the file is missing; give file:PATH.safetensors");
     snprintf(data->path, sizeof data->path, "%s", argument);
     ls_tensor_file *file = NULL;
     LS_TRY(check_file(argument));

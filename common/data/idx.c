@@ -79,7 +79,7 @@ static ls_status take(stream *in, uint8_t *out, size_t size)
     size_t got;
     if (in->gz) {
         LS_TRY(inflate_bytes(in, out, size, &got));
-        return got == size ? LS_OK : broken(in, "ends before its header says");
+        return got == size ? LS_OK : broken(in, "has less data than its header says");
     }
     if (size > in->left)
         return broken(in, "is truncated in its header");
@@ -95,9 +95,9 @@ static ls_status check_end(stream *in)
         size_t got;
         LS_TRY(inflate_bytes(in, &more, 1, &got));
         if (got)
-            return broken(in, "goes on after the data that its header says");
+            return broken(in, "has more data than its header says");
         if (in->z.avail_in || in->left)
-            return broken(in, "goes on after its gz stream");
+            return broken(in, "has bytes after its gz stream");
     }
     return LS_OK;
 }
@@ -136,8 +136,7 @@ static ls_status read_header(stream *in, ls_idx *idx)
                        in->gz ? "are all" : "follow the header", idx->bytes, hint);
     if (!in->gz && idx->bytes < in->left)
         return ls_fail(LS_CODE_MISSING, what, in->file.path,
-                       "goes on for %zu bytes after the data that its header says; %s",
-                       in->left - idx->bytes, hint);
+                       "has %zu bytes more than its header says; %s", in->left - idx->bytes, hint);
     return LS_OK;
 }
 

@@ -40,10 +40,10 @@ static ls_status read_idx(const layout *from, const char *name, char path[NAME_B
     ls_status status = ls_idx_read(path, out);
     if (!status)
         return LS_OK;
-    ls_status told =
+    ls_status outer =
         ls_fail(ls_status_code(status), NULL, NULL, "%s (%s)", ls_status_text(status), from->hint);
     ls_status_free(status);
-    return told;
+    return outer;
 }
 
 /* The labels of `path` into the split's target. */

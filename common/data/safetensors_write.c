@@ -149,7 +149,7 @@ static ls_status replace(char *target, const char *header, const ls_tensor *tens
     free(name);
     if (error)
         return ls_fail(LS_CODE_MISSING, what, target,
-                       "cannot be written: %s; a writable place with room is needed",
+                       "cannot be written: %s; a writable folder with room is needed",
                        strerror(error));
     if (header)
         flush_directory(target);

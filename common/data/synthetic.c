@@ -87,8 +87,9 @@ static ls_status fill_input(const ls_data_need *need, int input, uint64_t first,
 static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split *split)
 {
     if (need->classes < 1)
-        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "the generator needs a model with classes");
+        return ls_fail(
+            LS_CODE_USAGE, "--data", "synthetic",
+            "the generator makes classes, and the model has none; use a model with classes");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
     ls_random random = ls_random_stream(0, "synthetic/label");
     int32_t *labels = split->target.data;
@@ -181,7 +182,7 @@ static ls_status read_synthetic(const char *argument, const ls_data_need *need, 
             asked.generator = &generators[i];
     if (!asked.generator)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "there are none for this model; file:PATH works");
+                       "no synthetic data are made for this model; use file:PATH");
     return ls_splits_read(fill_split, &asked, data);
 }
 

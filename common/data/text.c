@@ -107,12 +107,11 @@ static ls_status take_files(text_set *set)
     }
     free(names);
     if (!status && set->count < 2)
-        status =
-            ls_fail(LS_CODE_MISSING, what, set->directory,
-                    "it has %zu files; windows of two files or more can be told apart: those of "
-                    "the Debian package base-files in " DIRECTORY
-                    ", or --data text:DIR; --data synthetic needs none",
-                    set->count);
+        status = ls_fail(LS_CODE_MISSING, what, set->directory,
+                         "it has %zu files; windows of two files or more are needed; the Debian "
+                         "package base-files has files in " DIRECTORY
+                         ", or give --data text:DIR; --data synthetic needs none",
+                         set->count);
     return status;
 }
 
@@ -171,9 +170,9 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
 {
     if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != VALUES ||
         need->shape[0][0] % 2)
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds windows of text for a yes or no; the models twin-lstm and lstm-stack "
-                       "work");
+        return ls_fail(
+            LS_CODE_USAGE, "--data", data->name,
+            "holds windows of text with labels 0 and 1; use the models twin-lstm or lstm-stack");
     text_set set = {.need = need,
                     .directory = argument ? argument : DIRECTORY,
                     .window = (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1)};
@@ -190,7 +189,6 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
 
 const ls_data_source ls_source_text = {
     .name = "text",
-    .help =
-        "windows of 140 bytes: are two from one file? The licences that Debian has, or text:DIR",
+    .help = "two windows of 140 bytes: are both from one file? Debian's licence texts, or text:DIR",
     .read = read_text,
 };

@@ -20,7 +20,7 @@ uint64_t ls_affinity_digest(void);
 
 /**
  * Fails, naming the variables, if OpenMP's library binds this process's threads: the first thread
- * was bound to one place before main, so its cores are not the process's, and later threads would
- * be bound to other cores than their device's.
+ * was bound to one OpenMP place before main, so its cores are not the process's, and later threads
+ * would be bound to other cores than their device's.
  */
 ls_status ls_affinity_check_openmp(void);

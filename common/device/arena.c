@@ -44,9 +44,9 @@ bool ls_arena_is_lost(const ls_arena *arena)
 
 static ls_status refuse_lost(const ls_arena *arena)
 {
-    return ls_status_final(ls_status_follows(
-        ls_fail(LS_CODE_MISSING, "GPU memory", arena->name,
-                "the GPU answers no more, and this process can use it no more; start again")));
+    return ls_status_final(ls_status_follows(ls_fail(
+        LS_CODE_MISSING, "GPU memory", arena->name,
+        "the GPU failed, and this process cannot use it any more; start the command again")));
 }
 
 /*
@@ -169,8 +169,8 @@ static ls_status take_locked(ls_arena *arena, size_t bytes, void **out)
     status = arena->system.find_free(arena->system.context, &left);
     ls_status_free(status);
     return ls_fail(LS_CODE_MISSING, "GPU memory", arena->name,
-                   "%zu bytes asked for; %d devices of this process hold %zu of the %zu it took, "
-                   "the driver has %zu free",
+                   "%zu bytes do not fit: %d devices of this process use %zu of the %zu it "
+                   "reserved, and the driver has %zu free",
                    bytes, arena->users, in_use(&ledger), ledger.reserved, left);
 }
 

@@ -2,9 +2,9 @@
 /*
  * Arena: the memory of one GPU, for all devices of this process that are parts of it. A GPU is
  * opened more than once: as several logical devices, and by runs that are compared or take turns.
- * `--memory all` cannot give each of them nearly everything; so the memory is allocated once, by
- * the first user, and each device's pool takes its chunks from here. When the last one leaves, all
- * of it is freed. A data set is copied to the GPU once, however many devices read it. Any thread
+ * `--memory all` cannot give each device nearly all memory; so the memory is allocated once, by the
+ * first user, and each device's pool takes its chunks from here. When the last user leaves, all
+ * memory is freed. A data set is copied to the GPU once, however many devices read it. Any thread
  * may call all functions.
  */
 #pragma once
@@ -34,9 +34,9 @@ ls_status ls_arena_create(ls_arena **out);
 void ls_arena_destroy(ls_arena *arena);
 
 /**
- * Adds a device. The first one sets the capacity to what is free then, less what CUDA's libraries
- * need (arena.c). The first one with `all` reserves 19/20 of it, counting what is reserved already.
- * Undone with ls_arena_leave.
+ * Adds a device. The first device sets the capacity to what is free then, less what CUDA's
+ * libraries need (arena.c). The first device with `all` reserves 19/20 of the capacity, counting
+ * what is reserved already. Undone with ls_arena_leave.
  */
 ls_status ls_arena_enter(ls_arena *arena, const ls_arena_system *system, bool all);
 void ls_arena_leave(ls_arena *arena);
@@ -51,7 +51,8 @@ bool ls_arena_is_lost(const ls_arena *arena);
 /** Bytes for all devices; a device's capacity is its share of them. */
 size_t ls_arena_capacity(ls_arena *arena);
 
-/** Memory for a device's pool. LS_CODE_MISSING: bytes asked for, free, and held by how many. */
+/** Memory for a device's pool. LS_CODE_MISSING, with the bytes asked for, free, and in use by
+ * how many devices. */
 ls_status ls_arena_alloc(ls_arena *arena, size_t bytes, void **out);
 void ls_arena_free(ls_arena *arena, void *memory);
 

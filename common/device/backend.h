@@ -29,7 +29,7 @@ typedef struct ls_device_backend {
                                  int *file); /**< may be NULL */
     ls_status (*call)(ls_device *device, ls_status (*call)(void *context), void *context);
     void (*lose)(ls_device *device);        /**< may be NULL where queues always end */
-    bool (*moved)(const ls_device *device); /**< may be NULL where it cannot be */
+    bool (*moved)(const ls_device *device); /**< may be NULL where threads stay */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
     void (*queue_close)(ls_queue *queue);
     void *(*queue_native)(const ls_queue *queue); /**< may be NULL: there is none */
@@ -76,11 +76,11 @@ struct ls_device {
 struct ls_queue {
     ls_device *device;
     const char *name;
-    const bool *pass;         /**< see ls_queue_skip_if; NULL: nothing is skipped */
-    ls_time_profile *profile; /**< NULL: not profiled */
-    ls_time_log *log;         /**< NULL: none is kept */
-    uint64_t waited_ns;       /**< within the current operation, if profiled */
-    ls_pulse_place place;     /**< in its machine's pulse */
+    const bool *skip;           /**< see ls_queue_skip; NULL: nothing is skipped */
+    ls_time_profile *profile;   /**< NULL: not profiled */
+    ls_time_log *log;           /**< NULL: none is kept */
+    uint64_t waited_ns;         /**< within the current operation, if profiled */
+    ls_pulse_entry pulse_entry; /**< in its machine's pulse */
 };
 
 /** Appends a stretch, or counts it as lost if the log is full. */

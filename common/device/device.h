@@ -15,7 +15,7 @@
  * operation of the program advances it. So the host can launch many replays at once. Threads: one
  * host thread at a time may use a queue or a program; different threads may use different queues.
  * Failure: an operation that fails brings its queue into a failed state; the queue then skips every
- * operation except event records (and calls ls_op.abandon of those that others wait for), so
+ * operation except event records (and calls ls_op.abandon of operations that others wait for), so
  * nothing waits for ever. A queue that waits for such a record fails, too (ls_status_follows), so
  * none uses results that were never computed. ls_queue_sync reports the failure, and ends the
  * failed state.
@@ -60,7 +60,7 @@ ls_memory_ledger ls_device_ledger(const ls_device *device);
  * a CPU; a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
  */
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out);
-/** Ends it; takes NULL. */
+/** Ends the sharing; takes NULL. */
 void ls_device_unshare(ls_device *device, const void *shared);
 
 /** Lets other processes of this host map the pages that hold a piece of the device's memory, until
@@ -93,26 +93,26 @@ ls_status ls_device_open(const ls_machine *machine, const ls_device_name *name,
 /** After its queues and programs are freed. Takes NULL. */
 void ls_device_close(ls_device *device);
 
-/** Whether its threads have been moved since it was opened (taskset, a control group), so that
- *  they no longer run on the cores that ls_device_describe lists, or not on those alone. */
+/** Whether the device's threads have been moved since it was opened (taskset, a control group),
+ * so that they no longer run on exactly the cores that ls_device_describe lists. */
 bool ls_device_moved(const ls_device *device);
 
-/** What it is; owned by the device. */
+/** The device's description; owned by the device. */
 const ls_device_info *ls_device_describe(const ls_device *device);
 
 /**
  * Declares the device's work as never ending, so that nobody waits for it: from here on every call
  * on a device of the same GPU fails at once, with a final failure, and closing leaves its resources
- * to the process's end. Threads of the process may still use what was made on it, so none of that
- * may be freed. On a CPU, whose queues end, this is only recorded.
+ * to the process's end. Threads of the process may still use memory and queues of the device, so
+ * none may be freed. On a CPU, whose queues end, the call is only recorded.
  */
 void ls_device_lose(ls_device *device);
 
-/** Whether that was called on this device. */
+/** Whether ls_device_lose was called on this device. */
 bool ls_device_is_lost(const ls_device *device);
 
 /** Whether its watch (watch.h) has found that a device of the process hangs: waits fail from then
- * on, and what the others wait for is still to be told. */
+ * on, and it is still to be reported what the others wait for. */
 bool ls_device_stalls(const ls_device *device);
 
 /**
@@ -203,13 +203,13 @@ typedef struct ls_op {
     double bytes;    /**< bytes read and written of one run */
     int reorders;    /**< passes of one run that only move values: into another layout of weights
                           or images, or into copies of columns */
-    size_t reordered_bytes;  /**< that these write */
-    size_t workspace;        /**< bytes of device memory that it holds */
+    size_t reordered_bytes;  /**< bytes that the reorders write */
+    size_t workspace;        /**< bytes of device memory that the operation keeps */
     ls_access *accesses;     /**< all memory that a run touches, except its own, such as
                                   workspace: decides which operations wait for which */
-    size_t access_count;     /**< how many those are */
+    size_t access_count;     /**< number of accesses */
     ls_op_message *messages; /**< of one run, in the order in which its peers expect them */
-    size_t message_count;    /**< how many those are */
+    size_t message_count;    /**< number of messages */
 } ls_op;
 
 /** Adds to op->accesses; empty ones are skipped, equal ones merged. ls_op_free frees them: after
@@ -226,10 +226,10 @@ void ls_op_free(ls_op *op);
  * queue. */
 ls_status ls_queue_open(ls_device *device, const char *name, ls_queue **out);
 
-/** Waits for what is in it. Takes NULL. */
+/** Waits for the operations in the queue. Takes NULL. */
 void ls_queue_close(ls_queue *queue);
 
-/** Whose queue it is. */
+/** The device of the queue. */
 ls_device *ls_queue_device(const ls_queue *queue);
 
 /** The back end's own handle: cudaStream_t on a GPU; NULL on a CPU. */
@@ -274,12 +274,12 @@ ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t 
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
 /**
- * Operations that are enqueued from here on are skipped in every run in which *pass is true when
- * they would start; event records and copies are not. The operation that sets *pass must precede
- * them, on this queue or on one that it has waited for. NULL ends this. `pass` is borrowed, as
+ * Operations that are enqueued from here on are skipped in every run in which *skip is true when
+ * they would start; event records and copies are not. The operation that sets *skip must precede
+ * them, on this queue or on one that it has waited for. NULL ends this. `skip` is borrowed, as
  * operations are. LS_CODE_MISSING on a GPU.
  */
-ls_status ls_queue_skip_if(ls_queue *queue, const bool *pass);
+ls_status ls_queue_skip(ls_queue *queue, const bool *skip);
 
 /** Whether the queue is empty. Not while capturing. */
 ls_status ls_queue_idle(const ls_queue *queue, bool *out);
@@ -290,7 +290,8 @@ ls_status ls_queue_sync(ls_queue *queue);
 /**
  * From here on the queue adds its time to `profile`, by a reading of the clock after every
  * operation, and its stretches to `log`, which may be NULL. A NULL profile ends this. The queue
- * must be empty; both may be read when it is empty again. LS_CODE_MISSING if the back end cannot.
+ * must be empty; both may be read when it is empty again. LS_CODE_MISSING if the back end cannot
+ * profile.
  */
 ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 
@@ -300,7 +301,8 @@ uint64_t ls_queue_wait_begin(const ls_queue *queue);
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
 /** Counts the time from begin_ns to end_ns as waiting; none where it ends before it begins. */
 void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns);
-/** Of an operation: sleeps until then. What it wakes up late by counts as waiting. */
+/** Called by an operation: sleeps until `ns`. The time by which it wakes up late counts as waiting.
+ */
 void ls_queue_sleep_until(ls_queue *queue, uint64_t ns);
 
 /* ---- Events ------------------------------------------------------------------------------- */
@@ -313,13 +315,13 @@ void ls_event_close(ls_event *event);
 /** The event happens when the queue gets here. One record per event in a captured program. */
 ls_status ls_queue_record(ls_queue *queue, ls_event *event);
 
-/** The queue waits for the latest record of the event. If that is part of a capture, the queue
- * joins it. Between a CPU's queue and a GPU's the host waits instead, in this call, which cannot be
- * captured. */
+/** The queue waits for the latest record of the event. If the record is part of a capture, the
+ * queue joins the capture. Between a CPU's queue and a GPU's the host waits instead, in this call,
+ * which cannot be captured. */
 ls_status ls_queue_wait(ls_queue *queue, ls_event *event);
 
-/** The host waits for the latest record; fails if that queue had failed. Not for events recorded in
- * a capture. */
+/** The host waits for the latest record; fails if the queue that recorded the event had failed.
+ * Not for events recorded in a capture. */
 ls_status ls_event_sync(ls_event *event);
 
 /* ---- Programs ----------------------------------------------------------------------------- */
@@ -345,7 +347,7 @@ ls_status ls_program_end(ls_queue *queue, ls_program **out);
 /** Enqueues `times` replays, and does not wait for them. */
 ls_status ls_program_launch(ls_program *program, uint64_t times);
 
-/** What it consists of. */
+/** What the program consists of. */
 ls_program_info ls_program_describe(const ls_program *program);
 
 /** Before its queues are closed; waits for its replays. Takes NULL. */

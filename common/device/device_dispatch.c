@@ -138,7 +138,7 @@ ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int 
 {
     if (!device->backend->register_memory)
         return ls_fail(LS_CODE_MISSING, "shared memory", device->info.text,
-                       "other processes cannot map this device's; that of CPU devices they can");
+                       "other processes cannot map this device's memory; use CPU devices");
     return device->backend->register_memory(device, memory, bytes, file);
 }
 
@@ -213,12 +213,12 @@ void ls_device_turn(ls_device *device)
     device->turns++;
 }
 
-ls_status ls_queue_skip_if(ls_queue *queue, const bool *pass)
+ls_status ls_queue_skip(ls_queue *queue, const bool *skip)
 {
     if (queue->device->info.name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "queue", queue->device->info.text,
-                       "does all that is in a program of a GPU; a CPU device can pass over it");
-    queue->pass = pass;
+                       "operations in a GPU's program cannot be skipped; use a CPU device");
+    queue->skip = skip;
     return LS_OK;
 }
 
@@ -258,7 +258,7 @@ ls_status ls_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_lo
     const ls_device_backend *backend = queue->device->backend;
     if (!backend->queue_profile)
         return ls_fail(LS_CODE_MISSING, "profile", queue->device->info.text,
-                       "queues of this back end cannot be profiled");
+                       "queues of this back end cannot be profiled; use CPU devices");
     return backend->queue_profile(queue, profile, log);
 }
 

@@ -42,10 +42,10 @@ ls_status ls_network_open(const ls_link *link, int ports, ls_network **out);
 void ls_network_close(ls_network *network);
 
 /** Books a transfer that may start at `ready_ns` (ls_clock_ns); returns when it has arrived. Any
- *  thread. Nothing waits: that is ls_clock_sleep_until. */
+ * thread. Does not wait; ls_clock_sleep_until does. */
 uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns);
 
-/** When the latest of all that was booked arrives; 0: nothing was. Any thread. */
+/** When the latest booked transfer arrives; 0: none was booked. Any thread. */
 uint64_t ls_network_arrival_ns(ls_network *network);
 
 /** Connects an idle device to a port of its own; NULL: disconnects it. Borrows the network. */
@@ -54,8 +54,8 @@ void ls_device_link(ls_device *device, ls_network *network, int port);
 /** Whether transfers from one device to the other use a link. */
 bool ls_device_linked(const ls_device *from, const ls_device *to);
 
-/** Whether it is plugged into a network. Either all processes plug in their devices, or none does.
- */
+/** Whether the device is plugged into a network. Either all processes plug in their devices, or
+ * none does. */
 bool ls_device_plugged(const ls_device *device);
 
 /** Duration of a transfer of a connected device when its ports are free: latency + bytes /

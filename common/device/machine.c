@@ -4,7 +4,7 @@
  * machine's cores. The usable cores are those with a hardware thread in both the process's affinity
  * mask and the group's set (hwloc's allowed set), each represented by the first such thread. With a
  * CPU quota of q cores only the first ceil(q) are used: more threads would only be throttled
- * alternately. The GPUs are those that the back end finds, not hwloc. Left out: cores that go
+ * alternately. The GPUs are found by the CUDA back end, not by hwloc. Left out: cores that go
  * offline later, and other processes on the same cores.
  */
 #include "common/device/affinity.h"
@@ -130,7 +130,8 @@ static ls_status list_cores(ls_machine *machine, hwloc_topology_t topology, hwlo
     hwloc_bitmap_free(mine);
     if (!info->cores_allowed)
         return ls_fail(LS_CODE_MISSING, "machine", "cores",
-                       "the affinity mask and the control group leave none; see taskset -p");
+                       "the affinity mask and the control group leave no core to this process; see "
+                       "taskset -p");
     if (info->cpu_quota > 0 && info->cpu_quota < info->cores_allowed)
         info->cores_allowed = info->cpu_quota <= 1 ? 1 : (int)ceil(info->cpu_quota);
     return LS_OK;
@@ -171,7 +172,7 @@ static ls_status look(ls_machine *machine)
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
         hwloc_topology_load(topology) != 0) {
         status = ls_fail(LS_CODE_MISSING, "machine", "hwloc",
-                         "cannot read the topology; is /sys mounted?");
+                         "cannot read the topology; check that /sys is mounted");
     } else {
         const ls_limits limits = find_limits();
         describe_system(&machine->info);

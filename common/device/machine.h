@@ -2,15 +2,15 @@
 /*
  * Machine: what this process may use, and the devices made of it. A CPU device is a set of cores
  * chosen with hwloc inside the process's affinity mask and CPU quota (cgroup). cpu:i has cores
- * [i*c, (i+1)*c) of that list, c cores per device; past its end the list wraps around, such devices
- * share cores, and are called oversubscribed. If several processes of a job may use the same cores,
- * each gets a share of them, or shares one with others. gpu:g is the GPU with that number among
- * those that the driver shows (which CUDA_VISIBLE_DEVICES limits). With n logical GPUs gpu:g/0 to
- * gpu:g/n-1 are parts of it: each has its queues and an n-th of its memory; they share its
- * multiprocessors as the hardware schedules them, and so are oversubscribed, too. With several
- * processes on a host, a number N in `--devices` means, for process number r, GPUs r N to r N + N -
- * 1 of those that it sees, wrapping around at their end. A name such as gpu:0 means that GPU in
- * every process.
+ * [i*c, (i+1)*c) of this set in order, c cores per device; past its end the numbers wrap around:
+ * such devices share cores, and are called oversubscribed. If several processes of a job may use
+ * the same cores, each gets a share of them, or shares one with others. gpu:g is the GPU with
+ * number g among the GPUs that the driver shows (which CUDA_VISIBLE_DEVICES limits). With n logical
+ * GPUs gpu:g/0 to gpu:g/n-1 are parts of it: each has its queues and an n-th of its memory; they
+ * share its multiprocessors as the hardware schedules them, and so are oversubscribed, too. With
+ * several processes on a host, a number N in `--devices` means, for process number r, GPUs r N to r
+ * N + N - 1 of the GPUs that process r sees, wrapping around at their end. A name such as gpu:0
+ * means the same GPU in every process.
  */
 #pragma once
 
@@ -23,7 +23,8 @@
 /** What this process may use of its host. */
 typedef struct ls_machine ls_machine;
 
-/** How it is divided into devices. All zero: a device for each core, all for this process. */
+/** How the machine is divided into devices. All zero: a device for each core, all for this
+ * process. */
 typedef struct ls_machine_options {
     int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
     int cores_per_device; /**< 0: 1 */

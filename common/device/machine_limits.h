@@ -38,9 +38,9 @@ ls_limits ls_limits_find(const char *groups, const char *mounts);
  * cores ("throttled_usec" of version 2, "throttled_time" in ns of version 1). NaN: it has none. */
 double ls_limits_cpu_stat(const char *text);
 
-/** The same, summed from the process's group up to the mount point, since each parent has a quota
- * of its own, over both versions; what two of them held back at once counts twice. NaN: no group
- * here counts it. */
+/** The same, summed from the process's group up to the mount point, since each parent has a
+ * quota of its own, over both versions; time in which two groups held the processes back at once
+ * counts twice. NaN: no group here counts it. */
 double ls_limits_throttled(const char *groups, const char *mounts);
 
 /** "model name" of the text of /proc/cpuinfo; false where it has none. */

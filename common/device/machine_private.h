@@ -18,7 +18,7 @@ struct ls_machine {
     ls_gpus gpus;
     ls_arena **arenas; /* [gpus.count]: the memory of each, for all devices on it */
     int logical_gpus;  /* of each GPU */
-    int neighbour;     /* index of this process among those of the host */
+    int neighbour;     /* index of this process among the host's processes */
     ls_pulse *pulse;
 };
 

@@ -51,14 +51,14 @@ ls_arena *ls_machine_arena(const ls_machine *machine, int index)
 }
 
 /* Index of a CPU device's first core in the ring. */
-static int64_t first_place(const ls_machine *machine, int index)
+static int64_t first_core(const ls_machine *machine, int index)
 {
     return (int64_t)index * machine->cores_per_device % machine->info.cores_allowed;
 }
 
 int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capacity)
 {
-    const int64_t first = first_place(machine, index);
+    const int64_t first = first_core(machine, index);
     for (int i = 0; i < machine->cores_per_device && i < capacity; i++)
         cores[i] = machine->cores[(first + i) % machine->info.cores_allowed];
     return machine->cores_per_device;
@@ -75,7 +75,7 @@ int ls_machine_numa_node(const ls_machine *machine, int core)
 static bool share_core(const ls_machine *machine, int a, int b)
 {
     const int64_t n = machine->info.cores_allowed;
-    const int64_t ahead = (first_place(machine, b) - first_place(machine, a) + n) % n;
+    const int64_t ahead = (first_core(machine, b) - first_core(machine, a) + n) % n;
     return ahead < machine->cores_per_device || n - ahead < machine->cores_per_device;
 }
 
@@ -176,7 +176,7 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
     int64_t count;
     if (!ls_parse_integer(spec, 1, LS_MACHINE_DEVICES_MOST, &count))
         return ls_fail(LS_CODE_USAGE, "device", spec,
-                       "is no number of devices; 1 to %d, or names such as cpu:0+cpu:1",
+                       "is not a number of devices; give 1 to %d, or names such as cpu:0+cpu:1",
                        LS_MACHINE_DEVICES_MOST);
     const ls_device_kind kind = ls_machine_best_kind(machine);
     const int named = ls_machine_count(machine, kind);

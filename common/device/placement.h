@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Placement: which devices something runs on: those that it names, or the default one. With soft
- * placement a device that is not here is replaced, and the log says so.
+ * Placement: which devices something runs on: the devices that it names, or the default device.
+ * With soft placement a device that is not here is replaced, and the log says so.
  */
 #pragma once
 
@@ -22,7 +22,8 @@ typedef struct ls_placement {
  * Resolves `spec` (ls_machine_resolve; NULL: the default device, of the best kind and the lowest
  * number) to names owned by the caller (free), for the operation of this name; NULL: for none in
  * particular. Where a device is not here: with soft placement as many devices of the best kind,
- * *replaced set; else LS_CODE_MISSING that names the operation, the device and those that exist.
+ * *replaced set; else LS_CODE_MISSING, which names the operation, the device and the devices that
+ * exist.
  */
 ls_status ls_placement_resolve(const ls_placement *placement, const char *operation,
                                const char *spec, ls_device_name **out, size_t *out_count,

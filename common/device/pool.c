@@ -192,7 +192,8 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
     const ls_memory_ledger *ledger = &pool->ledger;
     char why[256] = "";
     if (reason)
-        snprintf(why, sizeof why, " and the system has no more (%s)", ls_status_text(reason));
+        snprintf(why, sizeof why, " and the system has no memory left (%s)",
+                 ls_status_text(reason));
     ls_status_free(reason);
     return ls_fail(LS_CODE_MISSING, "memory", pool->name,
                    "%zu bytes for %s do not fit: %zu in use, %zu reserved (largest free piece "
@@ -249,14 +250,14 @@ static block *find_used(const ls_pool *pool, const char *memory)
 /* Merges a free block with the next one if that is free too. */
 static void join_next(block *b)
 {
-    block *gone = b ? b->next : NULL;
-    if (!gone || b->used || gone->used)
+    block *merged = b ? b->next : NULL;
+    if (!merged || b->used || merged->used)
         return;
-    b->bytes += gone->bytes;
-    b->next = gone->next;
+    b->bytes += merged->bytes;
+    b->next = merged->next;
     if (b->next)
         b->next->previous = b;
-    free(gone);
+    free(merged);
 }
 
 bool ls_pool_release(ls_pool *pool, void *memory)
@@ -286,8 +287,9 @@ ls_status ls_pool_pin(ls_pool *pool, const void *memory,
         c = c->next;
     ls_status status = LS_OK;
     if (!c)
-        status = ls_fail(LS_CODE_USAGE, "memory", pool->name,
-                         "is asked to pin what it has not; give it memory of its own");
+        status =
+            ls_fail(LS_CODE_USAGE, "memory", pool->name,
+                    "is asked to pin memory that it did not allocate; give memory of this pool");
     else if (!c->unpin)
         status = pin(c->start, c->bytes);
     if (!status)

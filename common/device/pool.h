@@ -39,16 +39,16 @@ typedef struct ls_pool_options {
 /** LS_CODE_USAGE for a fraction outside (0, 1]; the failure of `reserve` under LS_MEMORY_ALL. */
 ls_status ls_pool_open(const ls_pool_options *options, ls_pool **out);
 
-/** Switches to the policy `all`: reserves what is missing of it, as one chunk. On failure nothing
- * has changed. */
+/** Switches to the policy `all`: reserves what is missing of 19/20 of the capacity, as one
+ * chunk. On failure nothing has changed. */
 ls_status ls_pool_take_all(ls_pool *pool);
 
 /** Frees all memory, even pieces that were not released. Takes NULL. */
 void ls_pool_close(ls_pool *pool);
 
 /** A piece of `bytes`, 64-byte aligned, not cleared; zero bytes give a unique pointer.
- * LS_CODE_MISSING if the policy or the system has no more. Any thread; linear in the number of
- * pieces. */
+ * LS_CODE_MISSING if the policy or the system leaves no more memory. Any thread; linear in
+ * the number of pieces. */
 ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void **out);
 
 /** False if `memory` is not a live piece of this pool: nothing was done. True for NULL. */

@@ -8,7 +8,7 @@
 
 struct ls_pulse {
     pthread_mutex_t mutex; /* guards the list: no queue is closed while it is read */
-    ls_pulse_place *first;
+    ls_pulse_entry *first;
     _Atomic uint64_t beats;
     uint64_t seen; /* their progress when last read */
 };
@@ -31,26 +31,26 @@ void ls_pulse_close(ls_pulse *pulse)
     free(pulse);
 }
 
-void ls_pulse_add(ls_pulse *pulse, ls_pulse_place *place)
+void ls_pulse_add(ls_pulse *pulse, ls_pulse_entry *entry)
 {
     if (!pulse)
         return;
     pthread_mutex_lock(&pulse->mutex);
-    place->next = pulse->first;
-    pulse->first = place;
+    entry->next = pulse->first;
+    pulse->first = entry;
     pthread_mutex_unlock(&pulse->mutex);
 }
 
-void ls_pulse_remove(ls_pulse *pulse, ls_pulse_place *place)
+void ls_pulse_remove(ls_pulse *pulse, ls_pulse_entry *entry)
 {
     if (!pulse)
         return;
     pthread_mutex_lock(&pulse->mutex);
-    ls_pulse_place **at = &pulse->first;
-    while (*at && *at != place)
+    ls_pulse_entry **at = &pulse->first;
+    while (*at && *at != entry)
         at = &(*at)->next;
     if (*at)
-        *at = place->next;
+        *at = entry->next;
     pthread_mutex_unlock(&pulse->mutex);
 }
 
@@ -66,7 +66,7 @@ bool ls_pulse_moved(ls_pulse *pulse)
     bool moved = beats != pulse->seen;
     pulse->seen = beats;
     pthread_mutex_lock(&pulse->mutex);
-    for (ls_pulse_place *p = pulse->first; p; p = p->next) {
+    for (ls_pulse_entry *p = pulse->first; p; p = p->next) {
         const uint64_t now = p->progress(p->queue);
         moved |= now != p->seen;
         p->seen = now;

@@ -14,13 +14,13 @@
 
 typedef struct ls_pulse ls_pulse;
 
-/** A queue's place in a pulse. */
-typedef struct ls_pulse_place {
+/** A queue's entry in a pulse. */
+typedef struct ls_pulse_entry {
     const struct ls_queue *queue;
     uint64_t (*progress)(const struct ls_queue *queue); /**< a number that changes with progress */
     uint64_t seen;                                      /**< these two are the pulse's */
-    struct ls_pulse_place *next;
-} ls_pulse_place;
+    struct ls_pulse_entry *next;
+} ls_pulse_entry;
 
 ls_status ls_pulse_open(ls_pulse **out);
 
@@ -33,8 +33,8 @@ bool ls_pulse_moved(ls_pulse *pulse);
 /* For back ends, and device_dispatch.c. Each takes NULL. */
 
 /** Adds a queue, until it is removed. Its `progress` is called from any thread. */
-void ls_pulse_add(ls_pulse *pulse, ls_pulse_place *place);
-void ls_pulse_remove(ls_pulse *pulse, ls_pulse_place *place);
+void ls_pulse_add(ls_pulse *pulse, ls_pulse_entry *entry);
+void ls_pulse_remove(ls_pulse *pulse, ls_pulse_entry *entry);
 
 /** The host has enqueued something, or its wait has ended. */
 void ls_pulse_beat(ls_pulse *pulse);

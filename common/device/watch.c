@@ -64,11 +64,11 @@ void ls_watch_remove(ls_watch *watch, const ls_queue *queue)
     for (watched **at = &watch->first; *at; at = &(*at)->next) {
         if ((*at)->queue != queue)
             continue;
-        watched *gone = *at;
-        *at = gone->next;
+        watched *removed = *at;
+        *at = removed->next;
         if (!*at)
             watch->end = at;
-        free(gone);
+        free(removed);
         return;
     }
 }
@@ -179,11 +179,10 @@ static ls_status fail_lost(const ls_watch *watch)
 {
     const ls_activity at = ls_watch_activity(watch, watch->lost);
     const bool gpu = is_gpu(watch->lost);
-    return ls_status_final(ls_fail(LS_CODE_MISSING, "device", watch->lost->info.text,
-                                   "no progress%s%s for %.1f s%s; see what holds it, or raise "
-                                   "--timeout",
-                                   gpu ? " in " : "", gpu ? at.what : "", ls_watch_seconds(watch),
-                                   gpu ? "" : ", while others wait for it"));
+    return ls_status_final(ls_fail(
+        LS_CODE_MISSING, "device", watch->lost->info.text,
+        "no progress%s%s for %.1f s%s; find what stops it, or raise --timeout", gpu ? " in " : "",
+        gpu ? at.what : "", ls_watch_seconds(watch), gpu ? "" : ", while others wait for it"));
 }
 
 /* From here on, no GPU is called, since it may never answer. */

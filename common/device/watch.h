@@ -2,16 +2,17 @@
 /*
  * Watch: notices a device of this process that hangs: one of several, while others wait for it; or
  * a GPU whose work does not end. A thread that waits for a queue of a watched device checks several
- * times per timeout whether any queue of the watched devices makes progress. If none has for a
- * whole timeout, no transfer is in flight on a link, and one device is at work while another only
- * waits, the one at work is lost, and every wait for a queue fails from then on. Threads that hang
- * cannot be ended: such devices, and what was made on them, are not closed. A GPU makes progress
- * when a step or an all-reduce of NCCL ends; a step must be shorter than the timeout. So a GPU at
- * work without progress is lost, even if no thread waits for it, together with all GPUs of the
- * watch, since they share programs. Of several, the one that has finished the fewest steps is
- * named. A GPU that waits in a collective for a slow rank is at work, too: with ranks on GPUs,
- * --timeout must exceed their slowest step. One host thread uses a watch and the queues of its
- * devices. Leaves out a single CPU device: the host cannot tell its long work from a hang.
+ * times per timeout whether any queue of the watched devices makes progress. If none has made
+ * progress for a whole timeout, no transfer is in flight on a link, and one device is at work while
+ * another only waits, the device at work is lost, and every wait for a queue fails from then on.
+ * Threads that hang cannot be ended: such devices, and what was made on them, are not closed. A GPU
+ * makes progress when a step or an all-reduce of NCCL ends; a step must be shorter than the
+ * timeout. So a GPU at work without progress is lost, even if no thread waits for it, together with
+ * all GPUs of the watch, since they share programs. Of several GPUs, the failure names the GPU that
+ * has finished the fewest steps. A GPU that waits in a collective for a slow rank is at work, too:
+ * with ranks on GPUs, --timeout must exceed their slowest step. One host thread uses a watch and
+ * the queues of its devices. Leaves out a single CPU device: the host cannot tell its long work
+ * from a hang.
  */
 #pragma once
 

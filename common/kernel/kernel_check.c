@@ -74,7 +74,8 @@ ls_status ls_check_activation(const ls_work *work, ls_activation activation)
     if (activation == LS_ACTIVATION_NONE || activation == LS_ACTIVATION_RELU)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "activation",
-                   "%d is none; give LS_ACTIVATION_NONE or LS_ACTIVATION_RELU", (int)activation);
+                   "%d is not an activation; give LS_ACTIVATION_NONE or LS_ACTIVATION_RELU",
+                   (int)activation);
 }
 
 ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t range_count,
@@ -83,14 +84,16 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
     int64_t at = 0;
     if (range_count < 0 || (range_count && !ranges))
         return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                       "%" PRId64 " of them are none; give as many as there are", range_count);
+                       "%" PRId64 " ranges are given; give an array, and its number of ranges",
+                       range_count);
     for (int64_t r = 0; r < range_count; r++) {
         const ls_update_range *range = &ranges[r];
         if (range->count < 0 || range->first < at || (!gaps && range->first > at) ||
             range->first > count || range->count > count - range->first)
             return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                           "that of %" PRId64 " elements from %" PRId64
-                           " on is none of what is left; give 0 to %" PRId64 " in order",
+                           "the range of %" PRId64 " elements from %" PRId64
+                           " on overlaps an earlier range, leaves a gap or ends after the last "
+                           "element; give ranges of 0 to %" PRId64 " in order",
                            range->count, range->first, count);
         LS_TRY(ls_check_value(work, "decay", range->decay));
         LS_TRY(ls_check_value(work, "keep", range->keep));
@@ -99,7 +102,9 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
     }
     if (range_count && !gaps && at != count)
         return ls_fail(LS_CODE_USAGE, work->op, "ranges",
-                       "they end at %" PRId64 " of %" PRId64 "; give all, in order", at, count);
+                       "they end at %" PRId64 " of %" PRId64
+                       "; give ranges that cover all elements, in order",
+                       at, count);
     work->array = ranges;
     work->array_bytes = (size_t)range_count * sizeof *ranges;
     return LS_OK;
@@ -151,7 +156,8 @@ ls_status ls_check_dense_backward(const ls_dense_backward_args *a, ls_work *work
     if (w->rows != a->data.rows || w->inputs != a->data.inputs || w->outputs != a->data.outputs ||
         w->dy != a->data.dy)
         return ls_fail(LS_CODE_USAGE, work->op, "data",
-                       "is of another layer than the weights; both have one dy and its sizes");
+                       "has another dy or other sizes than the weights; give both the dy and sizes "
+                       "of one layer");
     return LS_OK;
 }
 
@@ -180,7 +186,8 @@ ls_status ls_check_softmax_cross_entropy(const ls_softmax_cross_entropy_args *a,
                          OF_TYPE(loss, 1, 1, OPTIONAL | WRITTEN)));
     LS_TRY(ls_check_value(work, "scale", a->scale));
     if (a->dlogits && a->dlogits == a->logits)
-        return ls_fail(LS_CODE_USAGE, work->op, "dlogits", "it is logits; give memory of its own");
+        return ls_fail(LS_CODE_USAGE, work->op, "dlogits",
+                       "is the same memory as logits; give it memory of its own");
     work->flops += 5.0 * (double)a->rows * (double)a->classes;
     return LS_OK;
 }
@@ -215,8 +222,8 @@ ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, s
     size_t bytes;
     if (!samples || !ls_size_multiply(samples, sample_bytes, &bytes))
         return ls_fail(LS_CODE_USAGE, work->op, "samples",
-                       "%" PRIu64 " of %zu bytes are none that memory can hold; give those of the "
-                       "source",
+                       "%" PRIu64 " of %zu bytes each are 0 or more than memory can hold; give the "
+                       "number of the source's samples",
                        samples, sample_bytes);
     return ls_work_touch(work, source, bytes, false);
 }
@@ -224,8 +231,8 @@ ls_status ls_check_source(ls_work *work, const void *source, uint64_t samples, s
 ls_status ls_check_gather(const ls_gather_args *a, ls_work *work)
 {
     if (a->type < LS_GATHER_BYTES_TO_UNIT || a->type > LS_GATHER_ONE_HOT)
-        return ls_fail(LS_CODE_USAGE, work->op, "type", "%d is none; give an ls_gather_type",
-                       (int)a->type);
+        return ls_fail(LS_CODE_USAGE, work->op, "type",
+                       "%d is not a type of gather; give an ls_gather_type", (int)a->type);
     bool one_hot = a->type == LS_GATHER_ONE_HOT;
     size_t from = one_hot || a->type == LS_GATHER_BYTES_TO_UNIT ? 1 : 4;
     size_t to = one_hot                      ? 256 * work->real_bytes
@@ -250,7 +257,9 @@ ls_status ls_check_gather_batch(const ls_gather_batch_args *a, ls_work *work)
         LS_TRY(ls_check_gather(&a->gather[i], work));
         if (a->gather[i].rows != a->indices.rows || a->gather[i].indices != a->indices.indices)
             return ls_fail(LS_CODE_USAGE, work->op, "gather",
-                           "number %d is of other rows; give those of the indices", i);
+                           "array %d has other rows or indices than the batch; give the batch's "
+                           "rows and indices",
+                           i);
     }
     return LS_OK;
 }
@@ -275,8 +284,8 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
                                       [LS_OPTIMIZER_ADAM] = 13,
                                       [LS_OPTIMIZER_RMSPROP] = 9};
     if (a->kind < LS_OPTIMIZER_SGD || a->kind > LS_OPTIMIZER_RMSPROP)
-        return ls_fail(LS_CODE_USAGE, work->op, "kind", "%d is none; give an ls_optimizer_kind",
-                       (int)a->kind);
+        return ls_fail(LS_CODE_USAGE, work->op, "kind",
+                       "%d is not an optimizer; give an ls_optimizer_kind", (int)a->kind);
     int slots = slots_of[a->kind];
     const ls_checked_tensor tensors[] = {
         WRITE(weight, a->count, 1), REAL(gradient, a->count, 1, decays(a) ? WRITTEN : 0),

@@ -59,7 +59,8 @@ static ls_status check_conv(const ls_work *work, const ls_conv_shape *s, conv_si
     LS_TRY(count_elements(work, "y", w->out_height, w->out_width, s->outputs, &out->y));
     if (s->channels < 1 || s->outputs < 1)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
-                       "%" PRId64 " channels and %" PRId64 " outputs are none; give 1 or more",
+                       "%" PRId64 " channels and %" PRId64
+                       " outputs are given; give 1 or more of each",
                        s->channels, s->outputs);
     return count_elements(work, "weight", w->height, w->width, s->channels, &out->weight);
 }
@@ -149,8 +150,8 @@ ls_status ls_check_max_pool_backward(const ls_max_pool_backward_args *a, ls_work
 static ls_status check_radius(const ls_work *work, int64_t radius, double alpha)
 {
     if (radius < 0 || radius > longest_side)
-        return ls_fail(LS_CODE_USAGE, work->op, "radius", "%" PRId64 " is none; give 0 to %" PRId64,
-                       radius, longest_side);
+        return ls_fail(LS_CODE_USAGE, work->op, "radius",
+                       "%" PRId64 " is out of range; give 0 to %" PRId64, radius, longest_side);
     return ls_check_value(work, "alpha", alpha);
 }
 
@@ -232,7 +233,7 @@ static ls_status check_lstm(const ls_work *work, const ls_lstm_shape *s, int64_t
     if (s->steps < 1 || s->inputs < 1 || s->hidden < 1 || s->hidden > longest_side)
         return ls_fail(LS_CODE_USAGE, work->op, "shape",
                        "%" PRId64 " steps, %" PRId64 " inputs and %" PRId64
-                       " states are none; give 1 or more of each",
+                       " states are given; give 1 or more of each",
                        s->steps, s->inputs, s->hidden);
     LS_TRY(count_elements(work, "x", s->steps, s->inputs, 1, &sizes[0]));
     LS_TRY(count_elements(work, "kept", s->steps, s->hidden, LS_LSTM_KEPT, &sizes[1]));

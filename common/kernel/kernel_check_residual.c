@@ -12,7 +12,8 @@ static ls_status check_count(const ls_work *work, int64_t count, int64_t least)
     if (count >= least)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "count",
-                   "%" PRId64 " pixels are fewer than %" PRId64 "; give those of the whole batch",
+                   "%" PRId64 " pixels are fewer than %" PRId64
+                   "; give the pixels of the whole batch",
                    count, least);
 }
 
@@ -112,8 +113,8 @@ static ls_status check_mean(const ls_work *work, int64_t pixels, int64_t channel
     LS_TRY(check_count(work, pixels, 1));
     if (channels < 0 || !ls_size_multiply((size_t)pixels, (size_t)channels, &size) ||
         size > INT64_MAX / 8)
-        return ls_fail(LS_CODE_USAGE, work->op, "channels", "%" PRId64 " are none; give 0 or more",
-                       channels);
+        return ls_fail(LS_CODE_USAGE, work->op, "channels",
+                       "%" PRId64 " channels are given; give 0 or more", channels);
     *out = (int64_t)size;
     return LS_OK;
 }

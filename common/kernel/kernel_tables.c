@@ -22,14 +22,14 @@ ls_status ls_kernel_table_find(const char *name, const ls_kernel_table **out)
     return *out ? LS_OK : ls_registry_refuse(&ls_kernel_tables, name);
 }
 
-typedef struct entry_place {
+typedef struct entry_field {
     const char *name;
     size_t offset;
-} entry_place;
+} entry_field;
 
-#define ENTRY_PLACE(entry, args) {#entry, offsetof(ls_kernel_table, entry)},
-static const entry_place entries[] = {LS_KERNEL_ENTRIES(ENTRY_PLACE)};
-#undef ENTRY_PLACE
+#define ENTRY_FIELD(entry, args) {#entry, offsetof(ls_kernel_table, entry)},
+static const entry_field entries[] = {LS_KERNEL_ENTRIES(ENTRY_FIELD)};
+#undef ENTRY_FIELD
 
 ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, const char *whose)
 {
@@ -42,8 +42,9 @@ ls_status ls_kernel_table_need(const ls_kernel_table *table, const char *entry, 
             return LS_OK;
     }
     return ls_fail(LS_CODE_MISSING, "kernels", table->name,
-                   "there is no %s, which %s needs; another kind of device or model works", entry,
-                   whose);
+                   "this table has no operation %s, which %s needs; use another type of device, or "
+                   "another model",
+                   entry, whose);
 }
 
 const ls_kernel_table *ls_kernel_table_default(ls_device_kind kind)
@@ -86,10 +87,10 @@ ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device,
         table = ls_kernel_table_default(info->name.kind);
     if (!table)
         return ls_fail(LS_CODE_MISSING, "kernels", info->text,
-                       "this build has none for it; use a CPU device");
+                       "this build has no kernels for this device; use a CPU device");
     if (math == LS_MATH_TF32 && !table->tf32)
         return ls_fail(LS_CODE_USAGE, "kernels", info->text,
-                       "table %s does not know tf32; use float32, or a GPU", table->name);
+                       "table %s does not support tf32; use float32, or a GPU", table->name);
     LS_TRY(ls_kernel_math_check(table, math));
     LS_TRY(table->open(device, out));
     (*out)->math = math;

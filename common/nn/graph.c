@@ -67,10 +67,11 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
         owner->options.centred != node->options.centred ||
         owner->options.global_max != node->options.global_max ||
         owner->options.all_states != node->options.all_states)
-        return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
-                       "shares the variables of node %d, which is not the like; share a node of "
-                       "the same layer and options that owns its variables",
-                       node->shares);
+        return ls_fail(
+            LS_CODE_USAGE, "graph", node->layer->name,
+            "shares the variables of node %d, which is another layer, has other options or shares "
+            "variables itself; share a node of the same layer and options that owns its variables",
+            node->shares);
     /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
     LS_TRY(node->layer->infer(graph, node));

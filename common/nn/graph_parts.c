@@ -54,8 +54,8 @@ static ls_status check_order(const ls_graph_parts *out, int n)
         if (elsewhere >= 0) {
             char name[LS_NODE_NAME];
             return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, n, name),
-                           "its output is used on several other places, or elsewhere and then "
-                           "here again; place these uses together");
+                           "its output is used on several other devices, or on another device and "
+                           "then on its own again; place the nodes that use it on one device");
         }
         elsewhere = at;
     }

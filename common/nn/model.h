@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Models: names with sizes, "mlp:784-128-10", that become graphs, and the defaults they are trained
- * with. Adding one is one file with a `const ls_model_kind` in it and one line in models.c.
+ * with. Adding one is one file with a `const ls_model_family` in it and one line in models.c.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 #include "common/data/data.h"
 #include "common/nn/graph.h"
 
-typedef struct ls_model_kind ls_model_kind;
+typedef struct ls_model_family ls_model_family;
 
 /** A model with its sizes; owned by its opener (ls_model_close). */
 typedef struct ls_model {
-    const ls_model_kind *kind; /**< its family */
-    char name[128];            /**< with all sizes: "mlp:784-128-10"; "poly" */
-    ls_graph *graph;           /**< owned */
-    ls_data_need need;         /**< what it asks of its data */
+    const ls_model_family *family;
+    char name[128];    /**< with all sizes: "mlp:784-128-10"; "poly" */
+    ls_graph *graph;   /**< owned */
+    ls_data_need need; /**< what it asks of its data */
 } ls_model;
 
 /** A node of a model that is a chain: it takes the one before. */
@@ -34,7 +34,7 @@ typedef struct ls_model_step {
     }
 
 /** A family of models: one entry of `lockstep list`. */
-struct ls_model_kind {
+struct ls_model_family {
     const char *name;                         /**< as users write it */
     const char *help;                         /**< one line for people */
     const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL: none */
@@ -56,7 +56,7 @@ struct ls_model_kind {
     void (*fit)(const ls_model *model, const int64_t *shape, char *text, size_t size);
 };
 
-extern const ls_registry ls_model_kinds; /**< of ls_model_kind */
+extern const ls_registry ls_model_families; /**< of ls_model_family */
 
 /** LS_CODE_USAGE with the valid names, or forms of the sizes, if `text` is invalid. */
 ls_status ls_model_open(const char *text, ls_model **out);

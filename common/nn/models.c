@@ -6,21 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const void *const kinds[] = {
+static const void *const families[] = {
     &ls_model_mlp,        &ls_model_poly,    &ls_model_cnn,    &ls_model_twin_lstm,
     &ls_model_lstm_stack, &ls_model_cifar10, &ls_model_resnet, NULL,
 };
-const ls_registry ls_model_kinds = {"model", kinds};
+const ls_registry ls_model_families = {"model", families};
 
 static ls_status build_chain(const char *sizes, ls_model *model)
 {
     int node = -1;
     if (sizes)
-        return ls_fail(LS_CODE_USAGE, "model", model->kind->name,
+        return ls_fail(LS_CODE_USAGE, "model", model->family->name,
                        "has no sizes; give the name alone");
-    snprintf(model->name, sizeof model->name, "%s", model->kind->name);
-    model->need = model->kind->need;
-    for (const ls_model_step *s = model->kind->chain; s->layer; s++)
+    snprintf(model->name, sizeof model->name, "%s", model->family->name);
+    model->need = model->family->need;
+    for (const ls_model_step *s = model->family->chain; s->layer; s++)
         LS_TRY(ls_graph_add(model->graph, s->layer, (int[]){node, -1}, s->shares ? s->shares : -1,
                             &s->options, &node));
     return LS_OK;
@@ -28,17 +28,17 @@ static ls_status build_chain(const char *sizes, ls_model *model)
 
 ls_status ls_model_open(const char *text, ls_model **out)
 {
-    const ls_model_kind *kind = ls_registry_find(&ls_model_kinds, text, strcspn(text, ":"));
-    if (!kind)
-        return ls_registry_refuse(&ls_model_kinds, text);
+    const ls_model_family *family = ls_registry_find(&ls_model_families, text, strcspn(text, ":"));
+    if (!family)
+        return ls_registry_refuse(&ls_model_families, text);
     ls_model *model = calloc(1, sizeof *model);
     if (!model)
         return ls_fail_memory("model", sizeof *model);
-    model->kind = kind;
+    model->family = family;
     const char *colon = strchr(text, ':');
     ls_status status = ls_graph_open(&model->graph);
     if (!status)
-        status = (kind->chain ? build_chain : kind->build)(colon ? colon + 1 : NULL, model);
+        status = (family->chain ? build_chain : family->build)(colon ? colon + 1 : NULL, model);
     if (status) {
         ls_model_close(model);
         return status;
@@ -55,10 +55,10 @@ ls_status ls_model_open_for(const char *text, const char *data, ls_model **out)
     LS_TRY(ls_model_open(text, &model));
     *out = model;
     const char *sizes = strchr(text, ':');
-    if (!model->kind->fit || (sizes && strchr(sizes, '-')) ||
+    if (!model->family->fit || (sizes && strchr(sizes, '-')) ||
         !ls_data_peek(data, model->need.rank[0], shape))
         return LS_OK;
-    model->kind->fit(model, shape, fitted, sizeof fitted);
+    model->family->fit(model, shape, fitted, sizeof fitted);
     ls_model_close(model);
     *out = NULL;
     return ls_model_open(fitted, out);

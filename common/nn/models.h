@@ -4,12 +4,12 @@
 
 #include "common/nn/model.h"
 
-extern const ls_model_kind ls_model_cnn;
-extern const ls_model_kind ls_model_cifar10, ls_model_resnet;
-extern const ls_model_kind ls_model_mlp;
-extern const ls_model_kind ls_model_poly;
-extern const ls_model_kind ls_model_twin_lstm;
-extern const ls_model_kind ls_model_lstm_stack;
+extern const ls_model_family ls_model_cnn;
+extern const ls_model_family ls_model_cifar10, ls_model_resnet;
+extern const ls_model_family ls_model_mlp;
+extern const ls_model_family ls_model_poly;
+extern const ls_model_family ls_model_twin_lstm;
+extern const ls_model_family ls_model_lstm_stack;
 
 /** Batch statistics of resnet: over all replicas (model_resnet.c). */
 extern const ls_declared_option ls_option_sync_bn;

@@ -81,14 +81,14 @@ static ls_status parse_value(const char *item, bool first, unsigned *seen, ls_op
         if (!ls_parse_real(bare ? item : equals + 1, &value) || value < fields[i].low ||
             value >= fields[i].high)
             return ls_fail(LS_CODE_USAGE, "optimizer", item,
-                           "%s has no such value; a number from %g to below %g works",
-                           fields[i].name, fields[i].low, fields[i].high);
+                           "%s is out of range; give a number from %g to below %g", fields[i].name,
+                           fields[i].low, fields[i].high);
         *seen |= 1u << i;
         *field_at(out, &fields[i]) = value;
         return LS_OK;
     }
-    return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)", "is no value of %s; %s%s",
-                   out->rule->name,
+    return ls_fail(LS_CODE_USAGE, "optimizer", *item ? item : "(empty)",
+                   "is not a value of %s; %s%s", out->rule->name,
                    *names ? "it takes name=value of " : "it takes none, so the name alone works",
                    names);
 }

@@ -165,7 +165,7 @@ static ls_status find_place(const char *text, const ls_device_name *devices, int
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", p ? ", " : "", one);
     }
     return ls_fail(LS_CODE_USAGE, "placement", text,
-                   "is none of the case's devices, which are %s; name it in --devices", list);
+                   "is not among the case's devices, which are %s; name it in --devices", list);
 }
 
 /* "NODE=DEVICE" */
@@ -270,6 +270,6 @@ ls_status ls_places_check(const ls_graph *graph, const int *place, int places, b
     if (!staged || shared < 0)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(graph, shared, name),
-                   "shares its variables with a node of another stage, which a pipeline has not; "
-                   "model-parallel, or fewer devices, works");
+                   "shares its variables with a node of another stage, and stages of a pipeline "
+                   "cannot share; use model-parallel, or fewer devices");
 }

@@ -116,7 +116,7 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
             known = strcmp(variables->items[j].name, name) == 0;
         if (!known)
             return ls_fail(LS_CODE_MISSING, "load", path,
-                           "the tensor %.64s is not one of this model's; save it without", name);
+                           "the tensor %.64s is not in this model; save the file without it", name);
     }
     return LS_OK;
 }

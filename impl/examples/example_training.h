@@ -16,22 +16,22 @@ static inline ls_status example_job(const example *e, const char *model, const c
     *out_data = NULL;
     LS_TRY(ls_model_open(model, out_model));
     LS_TRY(ls_data_open(data, &(*out_model)->need, out_data));
-    const ls_model_kind *kind = (*out_model)->kind;
+    const ls_model_family *family = (*out_model)->family;
     *out = (ls_job){.model = *out_model,
                     .data = *out_data,
                     .devices = e->device,
                     .device_count = devices,
-                    .batch = kind->default_batch,
+                    .batch = family->default_batch,
                     .seed = 1,
                     .shuffle = true,
-                    .schedule = {.initial = kind->default_rate},
+                    .schedule = {.initial = family->default_rate},
                     .bucket_bytes = SIZE_MAX,
                     .micro_shards = 16,
                     .capture = true,
                     .flip_replica = -1,
                     .records = 4096};
     LS_TRY(ls_allreduce_find("ring", &out->allreduce));
-    return ls_optimizer_parse(kind->default_optimizer, &out->optimizer);
+    return ls_optimizer_parse(family->default_optimizer, &out->optimizer);
 }
 
 /** Results of a run. */

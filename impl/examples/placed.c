@@ -265,7 +265,8 @@ static ls_status enqueue_all(const ls_placed *me)
 ls_status ls_placed_run(ls_placed *me)
 {
     if (!me->steps)
-        return ls_fail(LS_CODE_USAGE, "placed operations", "run", "there are none; name one first");
+        return ls_fail(LS_CODE_USAGE, "placed operations", "run",
+                       "there are no operations to run; name one first");
     if (!me->program) {
         LS_TRY(ls_program_begin(me->sites->queue));
         ls_status enqueued = enqueue_all(me);

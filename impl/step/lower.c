@@ -70,7 +70,7 @@ static ls_status skip_if(ls_lane_queue *lane, const bool *skip)
     if (lane->skip == skip)
         return LS_OK;
     lane->skip = skip;
-    return ls_queue_skip_if(lane->queue, skip);
+    return ls_queue_skip(lane->queue, skip);
 }
 
 /* Enqueues a task without its waits. */

@@ -69,16 +69,16 @@ static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
                   .data = data,
                   .devices = &device,
                   .device_count = 1,
-                  .batch = model->kind->default_batch,
+                  .batch = model->family->default_batch,
                   .shuffle = true,
                   .flip_replica = -1,
-                  .schedule = {.initial = model->kind->default_rate, .factor = 0.1},
-                  .average = model->kind->average,
+                  .schedule = {.initial = model->family->default_rate, .factor = 0.1},
+                  .average = model->family->average,
                   .table = emulated_table(),
                   .capture = true,
                   .convolution = convolution,
                   .records = 8};
-    must(ls_optimizer_parse(model->kind->default_optimizer, &job.optimizer));
+    must(ls_optimizer_parse(model->family->default_optimizer, &job.optimizer));
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     must(run->kind->load(run, values));

@@ -153,7 +153,7 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
                   .data = data,
                   .devices = &device,
                   .device_count = 1,
-                  .batch = model->kind->default_batch,
+                  .batch = model->family->default_batch,
                   .seed = 1,
                   .shuffle = true,
                   .flip_replica = -1,
@@ -162,7 +162,7 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
                   .micro_shards = capture ? 4 : 64,
                   .capture = capture,
                   .records = 64};
-    must(ls_optimizer_parse(model->kind->default_optimizer, &job.optimizer));
+    must(ls_optimizer_parse(model->family->default_optimizer, &job.optimizer));
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     ls_variables_initialize(&model->graph->variables, 1, values);

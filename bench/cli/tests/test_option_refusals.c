@@ -162,11 +162,12 @@ static void test_ranks_of_a_launcher(void **state)
     ls_status_free(status);
     status = parse_as_rank(ranks, 3, &request);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "--ranks: '2' are not the 3"));
+    assert_non_null(strstr(ls_status_text(status),
+                           "--ranks: '2' is not the number of ranks that the launcher started, 3"));
     ls_status_free(status);
     status = parse_as_rank(thread, 3, &request);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-    assert_non_null(strstr(ls_status_text(status), "--comm: thread has its ranks in one process"));
+    assert_non_null(strstr(ls_status_text(status), "--comm: thread connects ranks of one process"));
     ls_status_free(status);
     status = parse_as_rank(several, 3, &request);
     assert_null(status);

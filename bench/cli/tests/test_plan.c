@@ -126,7 +126,7 @@ static void test_bad_files(void **state)
     assert_refused("- a\n- b\n", "p.yaml:1:1");
     assert_refused("just text\n", "p.yaml:1:1");
     assert_refused("model: mlp\nbatch: [1, 2\n", "p.yaml:");
-    assert_refused("model: \"mlp\n", "p.yaml:2:10: no valid YAML");
+    assert_refused("model: \"mlp\n", "p.yaml:2:10: not valid YAML");
     assert_refused("model: mlp\n---\nbatch: 3\n", "p.yaml:2:");
     assert_refused("model: mlp\n\tbatch: 3\n", "p.yaml:");
     assert_refused("? [a]\n: b\n", "p.yaml:1:");
@@ -228,7 +228,8 @@ static void test_repeat_and_budget(void **state)
     assert_refused("repeat: 0\n", "p.yaml:1:9: repeat: '0' is not valid");
     assert_refused("repeat: [1]\n", "p.yaml:1:9");
     assert_refused("budget: soon\n", "p.yaml:1:9: budget: 'soon' is not valid");
-    assert_refused("budget: 1min\nepochs: 2\n", "p.yaml:1:9: budget: fits timed steps");
+    assert_refused("budget: 1min\nepochs: 2\n",
+                   "p.yaml:1:9: budget: chooses the number of timed steps");
     assert_refused("repeat: 2\nrepeat: 3\n", "p.yaml:2:1: repeat: given twice");
     assert_refused("save: f\nrepeat: 2\n", "save: 1 cases cannot be saved");
 }
@@ -236,15 +237,15 @@ static void test_repeat_and_budget(void **state)
 static void test_refused_parts(void **state)
 {
     (void)state;
-    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: what is no list");
+    assert_refused("cases: {batch: 3}\n", "p.yaml:1:8: anything but a list");
     assert_refused("cases: []\n", "p.yaml:1:");
-    assert_refused("cases: [3]\n", "p.yaml:1:9: what is no mapping");
+    assert_refused("cases: [3]\n", "p.yaml:1:9: anything but a mapping");
     assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: given twice");
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: batsh: unknown key");
-    assert_refused("cases: [{label: a}]\n", "p.yaml:1:10: label: is of the whole command");
+    assert_refused("cases: [{label: a}]\n", "p.yaml:1:10: label: belongs to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
     assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option beside `cases:`");
-    assert_refused("defaults: [1]\n", "p.yaml:1:11: what is no mapping");
+    assert_refused("defaults: [1]\n", "p.yaml:1:11: anything but a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
     assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: concerns no case");
     assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n", "ps-mode: concerns no case");
@@ -286,7 +287,8 @@ static void test_hostile(void **state)
                    "(1000000)");
     write_repeated("seed: [0", ",1", 400000, "]\n");
     assert_refused_with(NULL, "a long list", "p.yaml:1:8: seed: more than 4096 cases");
-    assert_refused("seed: [1, 2]\nrepeat: 4000\n", "p.yaml:2:9: repeat: 2 cases so often are 8000");
+    assert_refused("seed: [1, 2]\nrepeat: 4000\n",
+                   "p.yaml:2:9: repeat: 2 cases repeated so often make 8000");
     assert_refused("cases: &a [{seed: 1}]\n", "p.yaml:1:");
     assert_refused("cases: [&a {seed: 1}, *a]\n", "p.yaml:1:");
     assert_refused("cases: [{seed: 1}, *a]\n", "p.yaml:1:21: an alias");

@@ -64,11 +64,11 @@ static void foreign_files_are_left_alone(void **state)
     for (int i = 0; i < 50; i++)
         fputs("notes of a user\n", text);
     fclose(text);
-    assert_left_alone(path, "no SQLite database");
+    assert_left_alone(path, "not an SQLite database");
     text = fopen(in_folder("short", path), "w");
     fputs("SQLite format 3", text);
     fclose(text);
-    assert_left_alone(path, "no SQLite database");
+    assert_left_alone(path, "not an SQLite database");
 }
 
 static void newer_and_damaged_files_are_left_alone(void **state)
@@ -166,7 +166,7 @@ static void other_tables_are_refused(void **state)
         snprintf(name, sizeof name, "changed%zu.db", i);
         ls_results_close(open_results(in_folder(name, path)));
         run_sql(path, changes[i]);
-        assert_left_alone(path, "the tables of its schema");
+        assert_left_alone(path, "tables of its schema are missing");
     }
     ls_results_close(open_results(in_folder("indexed.db", path)));
     run_sql(path, "CREATE INDEX i ON rows (model); CREATE VIEW mine AS SELECT id FROM rows");
@@ -181,7 +181,7 @@ static void places_that_hold_no_file_are_refused(void **state)
     char path[PATH_SIZE];
     ls_results *results;
     assert_open_refused(folder, "is a folder");
-    assert_open_refused("/dev/full", "no regular file");
+    assert_open_refused("/dev/full", "not a regular file");
     close(open(in_folder("plain", path), O_CREAT | O_WRONLY, 0666));
     assert_open_refused(in_folder("plain/rows.db", path), "Not a directory");
     assert_refused(ls_results_open(in_folder("missing.db", path), false, &results), LS_CODE_MISSING,

@@ -28,24 +28,24 @@ static int64_t middle(ls_subtree node)
     return node.first + half;
 }
 
-static size_t find_finished(ls_subtree node, ls_subtree held, ls_subtree *out, size_t count)
+static size_t find_finished(ls_subtree node, ls_subtree own, ls_subtree *out, size_t count)
 {
-    if (node.last <= held.first || held.last <= node.first)
+    if (node.last <= own.first || own.last <= node.first)
         return count;
-    if (held.first <= node.first && node.last <= held.last) {
+    if (own.first <= node.first && node.last <= own.last) {
         out[count] = node;
         return count + 1;
     }
     int64_t mid = middle(node);
-    count = find_finished((ls_subtree){node.first, mid}, held, out, count);
-    return find_finished((ls_subtree){mid, node.last}, held, out, count);
+    count = find_finished((ls_subtree){node.first, mid}, own, out, count);
+    return find_finished((ls_subtree){mid, node.last}, own, out, count);
 }
 
 size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out[LS_SUBTREES])
 {
-    const ls_subtree held = {(int64_t)ls_comm_share((size_t)shards, rank, ranks),
-                             (int64_t)ls_comm_share((size_t)shards, rank + 1, ranks)};
-    return find_finished((ls_subtree){0, shards}, held, out, 0);
+    const ls_subtree own = {(int64_t)ls_comm_share((size_t)shards, rank, ranks),
+                            (int64_t)ls_comm_share((size_t)shards, rank + 1, ranks)};
+    return find_finished((ls_subtree){0, shards}, own, out, 0);
 }
 
 /* ---- Adding up the rest of the tree --------------------------------------------------------- */
@@ -171,7 +171,7 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     ls_subtree nodes[LS_SUBTREES];
     tree_plan tree = {0};
     if (a->shards < 1)
-        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; there must be one",
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; give at least 1",
                        (long long)a->shards);
     size_t mine = ls_canonical_subtrees(comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != mine)

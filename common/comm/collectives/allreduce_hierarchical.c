@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-reduce `hierarchical`: sends the least over the slowest wires. A process's first rank adds
- * the data of its other ranks, in their order; a host's first process adds those of its other
- * processes' first ranks; the hosts' first ranks all-reduce around a ring; sums go back the same
- * way. All ranks of a host wait for one leader, so `ring` is better where all wires are equally
- * fast. With P elements on n ranks in p processes on h hosts, k = min(h, P): messages 2 (n - p) + 2
- * (p - h) + 2 (h - 1) k, the first two 0 if P = 0; bytes 2 (n - 1) 4 P. Sum: ring's over hosts of
- * (process + process) + ... of (g + g) + ...
+ * the data of its other ranks, in their order; a host's first process adds the sums of the host's
+ * other processes; the hosts' first ranks all-reduce around a ring; sums go back the same way. All
+ * ranks of a host wait for one leader, so `ring` is better where all wires are equally fast. With P
+ * elements on n ranks in p processes on h hosts, k = min(h, P): messages 2 (n - p) + 2 (p - h) + 2
+ * (h - 1) k, the first two 0 if P = 0; bytes 2 (n - 1) 4 P. Sum: ring's over hosts of (process +
+ * process) + ... of (g + g) + ...
  */
 #include "common/comm/comm_parts.h"
 
 #include <stdlib.h>
 
 /* The leaders of a rank's process and host, as ranks of the communicator. */
-typedef struct place {
+typedef struct leaders {
     int process, host; /* their first ranks */
-} place;
+} leaders;
 
 /* Of all ranks; and each host's first rank, ascending. */
-typedef struct places {
+typedef struct all_leaders {
     int ranks, hosts;
-    place *at;    /* [ranks] */
+    leaders *at;  /* [ranks] */
     int *leaders; /* [hosts] */
-} places;
+} all_leaders;
 
 /* The first process on the host of process p. */
 static int first_beside(const ls_layout *layout, int p)
@@ -33,22 +33,22 @@ static int first_beside(const ls_layout *layout, int p)
     return first;
 }
 
-static void free_places(places *all)
+static void free_leaders(all_leaders *all)
 {
     free(all->at);
     free(all->leaders);
 }
 
-/* Owned by the caller (free_places), also on failure. */
-static ls_status find_places(const ls_layout *layout, int ranks, places *out)
+/* Owned by the caller (free_leaders), also on failure. */
+static ls_status find_leaders(const ls_layout *layout, int ranks, all_leaders *out)
 {
     const int each = layout ? ranks / layout->processes : ranks;
-    *out = (places){.ranks = ranks};
+    *out = (all_leaders){.ranks = ranks};
     LS_TRY(ls_allocate("communicator", &out->at, (size_t)ranks, sizeof *out->at));
     LS_TRY(ls_allocate("communicator", &out->leaders, (size_t)ranks, sizeof *out->leaders));
     for (int r = 0; r < ranks; r++) {
         const int p = r / each;
-        out->at[r] = (place){p * each, layout ? first_beside(layout, p) * each : 0};
+        out->at[r] = (leaders){p * each, layout ? first_beside(layout, p) * each : 0};
         if (out->at[r].host == r)
             out->leaders[out->hosts++] = r;
     }
@@ -57,17 +57,17 @@ static ls_status find_places(const ls_layout *layout, int ranks, places *out)
 
 /* Whether rank r sends its data to `leader`: inside the process, or (`host`) as its process's first
  * rank to the host's first. A leader, its group's lowest rank, does not send to itself. */
-static bool is_under(const places *all, int r, int leader, bool host)
+static bool is_under(const all_leaders *all, int r, int leader, bool host)
 {
-    const place at = all->at[r];
+    const leaders at = all->at[r];
     return host ? at.process == r && at.host == leader : at.process == leader;
 }
 
 /* Upwards the leader receives from all; downwards it sends to all. */
-static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const places *all, bool host,
-                           bool up, ls_op_list *ops)
+static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const all_leaders *all,
+                           bool host, bool up, ls_op_list *ops)
 {
-    const place me = all->at[comm->rank];
+    const leaders me = all->at[comm->rank];
     const int leader = host ? me.host : me.process;
     if (host && me.process != comm->rank)
         return LS_OK;
@@ -80,7 +80,7 @@ static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const plac
 }
 
 /* The rounds of allreduce_ring.c between the hosts' first ranks. */
-static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const places *all,
+static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const all_leaders *all,
                           ls_op_list *ops)
 {
     ls_comm_ring ring = {.size = all->hosts, .ranks = all->leaders, .data = a->data};
@@ -101,8 +101,8 @@ static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const place
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    places all;
-    ls_status status = find_places(comm->layout, comm->size, &all);
+    all_leaders all;
+    ls_status status = find_leaders(comm->layout, comm->size, &all);
     if (!status)
         status = put_level(comm, a, &all, false, true, ops);
     if (!status)
@@ -113,7 +113,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
         status = put_level(comm, a, &all, true, false, ops);
     if (!status)
         status = put_level(comm, a, &all, false, false, ops);
-    free_places(&all);
+    free_leaders(&all);
     return status;
 }
 
@@ -131,7 +131,7 @@ static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layo
 enum { RING, HOST, PROCESS }; /* indices of partial sums */
 
 /* The sum of a process's ranks. */
-static ls_status put_process(const places *all, size_t count, int leader, size_t *visit,
+static ls_status put_process(const all_leaders *all, size_t count, int leader, size_t *visit,
                              ls_sum_order *out)
 {
     ls_order_step step = {.into = PROCESS, .count = count};
@@ -147,7 +147,7 @@ static ls_status put_process(const places *all, size_t count, int leader, size_t
 }
 
 /* The sum of a host's processes. */
-static ls_status put_host(const places *all, size_t count, int leader, size_t *visit,
+static ls_status put_host(const all_leaders *all, size_t count, int leader, size_t *visit,
                           ls_sum_order *out)
 {
     for (int r = leader; r < all->ranks; r++) {
@@ -167,10 +167,10 @@ static ls_status put_host(const places *all, size_t count, int leader, size_t *v
 /* The order of a ring of hosts. */
 static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
 {
-    places all;
+    all_leaders all;
     size_t visit = 0;
     ls_sum_order ring = {0};
-    ls_status status = find_places(layout, ranks, &all);
+    ls_status status = find_leaders(layout, ranks, &all);
     if (!status)
         status = ls_allreduce_ring.oracle(all.hosts, count, NULL, &ring);
     for (size_t i = 0; i < ring.count && !status; i++) {
@@ -185,7 +185,7 @@ static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum
             status = ls_sum_order_add(out, &step);
     }
     ls_sum_order_close(&ring);
-    free_places(&all);
+    free_leaders(&all);
     return status;
 }
 

@@ -11,13 +11,13 @@ static ls_status check(const ls_comm *comm)
 {
     if (comm->linked)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                       "sends messages of the library's own, which no link delays; ring, tree, "
-                       "halving-doubling, flat and auto work");
+                       "sends its library's own messages, which --link cannot delay; use ring, "
+                       "tree, halving-doubling, flat or auto");
     if (comm->backend->library)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                   "communicator %s has no library's; direct, flat, ring, tree and "
-                   "halving-doubling are ours",
+                   "communicator %s has no library with an all-reduce; use direct, flat, ring, "
+                   "tree or halving-doubling",
                    comm->backend->name);
 }
 

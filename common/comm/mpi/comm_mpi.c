@@ -55,7 +55,7 @@ typedef struct exchange_op {
     mpi_turns turns;
 } exchange_op;
 
-static int place_of(size_t piece)
+static int slot_of(size_t piece)
 {
     return (int)(piece % WINDOW);
 }
@@ -93,7 +93,7 @@ static float *arrival(const exchange_op *x, size_t piece)
 {
     if (!elements_of(&x->in, piece))
         return NULL;
-    return x->what.add ? x->comm->scratch + (size_t)place_of(piece - x->in.leads) * PIECE
+    return x->what.add ? x->comm->scratch + (size_t)slot_of(piece - x->in.leads) * PIECE
                        : x->what.receive + first_of(&x->in, piece);
 }
 
@@ -103,7 +103,7 @@ static ls_status post_pieces(exchange_op *x)
     for (flow *f = &x->in; has_room(f); f->posted++)
         LS_TRY(
             ls_comm_mpi_check(MPI_Irecv(arrival(x, f->posted), elements_of(f, f->posted), MPI_FLOAT,
-                                        f->process, f->tag, comm, &f->request[place_of(f->posted)]),
+                                        f->process, f->tag, comm, &f->request[slot_of(f->posted)]),
                               "MPI_Irecv"));
     for (flow *f = &x->out; has_room(f); f->posted++) {
         const int count = elements_of(f, f->posted);
@@ -111,7 +111,7 @@ static ls_status post_pieces(exchange_op *x)
             break;
         LS_TRY(ls_comm_mpi_check(MPI_Isend(count ? x->what.send + first_of(f, f->posted) : NULL,
                                            count, MPI_FLOAT, f->process, f->tag, comm,
-                                           &f->request[place_of(f->posted)]),
+                                           &f->request[slot_of(f->posted)]),
                                  "MPI_Isend"));
     }
     return LS_OK;
@@ -159,13 +159,13 @@ static ls_status test_pieces(exchange_op *x, bool *moved)
     int flag = 1;
     MPI_Status arrived;
     for (flow *f = &x->in; f->done < f->posted; *moved = true) {
-        int error = MPI_Test(&f->request[place_of(f->done)], &flag, &arrived);
+        int error = MPI_Test(&f->request[slot_of(f->done)], &flag, &arrived);
         if (error == MPI_SUCCESS && !flag)
             break;
         LS_TRY(take_piece(x, error, &arrived));
     }
     for (flow *f = &x->out; f->done < f->posted; *moved = true) {
-        LS_TRY(ls_comm_mpi_check(MPI_Test(&f->request[place_of(f->done)], &flag, MPI_STATUS_IGNORE),
+        LS_TRY(ls_comm_mpi_check(MPI_Test(&f->request[slot_of(f->done)], &flag, MPI_STATUS_IGNORE),
                                  "MPI_Isend"));
         if (!flag)
             break;
@@ -180,7 +180,7 @@ static void drop_pieces(exchange_op *x)
 {
     const uint64_t end_ns = ls_clock_ns() + cancel_ns;
     for (size_t at = x->in.done; at < x->in.posted; at++) {
-        MPI_Request *request = &x->in.request[place_of(at)];
+        MPI_Request *request = &x->in.request[slot_of(at)];
         int flag = 0;
         if (*request == MPI_REQUEST_NULL)
             continue;
@@ -192,8 +192,8 @@ static void drop_pieces(exchange_op *x)
             MPI_Request_free(request);
     }
     for (size_t at = x->out.done; at < x->out.posted; at++)
-        if (x->out.request[place_of(at)] != MPI_REQUEST_NULL)
-            MPI_Request_free(&x->out.request[place_of(at)]);
+        if (x->out.request[slot_of(at)] != MPI_REQUEST_NULL)
+            MPI_Request_free(&x->out.request[slot_of(at)]);
 }
 
 /* The time before which nothing can happen; 0: something may happen now. */
@@ -296,7 +296,7 @@ static flow open_flow(const exchange_op *x, int peer, int from, int to, size_t c
 {
     const mpi_group *group = x->comm->group;
     const bool linked = x->comm->base.linked && !x->what.inside && peer != x->comm->base.rank;
-    const int process = group->places[peer].process, *hosts = group->life->hosts;
+    const int process = group->members[peer].process, *hosts = group->life->hosts;
     const bool leads = !linked && hosts && hosts[process] != hosts[group->process];
     return (flow){.count = count,
                   .pieces = count ? leads + (count + PIECE - 1) / PIECE + linked : 0,
@@ -310,7 +310,7 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 {
     mpi_comm *comm = (mpi_comm *)base;
     const mpi_group *group = comm->group;
-    const int mine = group->places[base->rank].local;
+    const int mine = group->members[base->rank].local;
     if (exchange->from >= 0 && exchange->add)
         LS_TRY(take_scratch(comm, exchange->receive_count));
     exchange_op *x;
@@ -322,10 +322,10 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
                        .comm = comm,
                        .what = *exchange};
     if (exchange->to >= 0)
-        x->out = open_flow(x, exchange->to, mine, group->places[exchange->to].local,
+        x->out = open_flow(x, exchange->to, mine, group->members[exchange->to].local,
                            exchange->send_count);
     if (exchange->from >= 0)
-        x->in = open_flow(x, exchange->from, group->places[exchange->from].local, mine,
+        x->in = open_flow(x, exchange->from, group->members[exchange->from].local, mine,
                           exchange->receive_count);
     *out = &x->op;
     return LS_OK;
@@ -435,8 +435,8 @@ static ls_status make_library(ls_comm *base, ls_half half, float *data, size_t c
     mpi_comm *comm = (mpi_comm *)base;
     if (comm->group->size != comm->group->processes)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "library",
-                       "adds up one device of each rank, and here are %d of %d ranks; one device "
-                       "per rank, or auto, works",
+                       "sums one device of each rank, and here %d devices belong to %d ranks; use "
+                       "one device per rank, or auto",
                        comm->group->size, comm->group->processes);
     library_op *l;
     const bool adds = half != LS_ALL_GATHER;

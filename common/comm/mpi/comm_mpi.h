@@ -17,9 +17,9 @@
 #include <stdatomic.h>
 
 /* Where a member is: its process in the group's MPI communicator, and its index there. */
-typedef struct mpi_place {
+typedef struct mpi_member {
     int process, local;
-} mpi_place;
+} mpi_member;
 
 /* Identifies a process, for reports of what became of it. */
 typedef struct mpi_peer {
@@ -49,18 +49,18 @@ typedef struct mpi_life {
     mpi_keeper *keeper;         /* NULL: none */
     mpi_peer *peers;            /* [processes]; NULL until they are connected */
     _Atomic uint64_t *heard_ns; /* [processes] when something last came from each; 0: never */
-    _Atomic bool *let_go;       /* [processes] which have notified that they gave up */
+    _Atomic bool *gave_up;      /* [processes] which have notified that they gave up */
     _Atomic uint64_t timeout_ns;
     _Atomic uint64_t alive_ns; /* when another process last showed a sign of life */
     int beat;                  /* send buffer of this one's signs of life */
     _Atomic uint64_t starts;   /* how often steps were enqueued: each starts a new count of runs */
     _Atomic uint64_t step, steps; /* enqueued last: the first, how many; 0: none */
     _Atomic bool alike;           /* every step runs the same operations */
-    bool (*ending)(void);         /* whether this process was told to end; NULL: not checked */
-    void (*say)(const char *line);
-    _Atomic uint64_t told_ns; /* when a wait first saw `ending`; 0: none has */
-    _Atomic bool said;        /* this process has reported its part of an autopsy */
-    int *hosts;               /* [processes] */
+    bool (*ending)(void);         /* whether this process was asked to end; NULL: not checked */
+    void (*print)(const char *line);
+    _Atomic uint64_t asked_ns; /* when a wait first saw `ending`; 0: none has */
+    _Atomic bool said;         /* this process has reported its part of an autopsy */
+    int *hosts;                /* [processes] */
     ls_layout layout;  /* of all processes, each with as many members; processes 0: not yet */
     bool speaks;       /* this process names the silent ones */
     char waited[384];  /* what for, when it first gave up; behind the mutex */
@@ -73,7 +73,7 @@ typedef struct mpi_life {
     pthread_t pulse; /* mpi_pulse.c */
     pthread_cond_t pulse_changed;
     pthread_mutex_t pulse_mutex;  /* of the following */
-    bool (*moved)(void *context); /* whether this process has gone on; NULL: not asked */
+    bool (*moved)(void *context); /* whether this process made progress; NULL: not asked */
     void *moved_context;
 } mpi_life;
 
@@ -94,7 +94,7 @@ typedef struct mpi_group {
     MPI_Comm comm;
     int process, processes;  /* this one, of how many: numbered in every group as in the world */
     int size;                /* members */
-    mpi_place *places;       /* [size] */
+    mpi_member *members;     /* [size] */
     int locals, most_locals; /* members of this process; most of any */
     int open;                /* ends that are not closed */
     ls_device **devices;     /* [locals] */
@@ -137,7 +137,7 @@ static inline int ls_comm_mpi_control_tag(const mpi_group *group)
     return ls_comm_mpi_host_tag(group) + 1;
 }
 
-/* A control message to the process that was named as silent: it is to say nothing more. */
+/* A control message to the process that was named as silent: it is to print nothing more. */
 enum { LS_COMM_MPI_NAMED = -1 };
 
 /* Whether a member gave up, or the processes have lost each other. */
@@ -177,14 +177,14 @@ void ls_comm_mpi_tell_all(const mpi_group *group, const int *from);
 void ls_comm_mpi_read_control(mpi_group *group);
 
 /* Called between two polls of a wait: yields to others; fails if a member gave up, this process was
- * told to end, or the timeout is over. */
+ * asked to end, or the timeout is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
 /* The same, until `until_ns`: nothing can arrive before, so that time does not count towards the
  * timeout. */
 ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns);
 
-/* How long a process that was told to end waits for others to finish their steps. */
+/* How long a process that was asked to end waits for others to finish their steps. */
 uint64_t ls_comm_mpi_ending_ns(const mpi_group *world);
 
 /* "a message of 8 bytes, rank 2, step 37": what it waits for, from whom, in which step. */
@@ -192,8 +192,9 @@ void ls_comm_mpi_describe(const mpi_wait *wait, char text[192]);
 
 void ls_comm_mpi_abandon(ls_comm *comm);
 
-/* Owns `comm` and `places` [size] from here on, even on failure; ls_comm_mpi_end makes the ends. */
-ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_group *world,
+/* Owns `comm` and `members` [size] from here on, even on failure; ls_comm_mpi_end makes the ends.
+ */
+ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_member *members, int size, mpi_group *world,
                             mpi_group **out);
 
 /* Member `local` of this process; takes part in the group until it is closed. */
@@ -201,8 +202,8 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
 
 void ls_comm_mpi_close_group(mpi_group *group);
 
-/* mpi_autopsy.c. What became of a process of this host: "is gone", "is stopped"; NULL: it runs, or
- * is elsewhere. */
+/* mpi_autopsy.c. What became of a process of this host: "has ended", "is stopped"; NULL: it runs,
+ * or is elsewhere. */
 const char *ls_comm_mpi_fate(const mpi_group *world, int process);
 
 /* Identifies this process, except its leader. */
@@ -217,7 +218,7 @@ void ls_comm_mpi_begin_wait(const mpi_wait *wait);
 void ls_comm_mpi_end_wait(const mpi_group *group);
 
 /* Starts a thread that reports what this process waits for, if MPI blocks all other threads when it
- * is told to end. */
+ * is asked to end. */
 void ls_comm_mpi_watch(mpi_group *world);
 void ls_comm_mpi_end_watch(mpi_group *world);
 

@@ -30,9 +30,9 @@ static mpi_wait begin_wait(mpi_comm *comm, const char *what, int from, size_t by
  * order in which messages are received. */
 static void book_arrival(const mpi_group *group, ls_mail_header *h)
 {
-    const ls_device *device = group->devices[group->places[h->to].local];
+    const ls_device *device = group->devices[group->members[h->to].local];
     const int *hosts = group->life->hosts;
-    const bool here = hosts && hosts[group->places[h->from].process] == hosts[group->process];
+    const bool here = hosts && hosts[group->members[h->from].process] == hosts[group->process];
     const uint64_t end_ns = here ? h->arrival_ns : ls_clock_ns() + h->after_ns;
     h->arrival_ns =
         ls_device_receive(device, h->bytes, end_ns - ls_device_transfer_ns(device, h->bytes));
@@ -157,7 +157,7 @@ static ls_status post_message(mpi_group *group, int process, const ls_mail_heade
 static ls_status send_to(mpi_comm *comm, const ls_mail_header *header, const void *data)
 {
     mpi_group *group = comm->group;
-    const int process = group->places[header->to].process;
+    const int process = group->members[header->to].process;
     mpi_wait wait = begin_wait(comm, "a message to be taken", header->to, header->bytes);
     size_t parts = 2 + header->bytes / BODY_MOST;
     MPI_Request few[4], *all = parts > 4 ? malloc(parts * sizeof *all) : NULL;
@@ -198,7 +198,7 @@ ls_status ls_comm_mpi_send(ls_comm *base, int to, int tag, const void *data, siz
         header.after_ns = header.arrival_ns - now_ns;
     }
     ls_comm_sent(base, 1, bytes);
-    if (group->places[to].process != group->process)
+    if (group->members[to].process != group->process)
         return send_to(comm, &header, data);
     ls_mail *message = ls_mail_make(&group->mail, &header);
     if (!message)

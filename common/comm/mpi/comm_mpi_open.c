@@ -25,10 +25,10 @@ static void free_group(mpi_group *group)
         free(group->life->peers);
         free(group->life->hosts);
         free(group->life->heard_ns);
-        free(group->life->let_go);
+        free(group->life->gave_up);
         free(group->life);
     }
-    free(group->places);
+    free(group->members);
     free(group->devices);
     ls_comm_mpi_part(group);
     free(group);
@@ -47,11 +47,11 @@ void ls_comm_mpi_close_group(mpi_group *group)
 static void count_locals(mpi_group *group)
 {
     for (int m = 0; m < group->size; m++) {
-        const mpi_place *place = &group->places[m];
-        if (place->local + 1 > group->most_locals)
-            group->most_locals = place->local + 1;
-        if (place->process == group->process && place->local + 1 > group->locals)
-            group->locals = place->local + 1;
+        const mpi_member *member = &group->members[m];
+        if (member->local + 1 > group->most_locals)
+            group->most_locals = member->local + 1;
+        if (member->process == group->process && member->local + 1 > group->locals)
+            group->locals = member->local + 1;
     }
 }
 
@@ -73,7 +73,7 @@ static ls_status open_life(size_t processes, mpi_life **out)
     LS_TRY(ls_allocate("communicator", out, 1, sizeof **out));
     mpi_life *life = *out;
     LS_TRY(ls_allocate("communicator", &life->heard_ns, processes, sizeof *life->heard_ns));
-    LS_TRY(ls_allocate("communicator", &life->let_go, processes, sizeof *life->let_go));
+    LS_TRY(ls_allocate("communicator", &life->gave_up, processes, sizeof *life->gave_up));
     atomic_init(&life->timeout_ns, first_timeout_ns);
     pthread_mutex_init(&life->pulse_mutex, NULL);
     pthread_cond_init(&life->pulse_changed, NULL);
@@ -82,8 +82,8 @@ static ls_status open_life(size_t processes, mpi_life **out)
 
 static ls_status open_parts(mpi_group *group)
 {
-    if (!group->places)
-        return ls_fail_memory("communicator", sizeof *group->places);
+    if (!group->members)
+        return ls_fail_memory("communicator", sizeof *group->members);
     LS_TRY(ls_comm_mpi_check(MPI_Comm_rank(group->comm, &group->process), "MPI_Comm_rank"));
     LS_TRY(ls_comm_mpi_check(MPI_Comm_size(group->comm, &group->processes), "MPI_Comm_size"));
     LS_TRY(ls_comm_mpi_check(MPI_Comm_set_errhandler(group->comm, MPI_ERRORS_RETURN),
@@ -98,17 +98,17 @@ static ls_status open_parts(mpi_group *group)
     return check_tags(group);
 }
 
-ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_group *world,
+ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_member *members, int size, mpi_group *world,
                             mpi_group **out)
 {
     mpi_group *group = calloc(1, sizeof *group);
     if (!group) {
-        free(places);
+        free(members);
         MPI_Comm_free(&comm);
         return ls_fail_memory("communicator", sizeof *group);
     }
     group->comm = comm;
-    group->places = places;
+    group->members = members;
     group->size = size;
     group->world = world ? world : group;
     ls_mailbox_open(&group->mail, SPARES * size);
@@ -127,7 +127,7 @@ ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_place *places, int size, mpi_grou
 static int member_of(const mpi_group *group, int local)
 {
     int m = 0;
-    while (group->places[m].process != group->process || group->places[m].local != local)
+    while (group->members[m].process != group->process || group->members[m].local != local)
         m++;
     return m;
 }
@@ -154,16 +154,16 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
 }
 
 /* Members in the order of processes, then of their devices. */
-static mpi_place *list_places(const mpi_offer *offers, int processes, int *size)
+static mpi_member *list_members(const mpi_offer *offers, int processes, int *size)
 {
     *size = 0;
     for (int p = 0; p < processes; p++)
         *size += offers[p].members;
-    mpi_place *places = calloc((size_t)*size + 1, sizeof *places), *at = places;
-    for (int p = 0; p < processes && places; p++)
+    mpi_member *members = calloc((size_t)*size + 1, sizeof *members), *at = members;
+    for (int p = 0; p < processes && members; p++)
         for (int i = 0; i < offers[p].members; i++)
-            *at++ = (mpi_place){p, i};
-    return places;
+            *at++ = (mpi_member){p, i};
+    return members;
 }
 
 /* Refuses on all ranks what one rank cannot do. */
@@ -177,8 +177,8 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
         return LS_OK;
     snprintf(rank, sizeof rank, "rank %d", p);
     return ls_fail(LS_CODE_MISSING, "comm: mpi", rank,
-                   "this communicator exchanges between CPU devices only; CPU devices, or a "
-                   "strategy without all-reduce, work");
+                   "this communicator exchanges between CPU devices only; use CPU devices, or a "
+                   "strategy without all-reduce");
 }
 
 /* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup might never return. */
@@ -229,8 +229,8 @@ static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mp
     ls_status status = offers ? meet_all(processes, mine, offers, &made)
                               : ls_fail_memory("communicator", n * sizeof *offers);
     if (!status) {
-        mpi_place *places = list_places(offers, world->processes, &size);
-        status = ls_comm_mpi_group(made, places, size, world, &group);
+        mpi_member *members = list_members(offers, world->processes, &size);
+        status = ls_comm_mpi_group(made, members, size, world, &group);
     }
     if (status)
         ls_comm_mpi_withdraw(mine, board);

@@ -132,8 +132,8 @@ static bool on_one_host(const mpi_group *group)
     if (!group->life->peers)
         return false;
     for (int m = 1; m < group->size; m++)
-        if (peer_of(group, group->places[m].process)->leader !=
-            peer_of(group, group->places[0].process)->leader)
+        if (peer_of(group, group->members[m].process)->leader !=
+            peer_of(group, group->members[0].process)->leader)
             return false;
     return true;
 }
@@ -196,8 +196,8 @@ void ls_comm_mpi_part(mpi_group *group)
 
 static struct mpi_slot *slot_of(const mpi_group *group, int member)
 {
-    const mpi_place *place = &group->places[member];
-    return &group->boards[place->process]->slots[place->local];
+    const mpi_member *slot = &group->members[member];
+    return &group->boards[slot->process]->slots[slot->local];
 }
 
 /* ---- Direct --------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static ls_status meet(direct_op *d)
         if (!wait.since_ns)
             continue;
         ls_comm_mpi_end_wait(group);
-        ls_comm_mpi_heard(group, group->places[m].process, ls_clock_ns());
+        ls_comm_mpi_heard(group, group->members[m].process, ls_clock_ns());
     }
     return LS_OK;
 }
@@ -254,7 +254,7 @@ static ls_status meet(direct_op *d)
 static ls_status map_window(direct_op *d, int m, uint64_t address)
 {
     const mpi_group *group = d->comm->group;
-    const int process = group->places[m].process;
+    const int process = group->members[m].process;
     window *w = &d->windows[m];
     char why[128], text[240];
     if (w->pages)
@@ -280,11 +280,11 @@ static ls_status map_window(direct_op *d, int m, uint64_t address)
 }
 
 /* Reads what all members have published. */
-static ls_status read_shown(direct_op *d, unsigned place)
+static ls_status read_shown(direct_op *d, unsigned slot)
 {
     const mpi_group *group = d->comm->group;
     for (int m = 0; m < group->size; m++) {
-        const mpi_shown *shown = &slot_of(group, m)->shown[place];
+        const mpi_shown *shown = &slot_of(group, m)->shown[slot];
         if (shown->count != d->count)
             return ls_comm_mismatch(&d->comm->base, d->count, (size_t)shown->count, m, false);
         if (!d->part.few && shown->address != d->windows[m].address)
@@ -293,13 +293,13 @@ static ls_status read_shown(direct_op *d, unsigned place)
     return LS_OK;
 }
 
-static void sum_few(direct_op *d, unsigned place)
+static void sum_few(direct_op *d, unsigned slot)
 {
     const mpi_group *group = d->comm->group;
     for (size_t i = 0; i < d->count; i++) {
-        float sum = slot_of(group, 0)->shown[place].few[i];
+        float sum = slot_of(group, 0)->shown[slot].few[i];
         for (int m = 1; m < group->size; m++)
-            sum = sum + slot_of(group, m)->shown[place].few[i];
+            sum = sum + slot_of(group, m)->shown[slot].few[i];
         d->data[i] = sum;
     }
 }
@@ -308,8 +308,8 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
 {
     direct_op *d = (direct_op *)op;
     mpi_comm *comm = d->comm;
-    const unsigned place = comm->directs++ % 2;
-    mpi_shown *mine = &slot_of(comm->group, comm->base.rank)->shown[place];
+    const unsigned slot = comm->directs++ % 2;
+    mpi_shown *mine = &slot_of(comm->group, comm->base.rank)->shown[slot];
     if (ls_comm_mpi_is_abandoned(comm->group))
         return ls_comm_mpi_abandoned(comm);
     ls_comm_mpi_turn(comm->group, &d->turns);
@@ -320,10 +320,10 @@ static ls_status run_direct(ls_op *op, ls_queue *queue)
     const uint64_t begin_ns = ls_queue_wait_begin(queue);
     LS_TRY(meet(d));
     ls_queue_wait_end(queue, begin_ns);
-    LS_TRY(read_shown(d, place));
+    LS_TRY(read_shown(d, slot));
     ls_comm_sent(&comm->base, d->part.messages, d->part.bytes);
     if (d->part.few) {
-        sum_few(d, place);
+        sum_few(d, slot);
         return LS_OK;
     }
     if (d->part.slice.count)

@@ -4,8 +4,8 @@
  * between, later sleeping briefly: MPI progresses only while it is called. Several queues' threads
  * poll at once, so the library must provide MPI_THREAD_MULTIPLE (mpi_processes.c). A member that
  * gives up notifies every process, which makes their waits fail. A wait fails if it exceeds the
- * timeout without a sign of life, or if this process is told to end. Then some process is lost: all
- * waits in all groups fail, and each process records what it waited for (mpi_autopsy.c).
+ * timeout without a sign of life, or if this process is asked to end. Then some process is lost:
+ * all waits in all groups fail, and each process records what it waited for (mpi_autopsy.c).
  */
 #include "common/comm/mpi/comm_mpi.h"
 
@@ -26,8 +26,8 @@ static const uint64_t nap_ns = 20000;
 /* A wait that sleeps until a link's time checks rare events this often. */
 static const uint64_t long_nap_ns = 5000000;
 
-/* Of the second that launchers leave, the time for healthy ranks to finish their steps; longer if
- * all are on this host, where they are known to live. */
+/* Of the second that launchers leave, the time for healthy ranks to finish their steps; longer
+ * if all ranks are on this host, where each sees which ranks live. */
 static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
 ls_status ls_comm_mpi_check(int error, const char *call)
@@ -37,7 +37,7 @@ ls_status ls_comm_mpi_check(int error, const char *call)
     if (error == MPI_SUCCESS)
         return LS_OK;
     MPI_Error_string(error, text, &length);
-    return ls_fail(LS_CODE_MISSING, "MPI", call, "%s; is every rank still there?", text);
+    return ls_fail(LS_CODE_MISSING, "MPI", call, "%s; check that every rank still runs", text);
 }
 
 /* ---- Giving up, and waiting ----------------------------------------------------------------- */
@@ -62,7 +62,7 @@ ls_status ls_comm_mpi_abandoned(const mpi_comm *comm)
 {
     char who[32], why[80];
     name_abandoner(comm->group, who);
-    snprintf(why, sizeof why, "abandoned by %s; mend what that one says", who);
+    snprintf(why, sizeof why, "abandoned by %s; its own message names the reason", who);
     return ls_status_follows(ls_comm_mpi_fail(comm, why));
 }
 
@@ -89,7 +89,7 @@ void ls_comm_mpi_tell_all(const mpi_group *group, const int *from)
 static void abandon(mpi_group *group, int who)
 {
     const bool first = note_abandoned(group, who + 1);
-    if (group->world == group ? atomic_exchange(&group->life->let_go[who], true) : !first)
+    if (group->world == group ? atomic_exchange(&group->life->gave_up[who], true) : !first)
         return;
     group->control = who + 1;
     ls_comm_mpi_tell_all(group, &group->control);
@@ -118,7 +118,7 @@ void ls_comm_mpi_read_control(mpi_group *group)
         } else if (who) {
             note_abandoned(group, who);
             if (group->world == group)
-                atomic_store(&group->life->let_go[from.MPI_SOURCE], true);
+                atomic_store(&group->life->gave_up[from.MPI_SOURCE], true);
         } else {
             atomic_store(&group->life->alive_ns, now_ns);
         }
@@ -146,11 +146,11 @@ void ls_comm_mpi_describe(const mpi_wait *wait, char text[192])
     const mpi_group *group = wait->comm->group;
     char peer[64] = "any rank", bytes[48] = "", step[64];
     if (wait->peer >= 0) {
-        const mpi_place *place = &group->places[wait->peer];
+        const mpi_member *member = &group->members[wait->peer];
         if (group->size == group->processes)
-            snprintf(peer, sizeof peer, "rank %d", place->process);
+            snprintf(peer, sizeof peer, "rank %d", member->process);
         else
-            snprintf(peer, sizeof peer, "rank %d (its device %d)", place->process, place->local);
+            snprintf(peer, sizeof peer, "rank %d (its device %d)", member->process, member->local);
     }
     if (wait->bytes)
         snprintf(bytes, sizeof bytes, " of %zu bytes", wait->bytes);
@@ -158,11 +158,11 @@ void ls_comm_mpi_describe(const mpi_wait *wait, char text[192])
     snprintf(text, 192, "%s%s, %s%s", wait->what, bytes, peer, step);
 }
 
-/* Whether it waits for a member of its own process, which itself waits for another. */
+/* Whether the wait is for a member of this process, which itself waits for another member. */
 static bool is_local(const mpi_wait *wait)
 {
     const mpi_group *group = wait->comm->group;
-    return wait->peer >= 0 && group->places[wait->peer].process == group->process;
+    return wait->peer >= 0 && group->members[wait->peer].process == group->process;
 }
 
 /* Records what this process waited for when processes lost each other: its part of the autopsy. The
@@ -188,8 +188,8 @@ static ls_status fail_abandoned(const mpi_wait *wait)
     ls_comm_mpi_describe(wait, what);
     note_wait(wait, what);
     name_abandoner(wait->comm->group, who);
-    snprintf(why, sizeof why, "abandoned by %s while it waited for %s; mend what that one says",
-             who, what);
+    snprintf(why, sizeof why,
+             "abandoned by %s while it waited for %s; its own message names the reason", who, what);
     return ls_status_follows(ls_comm_mpi_fail(wait->comm, why));
 }
 
@@ -203,10 +203,10 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
         abandon(group->world, group->world->process);
     ls_comm_mpi_abandon(&wait->comm->base);
     note_wait(wait, what);
-    snprintf(why, sizeof why,
-             "waited %.1f s for %s, and saw no progress; is that still running? --timeout gives it "
-             "longer",
-             (double)waited_ns * 1e-9, what);
+    snprintf(
+        why, sizeof why,
+        "waited %.1f s for %s, and saw no progress; check that it still runs, or raise --timeout",
+        (double)waited_ns * 1e-9, what);
     return ls_comm_mpi_fail(wait->comm, why);
 }
 
@@ -234,29 +234,29 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /*
- * This process was told to end while it waits. Launchers tell all remaining processes as soon as
- * one is gone, and kill them a second later, so this one reports now what it waits for. If no
- * process is known to be gone, healthy ranks get time to finish their steps, as after an interrupt.
+ * This process was asked to end while it waits. Launchers ask all remaining processes as soon as
+ * one is lost, and kill them a second later, so this one reports now what it waits for. If no
+ * process is known to be lost, healthy ranks get time to finish their steps, as after an interrupt.
  */
 static ls_status fail_ended(const mpi_wait *wait, uint64_t now_ns)
 {
     mpi_group *world = wait->comm->group->world;
     mpi_life *life = world->life;
-    uint64_t told_ns = 0;
+    uint64_t asked_ns = 0;
     char what[192], line[512], dead[160] = "";
-    if (atomic_compare_exchange_strong(&life->told_ns, &told_ns, now_ns))
-        told_ns = now_ns;
-    const int gone = find_dead(world);
-    const uint64_t from_ns = later(told_ns, later(wait->since_ns, atomic_load(&life->alive_ns)));
-    if (gone < 0 && now_ns < from_ns + ls_comm_mpi_ending_ns(world))
+    if (atomic_compare_exchange_strong(&life->asked_ns, &asked_ns, now_ns))
+        asked_ns = now_ns;
+    const int lost = find_dead(world);
+    const uint64_t from_ns = later(asked_ns, later(wait->since_ns, atomic_load(&life->alive_ns)));
+    if (lost < 0 && now_ns < from_ns + ls_comm_mpi_ending_ns(world))
         return LS_OK;
     ls_comm_mpi_describe(wait, what);
-    if (gone >= 0)
-        snprintf(dead, sizeof dead, "; rank %d on %.64s (pid %d) %s", gone, life->peers[gone].host,
-                 life->peers[gone].pid, ls_comm_mpi_fate(world, gone));
-    snprintf(line, sizeof line, "told to end while it waited %.1f s for %s%s",
+    if (lost >= 0)
+        snprintf(dead, sizeof dead, "; rank %d on %.64s (pid %d) %s", lost, life->peers[lost].host,
+                 life->peers[lost].pid, ls_comm_mpi_fate(world, lost));
+    snprintf(line, sizeof line, "asked to end while it waited %.1f s for %s%s",
              (double)(now_ns - wait->since_ns) * 1e-9, what, dead);
-    note_abandoned(world, world->process + 1); /* the others are told to end, too */
+    note_abandoned(world, world->process + 1); /* the others are asked to end, too */
     note_abandoned(wait->comm->group, wait->comm->base.rank + 1);
     ls_comm_mpi_last_words(world, line);
     return ls_comm_mpi_fail(wait->comm, line);

@@ -3,8 +3,8 @@
  * Autopsy: the report when processes have lost each other, by timeout or because the launcher ends
  * them all. A process whose wait failed notifies all others. The lowest rank among these waits a
  * while for the rest, then names each process that stayed silent, on a line each. For its own host
- * it reads in /proc what became of them. Each process reports once what it waited for. Leaves out
- * the state of silent processes on other hosts.
+ * it reads in /proc what became of the processes. Each process reports once what it waited for.
+ * Leaves out the state of silent processes on other hosts.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
@@ -66,7 +66,7 @@ const char *ls_comm_mpi_fate(const mpi_group *world, int process)
         return NULL;
     if (!read_stat(peers[process].pid, &state, &start_ticks) ||
         start_ticks != peers[process].start_ticks || state == 'Z' || state == 'X')
-        return "is gone";
+        return "has ended";
     return state == 'T' || state == 't' ? "is stopped" : NULL;
 }
 
@@ -92,7 +92,7 @@ static void name_silent(const mpi_group *world, int process)
              : here ? "runs without progress"
                     : "does not answer",
              heard);
-    world->life->say(line);
+    world->life->print(line);
     if (MPI_Isend(&named, 1, MPI_INT, process, ls_comm_mpi_control_tag(world), world->comm,
                   &request) == MPI_SUCCESS)
         MPI_Request_free(&request);
@@ -102,18 +102,18 @@ void ls_comm_mpi_last_words(mpi_group *world, const char *line)
 {
     char text[LINE];
     mpi_life *life = world->life;
-    if (atomic_exchange(&life->said, true) || !life->say)
+    if (atomic_exchange(&life->said, true) || !life->print)
         return;
     snprintf(text, sizeof text, "rank %d on %.64s: %s\n", world->process,
              life->peers ? life->peers[world->process].host : "this host", line);
-    life->say(text);
+    life->print(text);
 }
 
 /* Whether a process has not notified yet, and is not known to be dead. */
 static bool is_open(const mpi_group *world)
 {
     for (int p = 0; p < world->processes; p++)
-        if (!atomic_load(&world->life->let_go[p]) && !ls_comm_mpi_fate(world, p))
+        if (!atomic_load(&world->life->gave_up[p]) && !ls_comm_mpi_fate(world, p))
             return true;
     return false;
 }
@@ -122,7 +122,7 @@ static bool is_open(const mpi_group *world)
 static bool is_speaker(const mpi_group *world)
 {
     for (int p = 0; p < world->process; p++)
-        if (atomic_load(&world->life->let_go[p]))
+        if (atomic_load(&world->life->gave_up[p]))
             return false;
     return !atomic_load(&world->life->said);
 }
@@ -147,12 +147,12 @@ void ls_processes_autopsy(const ls_processes *processes)
 {
     mpi_group *world = processes->comm ? ((mpi_comm *)processes->comm)->group : NULL;
     mpi_life *life = world ? world->life : NULL;
-    if (!life || !life->peers || !life->say || atomic_load(&life->said))
+    if (!life || !life->peers || !life->print || atomic_load(&life->said))
         return;
     ls_comm_mpi_abandon(processes->comm);
     life->speaks = await_others(world);
     for (int p = 0; p < world->processes && life->speaks; p++)
-        if (!atomic_load(&life->let_go[p]))
+        if (!atomic_load(&life->gave_up[p]))
             name_silent(world, p);
     ls_comm_mpi_last_words(world, *life->waited ? life->waited : "waited for nobody");
 }

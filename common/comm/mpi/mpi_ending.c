@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that was told to end while a call of MPI blocks it: Open MPI reports a broken
+ * A process that was asked to end while a call of MPI blocks it: Open MPI reports a broken
  * connection through its launcher, which does not answer while it ends the job. So a thread that
  * does not call MPI reports what this process waits for, unless a waiting thread has done so.
  */
@@ -32,19 +32,19 @@ void ls_comm_mpi_end_wait(const mpi_group *group)
     pthread_mutex_unlock(&world->mutex);
 }
 
-/* Words the wait that this process gave up, or one that began before it was told to end. False:
+/* Words the wait that this process gave up, or a wait that began before it was asked to end. False:
  * none. The mutex must be held. */
-static bool word_wait(mpi_life *life, uint64_t told_ns, char line[512])
+static bool word_wait(mpi_life *life, uint64_t asked_ns, char line[512])
 {
     char what[192];
     if (*life->waited) {
         snprintf(line, 512, "%s", life->waited);
         return true;
     }
-    if (!life->waits || life->wait.since_ns > told_ns)
+    if (!life->waits || life->wait.since_ns > asked_ns)
         return false;
     ls_comm_mpi_describe(&life->wait, what);
-    snprintf(line, 512, "told to end while it waited %.1f s for %s",
+    snprintf(line, 512, "asked to end while it waited %.1f s for %s",
              (double)(ls_clock_ns() - life->wait.since_ns) * 1e-9, what);
     return true;
 }
@@ -53,16 +53,16 @@ static void *watch_thread(void *argument)
 {
     mpi_group *world = argument;
     mpi_life *life = world->life;
-    uint64_t told_ns = 0;
+    uint64_t asked_ns = 0;
     char line[512];
     pthread_mutex_lock(&world->mutex);
     while (!life->watch_ends) {
         const struct timespec until = ls_clock_timespec(ls_clock_ns() + look_ns);
         pthread_cond_clockwait(&life->watch_changed, &world->mutex, CLOCK_MONOTONIC, &until);
-        if (!told_ns && life->ending())
-            told_ns = ls_clock_ns();
-        if (told_ns && ls_clock_ns() - told_ns > ls_comm_mpi_ending_ns(world) + held_ns &&
-            word_wait(life, told_ns, line))
+        if (!asked_ns && life->ending())
+            asked_ns = ls_clock_ns();
+        if (asked_ns && ls_clock_ns() - asked_ns > ls_comm_mpi_ending_ns(world) + held_ns &&
+            word_wait(life, asked_ns, line))
             ls_comm_mpi_last_words(world, line);
     }
     pthread_mutex_unlock(&world->mutex);

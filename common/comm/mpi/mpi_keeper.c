@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeper: a process that shares the open files of this one, and so keeps its connections open for a
- * while after it dies. Under srun a process's connection to Slurm's PMIx is its sign of life: if it
- * breaks, Slurm kills all tasks of the step by SIGKILL within milliseconds (with --kill-on-bad-exit
- * it sends SIGTERM first). No remaining process could then report what it waited for and who is
- * gone, nor save the row of the current case. With a keeper, a process that dies is silent like one
- * that hangs: the others notice by their timeout, report it, and end the step. The keeper starts
- * before MPI, threads and devices, so that it copies nothing of theirs. It sleeps, and exits with
- * its process after an orderly end, otherwise with the step. MPICH's mpirun also kills all ranks
- * when its child dies by a signal: there the keeper is the child, and the rank the child's. Not
- * needed under Open MPI's mpirun, which gives the others a second.
+ * Keeper: a process that shares the open files of this process, and so keeps its connections open
+ * for a while after this process dies. Under srun a process's connection to Slurm's PMIx is its
+ * sign of life: if the connection breaks, Slurm kills all tasks of the step by SIGKILL within
+ * milliseconds (with --kill-on-bad-exit it sends SIGTERM first). No remaining process could then
+ * report what it waited for and which process is lost, nor save the row of the current case. With a
+ * keeper, a process that dies is silent like one that hangs: the others notice by their timeout,
+ * report it, and end the step. The keeper starts before MPI, threads and devices, so that it copies
+ * nothing of theirs. It sleeps, and exits with its process after an orderly end, otherwise with the
+ * step. MPICH's mpirun also kills all ranks when its child dies by a signal: there the keeper is
+ * the child, and the rank the child's. Not needed under Open MPI's mpirun, which gives the others a
+ * second.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"
@@ -38,7 +39,7 @@ struct mpi_keeper {
     _Alignas(64) char stack[STACK];
 };
 
-/* Whether it is connected to another process, or could be. */
+/* Whether the file is a socket that is connected to another process, or could be. */
 static bool is_connection(int file, int *peer_family)
 {
     struct sockaddr_storage peer = {0};
@@ -51,7 +52,7 @@ static bool is_connection(int file, int *peer_family)
 }
 
 /* Closes all open files except connections, so that nobody waits for the end of pipes or locks.
- * Lists those that a peer can close. */
+ * Lists the connections that a peer can close. */
 static int keep_connections(bool shared_files, struct pollfd *kept)
 {
     const int wire = ls_processes_wire();
@@ -156,8 +157,9 @@ ls_status ls_comm_mpi_keep(mpi_keeper **out)
                     : clone(keep, k->stack + STACK, SIGCHLD | CLONE_FILES, k);
     if (k->keeper < 0) {
         munmap(k, sizeof *k);
-        return ls_fail(LS_CODE_MISSING, "MPI", "keeper",
-                       "a helper process could not be started; is there a limit on processes?");
+        return ls_fail(
+            LS_CODE_MISSING, "MPI", "keeper",
+            "a helper process could not be started; raise the limit on processes (ulimit -u)");
     }
     *out = k;
     return LS_OK;

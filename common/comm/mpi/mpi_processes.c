@@ -69,8 +69,8 @@ typedef struct standing {
     uint64_t cores; /* digest of those that it may run on */
 } standing;
 
-/* Finds the host and the share of its cores, from what all processes told. */
-static void find_place(const standing *all, ls_processes *out)
+/* Finds the host and the share of its cores, from what all processes sent. */
+static void find_rank_on_host(const standing *all, ls_processes *out)
 {
     const standing *mine = &all[out->rank];
     out->hosts = out->neighbours = out->neighbour = out->parts = 0;
@@ -134,7 +134,7 @@ static ls_status look_around(ls_processes *out)
     if (!status)
         status = ls_comm_collect(out->comm, &mine, sizeof mine, all);
     if (!status)
-        find_place(all, out);
+        find_rank_on_host(all, out);
     if (!status)
         status = keep_peers(all, out);
     if (!status)
@@ -150,10 +150,10 @@ static ls_status open_world(ls_processes *out)
     MPI_Comm_rank(MPI_COMM_WORLD, &out->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &out->size);
     LS_TRY(ls_comm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup"));
-    mpi_place *places = calloc((size_t)out->size, sizeof *places);
-    for (int p = 0; places && p < out->size; p++)
-        places[p] = (mpi_place){p, 0};
-    LS_TRY(ls_comm_mpi_group(world, places, out->size, NULL, &group));
+    mpi_member *members = calloc((size_t)out->size, sizeof *members);
+    for (int p = 0; members && p < out->size; p++)
+        members[p] = (mpi_member){p, 0};
+    LS_TRY(ls_comm_mpi_group(world, members, out->size, NULL, &group));
     ls_status status = ls_comm_mpi_end(group, 0, NULL, &out->comm);
     if (status)
         ls_comm_mpi_close_group(group);
@@ -169,8 +169,8 @@ static ls_status meet(ls_processes *out)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (level < MPI_THREAD_MULTIPLE)
         return ls_fail(LS_CODE_MISSING, "MPI", out->version,
-                       "gives no MPI_THREAD_MULTIPLE, which a queue per device needs; a library "
-                       "built with it works");
+                       "does not support MPI_THREAD_MULTIPLE, which a queue per device needs; use "
+                       "an MPI that is built with it");
     return open_world(out);
 }
 
@@ -208,7 +208,8 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
     LS_TRY(ls_comm_mpi_keep(&keeper));
     if (pthread_create(&thread, NULL, keep_vigil, &v)) {
         ls_comm_mpi_dismiss(keeper);
-        return ls_fail(LS_CODE_MISSING, "MPI", "thread", "could not be started; is there a limit?");
+        return ls_fail(LS_CODE_MISSING, "MPI", "thread",
+                       "could not be started; raise the limit on threads (ulimit -u)");
     }
     ls_status status = meet(out);
     ls_signal_post(&v.met, 1);
@@ -220,7 +221,7 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
     return status;
 }
 
-/* Time beyond the timeout for the remaining ranks to report which ones are gone. */
+/* Time beyond the timeout for the remaining ranks to report which ranks are lost. */
 static const uint64_t speech_ns = 30000000000;
 
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns)
@@ -233,13 +234,13 @@ void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns
 }
 
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
-                        void (*say)(const char *line))
+                        void (*print)(const char *line))
 {
     mpi_life *life = life_of(processes);
     if (!life)
         return;
     life->ending = ending;
-    life->say = say;
+    life->print = print;
     ls_comm_mpi_watch(((mpi_comm *)processes->comm)->group);
 }
 

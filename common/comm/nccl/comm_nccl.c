@@ -177,7 +177,7 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
         return refuse_lists(group);
     if (group->given_up)
         return ls_fail(LS_CODE_MISSING, "communicator", "nccl",
-                       "was given up after a failure; start again");
+                       "was aborted after a failure; start the command again");
     for (size_t at = 0; at < lists->ops->count; at++) {
         for (int r = 1; r < count; r++)
             if (lists[r].ops->count != lists->ops->count ||
@@ -249,7 +249,7 @@ static bool have_ended(const ls_queue *queue, const ls_queue *sums)
 }
 
 /* After giving up: waits briefly for the queues, otherwise loses the devices (of one step). */
-static ls_status let_go(const nccl_comm *comm, const ls_queue *queue, const ls_queue *sums)
+static ls_status await_queues(const nccl_comm *comm, const ls_queue *queue, const ls_queue *sums)
 {
     const nccl_group *group = comm->group;
     bool ended = have_ended(queue, sums);
@@ -264,7 +264,7 @@ static ls_status let_go(const nccl_comm *comm, const ls_queue *queue, const ls_q
             ls_device_lose(group->ends[r]->base.device);
     return ls_status_final(ls_status_follows(
         ls_fail(LS_CODE_MISSING, "NCCL", ls_device_describe(comm->base.device)->text,
-                "does not end an all-reduce that was given up; start again")));
+                "does not end an all-reduce that was aborted; start the command again")));
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -314,14 +314,14 @@ static ls_status wait_for(ls_comm *base, const ls_queue *queue, const ls_queue *
         }
         if (!status && ls_clock_ns() - since_ns > timeout_ns)
             status = ls_fail(LS_CODE_MISSING, "NCCL", where,
-                             "no all-reduce has ended for %.3g s (--timeout); a rank is gone or "
-                             "stuck, so look at the others' messages, or give more time",
+                             "no all-reduce has ended for %.3g s (--timeout); a rank ended or "
+                             "hangs; see the messages of the other ranks, or raise --timeout",
                              (double)timeout_ns * 1e-9);
         ls_clock_sleep(LOOK_NS);
     }
     if (!comm->group->given_up)
         give_up(comm->group);
-    return ls_status_first(status, let_go(comm, queue, sums));
+    return ls_status_first(status, await_queues(comm, queue, sums));
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -379,8 +379,8 @@ static ls_status join(nccl_group *group)
     for (int i = 0; i < group->locals; i++)
         ls_device_lose(group->ends[i]->base.device);
     return ls_status_final(ls_fail(LS_CODE_MISSING, "NCCL", "open the communicators",
-                                   "not done after %.3g s; a rank is gone, or they do not reach "
-                                   "each other: NCCL_DEBUG=INFO tells more",
+                                   "not done after %.3g s; a rank ended, or the ranks do not reach "
+                                   "each other; NCCL_DEBUG=INFO prints more",
                                    (double)longest_ns * 1e-9));
 }
 
@@ -444,9 +444,9 @@ static ls_status check_names(const ls_device_name *names, int count)
     char text[2][32];
     for (int i = 0; i < count; i++) {
         if (names[i].kind != LS_DEVICE_GPU)
-            return ls_fail(LS_CODE_MISSING, "comm: nccl", ls_device_name_text(&names[i], text[0]),
-                           "is no GPU, and NCCL exchanges between GPUs only; --comm auto, or GPUs, "
-                           "work");
+            return ls_fail(
+                LS_CODE_MISSING, "comm: nccl", ls_device_name_text(&names[i], text[0]),
+                "is not a GPU, and NCCL exchanges between GPUs only; use --comm auto, or GPUs");
         for (int k = 0; k < i; k++)
             if (names[k].index == names[i].index)
                 return ls_fail(LS_CODE_USAGE, "comm: nccl", ls_device_name_text(&names[i], text[0]),

@@ -43,7 +43,8 @@ ls_status ls_nccl_bound(ls_status (*call)(void *context), void *context, uint64_
     *c = (bound_call){.call = call, .context = context};
     if (pthread_create(&thread, NULL, run, c) != 0) {
         free(c);
-        return ls_fail(LS_CODE_MISSING, "NCCL", NULL, "no thread can be begun; see ulimit -u");
+        return ls_fail(LS_CODE_MISSING, "NCCL", NULL,
+                       "a thread could not be started; raise the limit on threads (ulimit -u)");
     }
     pthread_detach(thread);
     *done = ls_signal_wait_for(&c->over, 1, 0, longest_ns);

@@ -50,7 +50,8 @@ static inline void talk_to_anyone(ls_comm *comm)
     must(b->send(comm, 0, TAG_NEVER, "x", 1));
     int from;
     size_t bytes;
-    must_refuse(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE, "room");
+    must_refuse(b->receive_any(comm, TAG_NEVER, NULL, 0, &from, &bytes), LS_CODE_USAGE,
+                "the buffer takes");
     must(b->send(comm, 0, TAG_NEVER, next, 8));
     must_refuse(b->receive(comm, 0, TAG_NEVER, next, 4), LS_CODE_USAGE, "8 bytes");
 }

@@ -264,7 +264,7 @@ static void lists_must_match(void **state)
     must(ls_allreduce_find("ring", &ring));
     must_refuse(
         ring->build(g.comms[0], &(ls_allreduce_args){.data = g.data[0], .count = COUNT}, &g.ops[0]),
-        LS_CODE_USAGE, "library's all-reduce alone");
+        LS_CODE_USAGE, "library's all-reduce only");
     must(ls_queue_enqueue(f->queue[0], g.ops[0].items[0]));
     must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "ls_comm_enqueue");
     close_group(&g);
@@ -372,7 +372,8 @@ static void errors_and_silence_end_the_wait(void **state)
                     LS_CODE_MISSING, silent ? "--timeout" : "remote process exited");
         must(ls_queue_sync(f->queue[0]));
         must(b->wait(g.comms[1], f->queue[1], f->queue[1], long_ns)); /* reported once */
-        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_MISSING, "was given up");
+        must_refuse(ls_comm_enqueue(g.comms, g.lists, RANKS), LS_CODE_MISSING,
+                    "was aborted after a failure");
         close_stuck_group(f, &g);
         assert_int_equal(atomic_load(&emulated.aborted), RANKS);
     }
@@ -399,7 +400,7 @@ static void an_opening_that_waits_is_left(void **state)
     atomic_store(&emulated.openings, 0);
     ls_status status = ls_comm_nccl_open(&nccl, LS_OK, NULL, f->device, RANKS, comms);
     assert_true(ls_status_is_final(status));
-    must_refuse(status, LS_CODE_MISSING, "not done after 0.02 s; a rank is gone");
+    must_refuse(status, LS_CODE_MISSING, "not done after 0.02 s; a rank ended");
     assert_int_equal(atomic_load(&emulated.openings), 0);
     atomic_store(&emulated.never_opens, false);
     while (!atomic_load(&emulated.openings))

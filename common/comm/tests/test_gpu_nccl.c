@@ -104,7 +104,7 @@ static void what_is_given_up_ends(void **state)
     must(ls_comm_enqueue(&a.comm, &list, 1));
     must(ls_program_end(f->queue[0], &program));
     nccl->abandon(a.comm);
-    must_refuse(ls_comm_enqueue(&a.comm, &list, 1), LS_CODE_MISSING, "was given up");
+    must_refuse(ls_comm_enqueue(&a.comm, &list, 1), LS_CODE_MISSING, "was aborted after a failure");
     must(nccl->wait(a.comm, f->queue[0], f->queue[0], long_ns));
     must(ls_queue_sync(f->queue[0]));
     ls_program_close(program);

@@ -252,7 +252,7 @@ static void test_synthetic_refusals(void **state)
     expect_refusal(ls_data_open("synthetic", &huge, &data), LS_CODE_USAGE, "x0", "too large");
     ls_data_need none = small;
     none.synthetic = NULL;
-    expect_spec("synthetic", &none, LS_CODE_USAGE, "none for this model");
+    expect_spec("synthetic", &none, LS_CODE_USAGE, "no synthetic data are made for this model");
 }
 
 typedef struct user_file {

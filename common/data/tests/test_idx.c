@@ -116,9 +116,10 @@ static void test_wrong_sizes(void **state)
 {
     bytes file = make_idx(8, 1, (uint32_t[]){7}, 6);
     expect_both_broken(&file, "6 data bytes follow the header, and the header says 7",
-                       "ends before");
+                       "has less data than its header says");
     file = make_idx(8, 1, (uint32_t[]){5}, 6);
-    expect_both_broken(&file, "goes on for 1 bytes", "goes on after the data");
+    expect_both_broken(&file, "has 1 bytes more than its header says",
+                       "has more data than its header says");
     file = make_idx(8, 4, (uint32_t[]){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}, 6);
     expect_both_broken(&file, "out of range", "out of range");
     /* 4 GiB and 2^62 bytes: sizes that are valid, but not in so small a file. */
@@ -144,10 +145,10 @@ static void test_damaged_gz(void **state)
     expect_broken(&wrong, "damaged (unknown compression method)");
     wrong = gz;
     add_bytes(&wrong, "x", 1);
-    expect_broken(&wrong, "goes on after its gz stream");
+    expect_broken(&wrong, "has bytes after its gz stream");
     wrong = gz;
     add_bytes(&wrong, gz.data, gz.size);
-    expect_broken(&wrong, "goes on after its gz stream");
+    expect_broken(&wrong, "has bytes after its gz stream");
 }
 
 static void test_not_a_file(void **state)

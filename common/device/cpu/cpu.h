@@ -21,7 +21,7 @@ typedef struct cpu_program cpu_program;
 
 typedef enum cpu_kind {
     CPU_RUN,    /* an operation */
-    CPU_UNLESS, /* the same, unless `pass` holds */
+    CPU_UNLESS, /* the same, unless `skip` holds */
     CPU_COPY,   /* bytes from one address to another */
     CPU_CARRY,  /* the same, over a link: it takes the link's time */
     CPU_ZERO,   /* bytes set to 0 */
@@ -47,7 +47,7 @@ typedef struct cpu_command {
     };
     union {
         const void *from;
-        const bool *pass;
+        const bool *skip;
         void *context;
     };
     union {
@@ -96,8 +96,8 @@ typedef struct cpu_queue {
     ls_signal produced;   /* commands enqueued */
     ls_signal consumed;   /* commands done */
     uint64_t enqueued;    /* the host's own count of `produced` */
-    uint64_t settled;     /* of these, enqueued before the device's latest turn */
-    uint64_t turns;       /* of the device, when `settled` was set */
+    uint64_t before_turn; /* of these, enqueued before the device's latest turn */
+    uint64_t turns;       /* of the device, when `before_turn` was set */
     uint64_t profiled_ns; /* the profile's latest reading of the clock; 0: it has none */
     int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */

@@ -160,7 +160,7 @@ static ls_status cpu_queue_put(ls_queue *queue, ls_op *op)
 {
     return ls_cpu_queue_push(
         (cpu_queue *)queue,
-        &(cpu_command){.kind = queue->pass ? CPU_UNLESS : CPU_RUN, .op = op, .pass = queue->pass});
+        &(cpu_command){.kind = queue->skip ? CPU_UNLESS : CPU_RUN, .op = op, .skip = queue->skip});
 }
 
 static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_device,
@@ -173,7 +173,8 @@ static ls_status cpu_queue_copy(ls_queue *queue, void *to, const ls_device *to_d
     if (bytes && ls_device_linked(from_device, to_device)) {
         if (queue->device->network != to_device->network)
             return ls_fail(LS_CODE_USAGE, "copy", queue->name,
-                           "goes over a network that the queue's device is not in; link it, too");
+                           "crosses a simulated network that the queue's device is not part of; "
+                           "link this device, too");
         command.kind = CPU_CARRY;
         command.from_port = (uint16_t)from_device->port;
         command.to_port = (uint16_t)to_device->port;

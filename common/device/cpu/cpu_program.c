@@ -94,8 +94,8 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
     if (behind) {
         ls_cpu_program_close(&program->base);
         return ls_fail(LS_CODE_USAGE, "program", behind,
-                       "the queue joined the capture and was not joined back; record an event "
-                       "last on it and wait for that");
+                       "the queue joined the capture, and the capture's first queue does not wait "
+                       "for it; record an event as its last operation and wait for this event");
     }
     *out = &program->base;
     return LS_OK;
@@ -208,6 +208,7 @@ ls_status ls_cpu_event_sync(ls_event *base)
     LS_TRY(ls_cpu_await(base->device, &event->signal, event->recorded));
     if (!atomic_load_explicit(&event->failed, memory_order_relaxed))
         return LS_OK;
-    return ls_status_follows(ls_fail(LS_CODE_MISSING, "event", base->device->info.text,
-                                     "is of a queue that failed; mend what that one says"));
+    return ls_status_follows(
+        ls_fail(LS_CODE_MISSING, "event", base->device->info.text,
+                "was recorded on a queue that failed; the queue's own message names the reason"));
 }

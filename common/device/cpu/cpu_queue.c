@@ -2,12 +2,13 @@
 /*
  * CPU queue: a bound thread and a ring of commands. The host fills a slot and raises `produced`;
  * the thread runs the command and raises `consumed`. Both are signals, so either side can sleep.
- * The ring consists of segments. If the next one is not empty and holds an earlier turn
- * (ls_device_turn), the host waits for it. Otherwise its commands may depend on commands that are
- * not enqueued yet, so a segment is inserted. Thus the ring grows to the size of a step during the
- * first one. After a failed operation the thread skips operations, but still posts events and
- * finishes lists, so that no other queue waits for ever. Such events are marked, and a queue that
- * waits for one fails, too: it would use results that were never computed.
+ * The ring consists of segments. If the next segment still holds commands of an earlier turn
+ * (ls_device_turn), the host waits until they are done. If it holds commands of this turn, they may
+ * depend on commands that are not enqueued yet, so a segment is inserted. Thus the ring grows to
+ * the size of a step during the first step. After a failed operation the thread skips operations,
+ * but still posts events and finishes lists, so that no other queue waits for ever. The events that
+ * it posts then are marked, and a queue that waits for such an event fails, too: it would use
+ * results that were never computed.
  */
 #include "common/base/clock.h"
 #include "common/device/cpu/cpu.h"
@@ -61,8 +62,9 @@ static ls_status wait_for_event(cpu_queue *queue, ls_signal *signal, const _Atom
     ls_signal_wait(signal, value, queue->spins);
     if (!atomic_load_explicit(failed, memory_order_relaxed) || queue->failed)
         return LS_OK;
-    return ls_status_follows(ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
-                                     "waits for a queue that failed; mend what that one says"));
+    return ls_status_follows(
+        ls_fail(LS_CODE_MISSING, "queue", queue->base.device->info.text,
+                "waits for a queue that failed; the queue's own message names the reason"));
 }
 
 static void run_nodes(cpu_queue *queue, const cpu_command *nodes, size_t count);
@@ -84,7 +86,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
     ls_status status = LS_OK;
     switch (command->kind) {
     case CPU_UNLESS:
-        if (*command->pass && !queue->failed)
+        if (*command->skip && !queue->failed)
             break;
         __attribute__((fallthrough));
     case CPU_RUN:
@@ -145,7 +147,7 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
     base->waited_ns = 0;
     run_command(queue, command);
     ls_stretch stretch = {.begin_ns = queue->profiled_ns, .end_ns = ls_clock_ns()};
-    bool told = base->log && (command->kind != CPU_UNLESS || !*command->pass);
+    bool logged = base->log && (command->kind != CPU_UNLESS || !*command->skip);
     switch (command->kind) {
     case CPU_RUN:
     case CPU_UNLESS:
@@ -164,11 +166,11 @@ static void run_profiled(cpu_queue *queue, const cpu_command *command)
         use = LS_TIME_IDLE;
         break;
     default:
-        told = false;
+        logged = false;
     }
     base->profile->ns[LS_TIME_WAIT] += base->waited_ns;
     base->profile->ns[use] += stretch.end_ns - stretch.begin_ns - base->waited_ns;
-    if (told)
+    if (logged)
         ls_time_log_add(base->log, &stretch);
     queue->profiled_ns = stretch.end_ns;
 }
@@ -309,8 +311,8 @@ ls_status ls_cpu_queue_open(ls_device *device, const char *name, bool bound, cpu
         free_queue(queue);
         return ls_status_within("device", device->info.text, status);
     }
-    queue->base.place = (ls_pulse_place){&queue->base, ls_cpu_queue_progress, 0, NULL};
-    ls_pulse_add(device->pulse, &queue->base.place);
+    queue->base.pulse_entry = (ls_pulse_entry){&queue->base, ls_cpu_queue_progress, 0, NULL};
+    ls_pulse_add(device->pulse, &queue->base.pulse_entry);
     *out = queue;
     return LS_OK;
 }
@@ -334,7 +336,7 @@ static ls_status turn_over(cpu_queue *queue)
 {
     queue->filled->end = queue->enqueued;
     const uint64_t end = queue->filled->next->end;
-    if (ls_signal_value(&queue->consumed) < end && end > queue->settled)
+    if (ls_signal_value(&queue->consumed) < end && end > queue->before_turn)
         LS_TRY(add_segment(queue));
     else
         LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, end));
@@ -348,11 +350,11 @@ static ls_status turn_over(cpu_queue *queue)
  */
 static ls_status begin_turn(cpu_queue *queue)
 {
-    const uint64_t latest = queue->enqueued - queue->settled;
+    const uint64_t latest = queue->enqueued - queue->before_turn;
     while (queue->room < latest + LS_CPU_SEGMENT)
         LS_TRY(add_segment(queue));
     queue->turns = queue->base.device->turns;
-    queue->settled = queue->enqueued;
+    queue->before_turn = queue->enqueued;
     return LS_OK;
 }
 
@@ -376,7 +378,8 @@ ls_status ls_cpu_queue_sync(ls_queue *base)
 {
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
-        return ls_fail(LS_CODE_USAGE, "queue", base->name, "cannot be waited for while captured");
+        return ls_fail(LS_CODE_USAGE, "queue", base->name,
+                       "the host cannot wait for a queue that is captured; end the capture first");
     LS_TRY(ls_cpu_await(base->device, &queue->consumed, queue->enqueued));
     ls_status failure = atomic_exchange(&queue->failure, LS_OK);
     if (failure)
@@ -401,7 +404,7 @@ void ls_cpu_queue_close(cpu_queue *queue)
     if (queue->base.device->watch)
         ls_watch_remove(queue->base.device->watch, &queue->base);
     ls_signal_wait(&queue->consumed, queue->enqueued, 0);
-    ls_pulse_remove(queue->base.device->pulse, &queue->base.place);
+    ls_pulse_remove(queue->base.device->pulse, &queue->base.pulse_entry);
     if (queue->fill == LS_CPU_SEGMENT)
         begin_segment(queue);
     enqueue_command(queue, &(cpu_command){.kind = CPU_STOP});

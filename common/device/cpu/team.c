@@ -27,7 +27,7 @@ extern void omp_set_num_threads(int);
 extern void omp_set_dynamic(int);
 extern void omp_set_max_active_levels(int);
 
-/* ThreadSanitizer does not see how libgomp starts and joins threads, so it is told. */
+/* ThreadSanitizer does not see how libgomp starts and joins threads, so these calls tell it. */
 #if defined(__SANITIZE_THREAD__)
 extern void __tsan_acquire(void *address);
 extern void __tsan_release(void *address);
@@ -61,7 +61,7 @@ static ls_status refuse_team(int threads, int came)
     else if (omp_get_max_threads() != threads)
         why = "something called omp_set_num_threads on a device's thread";
     snprintf(where, sizeof where, "team of %d threads", threads);
-    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "%d would do the work; %s", came, why);
+    return ls_fail(LS_CODE_MISSING, "OpenMP", where, "only %d threads would work; %s", came, why);
 }
 
 typedef struct team_call {

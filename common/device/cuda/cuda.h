@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CUDA back end's own types, shared by its files: streams, events and graphs of CUDA's run-time
- * library behind device.h. Every call of it is checked by ls_cuda_check. Not yet run on a GPU.
+ * library behind device.h. Every call of the library is checked by ls_cuda_check. Not yet run on a
+ * GPU.
  *
- * A device that falls over (an illegal address, say) stays so: CUDA answers every further call on
- * it with the same error, nothing waits for it, and ls_queue_sync reports it each time.
+ * A device that fails (an illegal address, say) stays failed: CUDA answers every further call on
+ * the device with the same error, nothing waits for it, and ls_queue_sync reports the error each
+ * time.
  */
 #pragma once
 
@@ -27,7 +29,7 @@ typedef struct cuda_device {
     cuda_reach peers[LS_GPUS_MOST]; /* how copies from and to other GPUs go */
 } cuda_device;
 
-/* What a queue has in pinned memory, which the GPU writes too. */
+/* A queue's words in pinned memory, which the GPU writes, too. */
 typedef struct cuda_pinned {
     char staging[(size_t)1 << 20]; /* for reads and writes */
     unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */
@@ -39,14 +41,14 @@ typedef struct cuda_queue {
     ls_queue base;
     cudaStream_t stream;
     cuda_pinned *pinned;
-    uint64_t begun_ns;   /* of the capture that began here; 0: none */
-    uint32_t first;      /* number of the first step after ls_cuda_queue_begin */
-    uint32_t enqueued;   /* replays enqueued since then */
-    uint64_t ops;        /* enqueued under a watch */
-    cudaEvent_t lots[2]; /* ends of the latest two lots of LOT operations (cuda_watch.c); NULL:
-                            not yet */
-    bool counted;        /* its steps count in pinned->steps */
-    bool busy;           /* at the latest look */
+    uint64_t begun_ns;      /* of the capture that began here; 0: none */
+    uint32_t first;         /* number of the first step after ls_cuda_queue_begin */
+    uint32_t enqueued;      /* replays enqueued since then */
+    uint64_t ops;           /* enqueued under a watch */
+    cudaEvent_t windows[2]; /* ends of the latest two windows of WINDOW_OPS operations
+                            (cuda_watch.c); NULL: not yet */
+    bool counted;           /* its steps count in pinned->steps */
+    bool busy;              /* at the latest look */
 } cuda_queue;
 
 typedef struct cuda_event {
@@ -90,7 +92,7 @@ ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
 ls_status ls_cuda_await_stream(cuda_queue *queue);
 ls_status ls_cuda_await_event(const cuda_event *event);
 ls_status ls_cuda_await_replay(cuda_queue *queue);
-ls_status ls_cuda_await_lot(cuda_queue *queue);
+ls_status ls_cuda_await_window(cuda_queue *queue);
 /* Where the last operation of a step on this queue writes the number of the next one:
  * device-visible. NULL: it is a CPU's. */
 unsigned *ls_cuda_queue_steps(ls_queue *queue);

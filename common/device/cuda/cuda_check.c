@@ -56,10 +56,10 @@ ls_status ls_cuda_fail(const char *where, const char *doing, cudaError_t error, 
     size_t available, total;
     cudaGetLastError(); /* clears it, so that the next check does not report it again */
     if (is_sticky(error))
-        return ls_status_final(
-            ls_fail(LS_CODE_MISSING, "gpu", where,
-                    "%s: %s (%s); the device has fallen over, and this process can use it no more",
-                    doing, cudaGetErrorString(error), cudaGetErrorName(error)));
+        return ls_status_final(ls_fail(LS_CODE_MISSING, "gpu", where,
+                                       "%s: %s (%s); the GPU failed, and this process cannot use "
+                                       "it any more; start the command again",
+                                       doing, cudaGetErrorString(error), cudaGetErrorName(error)));
     if (is_of_capture(error) && !remedy)
         remedy = "--capture no runs the step uncaptured";
     if (error == cudaErrorMemoryAllocation && ask_memory(&available, &total) == cudaSuccess) {

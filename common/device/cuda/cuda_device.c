@@ -39,9 +39,9 @@ ls_status ls_cuda_use(const ls_device *base)
 {
     const cuda_device *device = (const cuda_device *)base;
     if (is_lost(device))
-        return ls_status_final(ls_status_follows(
-            ls_fail(LS_CODE_MISSING, "gpu", base->info.text,
-                    "answers no more, and this process can use it no more; start again")));
+        return ls_status_final(ls_status_follows(ls_fail(
+            LS_CODE_MISSING, "gpu", base->info.text,
+            "the GPU failed, and this process cannot use it any more; start the command again")));
     return ls_cuda_check(base->info.text, "select the device", cudaSetDevice(device->gpu));
 }
 

@@ -104,8 +104,8 @@ static ls_status fail_capture(const cuda_queue *queue, const char *doing, cudaEr
                             "--capture no runs the step uncaptured");
     cudaGetLastError();
     return ls_fail(LS_CODE_USAGE, "program", queue->base.name,
-                   "a queue joined the capture and was not joined back; record an event last on it "
-                   "and wait for that");
+                   "a queue joined the capture, and the capture's first queue does not wait for "
+                   "it; record an event as its last operation and wait for this event");
 }
 
 static ls_status instantiate(cuda_program *program, cudaGraph_t graph)

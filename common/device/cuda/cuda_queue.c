@@ -43,8 +43,8 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
         ls_cuda_queue_close(&queue->base);
         return status;
     }
-    queue->base.place = (ls_pulse_place){&queue->base, ls_cuda_queue_progress, 0, NULL};
-    ls_pulse_add(device->pulse, &queue->base.place);
+    queue->base.pulse_entry = (ls_pulse_entry){&queue->base, ls_cuda_queue_progress, 0, NULL};
+    ls_pulse_add(device->pulse, &queue->base.pulse_entry);
     *out = &queue->base;
     return LS_OK;
 }
@@ -52,7 +52,7 @@ ls_status ls_cuda_queue_open(ls_device *device, const char *name, ls_queue **out
 void ls_cuda_queue_close(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
-    ls_pulse_remove(base->device->pulse, &base->place);
+    ls_pulse_remove(base->device->pulse, &base->pulse_entry);
     if (base->device->watch)
         ls_watch_remove(base->device->watch, base);
     const bool reaches = ls_cuda_reaches(base->device);
@@ -61,8 +61,8 @@ void ls_cuda_queue_close(ls_queue *base)
         cudaStreamDestroy(queue->stream);
     }
     for (int i = 0; i < 2 && reaches; i++)
-        if (queue->lots[i])
-            cudaEventDestroy(queue->lots[i]);
+        if (queue->windows[i])
+            cudaEventDestroy(queue->windows[i]);
     if (reaches && queue->pinned)
         cudaFreeHost(queue->pinned);
     cudaGetLastError(); /* ls_queue_sync has reported a failed device */
@@ -112,7 +112,7 @@ static ls_status explain_capture(const ls_queue *base, ls_status status)
 ls_status ls_cuda_queue_put(ls_queue *base, ls_op *op)
 {
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_await_lot((cuda_queue *)base));
+    LS_TRY(ls_cuda_await_window((cuda_queue *)base));
     ls_status status = op->run(op, base);
     if (status)
         return explain_capture(base, status);
@@ -258,17 +258,19 @@ static ls_status take_fault(cuda_queue *queue)
         return LS_OK;
     case LS_CUDA_FAULT_LABEL:
         return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                       "a label of the batch is no class of the model; check the data set");
+                       "a label of the batch is not a class of the model; check the data set");
     }
-    return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
-                   "a kernel left a fault that it does not know; its memory was overwritten");
+    return ls_fail(
+        LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+        "a kernel left an unknown fault code; the memory of the fault code was overwritten");
 }
 
 ls_status ls_cuda_queue_sync(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_not_capturing(queue, "cannot be waited for while captured"));
+    LS_TRY(ls_cuda_not_capturing(
+        queue, "the host cannot wait for a queue that is captured; end the capture first"));
     LS_TRY(ls_cuda_await_stream(queue));
     return take_fault(queue);
 }

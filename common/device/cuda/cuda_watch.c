@@ -6,17 +6,18 @@
  * event is done, and a word in pinned memory, which the last operation of each step sets to the
  * number of finished steps. CUDA limits the launches in a stream to some thousand; beyond, the
  * enqueueing call blocks. So the host limits itself: to MOST_REPLAYS replays beyond that word, and
- * to two lots of operations enqueued one by one, with an event at the end of each lot. CUDA's limit
- * is not documented; 512 replays are a guess. Not limited: programs whose steps end on another
- * queue than the one that launches them.
+ * to two windows of operations enqueued one by one, with an event at the end of each window. CUDA's
+ * limit is not documented; 512 replays are a guess. Not limited: programs whose steps end on
+ * another queue than the one that launches them.
  */
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"
 
 #include <stdio.h>
 
-/* Most replays that the host may be ahead; operations per lot, each possibly several launches. */
-enum { MOST_REPLAYS = 512, LOT = 64 };
+/* Most replays that the host may be ahead; operations per window, each possibly several launches.
+ */
+enum { MOST_REPLAYS = 512, WINDOW_OPS = 64 };
 
 /* The host first polls for this long without a pause; then it sleeps a fraction of the time waited
  * so far, at most 0.2 ms. */
@@ -104,11 +105,11 @@ ls_status ls_cuda_await_replay(cuda_queue *queue)
     return LS_OK;
 }
 
-ls_status ls_cuda_await_lot(cuda_queue *queue)
+ls_status ls_cuda_await_window(cuda_queue *queue)
 {
     const ls_device *device = queue->base.device;
-    cudaEvent_t *event = &queue->lots[queue->ops / LOT % 2];
-    if (!device->watch || ++queue->ops % LOT || ls_cuda_queue_captured(&queue->base))
+    cudaEvent_t *event = &queue->windows[queue->ops / WINDOW_OPS % 2];
+    if (!device->watch || ++queue->ops % WINDOW_OPS || ls_cuda_queue_captured(&queue->base))
         return LS_OK;
     if (!*event)
         LS_TRY(ls_cuda_check(device->info.text, "create an event",

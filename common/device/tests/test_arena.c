@@ -206,8 +206,8 @@ static void growth_meets_the_others(void **state)
     assert_null(ls_pool_allocate(run, LS_MEMORY_PARAMETERS, 48 * mib, &memory));
     assert_int_equal(gpu.free, 16 * mib);
     refused(judge, 32 * mib,
-            "GPU memory: gpu:0: 33554432 bytes asked for; 2 devices of this process hold 50331648 "
-            "of the 50331648 it took, the driver has 16777216 free");
+            "GPU memory: gpu:0: 33554432 bytes do not fit: 2 devices of this process use 50331648 "
+            "of the 50331648 it reserved, and the driver has 16777216 free");
     ls_pool_close(run);
     assert_null(ls_pool_allocate(judge, LS_MEMORY_PARAMETERS, 32 * mib, &memory));
     ls_pool_close(judge);
@@ -249,7 +249,7 @@ static void a_lost_gpu_is_left_alone(void **state)
     assert_false(ls_arena_is_lost(arena));
     ls_arena_lose(arena);
     assert_true(ls_arena_is_lost(arena));
-    refused(pool, 16 * mib, "answers no more");
+    refused(pool, 16 * mib, "the GPU failed");
     ls_pool_close(pool);
     ls_arena_leave(arena);
     assert_int_equal(gpu.chunks, 1);

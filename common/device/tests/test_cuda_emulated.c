@@ -191,9 +191,9 @@ static void a_lost_device_is_left_alone(void **state)
     for (int i = 0; i < 2; i++) { /* also by the other logical device on that GPU */
         ls_status status = ls_queue_sync(i ? queue : f->queue[1]);
         assert_true(ls_status_is_final(status) && ls_status_is_consequence(status));
-        says(status, "gpu: gpu:1: answers no more");
+        says(status, "gpu: gpu:1: the GPU failed");
     }
-    says(ls_device_open(f->machine, &name, &policy, &late), "answers no more");
+    says(ls_device_open(f->machine, &name, &policy, &late), "the GPU failed");
     ls_queue_close(queue);
     ls_device_close(judge);
     ls_queue_close(f->queue[1]);

@@ -81,9 +81,9 @@ static void operations_are_passed_over(void **state)
     must(ls_queue_record(f->queue[0], chosen));
     must(ls_queue_wait(f->queue[1], chosen));
     for (int q = 0; q < 2; q++) {
-        must(ls_queue_skip_if(f->queue[q], &chooses.pass));
+        must(ls_queue_skip(f->queue[q], &chooses.pass));
         must(ls_queue_enqueue(f->queue[q], &plus[2 * q].op));
-        must(ls_queue_skip_if(f->queue[q], NULL));
+        must(ls_queue_skip(f->queue[q], NULL));
         must(ls_queue_enqueue(f->queue[q], &plus[2 * q + 1].op));
     }
     must(ls_queue_record(f->queue[1], done));
@@ -95,9 +95,9 @@ static void operations_are_passed_over(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(count[i], i % 2 ? REPLAYS : REPLAYS / 2);
     chooses.pass = true;
-    must(ls_queue_skip_if(f->queue[0], &chooses.pass));
+    must(ls_queue_skip(f->queue[0], &chooses.pass));
     must(ls_queue_enqueue(f->queue[0], &plus[0].op));
-    must(ls_queue_skip_if(f->queue[0], NULL));
+    must(ls_queue_skip(f->queue[0], NULL));
     must(ls_queue_enqueue(f->queue[0], &plus[1].op));
     must(ls_queue_sync(f->queue[0]));
     assert_int_equal(count[0], REPLAYS / 2);

@@ -105,7 +105,8 @@ static void program_replays(void **state)
     ls_program *program;
     must(ls_program_begin(f->queue[0]));
     must_refuse(ls_program_begin(f->queue[0]), LS_CODE_USAGE, "captured already");
-    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE, "cannot be waited for while captured");
+    must_refuse(ls_queue_sync(f->queue[0]), LS_CODE_USAGE,
+                "cannot wait for a queue that is captured");
     put_swap(f, 0, &s);
     must(ls_program_end(f->queue[0], &program));
     assert_int_equal(ls_program_describe(program).nodes, 3);
@@ -159,7 +160,7 @@ static void unjoined_capture_is_refused(void **state)
     must(ls_queue_record(f->queue[0], begun));
     must(ls_queue_wait(f->queue[1], begun));
     put_swap(f, 1, &other);
-    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "was not joined back");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "does not wait for it");
     assert_null(program);
     ls_event_close(begun);
     put_swap(f, 0, &s); /* the queue still works */
@@ -261,11 +262,11 @@ static void failures_come_back(void **state)
 /* ---- A stream that hangs: a function of the host is what it waits for ------------------------ */
 
 #if LS_HAS_CUDA
-static atomic_bool let_go;
+static atomic_bool released;
 
 static void hold(void *context)
 {
-    while (!atomic_load(&let_go))
+    while (!atomic_load(&released))
         ls_clock_sleep(1000000);
 }
 
@@ -288,8 +289,8 @@ static void a_queue_that_hangs_is_lost(void **state)
     must(ls_queue_sync(queue));
     must(ls_queue_enqueue(queue, &op));
     must_refuse(ls_queue_sync(queue), LS_CODE_MISSING, "gpu:0/0: no progress in queue stuck for ");
-    must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "answers no more"); /* one GPU */
-    atomic_store(&let_go, true);
+    must_refuse(ls_queue_sync(f->queue[1]), LS_CODE_MISSING, "the GPU failed"); /* one GPU */
+    atomic_store(&released, true);
     ls_queue_close(queue);
     ls_queue_close(f->queue[0]);
     ls_device_close(f->device[0]);

@@ -250,7 +250,7 @@ static void a_system_that_has_no_more_is_named(void **state)
     ls_pool *pool = open_pool(&system, (ls_memory_policy){.kind = LS_MEMORY_GROWTH}, 100 * mib);
     take(pool, LS_MEMORY_ACTIVATIONS, 100); /* a whole unit is refused, one page is not */
     assert_int_equal(system.taken, 64 << 10);
-    refused(pool, 2 * mib, "allows and the system has no more (mmap: no more); ");
+    refused(pool, 2 * mib, "allows and the system has no memory left (mmap: no more); ");
     take(pool, LS_MEMORY_ACTIVATIONS, 512 << 10);
     ls_pool_close(pool);
     assert_int_equal(system.left, mib);

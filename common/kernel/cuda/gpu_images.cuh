@@ -5,19 +5,19 @@
 #include "common/device/cuda/gpu_launch.cuh"
 
 /* An element of an image: row, pixel, channel. */
-struct ls_gpu_place {
+struct ls_gpu_position {
     int64_t row, y, x, channel;
 };
 
 /* Of element `at * WIDE` of images [rows, height, width, channels]. */
 template <int WIDE>
-__device__ static inline ls_gpu_place ls_gpu_place_of(int64_t at, int64_t height, int64_t width,
-                                                      int64_t channels)
+__device__ static inline ls_gpu_position ls_gpu_position_of(int64_t at, int64_t height,
+                                                            int64_t width, int64_t channels)
 {
     const int64_t packs = channels / WIDE, pixel = ls_gpu_divide(at, packs);
     const int64_t line = ls_gpu_divide(pixel, width), row = ls_gpu_divide(line, height);
-    return ls_gpu_place{row, line - row * height, pixel - line * width,
-                        (at - pixel * packs) * WIDE};
+    return ls_gpu_position{row, line - row * height, pixel - line * width,
+                           (at - pixel * packs) * WIDE};
 }
 
 /* Whether all of it can be moved four channels at a time. */

@@ -5,9 +5,9 @@
 
 /* ---- Max pool ------------------------------------------------------------------------------- */
 
-/* The place of the largest value of channel c in the window of output pixel (oy, ox). */
-static int32_t largest_place(const ls_max_pool_forward_args *a, const real *image, int64_t oy,
-                             int64_t ox, int64_t c)
+/* The position of the largest value of channel c in the window of output pixel (oy, ox). */
+static int32_t argmax_of(const ls_max_pool_forward_args *a, const real *image, int64_t oy,
+                         int64_t ox, int64_t c)
 {
     const ls_window *w = &a->window;
     int32_t at = -1;
@@ -33,7 +33,7 @@ static ls_status max_pool_forward(const ls_max_pool_forward_args *a)
         for (int64_t oy = 0; oy < w->out_height; oy++)
             for (int64_t ox = 0; ox < w->out_width; ox++)
                 for (int64_t c = 0; c < a->channels; c++) {
-                    *position = largest_place(a, image, oy, ox, c);
+                    *position = argmax_of(a, image, oy, ox, c);
                     *y++ = image[*position++ * a->channels + c];
                 }
     }
@@ -116,10 +116,10 @@ static ls_status gather_crops(const ls_gather_crops_args *a)
             sum += value;
             squares += value * value;
         }
-        double mean = sum / (double)n, spread = sqrt(squares / (double)n - mean * mean);
+        double mean = sum / (double)n, deviation = sqrt(squares / (double)n - mean * mean);
         double least = 1 / sqrt((double)n);
         for (int64_t i = 0; i < n; i++)
-            out[i] = (real)(((double)out[i] - mean) / (spread > least ? spread : least));
+            out[i] = (real)(((double)out[i] - mean) / (deviation > least ? deviation : least));
     }
     return LS_OK;
 }

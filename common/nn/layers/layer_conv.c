@@ -31,7 +31,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     if (node->options.centred &&
         (!node->options.window.same || s.window.height % 2 == 0 || s.window.width % 2 == 0))
         return ls_fail(LS_CODE_USAGE, "graph", "conv",
-                       "is centred with odd windows padded as SAME");
+                       "can be centred only with odd windows and SAME padding");
     if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
         return ls_fail(
             LS_CODE_USAGE, "graph", "conv",

@@ -29,7 +29,7 @@ static const ls_model_step chain[] = {
     {.layer = NULL},
 };
 
-const ls_model_kind ls_model_cifar10 = {
+const ls_model_family ls_model_cifar10 = {
     .name = "cifar10",
     .help = "the two-convolution tutorial model, with LRN and weight decay, on 24x24 crops",
     .default_data = "cifar10",

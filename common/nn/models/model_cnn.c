@@ -14,7 +14,7 @@ static const ls_model_step chain[] = {
     {.layer = NULL},
 };
 
-const ls_model_kind ls_model_cnn = {
+const ls_model_family ls_model_cnn = {
     .name = "cnn",
     .help = "convolution 3x3x32, ReLU, global max pool and dense on 28x28 images",
     .default_data = "fashion-mnist",

@@ -113,9 +113,10 @@ static ls_status build_stack(const char *text, ls_model *model)
     return add_end(model, node);
 }
 
-const ls_model_kind ls_model_twin_lstm = {
+const ls_model_family ls_model_twin_lstm = {
     .name = "twin-lstm",
-    .help = "two sequences through one shared LSTM: same source? twin-lstm:64 sets its size",
+    .help =
+        "two sequences through one shared LSTM: have both one source? twin-lstm:64 sets its size",
     .default_data = "text",
     .default_optimizer = "rmsprop",
     .default_rate = 0.001,
@@ -124,7 +125,7 @@ const ls_model_kind ls_model_twin_lstm = {
     .fit = fit_twin,
 };
 
-const ls_model_kind ls_model_lstm_stack = {
+const ls_model_family ls_model_lstm_stack = {
     .name = "lstm-stack",
     .help = "a stack of LSTMs of 64, for pipelines; lstm-stack:4 sets how many",
     .default_data = "text",

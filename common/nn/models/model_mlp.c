@@ -63,7 +63,7 @@ static ls_status build(const char *text, ls_model *model)
     return ls_graph_add(model->graph, "softmax_cross_entropy", (int[]){node, -1}, -1, NULL, &node);
 }
 
-const ls_model_kind ls_model_mlp = {
+const ls_model_family ls_model_mlp = {
     .name = "mlp",
     .help = "perceptron with ReLU and softmax cross-entropy; mlp:784-128-10 sets the sizes",
     .default_data = "fashion-mnist",

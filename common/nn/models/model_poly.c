@@ -13,7 +13,7 @@ static const ls_model_step chain[] = {
     {.layer = NULL},
 };
 
-const ls_model_kind ls_model_poly = {
+const ls_model_family ls_model_poly = {
     .name = "poly",
     .help = "y = w2 x^2 + w1 x + w0 by squared error: three parameters: shows the harness's cost",
     .default_data = "synthetic",

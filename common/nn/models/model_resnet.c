@@ -47,7 +47,7 @@ static ls_status build(const char *sizes, ls_model *model)
     if (sizes && (!ls_parse_integer(sizes, 8, most_layers, &layers) || layers % 6 != 2))
         return ls_fail(
             LS_CODE_USAGE, "model", "resnet",
-            "'%s' is no number of layers; resnet:20, and any 6n + 2 from 8 to %lld, work", sizes,
+            "'%s' is not a number of layers; resnet:20, and any 6n + 2 from 8 to %lld, work", sizes,
             (long long)most_layers);
     snprintf(model->name, sizeof model->name, "resnet:%lld", (long long)layers);
     model->need = (ls_data_need){.inputs = 1,
@@ -78,7 +78,7 @@ const ls_declared_option ls_option_sync_bn = {"sync-bn",
                                               "batch statistics over all replicas",
                                               .type = LS_DECLARED_SWITCH};
 
-const ls_model_kind ls_model_resnet = {
+const ls_model_family ls_model_resnet = {
     .name = "resnet",
     .help = "residual network on 32x32 crops: resnet:20, or any 6n + 2 layers",
     .default_data = "cifar10",

@@ -18,7 +18,7 @@ static const ls_model_step chain[] = {
     {.layer = NULL},
 };
 
-const ls_model_kind ls_model_tied = {
+const ls_model_family ls_model_tied = {
     .name = "tied",
     .help = "for tests: a perceptron two of whose layers share their variables",
     .default_data = "synthetic:1000",

@@ -41,7 +41,8 @@ static const float *padded_image(const ls_vector_conv_max *m, int64_t row)
  * runs of `run` elements; if these are constants, the filters stay in registers.
  */
 LS_ALWAYS void conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first,
-                              int vecs, int64_t height, int64_t run, float *values, int32_t *places)
+                              int vecs, int64_t height, int64_t run, float *values,
+                              int32_t *positions)
 {
     const ls_window *w = &m->arguments.shape.window;
     const int64_t channels = m->arguments.shape.channels, outputs = m->outputs;
@@ -80,7 +81,7 @@ LS_ALWAYS void conv_max_block(const ls_vector_conv_max *m, const float *image, i
     LS_WRITE_OUT
     for (int k = 0; k < vecs; k++) {
         vec_put(values + k * LS_VEC, most[k]);
-        vec_put_int(places + k * LS_VEC, argmax[k]);
+        vec_put_int(positions + k * LS_VEC, argmax[k]);
     }
 }
 
@@ -96,18 +97,18 @@ static void conv_max(const ls_vector_conv_max *m, int64_t first, int64_t last)
         int32_t *argmax = a->argmax + r * outputs;
         for (int64_t o = 0, step; o < outputs; o += step) {
             float values[MOST];
-            int32_t places[MOST];
+            int32_t positions[MOST];
             step = MOST;
             if (w->height == 3 && run == 3 && o + FEW <= m->outputs)
-                conv_max_block(m, image, o, CONV_MAX_VECS, 3, 3, values, places), step = FEW;
+                conv_max_block(m, image, o, CONV_MAX_VECS, 3, 3, values, positions), step = FEW;
             else if (o + MOST <= m->outputs)
-                conv_max_block(m, image, o, CONV_MAX_WIDE, w->height, run, values, places);
+                conv_max_block(m, image, o, CONV_MAX_WIDE, w->height, run, values, positions);
             else
-                conv_max_block(m, image, o, 1, w->height, run, values, places), step = LS_VEC;
+                conv_max_block(m, image, o, 1, w->height, run, values, positions), step = LS_VEC;
             for (int64_t i = 0; i < step && o + i < outputs; i++) {
                 bool cut = a->activation == LS_ACTIVATION_RELU && !(values[i] > 0);
                 y[o + i] = cut ? 0 : values[i];
-                argmax[o + i] = places[i];
+                argmax[o + i] = positions[i];
             }
         }
     }

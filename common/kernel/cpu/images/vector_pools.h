@@ -248,8 +248,8 @@ static void crop_image(const ls_gather_crops_args *a, const ls_crop *crop, int64
         squares += square;
     }
     const double mean = (double)total / (double)n, least = 1 / sqrt((double)n);
-    const double spread = sqrt((double)squares / (double)n - mean * mean);
-    const float shift = (float)mean, factor = (float)(1 / (spread > least ? spread : least));
+    const double deviation = sqrt((double)squares / (double)n - mean * mean);
+    const float shift = (float)mean, factor = (float)(1 / (deviation > least ? deviation : least));
     for (int64_t i = 0; i < n; i++)
         out[i] = (out[i] - shift) * factor;
 }

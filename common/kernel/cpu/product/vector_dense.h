@@ -113,8 +113,8 @@ static void weights_of_output(const ls_dense_backward_weights_args *d, int64_t o
     *total = lanes_sum(&sum);
 }
 
-/* The three columns of LS_VEC rows of three. With 8 or 4 elements, a column's have different places
- * in their vectors: they are taken together, then put in order. */
+/* The three columns of LS_VEC rows of three. With 8 or 4 elements, a column's have different
+ * positions in their vectors: they are taken together, then put in order. */
 LS_ALWAYS void columns_of_three(const float *x, vec column[3])
 {
     const vec a = vec_get(x), b = vec_get(x + LS_VEC), c = vec_get(x + 2 * LS_VEC);

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         const int64_t element = i * WIDE, line = ls_gpu_divide(element, run);
         const int64_t at = element - line * run, tap = ls_gpu_divide(at, shape.channels);
         const int64_t position = ls_gpu_divide(line, w.height), ky = line - position * w.height;
-        const ls_gpu_place out = ls_gpu_place_of<1>(position, w.out_height, w.out_width, 1);
+        const ls_gpu_position out = ls_gpu_position_of<1>(position, w.out_height, w.out_width, 1);
         const int64_t y = out.y * w.stride_y - w.top + ky, kx = out.x * w.stride_x - w.left + tap;
         pack values = {};
         if (y >= 0 && y < w.in_height && kx >= 0 && kx < w.in_width)
@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     const ls_window &w = shape.window;
     const int64_t taps = w.height * w.width;
     for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
-        const ls_gpu_place in = ls_gpu_place_of<WIDE>(i, w.in_height, w.in_width, shape.channels);
+        const ls_gpu_position in =
+            ls_gpu_position_of<WIDE>(i, w.in_height, w.in_width, shape.channels);
         pack sum = {};
         for (int64_t ky = 0; ky < w.height; ky++) {
             const int64_t y = position_of(in.y + w.top, ky, w.stride_y, w.out_height);

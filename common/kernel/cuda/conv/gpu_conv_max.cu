@@ -26,29 +26,30 @@ struct image_plan {
 };
 
 /* A tap's position in its window, and its offset from the window's first pixel in the plan. */
-struct tap_place {
+struct tap_position {
     int y, x, channel, offset;
 };
 
 /* Taps are numbered as in the weights: [channels, height, width]. */
-__device__ static inline tap_place tap_of(const ls_conv_shape &s, const image_plan &plan, int tap)
+__device__ static inline tap_position tap_of(const ls_conv_shape &s, const image_plan &plan,
+                                             int tap)
 {
     const int width = (int)s.window.width, height = (int)s.window.height;
     const int line = tap / width, channel = line / height;
     const int y = line - channel * height, x = tap - line * width;
-    return tap_place{y, x, channel, (channel * plan.lines + y) * plan.pitch + x};
+    return tap_position{y, x, channel, (channel * plan.lines + y) * plan.pitch + x};
 }
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
 /* A position, and the convolution's value there. */
-struct largest_place {
+struct largest {
     float value;
     int32_t at;
 };
 
 /* The larger value; the first one if equal. */
-__device__ static inline largest_place larger_place(largest_place a, largest_place b)
+__device__ static inline largest larger_of(largest a, largest b)
 {
     return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
 }
@@ -72,14 +73,14 @@ __device__ static inline void hold_image(const ls_conv_shape &s, const image_pla
 }
 
 /* A chunk's line, and its first position in that. */
-struct chunk_place {
+struct chunk_position {
     int line, first;
 };
 
 /* Some taps of a group of outputs, in shared memory. */
 struct held_taps {
     float weight[TAPS_HELD][GROUP];
-    tap_place place[TAPS_HELD];
+    tap_position position[TAPS_HELD];
 };
 
 __device__ static inline int hold_taps(const ls_conv_max_forward_args &args, const image_plan &plan,
@@ -95,21 +96,21 @@ __device__ static inline int hold_taps(const ls_conv_max_forward_args &args, con
             output < s.outputs ? ((const float *)args.weight)[output * all + start + i / GROUP] : 0;
     }
     if ((int)threadIdx.x < count)
-        taps->place[threadIdx.x] = tap_of(s, plan, start + (int)threadIdx.x);
+        taps->position[threadIdx.x] = tap_of(s, plan, start + (int)threadIdx.x);
     __syncthreads();
     return count;
 }
 
 /* sum[q] += some taps at position q of the chunk, from the image in shared memory. */
 __device__ static inline void add_held(const ls_conv_shape &s, const image_plan &plan,
-                                       const float *pixels, chunk_place chunk,
+                                       const float *pixels, chunk_position chunk,
                                        const held_taps *taps, int count, float sum[AT_ONCE])
 {
     const int lane = (int)threadIdx.x % GROUP, stride = (int)s.window.stride_x;
     const float *window =
         pixels + chunk.line * (int)s.window.stride_y * plan.pitch + chunk.first * stride;
     for (int t = 0; t < count; t++) {
-        const float *pixel = window + taps->place[t].offset, factor = taps->weight[t][lane];
+        const float *pixel = window + taps->position[t].offset, factor = taps->weight[t][lane];
 #pragma unroll
         for (int q = 0; q < AT_ONCE; q++)
             sum[q] = fmaf(pixel[q * stride], factor, sum[q]);
@@ -117,8 +118,9 @@ __device__ static inline void add_held(const ls_conv_shape &s, const image_plan 
 }
 
 /* The same from global memory; padding is 0. */
-__device__ static inline void add_far(const ls_conv_shape &s, const float *image, chunk_place chunk,
-                                      const held_taps *taps, int count, float sum[AT_ONCE])
+__device__ static inline void add_far(const ls_conv_shape &s, const float *image,
+                                      chunk_position chunk, const held_taps *taps, int count,
+                                      float sum[AT_ONCE])
 {
     const int lane = (int)threadIdx.x % GROUP, stride = (int)s.window.stride_x;
     const int height = (int)s.window.in_height, width = (int)s.window.in_width;
@@ -126,7 +128,7 @@ __device__ static inline void add_far(const ls_conv_shape &s, const float *image
     const int top = chunk.line * (int)s.window.stride_y - (int)s.window.top;
     const int left = chunk.first * stride - (int)s.window.left;
     for (int t = 0; t < count; t++) {
-        const tap_place tap = taps->place[t];
+        const tap_position tap = taps->position[t];
         const int y = top + tap.y, x = left + tap.x;
         const float factor = taps->weight[t][lane];
         const bool inside = (unsigned)y < (unsigned)height;
@@ -143,7 +145,7 @@ __device__ static inline void add_far(const ls_conv_shape &s, const float *image
  * threads of the block must call it. */
 template <bool HELD>
 __device__ static inline void convolve(const ls_conv_max_forward_args &args, const image_plan &plan,
-                                       const float *image, int64_t group, chunk_place chunk,
+                                       const float *image, int64_t group, chunk_position chunk,
                                        float sum[AT_ONCE])
 {
     __shared__ held_taps taps;
@@ -165,7 +167,7 @@ template <bool HELD>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     conv_max_kernel(ls_conv_max_forward_args args, image_plan plan, int64_t groups)
 {
-    __shared__ largest_place found[GROUP_WARPS][GROUP];
+    __shared__ largest found[GROUP_WARPS][GROUP];
     __shared__ float space[HELD ? PIXELS_HELD : 1];
     const ls_conv_shape &s = args.shape;
     const int width = (int)s.window.out_width, height = (int)s.window.out_height;
@@ -181,10 +183,11 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
             hold_image(s, plan, image, space);
             image = space;
         }
-        largest_place most = {-INFINITY, 0};
+        largest most = {-INFINITY, 0};
         for (int base = 0; base < plan.chunks; base += GROUP_WARPS) {
             const int line = (base + warp) / plan.chunks_of_line;
-            const chunk_place chunk = {line, (base + warp - line * plan.chunks_of_line) * AT_ONCE};
+            const chunk_position chunk = {line,
+                                          (base + warp - line * plan.chunks_of_line) * AT_ONCE};
             float sum[AT_ONCE] = {};
             convolve<HELD>(args, plan, image, group, chunk, sum);
             const int last = line < height ? width - chunk.first : 0;
@@ -201,7 +204,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         __syncthreads();
         if (warp == 0 && here) {
             for (int k = 1; k < GROUP_WARPS; k++)
-                most = larger_place(most, found[k][lane]);
+                most = larger_of(most, found[k][lane]);
             ((float *)args.y)[row * s.outputs + output] =
                 args.activation == LS_ACTIVATION_RELU ? ls_relu(most.value) : most.value;
             args.argmax[row * s.outputs + output] = most.at;
@@ -217,9 +220,9 @@ static image_plan plan_image(const ls_conv_shape *s)
     const int64_t chunks = (w->out_width + AT_ONCE - 1) / AT_ONCE;
     const int64_t lines = (w->out_height - 1) * w->stride_y + w->height;
     const int64_t pitch = (chunks * AT_ONCE - 1) * w->stride_x + w->width;
-    const bool held = lines * pitch <= PIXELS_HELD && lines * pitch * s->channels <= PIXELS_HELD;
-    return image_plan{(int)(chunks * w->out_height), (int)chunks, held ? (int)lines : 0,
-                      held ? (int)pitch : 0};
+    const bool fits = lines * pitch <= PIXELS_HELD && lines * pitch * s->channels <= PIXELS_HELD;
+    return image_plan{(int)(chunks * w->out_height), (int)chunks, fits ? (int)lines : 0,
+                      fits ? (int)pitch : 0};
 }
 
 int ls_gpu_conv_max_forward(void *stream, const ls_conv_max_forward_args *args)
@@ -266,7 +269,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     for (int64_t turn = blockIdx.x; turn < s.outputs * parts; turn += gridDim.x) {
         const int64_t output = ls_gpu_divide(turn, parts);
         const int first = (int)(turn - output * parts) * AT_ONCE;
-        tap_place taps[AT_ONCE];
+        tap_position taps[AT_ONCE];
         float sum[FOLDED] = {}; /* of the taps; of dy */
 #pragma unroll
         for (int q = 0; q < AT_ONCE; q++) {
@@ -277,9 +280,9 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
             const float dy = ((const float *)args.dy)[row * s.outputs + output];
             if (dy == 0) /* like after a ReLU: half of them or more */
                 continue;
-            const int place = args.argmax[row * s.outputs + output], line = place / across;
+            const int position = args.argmax[row * s.outputs + output], line = position / across;
             const int y = line * (int)w.stride_y - (int)w.top;
-            const int x = (place - line * across) * (int)w.stride_x - (int)w.left;
+            const int x = (position - line * across) * (int)w.stride_x - (int)w.left;
             const float *window =
                 (const float *)args.x + ((row * height + y) * width + x) * channels;
             sum[AT_ONCE] += dy;

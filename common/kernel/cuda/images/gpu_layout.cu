@@ -98,9 +98,9 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
         squares = ls_gpu_block_sum(squares, space);
         if (threadIdx.x == 0) {
             const double mean = (double)total / (double)n, least = 1 / sqrt((double)n);
-            const double spread = sqrt((double)squares / (double)n - mean * mean);
+            const double deviation = sqrt((double)squares / (double)n - mean * mean);
             shift = (float)mean;
-            factor = (float)(1 / (spread > least ? spread : least));
+            factor = (float)(1 / (deviation > least ? deviation : least));
         }
         __syncthreads();
         float *out = (float *)args.out + row * n;

@@ -16,7 +16,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 {
     const ls_window &w = args.window;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
-        const ls_gpu_place out = ls_gpu_place_of<1>(i, w.out_height, w.out_width, args.channels);
+        const ls_gpu_position out =
+            ls_gpu_position_of<1>(i, w.out_height, w.out_width, args.channels);
         const float *image =
             (const float *)args.x + out.row * w.in_height * w.in_width * args.channels;
         const int64_t top = out.y * w.stride_y - w.top, left = out.x * w.stride_x - w.left;
@@ -51,7 +52,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     const ls_window &w = args.window;
     const float *output = (const float *)args.relu_output;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
-        const ls_gpu_place in = ls_gpu_place_of<1>(i, w.in_height, w.in_width, args.channels);
+        const ls_gpu_position in = ls_gpu_position_of<1>(i, w.in_height, w.in_width, args.channels);
         const int32_t pixel = (int32_t)(in.y * w.in_width + in.x);
         int64_t y[2], x[2];
         covering(in.y + w.top, w.height, w.stride_y, w.out_height, &y[0], &y[1]);

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints every refusal, failure and warning as a user reads it, with file and line; fails if one has words that a
+stranger does not understand.
+
+list-messages.py: the texts given to ls_fail, to what logs or notes a sentence, and to functions that relay such a text;
+sentences that are kept in a variable or returned, to be the reason of a failure; of shell scripts, what goes to
+stderr. What the program fills in stands in <>: the expression, or its literal alternatives.
+"""
+import glob
+import os
+import re
+import sys
+
+# Words that need the code beside them.
+UNCLEAR = re.compile(
+    r"\b(is none|are none|of them|that of|those of|fallen over|mends?|let go|told(?! apart)|gone|settled?|worsens?"
+    r"|lots|meets|has not|have not)\b(?! (?:be told|been|yet))|\bno more\b(?! than)")
+# Functions that print a text, or make one to be printed: positions of the parts that are joined by ": ".
+ROOTS = {"ls_fail": [1, 2, 3], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
+         "set_error": [1]}
+# Sentences that are kept, to be a part of a text.
+KEPT = re.compile(r"\b(?:(?:why|reason|hint|remedy|note|problem)\s*=|return(?= [^;(]*\"[^;]* [^;]*;)"
+                  r"|snprintf\((?:[\w.>-]*(?:why|reason|line|dead|heard|wrong)\b)[^\"]*,)([^;={}]*\"[^;]*);")
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+SPEC = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|ll|[hljzt])?[diouxXeEfgGcsp]")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    blank = lambda found: re.sub(r"[^\n]", " ", found[0])
+    strings = r'"(?:[^"\\\n]|\\.)*"'
+    text = re.sub(strings + r"|/\*.*?\*/|//[^\n]*", lambda f: f[0] if f[0][0] == '"' else blank(f), text, flags=re.S)
+    return re.sub(r'\bPRI([diux])(?:32|64)\b', r'"l\1"', text)
+
+
+def arguments(text, at):
+    """The arguments of a call whose parenthesis ends before `at`."""
+    depth, found = 1, [""]
+    for part in re.finditer(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|.', text[at:at + 4000], re.S):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(part[0], 0)
+        if not depth:
+            break
+        found[-1] += part[0] if depth > 1 or part[0] != "," else ""
+        if depth == 1 and part[0] == ",":
+            found.append("")
+    return [" ".join(each.split()) for each in found]
+
+
+def shown(expression, values):
+    """A string expression as printed: literals joined, `values` in place of the format's fields."""
+    if expression == "NULL":
+        return None
+    if not expression.startswith('"'):
+        words = [words for words in LITERAL.findall(expression) if words]
+        return "<" + ("|".join(words) if words and "?" in expression else expression) + ">"
+    text = "".join(part[1:-1] if part[0] == '"' else f"<{part}>" for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w+',
+                                                                                     expression))
+    values = iter(values)
+    text = SPEC.sub(lambda spec: ("*" in spec[0] and next(values, ""), shown(next(values, "?"), [])
+                                  or "")[1].strip('"'), text.replace("%%", "\0"))
+    return re.sub(r'\\(["\\])', r"\1", text.replace("\0", "%").replace("\\n", " "))
+
+
+def relays_of(text, known):
+    """Functions of a file that pass a text which they are given on: name, and a template of what they print."""
+    found = {}
+    function = r"^(?!static const|extern)[a-z][\w *]*?\b(\w+)\(([^(){};]*)\)\s*\{(.*?)^\}"
+    for head in re.finditer(function, text, re.M | re.S):
+        names = [re.split(r"[\s*]", parameter.strip())[-1] for parameter in head[2].split(",")]
+        strings = [name for name, parameter in zip(names, head[2].split(",")) if "const char *" in parameter]
+        same = dict((made, given) for made, given in re.findall(r"vsnprintf\(([\w.>-]+), [^,]*, (\w+),", head[3]))
+        for call in re.finditer(r"\b(" + "|".join(known) + r")\s*\(", head[3]):
+            parts = printed(call[1], arguments(head[3], call.end()), known)
+            parts = re.sub(r"<([\w.>-]+)>", lambda f: f"<{same.get(f[1], f[1])}>", parts)
+            used = [names.index(name) for name in strings if f"<{name}>" in parts.rsplit(": ", 1)[-1]]
+            if used and head[1] not in ROOTS:
+                found[head[1]] = (names, parts, used)
+    return found
+
+
+def printed(name, given, known):
+    """A call's text, with the names of scopes before it."""
+    if name in ROOTS:
+        parts = [shown(given[i], given[ROOTS[name][-1] + 1:]) for i in ROOTS[name] if i < len(given)]
+        return ": ".join(part for part in parts if part)
+    names, template, used = known[name]
+    values = dict(zip(names, given))
+    fill = lambda f: shown(values[f[1]], given[len(names) - (names[-1] == "..."):]) or "" if f[1] in values else f[0]
+    return re.sub(r"<(\w+)>", fill, template)
+
+
+def messages_of(path, text, known):
+    for call in re.finditer(r"\b(" + "|".join(known) + r")\s*\(", text):
+        given = arguments(text, call.end())
+        if not re.search(r"\bconst char \*", " ".join(given)) and any('"' in each for each in given):
+            yield text.count("\n", 0, call.start()) + 1, printed(call[1], given, known)
+    for kept in re.finditer(KEPT, text):
+        for words in LITERAL.findall(re.sub(r'"\s*"', "", kept[1])):
+            if " " in words.strip():
+                yield text.count("\n", 0, kept.start()) + 1, "... " + words
+
+
+def main():
+    os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    files = [path for folder in ("bench", "ci", "common", "datasets", "impl", "reports") for end in ("c", "h", "cu", "sh")
+             for path in sorted(glob.glob(f"{folder}/**/*.{end}", recursive=True))]
+    texts = {path: read(path) for path in files if "/tests/" not in path}
+    everywhere, unclear = dict(ROOTS), 0
+    for text in texts.values():
+        everywhere.update({name: relay for name, relay in relays_of(text, ROOTS).items() if name.startswith("ls_")})
+    for path, text in texts.items():
+        if path.endswith(".sh"):
+            found = [(text.count("\n", 0, echo.start()) + 1, echo[1])
+                     for echo in re.finditer(r'\becho "((?:[^"\\]|\\.)*)" >&2', text)]
+        else:
+            known = {**everywhere, **relays_of(text, everywhere)}
+            found = list(messages_of(path, text, known))
+        for line, message in sorted(found):
+            print(f"{path}:{line}: {message}")
+            if UNCLEAR.search(message):
+                unclear += 1
+                print(f"{path}:{line}: unclear: '{UNCLEAR.search(message)[0]}' in: {message}", file=sys.stderr)
+    return unclear > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,9 +2,9 @@
 /*
  * Messages and copies between members mean the same wherever the members are: a message overwrites
  * or adds, by copies between members of one process and by a communicator's ends (servers). What
- * cannot be done is refused, not left out: between processes without ends, and between spans of two
- * sizes. Strategies made up for this, without training. And who waits for a device that is lost is
- * woken. No tolerance.
+ * cannot be done is refused, not left out: between processes without ends, between spans of two
+ * sizes, and by a verb for which the strategy's declarations leave nothing to do. Strategies made
+ * up for this, without training. And who waits for a device that is lost is woken. No tolerance.
  */
 #include "common/device/backend.h"
 #include "impl/step/run.h"

@@ -15,7 +15,7 @@ import sys
 # Words that need the code beside them.
 UNCLEAR = re.compile(
     r"\b(is none|are none|of them|that of|those of|fallen over|mends?|let go|told(?! apart)|gone|settled?|worsens?"
-    r"|lots|meets|has not|have not)\b(?! (?:be told|been|yet))|\bno more\b(?! than)")
+    r"|in vain|lots|meets|has not|have not)\b(?! (?:be told|been|yet))|\bno more\b(?! than)")
 # Functions that print a text, or make one to be printed: positions of the parts that are joined by ": ".
 ROOTS = {"ls_fail": [1, 2, 3], "ls_log_line": [2], "ls_log_stderr": [0], "ls_gate_wrong": [1], "note": [1],
          "set_error": [1]}

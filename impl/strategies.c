@@ -61,14 +61,14 @@ static ls_status check_ranks(const ls_outline *o)
     if (strcmp(o->comm, "nccl") == 0 &&
         (o->job->exact || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl has an all-reduce and an order of its own; --reduce fast with "
-                       "--allreduce library or auto, or --comm auto, work");
+                       "nccl sums in an order of its own; use --reduce fast with --allreduce "
+                       "library or auto, or --comm auto");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
     if (mpi && o->hosts > 1 && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "direct reads the others' memory, and hosts share none; use hierarchical, "
-                       "ring, tree, halving-doubling, flat, library or auto");
+                       "direct reads other ranks' memory, which ranks on several hosts cannot; "
+                       "use hierarchical, ring, tree, halving-doubling, flat, library or auto");
     if (!library)
         return LS_OK;
     if (!mpi)
@@ -81,8 +81,8 @@ static ls_status check_ranks(const ls_outline *o)
                        "tree, halving-doubling, flat or auto");
     if (o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library adds up one device of each rank, not %zu; --devices 1 and more "
-                       "ranks, or auto, work",
+                       "library sums one device of each rank, not %zu; use --devices 1 and more "
+                       "ranks, or auto",
                        o->devices);
     return LS_OK;
 }
@@ -112,7 +112,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "canonical is for --reduce exact only; name another algorithm or auto");
     if (strategy->reduces && o->linked && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "direct reads the others' memory, and with --link none is shared; use "
+                       "direct reads other devices' memory, which --link does not share; use "
                        "ring, tree, halving-doubling, flat or auto");
     if (strategy->reduces || ls_strategy_divides(strategy) || ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
@@ -125,13 +125,13 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        (long long)replicas, LS_JOB_REPLICAS);
     if (batch < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "%lld samples are fewer than the %lld replicas; a batch of at least %lld "
-                       "or fewer devices work",
+                       "%lld samples are fewer than the %lld replicas; use a batch of at least "
+                       "%lld, or fewer devices",
                        (long long)batch, (long long)replicas, (long long)replicas);
     if (o->job->exact && shards < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                       "%lld shards are fewer than the %lld replicas; --micro-shards %lld or "
-                       "fewer devices work",
+                       "%lld shards are fewer than the %lld replicas; use --micro-shards %lld, or "
+                       "fewer devices",
                        (long long)shards, (long long)replicas, (long long)replicas);
     return LS_OK;
 }

@@ -226,7 +226,8 @@ static ls_status compare_ranks(case_run *c)
     LS_TRY(ls_world_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0)
         ls_verdict_fail(&c->verdict,
-                        "the parameters of rank %d differ from rank 0's after the last step", other);
+                        "the parameters of rank %d differ from rank 0's after the last step",
+                        other);
     return LS_OK;
 }
 

@@ -208,7 +208,7 @@ refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject de
 refused 2 'replicas' run --model mlp --strategy pipeline --devices 2 --inject delay=1:1ms --results none
 refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
 refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
-refused 2 'leave none of 2 ranks' run --model poly --strategy ps --ranks 2 --ps-servers 2 --ps-backup-workers 1 --results none
+refused 2 'leave no worker among 2 ranks' run --model poly --strategy ps --ranks 2 --ps-servers 2 --ps-backup-workers 1 --results none
 refused 2 "none of the model's variables" run --model mlp:784-30-10 --data synthetic:200 --strategy pipeline --devices 4 --inject bitflip=3:1 \
   --results none
 refused 2 'no step of this case is compared' run --model poly --gate-steps 0 --inject bitflip=0:1 --results none

@@ -14,10 +14,10 @@ typedef struct ls_model_family ls_model_family;
 
 /** A model with its sizes; owned by its opener (ls_model_close). */
 typedef struct ls_model {
-    const ls_model_family *family;
-    char name[128];    /**< with all sizes: "mlp:784-128-10"; "poly" */
-    ls_graph *graph;   /**< owned */
-    ls_data_need need; /**< what it asks of its data */
+    const ls_model_family *family; /**< what all models of its name have */
+    char name[128];                /**< with all sizes: "mlp:784-128-10"; "poly" */
+    ls_graph *graph;               /**< owned */
+    ls_data_need need;             /**< what it asks of its data */
 } ls_model;
 
 /** A node of a model that is a chain: it takes the one before. */

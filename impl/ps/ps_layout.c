@@ -24,8 +24,9 @@ int ls_ps_worker_on(const ls_job *job, int index)
 ls_status ls_ps_refuse_arrival(const char *comm)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                   "%s (of GPUs) cannot receive from any rank, as servers do that do not wait for "
-                   "all; --ps-mode sync without backup workers, or CPU devices, work",
+                   "%s between GPUs cannot receive from whichever rank sends first, which servers "
+                   "need unless they wait for all workers; use --ps-mode sync without backup "
+                   "workers, or CPU devices",
                    comm);
 }
 

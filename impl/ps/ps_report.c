@@ -103,7 +103,7 @@ static ls_status open_record(const char *path, FILE **out)
 {
     *out = fopen(path, "w");
     if (!*out)
-        return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; a file that can be written works",
+        return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; name a file that can be written",
                        strerror(errno));
     fprintf(*out, "lockstep ps order 1\n");
     return LS_OK;
@@ -114,7 +114,8 @@ static ls_status close_record(const char *path, FILE *file)
     const bool bad = ferror(file) != 0;
     if (fclose(file) == 0 && !bad)
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; is the disk full?", strerror(errno));
+    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; name a file on a disk with room",
+                   strerror(errno));
 }
 
 static void write_log(FILE *file, int server, const ls_ps_event *events, log_size size)

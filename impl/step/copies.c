@@ -23,10 +23,10 @@ static bool can_copy(ls_step *s, ls_span to, ls_span from)
                                 "ls_all_reduce go between processes"));
     else if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
         ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
-                                "copies %zu bytes to %zu%s; both spans must be of one size, in "
-                                "memory",
+                                "copies a span of %zu bytes to one of %zu%s; both must be in "
+                                "memory, and of one size",
                                 from.bytes, to.bytes,
-                                to.memory && from.memory ? "" : ", one of which is nowhere"));
+                                to.memory && from.memory ? "" : ", and one has no memory"));
     return !s->program->status;
 }
 

@@ -168,7 +168,8 @@ void ls_average(ls_step *s, int place, int b)
 {
     const ls_planned_group *g = group_of(s, "ls_average", place);
     if (!ls_step_can(s, ls_step_job(s)->period, "ls_average",
-                     "averages once a period of steps; give one of 1 or more"))
+                     "averages once in a period of steps, and the period is 0; give a period of 1 "
+                     "or more"))
         return;
     const ls_range range = ls_bucket(s, place, b);
     append_parts(s, place, range, true);

@@ -164,14 +164,17 @@ static ls_status judge(const play *p)
         const owed *o = owed_of(p, task);
         if (!p->done[t])
             return refuse(p, task,
-                          "never meets its other ends: they have another size or range, or come in "
-                          "another order; describe all ends alike, in one order");
+                          "cannot finish: the other members of this operation have another size "
+                          "or range, or another order of operations; describe the same operations "
+                          "in one order for every member");
         if (o && (o->sends || o->receives))
             return refuse(
                 p, task,
                 "announces messages that do not follow it; send or receive the whole shard");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
-            return refuse(p, task, "is the last of its device, whose step has no end");
+            return refuse(p, task,
+                          "is the last task of its device, and no end of the step "
+                          "follows it; end the step on every device");
     }
     return LS_OK;
 }

@@ -167,8 +167,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
         return;
     if (!ls_step_can(s, ls_plan_has_end(s->plan, member), "ls_message",
                      "sends a message between members of two processes, which only servers and "
-                     "places of a replica over several processes can; ls_all_reduce goes between "
-                     "all"))
+                     "members of one divided replica can; use ls_all_reduce"))
         return;
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].of[member].comm, exchange, &op);

@@ -154,7 +154,8 @@ static ls_status check_driver(const ordering *o, int component)
     if (!last || o->program->tasks[last - 1].lane == o->sweep.components->items[component].driver)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
-                   "ends the smaller batch on another queue than the full one; end both on one");
+                   "ends the step of the smaller batch on another queue than the step of the full "
+                   "batch; end both on the same queue");
 }
 
 static ls_status order_step(ordering *o)

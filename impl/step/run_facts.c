@@ -51,7 +51,9 @@ static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_
     uint64_t mark_ns;
     if (replica->sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
-                       "a replica's loss comes in %zu parts; in one in fast mode", replica->sums);
+                       "a replica's loss has %zu parts, and can be read only if it has one; use "
+                       "--reduce fast",
+                       replica->sums);
     return ls_replica_records(replica, first, count, out, &mark_ns);
 }
 

@@ -104,16 +104,16 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices cannot be dealt out to processes of %lld; a "
-                       "multiple or a part of these works",
+                       "replicas of %lld devices cannot be distributed over processes of %lld; "
+                       "use a multiple or a divisor",
                        (long long)places, (long long)here);
     if (strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl adds up whole models, and hybrid's are split; use auto");
+                       "nccl sums whole models, and hybrid's replicas are divided; use auto");
     if (strcmp(o->allreduce, "library") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library adds up whole models, and hybrid's are split; use direct, ring, "
-                       "tree, halving-doubling, flat or auto");
+                       "library sums whole models, and hybrid's replicas are divided; use direct, "
+                       "ring, tree, halving-doubling, flat or auto");
     return ls_check_microbatches(o, (int)replicas, "replica");
 }
 

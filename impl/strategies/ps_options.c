@@ -91,35 +91,38 @@ ls_status ls_ps_check(const ls_outline *o)
         return ls_ps_refuse_arrival(o->comm);
     if (strcmp(o->comm, "thread") != 0 && strcmp(o->comm, "mpi") != 0 && !device)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "%s cannot send to one rank, as servers do; thread, mpi, device or auto",
+                       "%s cannot send to a single rank, which servers need; use thread, mpi, "
+                       "device or auto",
                        o->comm);
     if (o->ranks == 1 && (ps->servers != 1 || ps->colocate))
         return ls_fail(LS_CODE_USAGE, "option", ps->colocate ? "--ps-colocate" : "--ps-servers",
-                       "is of several ranks, and in one process the server is the variable device; "
-                       "--ranks N or mpirun -n N works");
+                       "concerns several ranks, and in one process the variable device is the "
+                       "server; use --ranks N or mpirun -n N");
     if (exact && ps->mode != LS_PS_SYNC)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
-                       "async and ssp have no sum of all gradients that could be exact; --reduce "
-                       "fast, or sync, works");
+                       "async and ssp apply gradients one by one, so no sum could be exact; use "
+                       "--reduce fast, or sync");
     if (exact && ps->backups)
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "leaves gradients out, and the exact sum has all; --reduce fast, or 0, "
-                       "works");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--ps-backup-workers",
+            "leaves gradients out, and the exact sum needs all; use --reduce fast, or 0");
     if (o->ranks > 1 && o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "is 1 for each rank of ps, not %zu; more ranks work", o->devices);
+                       "ps has one device per rank, not %zu; use more ranks instead", o->devices);
     if (o->ranks > 1 && ps->colocate && ps->servers > o->ranks)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
-                       "%d servers are more than the %d ranks; at most as many work", ps->servers,
-                       o->ranks);
+                       "%d servers are more than the %d ranks; give at most as many servers as "
+                       "ranks",
+                       ps->servers, o->ranks);
     if (o->ranks > 1 && !ps->colocate && ps->servers >= o->ranks)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-servers",
-                       "%d servers leave none of %d ranks to work; %d ranks or more, or "
-                       "--ps-colocate, work",
+                       "%d servers leave no worker among %d ranks; use %d ranks or more, or "
+                       "--ps-colocate",
                        ps->servers, o->ranks, ps->servers + 1);
     if (ps->backups && ps->backups >= workers)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "%d of %d workers leave none to wait for; at most %d, or more workers, work",
+                       "%d backups of %d workers leave no worker to wait for; give at most %d, or "
+                       "more workers",
                        ps->backups, workers, workers - 1);
     return LS_OK;
 }

@@ -90,7 +90,7 @@ static ls_status check(const ls_outline *outline)
 {
     if (outline->ranks != 1)
         return ls_fail(LS_CODE_USAGE, "strategy", "towers",
-                       "is in-graph: one process, not %d ranks; use --ranks 1", outline->ranks);
+                       "runs in one process, not on %d ranks; use --ranks 1", outline->ranks);
     return LS_OK;
 }
 

@@ -227,7 +227,7 @@ static void what_crosses_no_border_is_not_delayed(void **state)
     must(put_copy(f, 2, 2, 0)); /* to a device that is not in the network */
     must(ls_queue_sync(f->queue[2]));
     assert_true(booked(network, 0, 2, &slow) == 0);
-    must_refuse(put_copy(f, 2, 1, 0), LS_CODE_USAGE, "not in");
+    must_refuse(put_copy(f, 2, 1, 0), LS_CODE_USAGE, "not part of");
     unplug_all(f);
     free(host);
 }

@@ -24,6 +24,7 @@ static const void *const sources[] = {
     &ls_source_synthetic,
     &ls_source_file,
     &ls_source_text,
+    &ls_source_tokens,
     &ls_source_cifar10,
     NULL,
 };

@@ -14,6 +14,7 @@ static const void *const kinds[] = {
     &ls_model_lstm_stack,
     &ls_model_cifar10,
     &ls_model_resnet,
+    &ls_model_gpt,
 #ifdef LOCKSTEP_HOOKS
     &ls_model_tied,
 #endif

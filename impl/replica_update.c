@@ -50,7 +50,7 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
                                        .count = (int64_t)both.count,
                                        .decay = decay ? v->decay : 0,
                                        .keep = v->keep,
-                                       .shrinks = shrink && v->rank >= 2};
+                                       .shrinks = shrink && v->shrinks};
         if (both.count)
             add_elements(out, &range);
     }

@@ -46,10 +46,10 @@ typedef struct ls_data_need {
     int inputs;                                  /**< 1 or 2 */
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
-    int classes;     /**< labels 0..classes-1; 0: a real target */
-    int64_t targets; /**< T: the input is [T] tokens, whole numbers below `classes`, and the target a
-                          label at each; 0: one label, or real target, of a sample */
-    int64_t border;        /**< pixels of zeros around images that are cropped to the shape */
+    int classes;                                 /**< labels 0..classes-1; 0: a real target */
+    int64_t targets; /**< T: the input is [T] tokens, whole numbers below `classes`, and the target
+                        a label at each; 0: one label, or real target, of a sample */
+    int64_t border;  /**< pixels of zeros around images that are cropped to the shape */
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows",
                                 "tokens" */
 } ls_data_need;

@@ -99,6 +99,8 @@ static ls_status convert_labels(const char *path, const ls_tensor *y, const ls_d
                                 ls_array *out)
 {
     const size_t width = need->targets ? (size_t)need->targets : 1;
+    if (!need->targets)
+        LS_TRY(check_finite(path, y));
     LS_TRY(check_whole(path, y, need));
     LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, y->count / width, width, out));
     int32_t *labels = out->data;
@@ -195,8 +197,8 @@ bool ls_data_peek(const char *spec, int rank, int64_t *shape)
 
 const ls_data_source ls_source_file = {
     .name = "file",
-    .help =
-        "your own data: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y [N]; of gpt "
-        "x0 and y [N,T]",
+    .help = "your own data: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y "
+            "[N]; of gpt "
+            "x0 and y [N,T]",
     .read = read_file,
 };

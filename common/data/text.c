@@ -203,11 +203,10 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
                        "holds windows of text for a yes or no; the models twin-lstm and lstm-stack "
                        "work");
-    text_set set = {.need = need,
-                    .directory = argument ? argument : DIRECTORY,
-                    .window = need->targets
-                                  ? 1
-                                  : (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1)};
+    text_set set = {
+        .need = need,
+        .directory = argument ? argument : DIRECTORY,
+        .window = need->targets ? 1 : (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1)};
     LS_TRY(ls_allocate(what, &set.files, FILES, sizeof *set.files));
     snprintf(data->path, sizeof data->path, "%s", set.directory);
     ls_status status = take_files(&set);
@@ -221,8 +220,7 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
 
 const ls_data_source ls_source_text = {
     .name = "text",
-    .help =
-        "windows of bytes: are two from one file, or what comes next? The licences that Debian "
-        "has, or text:DIR",
+    .help = "windows of bytes: are two from one file, or what comes next? The licences that Debian "
+            "has, or text:DIR",
     .read = read_text,
 };

@@ -206,8 +206,8 @@ typedef struct ls_optimizer_args {
     void *gradient;         /**< real [count]; written only where a range decays */
     void *slot[2];          /**< real [count]: momentum v; adam, adamw m, v; rmsprop v; else NULL */
     double mu, beta1, beta2, rho, epsilon, decay; /**< those that the kind uses */
-    const ls_step_state *state;            /**< argument block of the step */
-    const ls_update_range *ranges;         /**< of 0 to count, one after the other; copied */
+    const ls_step_state *state;                   /**< argument block of the step */
+    const ls_update_range *ranges;                /**< of 0 to count, one after the other; copied */
     int64_t range_count; /**< 0: all is trained, and nothing decays or shrinks */
 } ls_optimizer_args;
 

@@ -45,12 +45,12 @@ typedef struct ls_positions_backward_args {
  * rate = 1 / sqrt(variance + epsilon).
  */
 typedef struct ls_layer_norm_forward_args {
-    int64_t rows, width;      /**< B T, C */
-    double epsilon;           /**< see above */
-    const void *x;            /**< real [rows,C] */
+    int64_t rows, width;       /**< B T, C */
+    double epsilon;            /**< see above */
+    const void *x;             /**< real [rows,C] */
     const void *weight, *bias; /**< real [C] */
-    void *y;                  /**< real [rows,C] */
-    void *moments;            /**< real [rows,2]: mean and rate, for backward */
+    void *y;                   /**< real [rows,C] */
+    void *moments;             /**< real [rows,2]: mean and rate, for backward */
 } ls_layer_norm_forward_args;
 
 /**
@@ -58,12 +58,12 @@ typedef struct ls_layer_norm_forward_args {
  * the row; dweight = sum over rows of dy n, dbias = sum over rows of dy. Overwrites.
  */
 typedef struct ls_layer_norm_backward_args {
-    int64_t rows, width;  /**< B T, C */
-    const void *x;        /**< real [rows,C] */
-    const void *weight;   /**< real [C] */
-    const void *moments;  /**< real [rows,2], by forward */
-    const void *dy;       /**< real [rows,C] */
-    void *dx;             /**< real [rows,C] */
+    int64_t rows, width;   /**< B T, C */
+    const void *x;         /**< real [rows,C] */
+    const void *weight;    /**< real [C] */
+    const void *moments;   /**< real [rows,2], by forward */
+    const void *dy;        /**< real [rows,C] */
+    void *dx;              /**< real [rows,C] */
     void *dweight, *dbias; /**< real [C] */
 } ls_layer_norm_backward_args;
 

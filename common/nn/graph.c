@@ -78,7 +78,8 @@ static bool same_options(const ls_layer_options *a, const ls_layer_options *b)
 static ls_status share_variables(ls_graph *graph, ls_node *node)
 {
     const ls_node *owner = &graph->nodes[node->shares];
-    const bool tied = node->layer->shares_of && strcmp(node->layer->shares_of, owner->layer->name) == 0;
+    const bool tied =
+        node->layer->shares_of && strcmp(node->layer->shares_of, owner->layer->name) == 0;
     if (owner->shares >= 0 || (owner->layer != node->layer && !tied) ||
         (!tied && !same_options(&owner->options, &node->options)))
         return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,

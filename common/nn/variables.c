@@ -30,6 +30,7 @@ ls_status ls_variables_add(ls_variables *variables, const ls_variable *variable)
     *item = *variable;
     item->offset = variables->elements;
     item->count = count;
+    item->shrinks = variable->shrinks || variable->rank >= 2;
     variables->elements = elements;
     return LS_OK;
 }
@@ -162,8 +163,7 @@ static bool is_tied_head(const ls_tensor_file *file, const ls_tensor *tensor)
         if (strcmp(short_name(ls_tensors_at(file, i)->name), tied) == 0)
             tie = ls_tensors_at(file, i);
     return strcmp(tensor->name, head) == 0 && tie && tie->count == tensor->count &&
-           tie->rank == tensor->rank &&
-           memcmp(tie->shape, tensor->shape, sizeof tie->shape) == 0 &&
+           tie->rank == tensor->rank && memcmp(tie->shape, tensor->shape, sizeof tie->shape) == 0 &&
            memcmp(tie->data, tensor->data, tie->count * sizeof(float)) == 0;
 }
 

@@ -43,6 +43,8 @@ typedef struct ls_variable {
     int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
     double deviation;           /**< for LS_INITIALIZER_NORMAL */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
+    bool shrinks;         /**< adamw's decay concerns it (and its parts): two or more dimensions;
+                               set by ls_variables_add */
     double keep;          /**< 0; else this is a moving statistic, not trained: its gradient is
                                the batch's statistic, and a step makes it keep * itself + (1 -
                                keep) * gradient */

@@ -36,8 +36,8 @@ typedef struct ls_vector_product {
     ls_gemm_args gemm;
     int64_t a_row, b_row, c_row; /**< elements from a row of a, b, c in memory to the next; 0: they
                                       are dense */
-    const float *bias; /**< [n]; NULL: none */
-    const float *mask; /**< [m,n]; NULL: none */
+    const float *bias;           /**< [n]; NULL: none */
+    const float *mask;           /**< [m,n]; NULL: none */
     bool relu;
 } ls_vector_product;
 
@@ -252,8 +252,8 @@ typedef struct ls_vector_loops {
      *  LS_VECTOR_PRODUCT_SCRATCH. */
     void (*attention)(const ls_attention_forward_args *attention, int64_t first, int64_t last,
                       float *memory);
-    void (*attention_back)(const ls_attention_backward_args *attention, int64_t first,
-                           int64_t last, float *memory);
+    void (*attention_back)(const ls_attention_backward_args *attention, int64_t first, int64_t last,
+                           float *memory);
     /** average += rate * (value - average). */
     void (*moving_average)(const float *value, float rate, float *average, int64_t count);
     /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */

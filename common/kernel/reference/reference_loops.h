@@ -193,8 +193,8 @@ static ls_status squared_error(const ls_squared_error_args *s)
 
 static ls_status count_correct(const ls_count_correct_args *a)
 {
-    for (int64_t b = 0;
-         b < a->rows && a->state->position + (uint64_t)(b / a->targets) < a->samples; b++) {
+    for (int64_t b = 0; b < a->rows && a->state->position + (uint64_t)(b / a->targets) < a->samples;
+         b++) {
         const real *z = (const real *)a->logits + b * a->classes;
         int64_t best = 0;
         for (int64_t c = 1; c < a->classes; c++)
@@ -325,13 +325,13 @@ LS_KERNEL_LAYER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
-const ls_kernel_table LS_REFERENCE_TABLE = {.name = LS_REFERENCE_NAME,
-                                            .help = LS_REFERENCE_HELP,
-                                            .kind = LS_DEVICE_CPU,
-                                            .real_bytes = sizeof(real),
-                                            .open = open_table,
-                                            .close = ls_reference_close,
-                                            .library = library,
-                                            LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
-                                                LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
-                                                    LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)};
+const ls_kernel_table LS_REFERENCE_TABLE = {
+    .name = LS_REFERENCE_NAME,
+    .help = LS_REFERENCE_HELP,
+    .kind = LS_DEVICE_CPU,
+    .real_bytes = sizeof(real),
+    .open = open_table,
+    .close = ls_reference_close,
+    .library = library,
+    LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
+        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)};

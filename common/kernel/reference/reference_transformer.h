@@ -138,8 +138,8 @@ static ls_status gelu_backward(const ls_gelu_backward_args *g)
         const double x = (double)((const real *)g->x)[i];
         const double t = tanh(root_2_over_pi * (x + gelu_cubic * x * x * x));
         const double du = root_2_over_pi * (1 + 3 * gelu_cubic * x * x);
-        ((real *)g->dx)[i] = (real)((double)((const real *)g->dy)[i] *
-                                    (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du));
+        ((real *)g->dx)[i] =
+            (real)((double)((const real *)g->dy)[i] * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du));
     }
     return LS_OK;
 }
@@ -150,7 +150,7 @@ static ls_status gelu_backward(const ls_gelu_backward_args *g)
 typedef struct reference_head {
     int64_t T, C, d;
     const real *q, *k, *v;
-    double *share, *gradient;       /* [T] of one query: softmax(s[p]), and ds[p] / sqrt(d) */
+    double *share, *gradient;      /* [T] of one query: softmax(s[p]), and ds[p] / sqrt(d) */
     double *key_sums, *value_sums; /* [T,d] dk, dv */
 } reference_head;
 
@@ -196,8 +196,8 @@ static void attend_back(const reference_head *h, int64_t p, const real *y, const
     scores(h, p);
     for (int64_t j = 0; j <= p; j++) {
         h->share[j] = exp(h->share[j] - sum);
-        h->gradient[j] = h->share[j] * (dot(dy, h->v + j * 3 * h->C, h->d) - e) /
-                         sqrt((double)h->d);
+        h->gradient[j] =
+            h->share[j] * (dot(dy, h->v + j * 3 * h->C, h->d) - e) / sqrt((double)h->d);
     }
     for (int64_t i = 0; i < h->d; i++) {
         double total = 0;
@@ -216,10 +216,8 @@ static reference_head head_open(const ls_attention_shape *s, const real *qkv, in
 {
     const int64_t C = s->width, d = C / s->heads, T = s->steps;
     const real *q = qkv + n / s->heads * T * 3 * C + n % s->heads * d;
-    return (reference_head){T,      C,          d,
-                            q,      q + C,      q + 2 * C,
-                            memory, memory + T, memory + 2 * T,
-                            memory + 2 * T + T * d};
+    return (reference_head){
+        T, C, d, q, q + C, q + 2 * C, memory, memory + T, memory + 2 * T, memory + 2 * T + T * d};
 }
 
 static size_t attention_memory(const ls_attention_shape *s)
@@ -253,8 +251,8 @@ static ls_status attention_backward(const ls_attention_backward_args *a)
         real *dq = (real *)a->dqkv + (h.q - (const real *)a->qkv);
         memset(h.key_sums, 0, (size_t)(2 * h.T * h.d) * sizeof *h.key_sums);
         for (int64_t p = 0; p < h.T; p++)
-            attend_back(&h, p, (const real *)a->y + at + p * h.C, (const real *)a->dy + at + p * h.C,
-                        (double)sums[p], dq + p * 3 * h.C);
+            attend_back(&h, p, (const real *)a->y + at + p * h.C,
+                        (const real *)a->dy + at + p * h.C, (double)sums[p], dq + p * 3 * h.C);
         for (int64_t i = 0; i < h.T * h.d; i++) {
             dq[i / h.d * 3 * h.C + h.C + i % h.d] = (real)h.key_sums[i];
             dq[i / h.d * 3 * h.C + 2 * h.C + i % h.d] = (real)h.value_sums[i];

@@ -40,7 +40,8 @@ static void near(const char *what, const float *got, const float *want, double f
 }
 
 /* rows, tokens, width */
-static const int64_t token_shapes[][3] = {{0, 3, 4}, {1, 1, 1}, {7, 5, 17}, {300, 50, 33}, {64, 256, 16}};
+static const int64_t token_shapes[][3] = {
+    {0, 3, 4}, {1, 1, 1}, {7, 5, 17}, {300, 50, 33}, {64, 256, 16}};
 enum { TOKEN_SHAPES = sizeof token_shapes / sizeof *token_shapes };
 
 static void test_embedding_forward(void **state)
@@ -175,10 +176,12 @@ static void test_layer_norm_backward(void **state)
         float *weight = randoms(s[1], 2), *dy = randoms(count, 6), *got[2][3];
         norm_forward(f, f->reference, s, x, y, moments);
         for (int k = 0; k < 2; k++) {
-            got[k][0] = randoms(count, 7), got[k][1] = randoms(s[1], 8), got[k][2] = randoms(s[1], 9);
+            got[k][0] = randoms(count, 7), got[k][1] = randoms(s[1], 8),
+            got[k][2] = randoms(s[1], 9);
             apply_layer_norm_backward(f, k ? f->reference : f->cpu,
-                                      &(ls_layer_norm_backward_args){s[0], s[1], x, weight, moments, dy, got[k][0],
-                                                                     got[k][1], got[k][2]});
+                                      &(ls_layer_norm_backward_args){s[0], s[1], x, weight, moments,
+                                                                     dy, got[k][0], got[k][1],
+                                                                     got[k][2]});
         }
         if (s[1] > 1) /* else dx is 0 but for rounding */
             near("dx", got[0][0], got[1][0], 1e-5, count);
@@ -205,7 +208,8 @@ static void check_gelu(fixture *f, bool backward)
             ls_kernels *table = k ? f->reference : f->cpu;
             got[k] = randoms(count, 2); /* the same as dy, which may be dx */
             if (backward)
-                apply_gelu_backward(f, table, &(ls_gelu_backward_args){count, x, k ? dy : got[k], got[k]});
+                apply_gelu_backward(f, table,
+                                    &(ls_gelu_backward_args){count, x, k ? dy : got[k], got[k]});
             else
                 apply_gelu_forward(f, table, &(ls_gelu_forward_args){count, x, got[k]});
         }

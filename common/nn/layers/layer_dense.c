@@ -29,15 +29,14 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     const int64_t inputs = inputs_of(graph, node);
     node->shape = o->last_axis ? (ls_shape){.rank = 2, .size = {from->size[0], outputs}}
                                : (ls_shape){.rank = 1, .size = {outputs}};
-    const ls_variable weight = {.rank = 2,
-                                .shape = {o->input_major ? inputs : outputs,
-                                          o->input_major ? outputs : inputs},
-                                .initializer = o->deviation > 0 ? LS_INITIALIZER_NORMAL
-                                                                : LS_INITIALIZER_GLOROT_UNIFORM,
-                                .deviation = o->deviation,
-                                .fan_in = inputs,
-                                .fan_out = outputs,
-                                .decay = node->options.weight_decay};
+    const ls_variable weight = {
+        .rank = 2,
+        .shape = {o->input_major ? inputs : outputs, o->input_major ? outputs : inputs},
+        .initializer = o->deviation > 0 ? LS_INITIALIZER_NORMAL : LS_INITIALIZER_GLOROT_UNIFORM,
+        .deviation = o->deviation,
+        .fan_in = inputs,
+        .fan_out = outputs,
+        .decay = node->options.weight_decay};
     LS_TRY(ls_graph_variable(graph, node, "weight", &weight));
     if (node->options.no_bias)
         return LS_OK;

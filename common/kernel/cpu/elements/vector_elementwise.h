@@ -194,10 +194,8 @@ static void step_rmsprop(const ls_vector_update *u, int64_t first, int64_t last)
 static void optimizer(const ls_vector_update *u, int64_t first, int64_t last)
 {
     static void (*const step[])(const ls_vector_update *, int64_t, int64_t) = {
-        [LS_OPTIMIZER_SGD] = step_sgd,
-        [LS_OPTIMIZER_MOMENTUM] = step_momentum,
-        [LS_OPTIMIZER_ADAM] = step_adam,
-        [LS_OPTIMIZER_ADAMW] = step_adamw,
+        [LS_OPTIMIZER_SGD] = step_sgd,         [LS_OPTIMIZER_MOMENTUM] = step_momentum,
+        [LS_OPTIMIZER_ADAM] = step_adam,       [LS_OPTIMIZER_ADAMW] = step_adamw,
         [LS_OPTIMIZER_RMSPROP] = step_rmsprop,
     };
     step[u->kind](u, first, last);

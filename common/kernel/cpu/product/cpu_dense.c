@@ -15,7 +15,8 @@ enum { LOOP_WEIGHTS = 64 };
 static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs, bool input_major)
 {
     return !rows || !inputs || !outputs ||
-           (!input_major && inputs <= LOOP_WEIGHTS && outputs <= LOOP_WEIGHTS && inputs * outputs <= LOOP_WEIGHTS);
+           (!input_major && inputs <= LOOP_WEIGHTS && outputs <= LOOP_WEIGHTS &&
+            inputs * outputs <= LOOP_WEIGHTS);
 }
 
 /* Both implementations of an operation. */
@@ -86,9 +87,12 @@ static ls_status gemm_loop(cpu_op *op)
 
 ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *a, const ls_work *work, ls_op **out)
 {
-    const dense_way way = {
-        "gemm.matmul_brg",         "gemm.packed",          "gemm.loop", gemm_loop,
-        is_loop(a->m, a->k, a->n, false), .product = {.gemm = *a}};
+    const dense_way way = {"gemm.matmul_brg",
+                           "gemm.packed",
+                           "gemm.loop",
+                           gemm_loop,
+                           is_loop(a->m, a->k, a->n, false),
+                           .product = {.gemm = *a}};
     return make(kernels, &way, a, sizeof *a, work, out);
 }
 

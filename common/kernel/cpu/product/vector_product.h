@@ -245,8 +245,8 @@ static void block_rows(const b_block *k, int64_t row, int64_t rows)
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
-        t.b =
-            in_place ? (const float *)g->b + k->k * k->b_row + k->column + j : k->panels + j * k->depth;
+        t.b = in_place ? (const float *)g->b + k->k * k->b_row + k->column + j
+                       : k->panels + j * k->depth;
         t.b_row = in_place ? k->b_row : PRODUCT_COLUMNS;
         t.c = (float *)g->c + row * k->c_row + k->column + j;
         if (!whole || rows % 2)
@@ -291,8 +291,12 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
     const int64_t widths = (columns + PRODUCT_WIDTH - 1) / PRODUCT_WIDTH;
     const ls_gemm_args *g = &p->gemm;
     b_block k = {.product = p,
-                 .a_row = p->a_row ? p->a_row : g->transpose_a ? g->m : g->k,
-                 .b_row = p->b_row ? p->b_row : g->transpose_b ? g->k : g->n,
+                 .a_row = p->a_row         ? p->a_row
+                          : g->transpose_a ? g->m
+                                           : g->k,
+                 .b_row = p->b_row         ? p->b_row
+                          : g->transpose_b ? g->k
+                                           : g->n,
                  .c_row = p->c_row ? p->c_row : g->n,
                  .in_place = !p->gemm.transpose_b && tiles <= PRODUCT_IN_PLACE,
                  .rows = scratch,

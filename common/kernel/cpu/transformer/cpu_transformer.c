@@ -94,7 +94,9 @@ ls_status ls_cpu_layer_norm_backward(ls_kernels *kernels, const ls_layer_norm_ba
                          .part = norm_part,
                          .end = norm_end,
                          .shared = LS_VECTOR_NORM_GROUPS,
-                         .memory_bytes = (size_t)(LS_VECTOR_NORM_GROUPS * 2 * ls_vector_pad(a->width)) * sizeof(float),
+                         .memory_bytes =
+                             (size_t)(LS_VECTOR_NORM_GROUPS * 2 * ls_vector_pad(a->width)) *
+                             sizeof(float),
                          BY_BYTES};
     return ls_cpu_op_open(kernels, &like, &args, sizeof args, work, out);
 }

@@ -34,8 +34,7 @@ static void embedding(const ls_embedding_forward_args *e, int64_t first, int64_t
     const float *x = e->x, *weight = e->weight;
     float *y = e->y;
     for (int64_t r = first; r < last; r++)
-        memcpy(y + r * e->width, weight + (int64_t)x[r] * e->width,
-               (size_t)e->width * sizeof *y);
+        memcpy(y + r * e->width, weight + (int64_t)x[r] * e->width, (size_t)e->width * sizeof *y);
 }
 
 static void embedding_back(const ls_embedding_backward_args *e, int64_t first, int64_t last)
@@ -88,7 +87,8 @@ static void layer_norm_group(const ls_layer_norm_backward_args *n, int64_t g, fl
     const float *restrict weight = n->weight;
     memset(sums, 0, (size_t)(2 * padded) * sizeof *sums);
     for (int64_t r = n->rows * g / LS_VECTOR_NORM_GROUPS; r < end; r++) {
-        const float *restrict x = (const float *)n->x + r * C, *restrict dy = (const float *)n->dy + r * C;
+        const float *restrict x = (const float *)n->x + r * C, *restrict dy =
+                                                                   (const float *)n->dy + r * C;
         const float mean = ((const float *)n->moments)[2 * r];
         const float rate = ((const float *)n->moments)[2 * r + 1];
         float *restrict dx = (float *)n->dx + r * C;
@@ -212,7 +212,8 @@ static void attention(const ls_attention_forward_args *a, int64_t first, int64_t
         const attention_head h = attention_open(s, a->qkv, n, memory);
         float *y = (float *)a->y + n / s->heads * h.T * h.C + n % s->heads * h.d;
         for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
-            attend_block(&h, p, p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,
+            attend_block(&h, p,
+                         p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,
                          y, (float *)a->sums + n * h.T);
     }
 }
@@ -250,12 +251,24 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
         memset(s + count, 0, (size_t)(end - count) * sizeof *s);
         memset(g + count, 0, (size_t)(end - count) * sizeof *g);
     }
-    const ls_gemm_args to_q = {.m = queries, .n = h->d, .k = end, .a = h->more, .b = h->k,
-                               .c = dq + first * 3 * C};
-    const ls_gemm_args to_k = {.transpose_a = true, .m = end, .n = h->d, .k = queries, .a = h->more,
-                               .b = q, .c = dq + C, .accumulate = true};
-    const ls_gemm_args to_v = {.transpose_a = true, .m = end, .n = h->d, .k = queries,
-                               .a = h->scores, .b = back, .c = dq + 2 * C, .accumulate = true};
+    const ls_gemm_args to_q = {
+        .m = queries, .n = h->d, .k = end, .a = h->more, .b = h->k, .c = dq + first * 3 * C};
+    const ls_gemm_args to_k = {.transpose_a = true,
+                               .m = end,
+                               .n = h->d,
+                               .k = queries,
+                               .a = h->more,
+                               .b = q,
+                               .c = dq + C,
+                               .accumulate = true};
+    const ls_gemm_args to_v = {.transpose_a = true,
+                               .m = end,
+                               .n = h->d,
+                               .k = queries,
+                               .a = h->scores,
+                               .b = back,
+                               .c = dq + 2 * C,
+                               .accumulate = true};
     product_of_parts(h, to_q, h->row, 3 * C, 3 * C);
     product_of_parts(h, to_k, h->row, 3 * C, 3 * C);
     product_of_parts(h, to_v, h->row, C, 3 * C);
@@ -274,7 +287,8 @@ static void attention_back(const ls_attention_backward_args *a, int64_t first, i
             fill(dq + p * 3 * h.C + 2 * h.C, 0, h.d);
         }
         for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
-            attend_back(&h, p, p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,
+            attend_back(&h, p,
+                        p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,
                         (const float *)a->y + at, (const float *)a->dy + at,
                         (const float *)a->sums + n * h.T, dq);
     }

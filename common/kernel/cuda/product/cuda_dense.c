@@ -171,16 +171,15 @@ static ls_cuda_product_spec weights_of(const ls_dense_backward_weights_args *w)
 
 static ls_cuda_product_spec data_of(const ls_dense_backward_data_args *d)
 {
-    return (ls_cuda_product_spec){
-        .gemm = {.transpose_b = d->input_major,
-                 .m = d->rows,
-                 .n = d->inputs,
-                 .k = d->outputs,
-                 .a = d->dy,
-                 .b = d->weight,
-                 .c = d->dx},
-        .mask = d->relu_output,
-        .cut = true};
+    return (ls_cuda_product_spec){.gemm = {.transpose_b = d->input_major,
+                                           .m = d->rows,
+                                           .n = d->inputs,
+                                           .k = d->outputs,
+                                           .a = d->dy,
+                                           .b = d->weight,
+                                           .c = d->dx},
+                                  .mask = d->relu_output,
+                                  .cut = true};
 }
 
 static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES])

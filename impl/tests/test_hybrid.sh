@@ -94,5 +94,4 @@ refused 'dense9' --devices 4 --model-parallel-place dense9=cpu:0,dense1=cpu:1
 refused 'cpu:2.*cpu:0, cpu:1' --devices 4 --model-parallel-place dense0=cpu:0,dense1=cpu:2
 refused 'library' --devices 4 --allreduce library
 refused 'ring.*canonical' --devices 4 --allreduce ring --reduce exact
-refused 'lstm0/b.*model-parallel' --devices 4 --hybrid-inner pipeline --model twin-lstm:9
 finish

@@ -39,6 +39,9 @@ typedef struct ls_vector_product {
     const float *bias;           /**< [n]; NULL: none */
     const float *mask;           /**< [m,n]; NULL: none */
     bool relu;
+    const float *panels; /**< NULL, or b as product_panels copies it, of k up to
+                              LS_VECTOR_PRODUCT_DEPTH */
+    bool in_place;       /**< b, not transposed, is read where it is, however many rows a has */
 } ls_vector_product;
 
 /** The part of c that a thread computes. */
@@ -127,10 +130,25 @@ enum { LS_VECTOR_NORM_GROUPS = 32 };
 
 /** Queries whose scores are in memory at a time, and floats of a row of scores: rows are not all in
  *  one set of the cache. */
-enum { LS_VECTOR_ATTENTION_BLOCK = 64 };
+enum { LS_VECTOR_ATTENTION_BLOCK = 32 };
 static inline int64_t ls_vector_attention_row(int64_t steps)
 {
     return ls_vector_pad(steps) + 16;
+}
+
+/** Keys as whole panels of a product, of up to 32 columns. */
+static inline int64_t ls_vector_attention_pad(int64_t steps)
+{
+    return (steps + 31) / 32 * 32;
+}
+
+/** Floats that attention and attention_back work in: scores of a block, twice, a product's memory,
+ *  and a head's keys and values, copied. */
+static inline int64_t ls_vector_attention_memory(const ls_attention_shape *s)
+{
+    return 2 * LS_VECTOR_ATTENTION_BLOCK * ls_vector_attention_row(s->steps) +
+           LS_VECTOR_PRODUCT_SCRATCH +
+           (s->steps + 2 * ls_vector_attention_pad(s->steps)) * (s->width / s->heads);
 }
 
 /** Floats that lrn and lrn_back work in. */
@@ -248,8 +266,7 @@ typedef struct ls_vector_loops {
     void (*gelu)(const float *x, float *y, int64_t count);
     /** dx = dy times the slope at x; dx may be dy. */
     void (*gelu_back)(const float *x, const float *dy, float *dx, int64_t count);
-    /** Heads of all samples; memory: LS_VECTOR_ATTENTION_BLOCK rows of scores, twice, and
-     *  LS_VECTOR_PRODUCT_SCRATCH. */
+    /** Heads of all samples; memory of ls_vector_attention_memory. */
     void (*attention)(const ls_attention_forward_args *attention, int64_t first, int64_t last,
                       float *memory);
     void (*attention_back)(const ls_attention_backward_args *attention, int64_t first, int64_t last,

@@ -147,6 +147,16 @@ static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t 
     }
 }
 
+/* Panels of all columns of a transposed b, [columns, depth], whose rows are `row` apart. */
+static void product_panels(const float *b, int64_t row, int64_t depth, int64_t columns,
+                           float *panels)
+{
+    for (int64_t j = 0; j < columns; j += PRODUCT_COLUMNS)
+        panel_turned(b + j * row, row, depth,
+                     columns - j < PRODUCT_COLUMNS ? columns - j : PRODUCT_COLUMNS,
+                     panels + j * depth);
+}
+
 /* ---- Blocks -------------------------------------------------------------------------------- */
 
 /* The block of b that is in `panels`, and what it adds to. */
@@ -155,7 +165,8 @@ typedef struct b_block {
     int64_t k, depth, column, columns; /* where it begins, and its size */
     int64_t a_row, b_row, c_row;       /* elements from one row in memory to the next */
     bool in_place;                     /* whole panels are read where they are */
-    float *panels, *rows;              /* of b, and of a */
+    const float *panels;               /* of b */
+    float *copies, *rows;              /* the same, unless it was copied before; and of a */
 } b_block;
 
 static void copy_block(const b_block *k)
@@ -165,13 +176,13 @@ static void copy_block(const b_block *k)
     if (!g->transpose_b) {
         const int64_t whole = k->in_place ? k->columns / PRODUCT_COLUMNS * PRODUCT_COLUMNS : 0;
         panels_straight(b + k->k * k->b_row + k->column + whole, k->b_row, k->depth,
-                        k->columns - whole, k->panels + whole * k->depth);
+                        k->columns - whole, k->copies + whole * k->depth);
         return;
     }
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
         const int64_t left = k->columns - j;
         panel_turned(b + (k->column + j) * k->b_row + k->k, k->b_row, k->depth,
-                     left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS, k->panels + j * k->depth);
+                     left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS, k->copies + j * k->depth);
     }
 }
 
@@ -269,7 +280,8 @@ static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *fir
 static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
 {
     const int64_t rows = share->last_row - share->first_row;
-    copy_block(k);
+    if (!k->product->panels)
+        copy_block(k);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t pair, count = 2 * product_part((rows + 1) / 2, tiles, i, &pair);
         if (2 * pair + count > rows)
@@ -298,9 +310,10 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
                           : g->transpose_b ? g->k
                                            : g->n,
                  .c_row = p->c_row ? p->c_row : g->n,
-                 .in_place = !p->gemm.transpose_b && tiles <= PRODUCT_IN_PLACE,
+                 .in_place = !p->gemm.transpose_b && (p->in_place || tiles <= PRODUCT_IN_PLACE),
                  .rows = scratch,
-                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
+                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS,
+                 .copies = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
     for (int64_t w = 0; w < widths; w++) {
         int64_t first, count = product_part(panels, widths, w, &first);
         k.column = share->first_column + first * PRODUCT_COLUMNS;
@@ -309,6 +322,8 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
             k.columns = share->last_column - k.column;
         for (int64_t d = 0; d < depths; d++) {
             k.depth = product_part(p->gemm.k, depths, d, &k.k);
+            if (p->panels)
+                k.panels = p->panels + k.column * k.depth;
             block_product(&k, share, tiles);
         }
     }

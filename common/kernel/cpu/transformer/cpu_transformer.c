@@ -5,7 +5,6 @@
  * are added in order: no bit depends on the number of threads.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
-#include "common/kernel/cpu/product/cpu_product.h"
 
 #include <string.h>
 
@@ -133,11 +132,9 @@ static void attention_back_part(const cpu_part *p)
     p->loops->attention_back(p->arguments, p->first, p->last, p->own);
 }
 
-/* Scores of a block of queries, twice, and the memory of a product. */
 static size_t attention_bytes(const ls_attention_shape *s)
 {
-    const int64_t scores = 2 * LS_VECTOR_ATTENTION_BLOCK * ls_vector_attention_row(s->steps);
-    return (size_t)scores * sizeof(float) + ls_packed_scratch(1);
+    return (size_t)ls_vector_pad(ls_vector_attention_memory(s)) * sizeof(float);
 }
 
 LS_CPU_OP(attention_forward, ".packed", ls_attention_forward_args, .part = attention_part,

@@ -137,47 +137,85 @@ static void gelu_back(const float *x, const float *dy, float *dx, int64_t count)
 
 /* ---- Attention ------------------------------------------------------------------------------ */
 
-/* One head of one sample. */
+/* One head of one sample. Keys and values are copied once, as products read them: in panels, if
+ * they are narrow enough for that, and as rows of d. */
 typedef struct attention_head {
     int64_t T, C, d, row; /* row: floats of a row of scores */
     float scale;          /* 1 / sqrt(d) */
     const float *q, *k, *v;
-    float *scores, *more, *scratch; /* [ATTENTION_BLOCK, row] of both, and a product's */
+    float *scores, *more, *scratch;          /* [ATTENTION_BLOCK, row] of both, and a product's */
+    float *key_panels, *value_panels, *rows; /* rows: of values; backward: of keys */
+    bool panels;
 } attention_head;
 
 static attention_head attention_open(const ls_attention_shape *s, const float *qkv, int64_t n,
-                                     float *memory)
+                                     bool backward, float *memory)
 {
     const int64_t T = s->steps, C = s->width, d = C / s->heads, row = ls_vector_attention_row(T);
     const float *q = qkv + n / s->heads * T * 3 * C + n % s->heads * d;
-    return (attention_head){.T = T,
-                            .C = C,
-                            .d = d,
-                            .row = row,
-                            .scale = 1 / sqrtf((float)d),
-                            .q = q,
-                            .k = q + C,
-                            .v = q + 2 * C,
-                            .scores = memory,
-                            .more = memory + LS_VECTOR_ATTENTION_BLOCK * row,
-                            .scratch = memory + 2 * LS_VECTOR_ATTENTION_BLOCK * row};
+    float *copies = memory + 2 * LS_VECTOR_ATTENTION_BLOCK * row + LS_VECTOR_PRODUCT_SCRATCH;
+    const attention_head h = {.T = T,
+                              .C = C,
+                              .d = d,
+                              .row = row,
+                              .scale = 1 / sqrtf((float)d),
+                              .q = q,
+                              .k = q + C,
+                              .v = q + 2 * C,
+                              .scores = memory,
+                              .more = memory + LS_VECTOR_ATTENTION_BLOCK * row,
+                              .scratch = memory + 2 * LS_VECTOR_ATTENTION_BLOCK * row,
+                              .rows = copies,
+                              .key_panels = copies + T * d,
+                              .value_panels = copies + (T + ls_vector_attention_pad(T)) * d,
+                              .panels = d <= PRODUCT_DEPTH};
+    for (int64_t j = 0; j < T; j++)
+        memcpy(h.rows + j * d, (backward ? h.k : h.v) + j * 3 * C, (size_t)d * sizeof *h.rows);
+    if (h.panels)
+        product_panels(h.k, 3 * C, d, T, h.key_panels);
+    if (h.panels && backward)
+        product_panels(h.v, 3 * C, d, T, h.value_panels);
+    return h;
 }
 
 /* A product of matrices that are parts of larger ones, whose rows are so far apart. */
-static void product_of_parts(const attention_head *h, ls_gemm_args gemm, int64_t a_row,
-                             int64_t b_row, int64_t c_row)
+static void product_of_parts(const attention_head *h, const ls_gemm_args *gemm, int64_t a_row,
+                             int64_t b_row, int64_t c_row, const float *panels)
 {
-    const ls_vector_product p = {.gemm = gemm, .a_row = a_row, .b_row = b_row, .c_row = c_row};
-    product(&p, &(ls_vector_share){0, gemm.m, 0, gemm.n}, h->scratch);
+    const ls_vector_product p = {.gemm = *gemm,
+                                 .a_row = a_row,
+                                 .b_row = b_row,
+                                 .c_row = c_row,
+                                 .panels = panels,
+                                 .in_place = gemm->b == h->rows};
+    product(&p, &(ls_vector_share){0, gemm->m, 0, gemm->n}, h->scratch);
 }
 
 /* to[i,j] = a row of `from`, d floats at `from_row`, times a key, or value, j. */
 static void pairs(const attention_head *h, int64_t queries, int64_t keys, const float *from,
-                  int64_t from_row, const float *with, float *to)
+                  int64_t from_row, bool values, float *to)
 {
-    const ls_gemm_args gemm = {
-        .transpose_b = true, .m = queries, .n = keys, .k = h->d, .a = from, .b = with, .c = to};
-    product_of_parts(h, gemm, from_row, 3 * h->C, h->row);
+    const ls_gemm_args gemm = {.transpose_b = true,
+                               .m = queries,
+                               .n = keys,
+                               .k = h->d,
+                               .a = from,
+                               .b = values ? h->v : h->k,
+                               .c = to};
+    const float *panels = values ? h->value_panels : h->key_panels;
+    product_of_parts(h, &gemm, from_row, 3 * h->C, h->row, h->panels ? panels : NULL);
+}
+
+/* Of a row of scores the first `count` are of keys before the query: those behind them become 0 up
+ * to `end`, or `rest` in the last vector, so that loops are over whole ones; returns their end. */
+LS_ALWAYS int64_t end_row(float *row, int64_t count, int64_t end, float rest)
+{
+    const int64_t whole = ls_vector_pad(count);
+    for (int64_t j = count; j < whole; j++)
+        row[j] = rest;
+    if (whole < end)
+        memset(row + whole, 0, (size_t)(end - whole) * sizeof *row);
+    return whole;
 }
 
 /* Queries [first, end) of a head. */
@@ -185,21 +223,20 @@ static void attend_block(const attention_head *h, int64_t first, int64_t end, fl
 {
     float inverse[LS_VECTOR_ATTENTION_BLOCK];
     const int64_t queries = end - first;
-    pairs(h, queries, end, h->q + first * 3 * h->C, 3 * h->C, h->k, h->scores);
+    pairs(h, queries, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
     for (int64_t i = 0; i < queries; i++) {
         float *restrict s = h->scores + i * h->row;
-        const int64_t count = first + i + 1;
-        const float factor = h->scale, largest = row_max(s, count) * factor;
-        for (int64_t j = 0; j < count; j++)
+        const int64_t count = first + i + 1, whole = end_row(s, count, end, -INFINITY);
+        const float factor = h->scale, largest = row_max(s, whole) * factor;
+        for (int64_t j = 0; j < whole; j++)
             s[j] = ls_exp_element(s[j] * factor - largest);
-        memset(s + count, 0, (size_t)(end - count) * sizeof *s);
-        const float sum = row_sum(s, count);
+        const float sum = row_sum(s, whole);
         inverse[i] = 1 / sum;
         sums[first + i] = largest + (float)ls_log_element(sum);
     }
     const ls_gemm_args gemm = {
-        .m = queries, .n = h->d, .k = end, .a = h->scores, .b = h->v, .c = y + first * h->C};
-    product_of_parts(h, gemm, h->row, 3 * h->C, h->C);
+        .m = queries, .n = h->d, .k = end, .a = h->scores, .b = h->rows, .c = y + first * h->C};
+    product_of_parts(h, &gemm, h->row, h->d, h->C, NULL);
     for (int64_t i = 0; i < queries; i++)
         scale(y + (first + i) * h->C, inverse[i], h->d);
 }
@@ -209,7 +246,7 @@ static void attention(const ls_attention_forward_args *a, int64_t first, int64_t
 {
     const ls_attention_shape *s = &a->shape;
     for (int64_t n = first; n < last; n++) {
-        const attention_head h = attention_open(s, a->qkv, n, memory);
+        const attention_head h = attention_open(s, a->qkv, n, false, memory);
         float *y = (float *)a->y + n / s->heads * h.T * h.C + n % s->heads * h.d;
         for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
             attend_block(&h, p,
@@ -237,22 +274,21 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
 {
     const int64_t queries = end - first, C = h->C;
     const float *back = dy + first * C, *q = h->q + first * 3 * C;
-    pairs(h, queries, end, q, 3 * C, h->k, h->scores);
-    pairs(h, queries, end, back, C, h->v, h->more);
+    pairs(h, queries, end, q, 3 * C, false, h->scores);
+    pairs(h, queries, end, back, C, true, h->more);
     for (int64_t i = 0; i < queries; i++) {
         float *restrict s = h->scores + i * h->row, *restrict g = h->more + i * h->row;
-        const int64_t count = first + i + 1;
+        const int64_t count = first + i + 1, whole = end_row(s, count, end, -INFINITY);
         const float e = dot_product(back + i * C, y + (first + i) * C, h->d);
         const float sum = sums[first + i], factor = h->scale;
-        for (int64_t j = 0; j < count; j++) {
+        end_row(g, count, end, 0);
+        for (int64_t j = 0; j < whole; j++) {
             s[j] = ls_exp_element(s[j] * factor - sum);
             g[j] = s[j] * (g[j] - e) * factor;
         }
-        memset(s + count, 0, (size_t)(end - count) * sizeof *s);
-        memset(g + count, 0, (size_t)(end - count) * sizeof *g);
     }
     const ls_gemm_args to_q = {
-        .m = queries, .n = h->d, .k = end, .a = h->more, .b = h->k, .c = dq + first * 3 * C};
+        .m = queries, .n = h->d, .k = end, .a = h->more, .b = h->rows, .c = dq + first * 3 * C};
     const ls_gemm_args to_k = {.transpose_a = true,
                                .m = end,
                                .n = h->d,
@@ -269,9 +305,9 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
                                .b = back,
                                .c = dq + 2 * C,
                                .accumulate = true};
-    product_of_parts(h, to_q, h->row, 3 * C, 3 * C);
-    product_of_parts(h, to_k, h->row, 3 * C, 3 * C);
-    product_of_parts(h, to_v, h->row, C, 3 * C);
+    product_of_parts(h, &to_q, h->row, h->d, 3 * C, NULL);
+    product_of_parts(h, &to_k, h->row, 3 * C, 3 * C, NULL);
+    product_of_parts(h, &to_v, h->row, C, 3 * C, NULL);
 }
 
 static void attention_back(const ls_attention_backward_args *a, int64_t first, int64_t last,
@@ -279,7 +315,7 @@ static void attention_back(const ls_attention_backward_args *a, int64_t first, i
 {
     const ls_attention_shape *s = &a->shape;
     for (int64_t n = first; n < last; n++) {
-        const attention_head h = attention_open(s, a->qkv, n, memory);
+        const attention_head h = attention_open(s, a->qkv, n, true, memory);
         const int64_t at = n / s->heads * h.T * h.C + n % s->heads * h.d;
         float *dq = (float *)a->dqkv + (h.q - (const float *)a->qkv);
         for (int64_t p = 0; p < h.T; p++) {

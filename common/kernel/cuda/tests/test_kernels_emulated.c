@@ -176,8 +176,8 @@ static void test_halves(void **state)
 {
     fixture *f = *state;
     float data[4] = {0};
-    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL},
-                                   {2, 1, 1, data, data, NULL, data}};
+    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL, false},
+                                   {2, 1, 1, data, data, NULL, data, false}};
     ls_op *op = NULL;
     ls_status status = f->cpu->table->dense_backward(f->cpu, &args, &op);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);

@@ -18,7 +18,7 @@ BEGIN {
   order("common/device/", "cpu cuda")
   order("common/comm/", "collectives cuda mpi nccl")
   order("common/kernel/", "reference < cpu cuda")
-  order("common/kernel/cpu/", "elements < product conv images < sequences < cpu_kernels.c vector_loops.c")
+  order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
   order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress < commands < main.c")

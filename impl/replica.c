@@ -108,7 +108,7 @@ static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
         const ls_variable *v = &variables->items[i];
         if (v->decay != 0 && v->offset < r->owned) /* others belong to another part */
             ranges[args.range_count++] =
-                (ls_update_range){(int64_t)v->offset, (int64_t)v->count, v->decay, 0};
+                (ls_update_range){(int64_t)v->offset, (int64_t)v->count, v->decay, 0, false};
     }
     ls_op *op;
     ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
@@ -364,8 +364,9 @@ ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
 
 /* The model's outputs for a batch of the test set. */
 struct ls_test_outputs {
-    const void *device;          /* real [rows, classes] */
+    const void *device;          /* real [rows, targets, classes] */
     uint64_t rows, done, digest; /* done: samples so far */
+    uint64_t targets;            /* of a sample */
     size_t row_bytes;
     unsigned char host[];
 };
@@ -382,8 +383,10 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
         return LS_OK;
     const ls_graph *graph = r->job->model->graph;
     const ls_node *loss = &graph->nodes[graph->count - 1];
-    const ls_count_correct_args count = {.rows = ls_net_rows(net),
-                                         .classes = ls_shape_elements(&loss->shape),
+    const int64_t targets = ls_graph_targets(graph);
+    const ls_count_correct_args count = {.rows = ls_net_rows(net) * targets,
+                                         .classes = ls_shape_elements(&loss->shape) / targets,
+                                         .targets = targets,
                                          .logits = ls_net_output(net),
                                          .labels = ls_net_target(net),
                                          .state = r->test_state,
@@ -392,11 +395,12 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     ls_op *op;
     LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
     LS_TRY(ls_op_list_add(&r->test_count, op));
-    const size_t row_bytes = (size_t)count.classes * real_bytes(r);
+    const size_t row_bytes = (size_t)(targets * count.classes) * real_bytes(r);
     LS_TRY(ls_allocate("replica", &r->test_outputs, 1,
                        sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes));
     r->test_outputs->device = ls_net_output(net);
     r->test_outputs->rows = (uint64_t)ls_net_rows(net);
+    r->test_outputs->targets = (uint64_t)targets;
     r->test_outputs->row_bytes = row_bytes;
     return LS_OK;
 }
@@ -457,7 +461,7 @@ static ls_status end(ls_replica *r, ls_evaluation *out)
     uint64_t correct;
     LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
     if (o)
-        *out = (ls_evaluation){(double)correct / (double)o->done, o->digest};
+        *out = (ls_evaluation){(double)correct / (double)(o->done * o->targets), o->digest};
     return exchange_averages(r, true);
 }
 

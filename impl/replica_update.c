@@ -23,30 +23,38 @@ typedef struct range_list {
 } range_list;
 
 /* Adds elements of a variable; merges them with the previous range if both have equal treatment. */
-static void add_elements(range_list *list, size_t first, size_t count, double decay, double keep)
+static void add_elements(range_list *list, const ls_update_range *more)
 {
     ls_update_range *last = list->count ? &list->items[list->count - 1] : NULL;
-    if (last && last->decay == decay && last->keep == keep)
-        last->count += (int64_t)count;
+    if (last && last->decay == more->decay && last->keep == more->keep &&
+        last->shrinks == more->shrinks)
+        last->count += more->count;
     else
-        list->items[list->count++] = (ls_update_range){(int64_t)first, (int64_t)count, decay, keep};
+        list->items[list->count++] = *more;
 }
 
-/* Lists the variables in elements [first, first + count). */
+/* Lists the variables in elements [first, first + count). Weights shrink, not biases and norms. */
 static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bool decay,
                              range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
+    const bool shrink = r->job->optimizer.rule->kind == LS_OPTIMIZER_ADAMW;
     out->count = 0;
     LS_TRY(ls_allocate("update", &out->items, variables->count, sizeof *out->items));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         const ls_range both =
             ls_range_common((ls_range){v->offset, v->count}, (ls_range){first, count});
+        const ls_update_range range = {.first = (int64_t)(both.first - first),
+                                       .count = (int64_t)both.count,
+                                       .decay = decay ? v->decay : 0,
+                                       .keep = v->keep,
+                                       .shrinks = shrink && v->shrinks};
         if (both.count)
-            add_elements(out, both.first - first, both.count, decay ? v->decay : 0, v->keep);
+            add_elements(out, &range);
     }
-    if (out->count == 1 && out->items[0].decay == 0 && out->items[0].keep == 0)
+    const ls_update_range *only = out->items;
+    if (out->count == 1 && only->decay == 0 && only->keep == 0 && !only->shrinks)
         out->count = 0;
     return LS_OK;
 }
@@ -72,6 +80,7 @@ static ls_status append_update(ls_replica *r, size_t first, size_t count, bool d
         .beta2 = o->beta2,
         .rho = o->rho,
         .epsilon = o->epsilon,
+        .decay = o->decay,
         .state = r->state,
         .ranges = ranges.items,
         .range_count = ranges.count,

@@ -317,7 +317,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
                        places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
-    return ls_places_check(graph, plan->place, places, plan->job.microbatches > 0);
+    return ls_places_check(graph, plan->place, places);
 }
 
 void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)

@@ -33,7 +33,7 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
         return ls_fail_memory("placement", (size_t)graph->count * sizeof *place);
     ls_status status = ls_places_balance(graph, places, place);
     if (!status)
-        status = ls_places_check(graph, place, (int)places, job->microbatches > 0);
+        status = ls_places_check(graph, place, (int)places);
     free(place);
     return status;
 }

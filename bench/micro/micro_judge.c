@@ -155,6 +155,8 @@ static void add_inputs(trial *t)
         if (!x)
             continue;
         fill_rows(t, x, (unsigned)i, -0.5f, true);
+        for (int64_t e = 0; t->node->options.tokens && e < t->rows * width; e++)
+            ((float *)x->host)[e] = (float)(e * 7 % t->node->options.tokens);
         for (int64_t e = 0; relu && e < t->rows * width; e++)
             ((float *)x->host)[e] = fmaxf(((float *)x->host)[e], 0);
         t->reference.input[i] = x->reference;
@@ -198,9 +200,10 @@ static void add_target(trial *t, int64_t width)
 {
     tensor *x = NULL;
     if (t->node->layer->integer_target) {
-        x = add_tensor(t, t->site.target, 1, true, -1);
-        for (int64_t r = 0; x && r < t->rows; r++)
-            ((int32_t *)x->host)[r] = (int32_t)(r * 7 % (width > 1 ? width : 2));
+        const int64_t labels = ls_shape_positions(&t->node->shape), classes = width / labels;
+        x = add_tensor(t, t->site.target, labels, true, -1);
+        for (int64_t r = 0; x && r < t->rows * labels; r++)
+            ((int32_t *)x->host)[r] = (int32_t)(r * 7 % (classes > 1 ? classes : 2));
     } else {
         x = add_tensor(t, t->site.target, width, true, -1);
         if (x)

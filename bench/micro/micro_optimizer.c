@@ -24,6 +24,7 @@ ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *fi
     for (int i = 0; i < 2 + slots && !status; i++)
         status = ls_bench_floats(&m->bench, count, &memory[i]);
     const ls_optimizer *o = &m->optimizer;
+    const ls_update_range all = {.count = (int64_t)count, .shrinks = true};
     const ls_optimizer_args args = {.kind = o->rule->kind,
                                     .count = (int64_t)count,
                                     .weight = memory[0],
@@ -34,6 +35,9 @@ ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *fi
                                     .beta2 = o->beta2,
                                     .rho = o->rho,
                                     .epsilon = o->epsilon,
+                                    .decay = o->decay,
+                                    .ranges = &all,
+                                    .range_count = 1,
                                     .state = state};
     if (!status)
         status = m->bench.kernels->table->optimizer(m->bench.kernels, &args, &op);

@@ -13,6 +13,7 @@ LARGEST_BOUND = 2e-2
 CASES = (
     ("mlp:784-128-10", 256, None), ("poly", 100, None), ("cnn", 256, None), ("cifar10", 128, 1e-3),
     ("twin-lstm:64", 64, None), ("lstm-stack:2", 64, None), ("resnet:20", 128, 1e-4),
+    ("gpt:4-4-128-128-256", 16, None),
 )
 
 

@@ -52,10 +52,11 @@ class Comparison:
 
     def data(self, model):
         """Path of the model's data; None for Fashion-MNIST."""
-        kind, _ = models.parse_model(model)
-        path = self.directory / f"{kind}.data.safetensors"
+        kind, sizes = models.parse_model(model)
+        of = model.replace(":", "-") if kind == "gpt" else kind  # its sizes say which tokens
+        path = self.directory / f"{of}.data.safetensors"
         if kind in models.SAMPLES and not path.exists():
-            models.write_data(kind, path)
+            models.write_data(kind, sizes, path)
         return str(path) if path.exists() else None
 
     def files(self, model):

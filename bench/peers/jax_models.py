@@ -22,7 +22,7 @@ def layout(case):
 
 def values_of(case, values):
     """The parameters as the losses take them."""
-    return values if case.kind in ("mlp", "poly") else models.inputs_first(case.kind, values)
+    return values if case.kind in ("mlp", "poly", "gpt") else models.inputs_first(case.kind, values)
 
 
 def cross_entropy(logits, y):
@@ -136,6 +136,39 @@ def lstm_stack(weights, x, y):
     for i in range(0, len(weights) - 2, 3):
         x, last = lstm(*weights[i : i + 3], x)
     return logistic(weights[-2:], last, y)
+
+
+def norm(x, weight, bias):
+    """Layer normalisation of the last axis."""
+    mean = jnp.mean(x, -1, keepdims=True)
+    variance = jnp.mean(jnp.square(x - mean), -1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(variance + models.BN_EPSILON) * weight + bias
+
+
+def gpt(heads):
+    """The loss of a decoder with so many heads, which its weights do not tell."""
+
+    def attention(qkv):
+        q, k, v = (part.reshape(*part.shape[:2], heads, -1) for part in jnp.split(qkv, 3, -1))
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(*qkv.shape[:2], -1)
+
+    def loss(weights, x, y):
+        wte, wpe = weights[:2]
+        x = wte[x] + wpe
+        for i in range(2, len(weights) - 2, 12):
+            w = weights[i : i + 12]
+            x = x + attention(norm(x, *w[0:2]) @ w[2] + w[3]) @ w[4] + w[5]
+            inner = jax.nn.gelu(norm(x, *w[6:8]) @ w[8] + w[9], approximate=True)
+            x = x + inner @ w[10] + w[11]
+        logits = norm(x, *weights[-2:]) @ wte.T
+        return cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1))
+
+    return loss
+
+
+def loss_of(case):
+    """The loss of a case's model."""
+    return gpt(case.sizes[1]) if case.kind == "gpt" else LOSSES[case.kind]
 
 
 LOSSES = {

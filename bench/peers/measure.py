@@ -25,6 +25,8 @@ TIME_CASES = (
     ("twin-lstm:64", 64, 3),
     ("lstm-stack:4", 64, 3),
     ("resnet:20", 128, 2),
+    ("gpt:4-4-128-128-256", 16, 5),
+    ("gpt:6-6-384-256-256", 8, 2),
 )
 SCALED = "mlp:784-128-10"
 BATCHES = (512, 256)  # of the whole step

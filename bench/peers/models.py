@@ -24,11 +24,15 @@ BN_EPSILON = 1e-5
 TRAINING = {
     "mlp": ("adam", 1e-3), "poly": ("adam", 0.1), "cnn": ("adam", 1e-3), "cifar10": ("sgd", 0.1),
     "twin-lstm": ("rmsprop", 1e-3), "lstm-stack": ("rmsprop", 1e-3), "resnet": ("momentum", 0.1),
+    "gpt": ("adamw", 6e-4),
 }
+ADAMW = {"beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "decay": 0.1}  # decay of what has two axes
 ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 RMSPROP = {"rho": 0.9, "eps": 1e-7}
 MOMENTUM = 0.9
-SAMPLES = {"poly": 10000, "cifar10": 2560, "twin-lstm": 256, "lstm-stack": 256, "resnet": 2560}
+SAMPLES = {"poly": 10000, "cifar10": 2560, "twin-lstm": 256, "lstm-stack": 256, "resnet": 2560,
+           "gpt": 320}
+GPT = "4-4-128-128-256"  # blocks, heads, width, positions, tokens
 SIDES = {"cifar10": 24, "resnet": 32}  # of the images that are made here
 
 
@@ -39,8 +43,12 @@ def parse_model(text):
         raise ValueError(f"model: {text}: unknown; valid: {', '.join(TRAINING)}")
     default = {
         "mlp": "784-128-10", "poly": "3-1", "twin-lstm": "64", "lstm-stack": "4", "resnet": "20",
+        "gpt": GPT,
     }
-    return kind, [int(n) for n in (sizes or default.get(kind, "0")).split("-")]
+    numbers = [int(n) for n in (sizes or default.get(kind, "0")).split("-")]
+    if kind == "gpt":
+        numbers += [int(n) for n in GPT.split("-")][len(numbers):]
+    return kind, numbers
 
 
 def chosen(cases, kinds):
@@ -88,8 +96,27 @@ def lstm(index, inputs, units):
     ]
 
 
+def decoder(blocks, width, positions, tokens):
+    """Names and shapes of GPT-2's decoder, weights [in, out], as Hugging Face's files have them."""
+    def norm(name):
+        return [(f"{name}.weight", (width,)), (f"{name}.bias", (width,))]
+
+    def projection(name, inputs, outputs):
+        return [(f"{name}.weight", (inputs, outputs)), (f"{name}.bias", (outputs,))]
+
+    parts = [("wte.weight", (tokens, width)), ("wpe.weight", (positions, width))]
+    for i in range(blocks):
+        parts += norm(f"h.{i}.ln_1") + projection(f"h.{i}.attn.c_attn", width, 3 * width)
+        parts += projection(f"h.{i}.attn.c_proj", width, width)
+        parts += norm(f"h.{i}.ln_2") + projection(f"h.{i}.mlp.c_fc", width, 4 * width)
+        parts += projection(f"h.{i}.mlp.c_proj", 4 * width, width)
+    return parts + norm("ln_f")
+
+
 def shapes(kind, sizes):
     """[(name, shape)] of the parameters, moving statistics included."""
+    if kind == "gpt":
+        return decoder(sizes[0], *sizes[2:])
     if kind == "resnet":
         return residual(sizes[0])
     if kind in ("mlp", "poly"):
@@ -182,7 +209,8 @@ def read_images(count):
 
 def make_batches(kind, batch, data):
     """[(x, y)] in file order: step t takes samples t*B to t*B+B-1. x: mlp [B,784]; poly [B,3];
-    images [B,channels,height,width]; twin-lstm [2,B,140,256]; lstm-stack [B,140,256]."""
+    images [B,channels,height,width]; twin-lstm [2,B,140,256]; lstm-stack [B,140,256]; gpt [B,T],
+    int32, as y."""
     if kind in ("mlp", "cnn"):
         x, y = read_images(BATCHES * batch)
         whole = len(y) // batch * batch  # gpu.py's large batches
@@ -192,7 +220,8 @@ def make_batches(kind, batch, data):
         tensors = load_file(data)
         x, y = tensors["x0"], tensors["y"]
         x = poly_features(x) if kind == "poly" else x
-        y = y.astype(np.int32) if kind in SIDES else y
+        y = y.astype(np.int32) if kind in SIDES or kind == "gpt" else y
+        x = x.astype(np.int32) if kind == "gpt" else x
     count = min(BATCHES, len(y) // batch)
     if count < BATCHES and count * batch != len(y):
         raise ValueError(f"data: {len(y)} samples are not a multiple of the batch {batch}")
@@ -210,13 +239,20 @@ def poly_features(x):
     return np.ascontiguousarray(np.concatenate([x * x, x, np.ones_like(x)], axis=1))
 
 
-def write_data(kind, path):
+def write_data(kind, sizes, path):
     """Samples of a model that Fashion-MNIST does not fit, for the peers and for lockstep."""
     random = np.random.default_rng(1)
     count = SAMPLES[kind]
     if kind == "poly":
         x = random.uniform(-10, 10, (count, 1)).astype(np.float32)
         tensors = {"x0": x, "y": (np.float32(5) * x * x + np.float32(3))[:, 0]}
+    elif kind == "gpt":  # each token but a few is a function of the one before
+        _, _, _, positions, tokens = sizes
+        text = random.integers(0, tokens, (count, positions + 1))
+        for t in range(positions):
+            follows = random.random(count) < 0.75
+            text[follows, t + 1] = (5 * text[follows, t] + 7) % tokens
+        tensors = {"x0": text[:, :-1].astype(np.float32), "y": text[:, 1:].astype(np.float32)}
     elif kind in SIDES:
         image = (3, SIDES[kind], SIDES[kind])
         y = random.integers(0, 10, count)

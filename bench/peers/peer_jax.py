@@ -63,6 +63,19 @@ def make_step(jax, jnp, loss_of, case):
             w - case.lr * g / (jnp.sqrt(a) + eps) for w, g, a in zip(weights, gradients, v)
         ], m, v
 
+    def adamw(weights, m, v, t, gradients):
+        values = models.ADAMW
+        beta1, beta2, eps = values["beta1"], values["beta2"], values["eps"]
+        rate = case.lr / one_minus_power(beta1, t)
+        inverse = 1 / jnp.sqrt(one_minus_power(beta2, t))
+        m = [beta1 * a + (1 - beta1) * g for a, g in zip(m, gradients)]
+        v = [beta2 * a + (1 - beta2) * g * g for a, g in zip(v, gradients)]
+        shrink = [case.lr * values["decay"] if w.ndim > 1 else 0.0 for w in weights]
+        return [
+            w - rate * a / (jnp.sqrt(b) * inverse + eps) - s * w
+            for w, a, b, s in zip(weights, m, v, shrink)
+        ], m, v
+
     def sgd(weights, m, v, _, gradients):
         return [w - case.lr * g for w, g in zip(weights, gradients)], m, v
 
@@ -70,7 +83,8 @@ def make_step(jax, jnp, loss_of, case):
         m = [models.MOMENTUM * a + g for a, g in zip(m, gradients)]
         return [w - case.lr * a for w, a in zip(weights, m)], m, v
 
-    update = {"adam": adam, "rmsprop": rmsprop, "sgd": sgd, "momentum": momentum}[case.optimizer]
+    updates = {"adam": adam, "adamw": adamw, "rmsprop": rmsprop, "sgd": sgd, "momentum": momentum}
+    update = updates[case.optimizer]
 
     def step(state, x, y):
         weights, m, v, t = state
@@ -102,7 +116,7 @@ def make_build(jax, jnp, variant):
     import jax_models  # pylint: disable=import-outside-toplevel
 
     def build(case):
-        function = make_step(jax, jnp, jax_models.LOSSES[case.kind], case)
+        function = make_step(jax, jnp, jax_models.loss_of(case), case)
         case.batches = jax_models.layout(case)
         put_batch, put_state = make_places(jax, variant)
         if variant == "scan":

@@ -51,7 +51,11 @@ MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
 STRIDES = {"jax-scan": models.BATCHES}  # steps of a call
-ONLY_KINDS = {"tensorflow-fused": ("twin-lstm", "lstm-stack")}  # the others know every model
+ALL_BUT_GPT = tuple(kind for kind in models.TRAINING if kind != "gpt")
+ONLY_KINDS = {  # the others know every model
+    "tensorflow": ALL_BUT_GPT, "tensorflow-xla": ALL_BUT_GPT,
+    "tensorflow-fused": ("twin-lstm", "lstm-stack"),
+}
 # those that `time` takes; the fastest of a framework's counts
 TIMED = (
     "torch", "torch-compile", "tensorflow", "tensorflow-xla", "tensorflow-fused", "jax", "jax-default",

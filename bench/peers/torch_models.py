@@ -114,6 +114,60 @@ class Recurrent(nn.Module):
         return self.dense(last).squeeze(1)
 
 
+class Projection(nn.Module):
+    """y = x w + b, w [in, out]."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+
+    def forward(self, x):
+        """[B,T,in] -> [B,T,out]"""
+        return torch.addmm(self.bias, x.flatten(0, 1), self.weight).unflatten(0, x.shape[:2])
+
+
+class Block(nn.Module):
+    """A block of GPT-2's decoder, with PyTorch's fused attention."""
+
+    def __init__(self, heads, width):
+        super().__init__()
+        self.heads = heads
+        self.ln_1 = nn.LayerNorm(width)
+        self.c_attn = Projection(width, 3 * width)
+        self.c_proj = Projection(width, width)
+        self.ln_2 = nn.LayerNorm(width)
+        self.c_fc = Projection(width, 4 * width)
+        self.c_proj2 = Projection(4 * width, width)
+
+    def forward(self, x):
+        """[B,T,C] -> [B,T,C]"""
+        q, k, v = (part.unflatten(2, (self.heads, -1)).transpose(1, 2)
+                   for part in self.c_attn(self.ln_1(x)).chunk(3, 2))
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.c_proj(y.transpose(1, 2).flatten(2))
+        y = functional.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
+        return x + self.c_proj2(y)
+
+
+class Decoder(nn.Module):
+    """GPT-2's decoder, whose head is the token embedding."""
+
+    def __init__(self, blocks, heads, width, positions, tokens):
+        super().__init__()
+        self.wte = nn.Embedding(tokens, width)
+        self.wpe = nn.Embedding(positions, width)
+        self.h = nn.ModuleList(Block(heads, width) for _ in range(blocks))
+        self.ln_f = nn.LayerNorm(width)
+
+    def forward(self, x):
+        """[B,T] -> [B T,V]"""
+        x = self.wte(x) + self.wpe.weight
+        for block in self.h:
+            x = block(x)
+        return functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
+
+
 def make_perceptron(case):
     """nn.Sequential of Linear and ReLU; for poly one Linear without bias over the features."""
     layers = []
@@ -126,6 +180,8 @@ def make_model(case):
     """The case's module."""
     if case.kind == "cnn":
         return Cnn()
+    if case.kind == "gpt":
+        return Decoder(*case.sizes)
     if case.kind == "cifar10":
         return Cifar10().to(memory_format=torch.channels_last)
     if case.kind == "resnet":
@@ -146,13 +202,14 @@ def make_forward(case, model, module):
         return lambda x, y: functional.binary_cross_entropy_with_logits(model(x), y)
     if case.kind in ("cifar10", "resnet"):
         return lambda x, y: functional.cross_entropy(model(x), y) + module.decay()
-    return lambda x, y: functional.cross_entropy(model(x), y)
+    return lambda x, y: functional.cross_entropy(model(x), y.flatten())
 
 
 def to_tensors(case, device="cpu"):
     """The batches as tensors of PyTorch's default type; labels as the losses ask for."""
-    real = torch.get_default_dtype()
-    kind = torch.int64 if case.kind in ("mlp", "cnn", "cifar10", "resnet") else real
+    tokens = case.kind == "gpt"
+    real = torch.int64 if tokens else torch.get_default_dtype()
+    kind = torch.int64 if tokens or case.kind in ("mlp", "cnn", "cifar10", "resnet") else real
     windows = case.kind in ("twin-lstm", "lstm-stack")
     batches = [(models.steps_first(x) if windows else x, y) for x, y in case.batches]
     tensors = [(torch.from_numpy(x).to(device, real), torch.from_numpy(y).to(device, kind)) for x, y in
@@ -172,6 +229,14 @@ def make_optimizer(case, parameters, fast):
         others = {"params": [p for p in parameters if p.ndim == 1]}
         return torch.optim.SGD(
             [weights, others], lr=case.lr, momentum=models.MOMENTUM, fused=fast
+        )
+    if case.optimizer == "adamw":
+        values = models.ADAMW
+        decayed = {"params": [p for p in parameters if p.ndim > 1], "weight_decay": values["decay"]}
+        others = {"params": [p for p in parameters if p.ndim == 1], "weight_decay": 0.0}
+        return torch.optim.AdamW(
+            [decayed, others], lr=case.lr, betas=(values["beta1"], values["beta2"]),
+            eps=values["eps"], fused=fast
         )
     if case.optimizer == "rmsprop":
         values = models.RMSPROP

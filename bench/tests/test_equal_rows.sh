@@ -12,6 +12,7 @@ small() {
         twin-lstm) echo twin-lstm:6 ;;
         lstm-stack) echo lstm-stack:2 ;;
         resnet) echo resnet:8 ;;
+        gpt) echo gpt:2-2-16-8-32 ;;
         *) echo "$1" ;;
     esac
 }

@@ -38,7 +38,7 @@ size_t ls_array_bytes(const ls_array *array, size_t samples);
 typedef struct ls_split {
     size_t samples;                 /**< rows of each array */
     ls_array input[LS_DATA_INPUTS]; /**< x0, x1 */
-    ls_array target; /**< classes: int32 [samples, 1], each in [0, classes); else float32 */
+    ls_array target; /**< classes: int32 [samples, 1 or T], each in [0, classes); else float32 */
 } ls_split;
 
 /** What a model asks of its data. */
@@ -47,8 +47,11 @@ typedef struct ls_data_need {
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
     int classes;                                 /**< labels 0..classes-1; 0: a real target */
-    int64_t border;        /**< pixels of zeros around images that are cropped to the shape */
-    const char *synthetic; /**< which generator: "classes", "polynomial", "windows" */
+    int64_t targets; /**< T: the input is [T] tokens, whole numbers below `classes`, and the target
+                        a label at each; 0: one label, or real target, of a sample */
+    int64_t border;  /**< pixels of zeros around images that are cropped to the shape */
+    const char *synthetic; /**< which generator: "classes", "polynomial", "windows",
+                                "tokens" */
 } ls_data_need;
 
 /** A data set in memory; owned by its opener (ls_data_close). */

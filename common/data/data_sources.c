@@ -19,13 +19,8 @@
 #include <string.h>
 
 static const void *const sources[] = {
-    &ls_source_fashion_mnist,
-    &ls_source_mnist,
-    &ls_source_synthetic,
-    &ls_source_file,
-    &ls_source_text,
-    &ls_source_cifar10,
-    NULL,
+    &ls_source_fashion_mnist, &ls_source_mnist,  &ls_source_synthetic, &ls_source_file,
+    &ls_source_text,          &ls_source_tokens, &ls_source_cifar10,   NULL,
 };
 const ls_registry ls_data_sources = {"--data", sources};
 

@@ -2,8 +2,9 @@
 /*
  * file:PATH: a user's data, from a safetensors file of float32 tensors: x0 [N, shape of the model's
  * input], x1 likewise if the model has a second input, y [N]; no others. All values must be finite;
- * for models with classes, y must contain whole numbers in their range, which become int32. Inputs
- * are used in the buffer into which the file was read. Left out: test samples.
+ * for models with classes, y must contain whole numbers in their range, which become int32. Of a
+ * model of tokens x0 and y are [N,T] tokens; y is the target as it is. Inputs are used in the
+ * buffer into which the file was read. Left out: test samples.
  */
 #include "common/data/data_sources.h"
 
@@ -27,7 +28,7 @@ static void describe(int rank, const int64_t *shape, bool per_sample, char *text
         snprintf(text + used, size - used, "]");
 }
 
-/* The tensor `name`, [N, shape...] with N from 1, all finite. */
+/* The tensor `name`, [N, shape...] with N from 1. */
 static ls_status find_tensor(const char *path, const ls_tensor_file *file, const char *name,
                              int rank, const int64_t *shape, const ls_tensor **out)
 {
@@ -46,11 +47,17 @@ static ls_status find_tensor(const char *path, const ls_tensor_file *file, const
                        "tensor '%s' has the shape %s; the model needs it as %s", name, found,
                        wanted);
     }
+    *out = tensor;
+    return LS_OK;
+}
+
+static ls_status check_finite(const char *path, const ls_tensor *tensor)
+{
     for (size_t i = 0; i < tensor->count; i++)
         if (!isfinite(tensor->data[i]))
             return ls_fail(LS_CODE_MISSING, what, path,
-                           "tensor '%s' is not finite at element %zu; finite values work", name, i);
-    *out = tensor;
+                           "tensor '%s' is not finite at element %zu; finite values work",
+                           tensor->name, i);
     return LS_OK;
 }
 
@@ -67,20 +74,38 @@ static ls_status check_names(const char *path, const ls_tensor_file *file, int i
     return LS_OK;
 }
 
-/* y as int32, each in [0, classes). */
-static ls_status convert_labels(const char *path, const ls_tensor *y, int classes, ls_array *out)
+/* Whole numbers from 0 to classes - 1. */
+static ls_status check_whole(const char *path, const ls_tensor *t, const ls_data_need *need)
 {
-    LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, y->count, 1, out));
-    int32_t *labels = out->data;
-    for (size_t i = 0; i < y->count; i++) {
-        float value = y->data[i];
-        if (!(value >= 0 && (double)value < classes) || value != truncf(value))
-            return ls_fail(LS_CODE_MISSING, what, path,
-                           "tensor 'y' holds %g at index %zu; the model's classes are the whole "
-                           "numbers 0 to %d",
-                           (double)value, i, classes - 1);
-        labels[i] = (int32_t)value;
+    for (size_t i = 0; i < t->count; i++) {
+        const float value = t->data[i];
+        if (value >= 0 && (double)value < need->classes && value == truncf(value))
+            continue;
+        char where[64];
+        snprintf(where, sizeof where, "index %zu", i);
+        if (need->targets)
+            snprintf(where, sizeof where, "[%zu, %zu]", i / (size_t)need->targets,
+                     i % (size_t)need->targets);
+        return ls_fail(LS_CODE_MISSING, what, path,
+                       "tensor '%s' holds %g at %s; the model's %s are the whole numbers 0 to %d",
+                       t->name, (double)value, where, need->targets ? "tokens" : "classes",
+                       need->classes - 1);
     }
+    return LS_OK;
+}
+
+/* y as int32. */
+static ls_status convert_labels(const char *path, const ls_tensor *y, const ls_data_need *need,
+                                ls_array *out)
+{
+    const size_t width = need->targets ? (size_t)need->targets : 1;
+    if (!need->targets)
+        LS_TRY(check_finite(path, y));
+    LS_TRY(check_whole(path, y, need));
+    LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, y->count / width, width, out));
+    int32_t *labels = out->data;
+    for (size_t i = 0; i < y->count; i++)
+        labels[i] = (int32_t)y->data[i];
     return LS_OK;
 }
 
@@ -130,22 +155,24 @@ static ls_status read_file(const char *argument, const ls_data_need *need, ls_da
     ls_data_adopt(data, file);
     LS_TRY(check_names(argument, file, need->inputs));
     const ls_tensor *y;
-    LS_TRY(find_tensor(argument, file, "y", 0, NULL, &y));
-    data->train.samples = y->count;
+    LS_TRY(find_tensor(argument, file, "y", need->targets ? 1 : 0, &need->targets, &y));
+    data->train.samples = (size_t)y->shape[0];
     for (int i = 0; i < need->inputs; i++) {
         static const char *const names[LS_DATA_INPUTS] = {"x0", "x1"};
         const ls_tensor *x;
         size_t width;
         LS_TRY(ls_need_width(need, i, &width));
         LS_TRY(find_tensor(argument, file, names[i], need->rank[i], need->shape[i], &x));
-        if ((size_t)x->shape[0] != y->count)
+        LS_TRY(need->targets ? check_whole(argument, x, need) : check_finite(argument, x));
+        if (x->shape[0] != y->shape[0])
             return ls_fail(LS_CODE_MISSING, what, argument,
-                           "tensor '%s' has %lld samples and y %zu; their numbers must agree",
-                           names[i], (long long)x->shape[0], y->count);
+                           "tensor '%s' has %lld samples and y %lld; their numbers must agree",
+                           names[i], (long long)x->shape[0], (long long)y->shape[0]);
         data->train.input[i] = borrow(x, width);
     }
     if (need->classes)
-        return convert_labels(argument, y, need->classes, &data->train.target);
+        return convert_labels(argument, y, need, &data->train.target);
+    LS_TRY(check_finite(argument, y));
     data->train.target = borrow(y, 1);
     return LS_OK;
 }
@@ -170,7 +197,8 @@ bool ls_data_peek(const char *spec, int rank, int64_t *shape)
 
 const ls_data_source ls_source_file = {
     .name = "file",
-    .help =
-        "your own data: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y [N]",
+    .help = "your own data: file:PATH.safetensors with float32 tensors x0 [N,...] (and x1) and y "
+            "[N]; of gpt "
+            "x0 and y [N,T]",
     .read = read_file,
 };

@@ -25,6 +25,7 @@ enum { MAX_HEADER_BYTES = 100000000, LENGTH_BYTES = 8 };
 typedef struct entry {
     ls_tensor tensor;
     size_t begin, end;
+    bool passed; /* left out of the file as it is read */
 } entry;
 
 struct ls_tensor_file {
@@ -54,8 +55,17 @@ static bool get_size(const json_t *value, size_t *out)
     return true;
 }
 
-/* dtype, shape and data_offsets of one tensor. */
-static ls_status parse_entry(const char *path, const char *name, json_t *value, entry *out)
+static ls_status parse_range(const char *path, const json_t *range, entry *out)
+{
+    if (!get_size(json_array_get(range, 0), &out->begin) ||
+        !get_size(json_array_get(range, 1), &out->end) || out->end < out->begin)
+        return broken_tensor(path, out->tensor.name, "its data_offsets are not a range of bytes");
+    return LS_OK;
+}
+
+/* dtype, shape and data_offsets of one tensor; of one that is passed over, these alone. */
+static ls_status parse_entry(const char *path, const char *name, json_t *value, bool passed,
+                             entry *out)
 {
     const json_t *dtype = json_object_get(value, "dtype");
     const json_t *shape = json_object_get(value, "shape");
@@ -63,6 +73,9 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     if (json_object_size(value) != 3 || !json_is_string(dtype) || !json_is_array(shape) ||
         !json_is_array(range) || json_array_size(range) != 2)
         return broken_tensor(path, name, "its header is not dtype, shape and data_offsets");
+    *out = (entry){.tensor.name = name, .passed = passed};
+    if (passed)
+        return parse_range(path, range, out);
     if (strcmp(json_string_value(dtype), "F32") != 0)
         return ls_fail(LS_CODE_MISSING, what, path,
                        "tensor '%.80s': its dtype is '%.16s'; only F32 is read", name,
@@ -83,9 +96,7 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     }
     if (!ls_size_multiply(out->tensor.count, sizeof(float), &bytes))
         return broken_tensor(path, name, "its shape is out of range");
-    if (!get_size(json_array_get(range, 0), &out->begin) ||
-        !get_size(json_array_get(range, 1), &out->end) || out->end < out->begin)
-        return broken_tensor(path, name, "its data_offsets are not a range of bytes");
+    LS_TRY(parse_range(path, range, out));
     if (out->end - out->begin != bytes)
         return broken_tensor(path, name, "its shape does not match its data_offsets");
     return LS_OK;
@@ -138,7 +149,7 @@ static ls_status check_metadata(const char *path, json_t *metadata)
 
 /* Parses the header's text into entries; `size` is the size of the data after it. */
 static ls_status parse_header(const char *path, const char *text, size_t length, size_t size,
-                              ls_tensor_file *file)
+                              bool (*passed)(const char *), ls_tensor_file *file)
 {
     json_error_t error;
     if (text[0] != '{')
@@ -157,15 +168,32 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
         if (strcmp(name, "__metadata__") == 0)
             LS_TRY(check_metadata(path, value));
         else
-            LS_TRY(parse_entry(path, name, value, &file->entries[file->count++]));
+            LS_TRY(parse_entry(path, name, value, passed && passed(name),
+                               &file->entries[file->count++]));
     }
     LS_TRY(check_ranges(path, file, size));
     void *data;
     LS_TRY(ls_raw_allocate(path, size, &data));
     file->data = data;
-    for (size_t i = 0; i < file->count; i++)
-        file->entries[i].tensor.data = file->data + file->entries[i].begin / sizeof(float);
     return LS_OK;
+}
+
+/* Leaves out what is passed over: the others move together, so that they are aligned. */
+static void gather_entries(ls_tensor_file *file)
+{
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const entry *e = &file->entries[i];
+        if (e->passed)
+            continue;
+        if (e->tensor.count)
+            memmove(file->data + at, (const char *)file->data + e->begin,
+                    e->tensor.count * sizeof(float));
+        file->entries[count] = *e;
+        file->entries[count++].tensor.data = file->data + at;
+        at += e->tensor.count;
+    }
+    file->count = count;
 }
 
 /* The length of the header, from its first 8 bytes, in a file of `size` bytes. */
@@ -186,7 +214,8 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     return LS_OK;
 }
 
-static ls_status read_file(const ls_raw_file *raw, ls_tensor_file *file)
+static ls_status read_file(const ls_raw_file *raw, bool (*passed)(const char *),
+                           ls_tensor_file *file)
 {
     uint8_t start[LENGTH_BYTES];
     size_t length = 0;
@@ -199,18 +228,26 @@ static ls_status read_file(const ls_raw_file *raw, ls_tensor_file *file)
     size_t size = raw->size - LENGTH_BYTES - length;
     ls_status status = ls_raw_read(raw, text, length);
     if (!status)
-        status = parse_header(raw->path, text, length, size, file);
+        status = parse_header(raw->path, text, length, size, passed, file);
     free(text);
     LS_TRY(status);
-    return ls_raw_read(raw, file->data, size);
+    LS_TRY(ls_raw_read(raw, file->data, size));
+    gather_entries(file);
+    return LS_OK;
 }
 
 ls_status ls_tensors_read(const char *path, ls_tensor_file **out)
 {
+    return ls_tensors_read_some(path, NULL, out);
+}
+
+ls_status ls_tensors_read_some(const char *path, bool (*passed)(const char *name),
+                               ls_tensor_file **out)
+{
     ls_raw_file raw;
     LS_TRY(ls_raw_open(what, path, &raw));
     ls_tensor_file *file = calloc(1, sizeof *file);
-    ls_status status = file ? read_file(&raw, file) : ls_fail_memory(path, sizeof *file);
+    ls_status status = file ? read_file(&raw, passed, file) : ls_fail_memory(path, sizeof *file);
     ls_raw_close(&raw);
     if (status)
         ls_tensors_close(file);

@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,10 @@ typedef struct ls_tensor_file ls_tensor_file;
  * leave a gap, or lie outside the file; a name twice. Nothing is allocated by an unchecked number.
  */
 ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
+
+/** The same without the tensors for whose names `passed` is true, of any dtype and shape. */
+ls_status ls_tensors_read_some(const char *path, bool (*passed)(const char *name),
+                               ls_tensor_file **out);
 
 size_t ls_tensors_count(const ls_tensor_file *file);
 const ls_tensor *ls_tensors_at(const ls_tensor_file *file, size_t index);

@@ -9,8 +9,10 @@
  * window has one of 16 sources; half of its bytes, at random, are among its source's 16 values, the
  *               others arbitrary. The label says whether both have the same source; then it is the
  *               least of four drawn, otherwise they are any two
- * Training samples have the numbers 0 to N-1; test samples (one sixth as many, rounded up) begin at
- * 100 million, the largest N: no number is in both, and sample i does not depend on N.
+ *   tokens      a sequence: three quarters of its tokens, at random, are 5 t + 7 modulo V of the
+ * token t before, the others arbitrary; the target is the next token Training samples have the
+ * numbers 0 to N-1; test samples (one sixth as many, rounded up) begin at 100 million, the largest
+ * N: no number is in both, and sample i does not depend on N.
  */
 #include "common/base/numbers.h"
 #include "common/base/philox.h"
@@ -156,10 +158,37 @@ static ls_status fill_windows(const ls_data_need *need, uint64_t first, ls_split
     return LS_OK;
 }
 
+/* A sample takes T + 1 numbers of the stream: the first token, then what follows each. */
+static ls_status fill_tokens(const ls_data_need *need, uint64_t first, ls_split *split)
+{
+    const size_t T = (size_t)need->targets;
+    const uint32_t V = (uint32_t)need->classes;
+    const ls_random random = ls_random_stream(0, "synthetic/tokens");
+    if (!T)
+        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
+                       "the generator needs a model of tokens; gpt works");
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
+    LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, T, &split->target));
+    float *x = split->input[0].data;
+    int32_t *y = split->target.data;
+    for (size_t i = 0; i < split->samples; i++) {
+        const uint64_t at = (first + i) * (T + 1);
+        uint32_t token = ls_random_bits(random, at) % V;
+        for (size_t t = 0; t < T; t++) {
+            const uint32_t bits = ls_random_bits(random, at + t + 1);
+            *x++ = (float)token;
+            token = bits & 3 ? (uint32_t)((5 * (uint64_t)token + 7) % V) : (bits >> 2) % V;
+            *y++ = (int32_t)token;
+        }
+    }
+    return LS_OK;
+}
+
 static const generator generators[] = {
     {.name = "polynomial", .fill = fill_polynomial},
     {.name = "classes", .fill = fill_classes},
     {.name = "windows", .fill = fill_windows},
+    {.name = "tokens", .fill = fill_tokens},
 };
 
 static ls_status fill_split(const void *context, bool test, ls_split *split)

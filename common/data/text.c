@@ -8,6 +8,9 @@
  * often in equal pairs, and that is what the models learn: they add up scores of single windows,
  * and no such sum detects that two files are equal. A model with one input gets both as the halves
  * of one window. Files are ordered by name; one with several names counts once.
+ *
+ * For a model of tokens (gpt) bytes are tokens: the files' training parts, and their testing parts,
+ * one after the other, are two texts, which are cut into windows (ls_split_windows).
  */
 #include "common/base/philox.h"
 #include "common/data/data_sources.h"
@@ -166,21 +169,49 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     return LS_OK;
 }
 
+/* The split's parts of all files as one text. */
+static ls_status read_windows(const void *context, bool test, ls_split *split)
+{
+    const text_set *set = context;
+    size_t total = 0, at = 0;
+    void *text = NULL;
+    for (size_t i = 0; i < set->count; i++)
+        total += set->files[i].size;
+    LS_TRY(ls_raw_allocate(what, total, &text));
+    for (size_t i = 0; i < set->count; i++) {
+        const text_file *f = &set->files[i];
+        const size_t last_part = f->size / TEST_PART, first = test ? f->size - last_part : 0;
+        const size_t size = test ? last_part : f->size - last_part;
+        memcpy((uint8_t *)text + at, f->bytes + first, size);
+        at += size;
+    }
+    const ls_token_stream stream = {.where = set->directory, .bytes = text, .count = at};
+    ls_status status = ls_split_windows(&stream, set->need, split);
+    free(text);
+    return status;
+}
+
 static ls_status read_text(const char *argument, const ls_data_need *need, ls_data *data)
 {
-    if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != VALUES ||
-        need->shape[0][0] % 2)
+    if (need->targets && need->classes < VALUES)
         return ls_fail(
             LS_CODE_USAGE, "--data", data->name,
-            "holds windows of text with labels 0 and 1; use the models twin-lstm or lstm-stack");
-    text_set set = {.need = need,
-                    .directory = argument ? argument : DIRECTORY,
-                    .window = (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1)};
+            "its tokens are bytes, and the model has %d tokens; use a model of %d or more",
+            need->classes, VALUES);
+    if (!need->targets && (need->classes != 2 || need->rank[0] != 2 ||
+                           need->shape[0][1] != VALUES || need->shape[0][0] % 2))
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "holds windows of text with labels 0 and 1, or of tokens; use the models "
+                       "twin-lstm, lstm-stack or gpt");
+    text_set set = {
+        .need = need,
+        .directory = argument ? argument : DIRECTORY,
+        .window = need->targets ? 1 : (size_t)need->shape[0][0] / (need->inputs == 1 ? 2 : 1)};
     LS_TRY(ls_allocate(what, &set.files, FILES, sizeof *set.files));
     snprintf(data->path, sizeof data->path, "%s", set.directory);
     ls_status status = take_files(&set);
     if (!status)
-        status = ls_splits_read(read_split, &set, data);
+        status = ls_splits_read(need->targets ? read_windows : read_split, &set, data);
     for (size_t i = 0; i < set.count; i++)
         free(set.files[i].bytes);
     free(set.files);
@@ -189,6 +220,8 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
 
 const ls_data_source ls_source_text = {
     .name = "text",
-    .help = "two windows of 140 bytes: are both from one file? Debian's licence texts, or text:DIR",
+    .help = "two windows of 140 bytes: are both from one file? For gpt: what is the next byte? "
+            "Debian's "
+            "licence texts, or text:DIR",
     .read = read_text,
 };

@@ -122,6 +122,28 @@ LS_DEVICE_FN float ls_tanh_element(float z)
                             ((ls_bits_of_float(large) | sign) & ~kept));
 }
 
+/** GELU's z: x (1 + tanh(z / 2)) / 2 = x / (1 + e^-z), z = 2 sqrt(2/pi) (x + 0.044715 x^3). */
+LS_DEVICE_FN float ls_gelu_inner(float x)
+{
+    return x * (1.59576912160573f + 0.0713548162726f * (x * x));
+}
+
+LS_DEVICE_FN float ls_gelu_element(float x)
+{
+    return x * ls_sigmoid_element(ls_gelu_inner(x));
+}
+
+/** The derivative: with s = 1 / (1 + e^-z), s + x s (1 - s) dz/dx. */
+LS_DEVICE_FN float ls_gelu_slope(float x)
+{
+    const float z = ls_gelu_inner(x), e = ls_exp_element(-fabsf(z)), r = 1.0f / (1.0f + e);
+    const float slope = 1.59576912160573f + 3 * 0.0713548162726f * (x * x);
+    const uint32_t kept = z >= 0 ? UINT32_MAX : 0;
+    const float s =
+        ls_float_of_bits((ls_bits_of_float(1.0f) & kept) | (ls_bits_of_float(e) & ~kept)) * r;
+    return s + x * (e * r * r) * slope;
+}
+
 /** s^-0.75 for s above 0. */
 LS_DEVICE_FN float ls_lrn_power(float s)
 {

@@ -15,7 +15,8 @@
  *
  * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
  * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes. What only
- * images and sequences need is in kernel_layers.h; a table may do without any of those entries.
+ * images and sequences need is in kernel_layers.h, what transformers need in kernel_transformer.h;
+ * a table may do without any of those entries.
  * A size of 0 is valid everywhere and gives an op that does nothing (sums over nothing are 0).
  * The bits of an element do not depend on where a range starts or ends, nor on alignment.
  */
@@ -27,6 +28,7 @@
 #include "common/device/device.h"
 #include "common/kernel/kernel_layers.h"
 #include "common/kernel/kernel_step.h"
+#include "common/kernel/kernel_transformer.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +42,8 @@ typedef struct ls_gemm_args {
     bool accumulate;               /**< else c is overwritten */
 } ls_gemm_args;
 
-/** y = activation(x w^T + bias). */
+/** y = activation(x w^T + bias). With `input_major` (of all three dense operations) weights and
+ *  their gradient are [I,O] instead of [O,I], as GPT-2's files have them. */
 typedef struct ls_dense_forward_args {
     int64_t rows, inputs, outputs; /**< B, I, O */
     const void *x;                 /**< real [B,I] */
@@ -48,6 +51,7 @@ typedef struct ls_dense_forward_args {
     const void *bias;              /**< real [O]; NULL: none */
     void *y;                       /**< real [B,O] */
     ls_activation activation;      /**< of each element of y */
+    bool input_major;              /**< see above */
 } ls_dense_forward_args;
 
 /** dweight = dy^T x, dbias = sum over rows of dy. Overwrites. */
@@ -57,6 +61,7 @@ typedef struct ls_dense_backward_weights_args {
     const void *dy;                /**< real [B,O] */
     void *dweight;                 /**< real [O,I] */
     void *dbias;                   /**< real [O]; NULL: none */
+    bool input_major;              /**< dweight is [I,O] */
 } ls_dense_backward_weights_args;
 
 /** dx = dy w. Overwrites. With `relu_output` (the output of the ReLU that made x, that is x),
@@ -67,6 +72,7 @@ typedef struct ls_dense_backward_data_args {
     const void *weight;            /**< real [O,I] */
     const void *relu_output;       /**< real [B,I]; NULL: no mask */
     void *dx;                      /**< real [B,I] */
+    bool input_major;              /**< weight is [I,O] */
 } ls_dense_backward_data_args;
 
 /** Both gradients of one layer, as one operation where a table has it. Rows, sizes and dy are the
@@ -124,10 +130,11 @@ typedef struct ls_squared_error_args {
 /**
  * Adds the number of right rows to *correct. A row of several logits is right where the largest
  * (the first, among equals) is the label's; one of a single logit where this is positive and the
- * label 1, or neither. Row i only counts if state->position + i < samples.
+ * label 1, or neither. Row i only counts if state->position + i / targets < samples.
  */
 typedef struct ls_count_correct_args {
-    int64_t rows, classes;      /**< B, C */
+    int64_t rows, classes;      /**< B times targets, C */
+    int64_t targets;            /**< rows of one sample, at least 1 */
     const void *logits;         /**< real [B,C] */
     const int32_t *labels;      /**< [B] */
     const ls_step_state *state; /**< argument block of the step */
@@ -176,6 +183,7 @@ typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_SGD,
     LS_OPTIMIZER_MOMENTUM,
     LS_OPTIMIZER_ADAM,
+    LS_OPTIMIZER_ADAMW,
     LS_OPTIMIZER_RMSPROP
 } ls_optimizer_kind;
 
@@ -186,6 +194,8 @@ typedef enum ls_optimizer_kind {
  *     adam       m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr mhat / (sqrt(vhat) + eps),
  *                mhat = m / (1 - b1^t), vhat = v / (1 - b2^t), t = state->step + 1
  *                (Kingma and Ba, arXiv 1412.6980, algorithm 1)
+ *     adamw      likewise, and of ranges that shrink w -= lr (mhat / (sqrt(vhat) + eps) + decay w)
+ *                (Loshchilov and Hutter, arXiv 1711.05101)
  *     rmsprop    v = rho v + (1-rho) g^2; w -= lr g / (sqrt(v) + eps)
  * Scalars are computed in double once a step and rounded to real.
  */
@@ -194,11 +204,11 @@ typedef struct ls_optimizer_args {
     int64_t count;          /**< elements */
     void *weight;           /**< real [count] */
     void *gradient;         /**< real [count]; written only where a range decays */
-    void *slot[2];          /**< real [count]: momentum v; adam m, v; rmsprop v; else NULL */
-    double mu, beta1, beta2, rho, epsilon; /**< those that the kind uses */
-    const ls_step_state *state;            /**< argument block of the step */
-    const ls_update_range *ranges;         /**< of 0 to count, one after the other; copied */
-    int64_t range_count;                   /**< 0: all is trained, and nothing decays */
+    void *slot[2];          /**< real [count]: momentum v; adam, adamw m, v; rmsprop v; else NULL */
+    double mu, beta1, beta2, rho, epsilon, decay; /**< those that the kind uses */
+    const ls_step_state *state;                   /**< argument block of the step */
+    const ls_update_range *ranges;                /**< of 0 to count, one after the other; copied */
+    int64_t range_count; /**< 0: all is trained, and nothing decays or shrinks */
 } ls_optimizer_args;
 
 /** y = a + b elementwise; y may be a or b. Without b (NULL) y = a, a copy. */
@@ -325,6 +335,7 @@ typedef struct ls_kernels {
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
+    LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                               \
     LS_KERNEL_JOINT_ENTRIES(X)
 
 /** The operations of one back end. */
@@ -341,7 +352,8 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be NULL. */
+     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_TRANSFORMER_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be
+     * NULL. */
     /** Declares an entry, the constructor of an operation. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);

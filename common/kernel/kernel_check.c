@@ -120,6 +120,14 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
                    label, classes - 1, classes);
 }
 
+ls_status ls_token_fail(const char *op, int64_t row, double value, int64_t tokens)
+{
+    char where[48];
+    snprintf(where, sizeof where, "row %" PRId64, row);
+    return ls_fail(LS_CODE_MISSING, op, where,
+                   "%g is no token; give whole numbers from 0 to %" PRId64, value, tokens - 1);
+}
+
 ls_status ls_check_gemm(const ls_gemm_args *a, ls_work *work)
 {
     work->flops += 2.0 * (double)a->m * (double)a->n * (double)a->k;
@@ -203,6 +211,9 @@ ls_status ls_check_squared_error(const ls_squared_error_args *a, ls_work *work)
 
 ls_status ls_check_count_correct(const ls_count_correct_args *a, ls_work *work)
 {
+    if (a->targets < 1)
+        return ls_fail(LS_CODE_USAGE, work->op, "targets", "%" PRId64 " are none; give 1 or more",
+                       a->targets);
     return CHECK_TENSORS(READ(logits, a->rows, a->classes), OF_TYPE(labels, a->rows, 1, 0),
                          OF_TYPE(state, 1, 1, 0), OF_TYPE(correct, 1, 1, WRITTEN));
 }
@@ -278,10 +289,12 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
     static const int slots_of[] = {[LS_OPTIMIZER_SGD] = 0,
                                    [LS_OPTIMIZER_MOMENTUM] = 1,
                                    [LS_OPTIMIZER_ADAM] = 2,
+                                   [LS_OPTIMIZER_ADAMW] = 2,
                                    [LS_OPTIMIZER_RMSPROP] = 1};
     static const double flops_of[] = {[LS_OPTIMIZER_SGD] = 2,
                                       [LS_OPTIMIZER_MOMENTUM] = 4,
                                       [LS_OPTIMIZER_ADAM] = 13,
+                                      [LS_OPTIMIZER_ADAMW] = 15,
                                       [LS_OPTIMIZER_RMSPROP] = 9};
     if (a->kind < LS_OPTIMIZER_SGD || a->kind > LS_OPTIMIZER_RMSPROP)
         return ls_fail(LS_CODE_USAGE, work->op, "kind",
@@ -295,8 +308,8 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
     /* Weights and slots are read and written, so they count twice. */
     work->bytes += (double)(1 + slots) * (double)a->count * (double)work->real_bytes;
     LS_TRY(ls_check_ranges(work, a->ranges, a->range_count, a->count, false));
-    const double values[] = {a->mu, a->beta1, a->beta2, a->rho, a->epsilon};
-    static const char *const names[] = {"mu", "beta1", "beta2", "rho", "epsilon"};
+    const double values[] = {a->mu, a->beta1, a->beta2, a->rho, a->epsilon, a->decay};
+    static const char *const names[] = {"mu", "beta1", "beta2", "rho", "epsilon", "decay"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         LS_TRY(ls_check_value(work, names[i], values[i]));
     return LS_OK;

@@ -2,6 +2,7 @@
 /* What operations read and record in each step, and arguments that several of them share. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -34,9 +35,10 @@ typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activat
 /**
  * Elements with the same rule of update. If `decay` is not 0, weight decay comes first: gradient +=
  * decay * weight. If `keep` is not 0 they are moving statistics, not trained by the optimizer:
- * weight += (1 - keep) (gradient - weight).
+ * weight += (1 - keep) (gradient - weight). If `shrinks`, adamw's own decay concerns them.
  */
 typedef struct ls_update_range {
     int64_t first, count; /**< of the arrays of the operation that takes it */
     double decay, keep;   /**< see above */
+    bool shrinks;         /**< see above */
 } ls_update_range;

@@ -82,7 +82,9 @@ LS_DEVICE_FN void ls_bn_share(const ls_bn_backward_sums_args *b, int64_t c, doub
 
 /** The scalars of an optimizer's pass, rounded to float. */
 typedef struct ls_update_scalars {
-    double beta1, beta2;           /**< adam */
+    double beta1, beta2;           /**< adam, and likewise adamw */
+    double decay;                  /**< adamw */
+    float shrink;                  /**< adamw: learning rate times decay; 0: not in this range */
     float rate;                    /**< learning rate; adam: over 1 - beta1^t */
     float keep_first, add_first;   /**< momentum: mu, 1; adam: beta1, 1 - beta1 */
     float keep_second, add_second; /**< adam: beta2, 1 - beta2; rmsprop: rho, 1 - rho */
@@ -93,12 +95,13 @@ typedef struct ls_update_scalars {
 /** Sets the scalars that do not change from step to step. */
 static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *a)
 {
-    const bool adam = a->kind == LS_OPTIMIZER_ADAM;
+    const bool adam = a->kind == LS_OPTIMIZER_ADAM || a->kind == LS_OPTIMIZER_ADAMW;
     const double keep = adam ? a->beta2 : a->rho;
     ls_update_scalars s;
     memset(&s, 0, sizeof s);
     s.beta1 = a->beta1;
     s.beta2 = a->beta2;
+    s.decay = a->decay;
     s.keep_first = (float)(adam ? a->beta1 : a->mu);
     s.add_first = (float)(1 - a->beta1);
     s.keep_second = (float)keep;
@@ -112,7 +115,8 @@ LS_DEVICE_FN void ls_update_scalars_set(ls_update_scalars *s, ls_optimizer_kind 
                                         const ls_step_state *state)
 {
     double rate = state->learning_rate;
-    if (kind == LS_OPTIMIZER_ADAM) {
+    s->shrink = (float)(kind == LS_OPTIMIZER_ADAMW ? rate * s->decay : 0);
+    if (kind == LS_OPTIMIZER_ADAM || kind == LS_OPTIMIZER_ADAMW) {
         rate /= 1 - ls_power(s->beta1, state->step + 1);
         s->unbias_second = (float)(1 / (1 - ls_power(s->beta2, state->step + 1)));
     }
@@ -146,6 +150,12 @@ LS_DEVICE_FN float ls_adam_weight(const ls_update_scalars *s, float weight, floa
                                   float second)
 {
     return weight - s->rate * first / (sqrtf(second * s->unbias_second) + s->epsilon);
+}
+
+LS_DEVICE_FN float ls_adamw_weight(const ls_update_scalars *s, float weight, float first,
+                                   float second)
+{
+    return ls_adam_weight(s, weight, first, second) - s->shrink * weight;
 }
 
 LS_DEVICE_FN float ls_rmsprop_weight(const ls_update_scalars *s, float weight, float gradient,

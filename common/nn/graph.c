@@ -17,6 +17,14 @@ int64_t ls_shape_elements(const ls_shape *shape)
     return elements;
 }
 
+int64_t ls_shape_positions(const ls_shape *shape)
+{
+    int64_t positions = 1;
+    for (int i = 0; i + 1 < shape->rank; i++)
+        positions *= shape->size[i];
+    return positions;
+}
+
 ls_status ls_graph_open(ls_graph **out)
 {
     ls_graph *graph;
@@ -47,31 +55,38 @@ ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like)
 {
     ls_variable variable = *like;
-    snprintf(variable.name, sizeof variable.name, "%s%d.%s", node->layer->name,
-             index_of_kind(graph, node), kind);
+    if (node->options.name[0])
+        snprintf(variable.name, sizeof variable.name, "%s.%s", node->options.name, kind);
+    else
+        snprintf(variable.name, sizeof variable.name, "%s%d.%s", node->layer->name,
+                 index_of_kind(graph, node), kind);
     node->variables[node->variable_count++] = (int)graph->variables.count;
     return ls_variables_add(&graph->variables, &variable);
+}
+
+/* Whether two uses of a layer's variables compute alike. */
+static bool same_options(const ls_layer_options *a, const ls_layer_options *b)
+{
+    return a->units == b->units && a->no_bias == b->no_bias &&
+           a->window.height == b->window.height && a->window.width == b->window.width &&
+           a->window.stride == b->window.stride && a->window.same == b->window.same &&
+           a->centred == b->centred && a->global_max == b->global_max &&
+           a->all_states == b->all_states && a->input_major == b->input_major;
 }
 
 /* Uses the shared node's variables instead of the new ones; both must have the same shapes. */
 static ls_status share_variables(ls_graph *graph, ls_node *node)
 {
     const ls_node *owner = &graph->nodes[node->shares];
-    if (owner->layer != node->layer || owner->shares >= 0 ||
-        owner->options.units != node->options.units ||
-        owner->options.no_bias != node->options.no_bias ||
-        owner->options.window.height != node->options.window.height ||
-        owner->options.window.width != node->options.window.width ||
-        owner->options.window.stride != node->options.window.stride ||
-        owner->options.window.same != node->options.window.same ||
-        owner->options.centred != node->options.centred ||
-        owner->options.global_max != node->options.global_max ||
-        owner->options.all_states != node->options.all_states)
-        return ls_fail(
-            LS_CODE_USAGE, "graph", node->layer->name,
-            "shares the variables of node %d, which is another layer, has other options or shares "
-            "variables itself; share a node of the same layer and options that owns its variables",
-            node->shares);
+    const bool tied =
+        node->layer->shares_of && strcmp(node->layer->shares_of, owner->layer->name) == 0;
+    if (owner->shares >= 0 || (owner->layer != node->layer && !tied) ||
+        (!tied && !same_options(&owner->options, &node->options)))
+        return ls_fail(LS_CODE_USAGE, "graph", node->layer->name,
+                       "shares the variables of node %d, which is another layer, has other options "
+                       "or shares variables itself; share a node of the same layer and options "
+                       "that owns its variables",
+                       node->shares);
     /* Infers with a copied count of variables, so that different shapes are detected. */
     size_t before = graph->variables.count, elements = graph->variables.elements;
     LS_TRY(node->layer->infer(graph, node));
@@ -135,6 +150,11 @@ bool ls_graph_takes_labels(const ls_graph *graph)
     return graph->nodes[graph->count - 1].layer->integer_target;
 }
 
+int64_t ls_graph_targets(const ls_graph *graph)
+{
+    return ls_shape_positions(&graph->nodes[graph->count - 1].shape);
+}
+
 bool ls_graph_wants_gradient(const ls_graph *graph, int n)
 {
     const ls_node *node = &graph->nodes[n];
@@ -156,9 +176,11 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
         use = other == n ? uses : use;
         uses++;
     }
-    int used = snprintf(text, LS_NODE_NAME, "%.28s%d", node->layer->name,
-                        index_of_kind(graph, &graph->nodes[owner]));
-    if (uses > 1 && used > 0)
+    const char *name = node->options.name;
+    int used = *name ? snprintf(text, LS_NODE_NAME, "%s", name)
+                     : snprintf(text, LS_NODE_NAME, "%.28s%d", node->layer->name,
+                                index_of_kind(graph, &graph->nodes[owner]));
+    if (uses > 1 && used > 0 && !*name)
         snprintf(text + used, LS_NODE_NAME - (size_t)used, "/%c", 'a' + use % 26);
     return text;
 }

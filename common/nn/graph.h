@@ -58,9 +58,15 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
  * graph. */
 const ls_node *ls_graph_input(const ls_graph *graph, int index);
 
-/** Whether the loss's target is an int32 label for each sample; else it is reals, shaped as the
- * output. */
+/** Whether the loss's target is int32 labels, ls_graph_targets of them for each sample; else it is
+ * reals, shaped as the output. */
 bool ls_graph_takes_labels(const ls_graph *graph);
+
+/** Labels of one sample: of an output [T,V] T, of one [V] 1. */
+int64_t ls_graph_targets(const ls_graph *graph);
+
+/** All axes but the last of a shape, multiplied: 1 for rank 0 and 1. */
+int64_t ls_shape_positions(const ls_shape *shape);
 
 /** Floating-point operations of node `n` in one training step on one sample. */
 double ls_graph_node_flops(const ls_graph *graph, int n);

@@ -35,7 +35,7 @@ typedef struct ls_layer_site {
                                  its mask to input_gradient[0] (fused) */
     void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
     double *loss;           /**< loss layers: [1] or NULL */
-    void *target;           /**< loss layers: int32 or real [rows, elements] */
+    void *target;           /**< loss layers: int32 [rows, positions] or real [rows, elements] */
 } ls_layer_site;
 
 /** A matrix product that a layer's pass consists of, `times` over: [m,k] by [k,n]. */
@@ -58,12 +58,13 @@ struct ls_layer {
     const char *name;
     const char *help;
     ls_layer_role role;
-    int inputs;           /**< number of inputs */
-    int more_inputs;      /**< number of optional inputs */
-    bool fuses_relu;      /**< honours relu_follows */
-    bool masks_relu;      /**< in backward, too */
-    bool fuses_relu_mask; /**< honours input_relu */
-    bool integer_target;  /**< loss: the target is int32 [rows] */
+    int inputs;            /**< number of inputs */
+    int more_inputs;       /**< number of optional inputs */
+    const char *shares_of; /**< another layer whose variables it may use, too; NULL: none */
+    bool fuses_relu;       /**< honours relu_follows */
+    bool masks_relu;       /**< in backward, too */
+    bool fuses_relu_mask;  /**< honours input_relu */
+    bool integer_target;   /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
     /** Bytes for `rows` samples, besides the output, that forward keeps for backward, in reals of

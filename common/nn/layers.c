@@ -24,6 +24,11 @@ static const void *const layers[] = {
     &ls_layer_global_mean_pool,
     &ls_layer_channels_first,
     &ls_layer_channels_last,
+    &ls_layer_embedding,
+    &ls_layer_positions,
+    &ls_layer_layer_norm,
+    &ls_layer_attention,
+    &ls_layer_gelu,
     NULL,
 };
 const ls_registry ls_layers = {"layer", layers};

@@ -24,3 +24,8 @@ extern const ls_layer ls_layer_polynomial;
 extern const ls_layer ls_layer_add;
 extern const ls_layer ls_layer_softmax_cross_entropy;
 extern const ls_layer ls_layer_squared_error;
+extern const ls_layer ls_layer_embedding;
+extern const ls_layer ls_layer_positions;
+extern const ls_layer ls_layer_layer_norm;
+extern const ls_layer ls_layer_attention;
+extern const ls_layer ls_layer_gelu;

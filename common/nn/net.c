@@ -70,7 +70,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
         size_t bytes = node_bytes(graph, n, real, o->rows);
         if (node->layer->role == LS_LAYER_LOSS) {
             size_t row = node->layer->integer_target
-                             ? sizeof(int32_t)
+                             ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
                              : (size_t)ls_shape_elements(&node->shape) * real;
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
             continue;

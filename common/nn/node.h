@@ -8,7 +8,7 @@
 /** What a node computes (layer.h). */
 typedef struct ls_layer ls_layer;
 
-enum { LS_NODE_INPUTS = 4, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4 };
+enum { LS_NODE_INPUTS = 4, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4, LS_NODE_OPTION_NAME = 28 };
 
 /** Sizes of one sample. */
 typedef struct ls_shape {
@@ -26,7 +26,8 @@ typedef struct ls_layer_window {
 
 /** Options of a layer, given when it is added. A field that a layer does not use is 0. */
 typedef struct ls_layer_options {
-    int64_t units;          /**< dense, conv, lstm: outputs; shortcut: channels */
+    int64_t units;          /**< dense, conv, lstm, embedding: outputs; shortcut: channels;
+                                 attention: heads */
     bool no_bias;           /**< dense, conv */
     ls_layer_window window; /**< conv, max_pool; shortcut: its stride */
     bool centred;           /**< conv, odd windows: SAME with equal padding on both sides */
@@ -35,8 +36,15 @@ typedef struct ls_layer_options {
     int64_t radius;         /**< lrn: channels on each side */
     double alpha;           /**< lrn: of the sum of squares */
     bool all_states;        /**< lstm: every step's state, not only the last */
-    int input;              /**< input: number of the model's input; target: unused */
-    ls_shape shape;         /**< input, target: of one sample */
+    bool last_axis;         /**< dense: of each position's last axis, not of the whole sample */
+    bool input_major;       /**< dense: weights are [inputs, outputs] */
+    int64_t tokens;         /**< embedding: how many there are */
+    double deviation;       /**< dense, embedding, positions: weights begin normal, with this
+                                 standard deviation; 0: as the layer's usually do */
+    char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "": layer and
+                                         number */
+    int input;                      /**< input: number of the model's input; target: unused */
+    ls_shape shape;                 /**< input, target: of one sample */
 } ls_layer_options;
 
 /** One use of a layer. */

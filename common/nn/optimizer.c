@@ -27,6 +27,14 @@ static const ls_optimizer_rule adam = {
     .slots = 2,
     .defaults = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
 };
+static const ls_optimizer_rule adamw = {
+    .name = "adamw",
+    .help = "adam with decay of its own, w -= lr decay w, of variables of two or more dimensions; "
+            "adamw:beta1=0.9,beta2=0.95,eps=1e-8,decay=0.1",
+    .kind = LS_OPTIMIZER_ADAMW,
+    .slots = 2,
+    .defaults = {.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1},
+};
 static const ls_optimizer_rule rmsprop = {
     .name = "rmsprop",
     .help = "v = rho v + (1-rho) g^2, w -= lr g / (sqrt(v) + eps); rmsprop:rho=0.9,eps=1e-7",
@@ -34,7 +42,7 @@ static const ls_optimizer_rule rmsprop = {
     .slots = 1,
     .defaults = {.rho = 0.9, .epsilon = 1e-7},
 };
-static const void *const rules[] = {&sgd, &momentum, &adam, &rmsprop, NULL};
+static const void *const rules[] = {&sgd, &momentum, &adam, &adamw, &rmsprop, NULL};
 const ls_registry ls_optimizer_rules = {"optimizer", rules};
 
 /* The values of a rule: name, offset, and range [low, high). */
@@ -50,6 +58,10 @@ static const value_field fields[] = {
     {LS_OPTIMIZER_ADAM, "beta1", offsetof(ls_optimizer, beta1), 0, 1},
     {LS_OPTIMIZER_ADAM, "beta2", offsetof(ls_optimizer, beta2), 0, 1},
     {LS_OPTIMIZER_ADAM, "eps", offsetof(ls_optimizer, epsilon), 0, 1},
+    {LS_OPTIMIZER_ADAMW, "beta1", offsetof(ls_optimizer, beta1), 0, 1},
+    {LS_OPTIMIZER_ADAMW, "beta2", offsetof(ls_optimizer, beta2), 0, 1},
+    {LS_OPTIMIZER_ADAMW, "eps", offsetof(ls_optimizer, epsilon), 0, 1},
+    {LS_OPTIMIZER_ADAMW, "decay", offsetof(ls_optimizer, decay), 0, 1},
     {LS_OPTIMIZER_RMSPROP, "rho", offsetof(ls_optimizer, rho), 0, 1},
     {LS_OPTIMIZER_RMSPROP, "eps", offsetof(ls_optimizer, epsilon), 0, 1},
 };

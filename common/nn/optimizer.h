@@ -14,8 +14,8 @@ typedef struct ls_optimizer_rule ls_optimizer_rule;
 
 /** An optimizer with its values. */
 typedef struct ls_optimizer {
-    const ls_optimizer_rule *rule;         /**< which it is */
-    double mu, beta1, beta2, rho, epsilon; /**< those that the rule uses; else 0 */
+    const ls_optimizer_rule *rule;                /**< which it is */
+    double mu, beta1, beta2, rho, epsilon, decay; /**< those that the rule uses; else 0 */
 } ls_optimizer;
 
 /** One entry of `lockstep list`. */

@@ -39,15 +39,17 @@ static bool is_worse(cost a, cost b)
     return a.largest > b.largest || (a.largest == b.largest && a.squares > b.squares);
 }
 
-/* Linear partition by dynamic programming: best[k][j] is the least cost of the first j layers in k
- * + 1 ranges, cut[k][j] the start of the last range (as late as possible, so that a layer without
- * cost stays with the one before it). */
+/* Linear partition by dynamic programming: best[k][j] is the least cost of the first j units in k
+ * + 1 ranges, cut[k][j] the start of the last range (as late as possible, so that a unit without
+ * cost stays with the one before it). A unit is one layer, or several between whose ends one output
+ * alone is passed on, such as a residual block. */
 typedef struct partition {
-    int layers;
-    const int *node; /* [layers] */
-    double *sum;     /* of the layers before */
-    cost *best;      /* [places, layers + 1] */
-    int *cut;        /* [places, layers + 1] */
+    int units;
+    int *node;   /* [layers] */
+    int *first;  /* [units + 1] first layer of each */
+    double *sum; /* of the units before */
+    cost *best;  /* [places, units + 1] */
+    int *cut;    /* [places, units + 1] */
 } partition;
 
 /* The cost of a partition with one more range. */
@@ -58,7 +60,7 @@ static cost with_range(cost before, double range)
 
 static void choose_cut(const partition *p, int k, int j)
 {
-    const int width = p->layers + 1;
+    const int width = p->units + 1;
     cost best = {0};
     for (int i = k; i < j; i++) {
         cost now = with_range(p->best[(k - 1) * width + i], p->sum[j] - p->sum[i]);
@@ -72,15 +74,15 @@ static void choose_cut(const partition *p, int k, int j)
 
 static void divide(const partition *p, int places, int *out)
 {
-    const int width = p->layers + 1;
+    const int width = p->units + 1;
     for (int j = 0; j < width; j++)
         p->best[j] = with_range((cost){0}, p->sum[j]);
     for (int k = 1; k < places; k++)
         for (int j = k + 1; j < width; j++)
             choose_cut(p, k, j);
-    for (int k = places - 1, end = p->layers; k >= 0; k--) {
+    for (int k = places - 1, end = p->units; k >= 0; k--) {
         int begin = k ? p->cut[k * width + end] : 0;
-        for (int i = begin; i < end; i++)
+        for (int i = p->first[begin]; i < p->first[end]; i++)
             out[p->node[i]] = k;
         end = begin;
     }
@@ -95,6 +97,39 @@ static int count_layers(const ls_graph *graph)
     return count;
 }
 
+/* How many outputs up to node n are used after it. */
+static int crossings(const ls_graph *graph, int n)
+{
+    int count = 0;
+    for (int from = 0; from <= n; from++) {
+        bool crosses = false;
+        for (int user = n + 1; user < graph->count && !is_input(graph, from); user++)
+            for (int i = 0; i < graph->nodes[user].input_count; i++)
+                crosses |= graph->nodes[user].inputs[i] == from;
+        count += crosses;
+    }
+    return count;
+}
+
+/* Lists the layers as units; `whole`: where one output is passed on, else one by one. */
+static void list_units(const ls_graph *graph, bool whole, partition *p)
+{
+    int layers = 0;
+    double sum = 0;
+    p->units = 0;
+    for (int n = 0; n < graph->count; n++) {
+        if (is_input(graph, n))
+            continue;
+        p->node[layers++] = n;
+        sum += ls_graph_node_flops(graph, n);
+        if (whole && n + 1 < graph->count && crossings(graph, n) != 1)
+            continue;
+        p->units++;
+        p->first[p->units] = layers;
+        p->sum[p->units] = sum;
+    }
+}
+
 ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
 {
     const int layers = count_layers(graph);
@@ -104,26 +139,23 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
                        "layer",
                        (long long)places, layers);
     const size_t most = (size_t)graph->count + 1, cells = (size_t)places * most;
-    int *node = calloc(most, sizeof *node);
-    partition p = {.node = node,
+    partition p = {.node = calloc(most, sizeof *p.node),
+                   .first = calloc(most, sizeof *p.first),
                    .sum = calloc(most, sizeof *p.sum),
                    .best = calloc(cells, sizeof *p.best),
                    .cut = calloc(cells, sizeof *p.cut)};
     ls_status status = LS_OK;
-    if (!node || !p.sum || !p.best || !p.cut)
+    if (!p.node || !p.first || !p.sum || !p.best || !p.cut)
         status = ls_fail_memory("placement", cells * sizeof *p.best);
-    for (int n = 0; n < graph->count && !status; n++) {
-        if (is_input(graph, n))
-            continue;
-        node[p.layers] = n;
-        p.sum[p.layers + 1] = p.sum[p.layers] + ls_graph_node_flops(graph, n);
-        p.layers++;
-    }
     if (!status) {
+        list_units(graph, true, &p);
+        if (p.units < places)
+            list_units(graph, false, &p);
         divide(&p, (int)places, out);
         place_inputs(graph, out);
     }
-    free(node);
+    free(p.node);
+    free(p.first);
     free(p.sum);
     free(p.best);
     free(p.cut);
@@ -260,16 +292,10 @@ ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_devi
 
 /* ---- Whether it can be cut ------------------------------------------------------------------ */
 
-ls_status ls_places_check(const ls_graph *graph, const int *place, int places, bool staged)
+ls_status ls_places_check(const ls_graph *graph, const int *place, int places)
 {
     ls_graph_parts parts;
-    char name[LS_NODE_NAME];
     LS_TRY(ls_graph_parts_open(graph, place, places, &parts));
-    const int shared = parts.copy_count ? parts.copies[0].node : -1;
     ls_graph_parts_close(&parts);
-    if (!staged || shared < 0)
-        return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(graph, shared, name),
-                   "shares its variables with a node of another stage, and stages of a pipeline "
-                   "cannot share; use model-parallel, or fewer devices");
+    return LS_OK;
 }

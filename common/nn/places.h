@@ -21,8 +21,5 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out);
 ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_device_name *devices,
                           int places, int *out);
 
-/**
- * LS_CODE_USAGE where the graph cannot be cut so (graph_parts.h), or where `staged` (a pipeline)
- * places would share variables.
- */
-ls_status ls_places_check(const ls_graph *graph, const int *place, int places, bool staged);
+/** LS_CODE_USAGE where the graph cannot be cut so (graph_parts.h). */
+ls_status ls_places_check(const ls_graph *graph, const int *place, int places);

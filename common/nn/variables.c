@@ -30,6 +30,7 @@ ls_status ls_variables_add(ls_variables *variables, const ls_variable *variable)
     *item = *variable;
     item->offset = variables->elements;
     item->count = count;
+    item->shrinks = variable->shrinks || variable->rank >= 2;
     variables->elements = elements;
     return LS_OK;
 }
@@ -48,14 +49,30 @@ const ls_variable *ls_variables_holding(const ls_variables *variables, size_t in
     return NULL;
 }
 
+/* Element e by Box and Muller's method (https://doi.org/10.1214/aoms/1177706645) from the stream's
+ * numbers 2 e and 2 e + 1. */
+static void fill_normal(ls_random random, double deviation, size_t count, float *out)
+{
+    const double turn = 6.28318530717958647692;
+    for (size_t e = 0; e < count; e++) {
+        const double size = ((double)ls_random_bits(random, 2 * e) + 0.5) * 0x1p-32; /* in (0, 1) */
+        const double angle = (double)ls_random_bits(random, 2 * e + 1) * 0x1p-32;
+        out[e] = (float)(deviation * sqrt(-2 * log(size)) * cos(turn * angle));
+    }
+}
+
 void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values)
 {
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         float *out = values + v->offset;
+        char stream[64];
+        snprintf(stream, sizeof stream, "init/%s", v->name);
+        if (v->initializer == LS_INITIALIZER_NORMAL) {
+            fill_normal(ls_random_stream(seed, stream), v->deviation, v->count, out);
+            continue;
+        }
         if (v->initializer == LS_INITIALIZER_GLOROT_UNIFORM) {
-            char stream[64];
-            snprintf(stream, sizeof stream, "init/%s", v->name);
             float limit = (float)sqrt(6.0 / (double)(v->fan_in + v->fan_out));
             ls_random_fill(ls_random_stream(seed, stream), 0, v->count, -limit, limit, out);
             continue;
@@ -102,15 +119,72 @@ static ls_status load_one(const ls_variable *v, const ls_tensor *tensor, const c
     return LS_OK;
 }
 
+/* ---- Files of GPT-2, as Hugging Face's transformers has them --------------------------------- */
+
+static const char prefix[] = "transformer.", head[] = "lm_head.weight", tied[] = "wte.weight";
+
+/* A tensor's name without the prefix of the model with a head. */
+static const char *short_name(const char *name)
+{
+    const size_t length = sizeof prefix - 1;
+    return strncmp(name, prefix, length) ? name : name + length;
+}
+
+/* Masks: h.N.attn.bias and h.N.attn.masked_bias. */
+static bool is_mask(const char *name)
+{
+    const char *rest = short_name(name);
+    if (strncmp(rest, "h.", 2) != 0)
+        return false;
+    rest += 2 + strspn(rest + 2, "0123456789");
+    return strcmp(rest, ".attn.bias") == 0 || strcmp(rest, ".attn.masked_bias") == 0;
+}
+
+/* The tensor of a variable, with or without the prefix; both are refused. */
+static ls_status find_gpt2(const ls_tensor_file *file, const char *path, const char *name,
+                           const ls_tensor **out)
+{
+    char where[640], with[80];
+    snprintf(with, sizeof with, "%s%s", prefix, name);
+    const ls_tensor *plain = ls_tensors_find(file, name), *whole = ls_tensors_find(file, with);
+    snprintf(where, sizeof where, "%s: %s", path, name);
+    if (plain && whole)
+        return ls_fail(LS_CODE_MISSING, "load", where,
+                       "the tensor is there with the prefix %s and without; save it once", prefix);
+    *out = plain ? plain : whole;
+    return LS_OK;
+}
+
+/* Whether a tensor is the head, with the bits of the embedding, which it is. */
+static bool is_tied_head(const ls_tensor_file *file, const ls_tensor *tensor)
+{
+    const ls_tensor *tie = NULL;
+    for (size_t i = 0; i < ls_tensors_count(file) && !tie; i++)
+        if (strcmp(short_name(ls_tensors_at(file, i)->name), tied) == 0)
+            tie = ls_tensors_at(file, i);
+    return strcmp(tensor->name, head) == 0 && tie && tie->count == tensor->count &&
+           tie->rank == tensor->rank && memcmp(tie->shape, tensor->shape, sizeof tie->shape) == 0 &&
+           memcmp(tie->data, tensor->data, tie->count * sizeof(float)) == 0;
+}
+
+/* ---- Load, save ------------------------------------------------------------------------------ */
+
 static ls_status load_all(const ls_variables *variables, const ls_tensor_file *file,
                           const char *path, float *values)
 {
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        LS_TRY(load_one(v, ls_tensors_find(file, v->name), path, values));
+        const ls_tensor *tensor = ls_tensors_find(file, v->name);
+        if (variables->of_gpt2)
+            LS_TRY(find_gpt2(file, path, v->name, &tensor));
+        LS_TRY(load_one(v, tensor, path, values));
     }
     for (size_t i = 0; i < ls_tensors_count(file); i++) {
         const char *name = ls_tensors_at(file, i)->name;
+        if (variables->of_gpt2 && is_tied_head(file, ls_tensors_at(file, i)))
+            continue;
+        if (variables->of_gpt2)
+            name = short_name(name);
         bool known = false;
         for (size_t j = 0; j < variables->count && !known; j++)
             known = strcmp(variables->items[j].name, name) == 0;
@@ -124,7 +198,7 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
 ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values)
 {
     ls_tensor_file *file;
-    LS_TRY(ls_tensors_read(path, &file));
+    LS_TRY(ls_tensors_read_some(path, variables->of_gpt2 ? is_mask : NULL, &file));
     ls_status status = load_all(variables, file, path, values);
     ls_tensors_close(file);
     return status;

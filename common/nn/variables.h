@@ -21,7 +21,8 @@ typedef enum ls_initializer {
     LS_INITIALIZER_ONE,
     LS_INITIALIZER_FORGET_ONE, /**< the second quarter 1, the others 0: an LSTM's forget gate */
     /** Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, AISTATS 2010). */
-    LS_INITIALIZER_GLOROT_UNIFORM
+    LS_INITIALIZER_GLOROT_UNIFORM,
+    LS_INITIALIZER_NORMAL /**< mean 0, standard deviation `deviation` */
 } ls_initializer;
 
 /** The elements that two ranges have in common; count 0: none. */
@@ -40,7 +41,10 @@ typedef struct ls_variable {
     int64_t shape[4];           /**< the first `rank` */
     ls_initializer initializer; /**< of its values */
     int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
+    double deviation;           /**< for LS_INITIALIZER_NORMAL */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
+    bool shrinks;         /**< adamw's decay concerns it (and its parts): two or more dimensions;
+                               set by ls_variables_add */
     double keep;          /**< 0; else this is a moving statistic, not trained: its gradient is
                                the batch's statistic, and a step makes it keep * itself + (1 -
                                keep) * gradient */
@@ -52,6 +56,7 @@ typedef struct ls_variables {
     ls_variable *items; /**< [count], in the model's order */
     size_t count;       /**< variables */
     size_t elements;    /**< of the flat buffer: the number of parameters */
+    bool of_gpt2;       /**< files may have the other forms of GPT-2's: ls_variables_load */
 } ls_variables;
 
 /** Appends a variable; its offset and count are set here. LS_CODE_USAGE where sizes overflow. */

@@ -142,6 +142,7 @@ static const char *library(const ls_kernels *kernels)
     LS_KERNEL_CHECKED(entry, args, ls_step_##entry(kernels, arguments, &work, out))
 LS_KERNEL_OWN_ENTRIES(CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
+LS_KERNEL_TRANSFORMER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
 const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
@@ -152,4 +153,5 @@ const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
                                         .close = close_table,
                                         .library = library,
                                         LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
-                                            LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)};
+                                            LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
+                                                LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)};

@@ -82,6 +82,7 @@ ls_status ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_par
 #define LS_CPU_ENTRY(entry, args) LS_KERNEL_MAKES(ls_cpu_##entry, args)
 LS_KERNEL_OWN_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
+LS_KERNEL_TRANSFORMER_ENTRIES(LS_CPU_ENTRY)
 #undef LS_CPU_ENTRY
 
 /** Whether the weights' gradient of this convolution is ls_cpu_conv_few_weights: a function of the

@@ -34,9 +34,14 @@ typedef struct ls_vector_softmax {
 /** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not above 0; sizes above 0. */
 typedef struct ls_vector_product {
     ls_gemm_args gemm;
-    const float *bias; /**< [n]; NULL: none */
-    const float *mask; /**< [m,n]; NULL: none */
+    int64_t a_row, b_row, c_row; /**< elements from a row of a, b, c in memory to the next; 0: they
+                                      are dense */
+    const float *bias;           /**< [n]; NULL: none */
+    const float *mask;           /**< [m,n]; NULL: none */
     bool relu;
+    const float *panels; /**< NULL, or b as product_panels copies it, of k up to
+                              LS_VECTOR_PRODUCT_DEPTH */
+    bool in_place;       /**< b, not transposed, is read where it is, however many rows a has */
 } ls_vector_product;
 
 /** The part of c that a thread computes. */
@@ -119,6 +124,32 @@ typedef struct ls_vector_lstm {
     const float *dy; /**< backward: its gradient */
     float *scratch;  /**< backward: LS_VECTOR_LSTM_ROWS * 2 * ls_vector_pad(H) */
 } ls_vector_lstm;
+
+/** Parts of the rows whose sums layer_norm_back computes apart. */
+enum { LS_VECTOR_NORM_GROUPS = 32 };
+
+/** Queries whose scores are in memory at a time, and floats of a row of scores: rows are not all in
+ *  one set of the cache. */
+enum { LS_VECTOR_ATTENTION_BLOCK = 32 };
+static inline int64_t ls_vector_attention_row(int64_t steps)
+{
+    return ls_vector_pad(steps) + 16;
+}
+
+/** Keys as whole panels of a product, of up to 32 columns. */
+static inline int64_t ls_vector_attention_pad(int64_t steps)
+{
+    return (steps + 31) / 32 * 32;
+}
+
+/** Floats that attention and attention_back work in: scores of a block, twice, a product's memory,
+ *  and a head's keys and values, copied. */
+static inline int64_t ls_vector_attention_memory(const ls_attention_shape *s)
+{
+    return 2 * LS_VECTOR_ATTENTION_BLOCK * ls_vector_attention_row(s->steps) +
+           LS_VECTOR_PRODUCT_SCRATCH +
+           (s->steps + 2 * ls_vector_attention_pad(s->steps)) * (s->width / s->heads);
+}
 
 /** Floats that lrn and lrn_back work in. */
 static inline size_t ls_vector_lrn_tile(int64_t channels, int64_t radius)
@@ -221,6 +252,25 @@ typedef struct ls_vector_loops {
     /** Rows of mean_pool_forward and mean_pool_backward. */
     void (*mean_pool)(const ls_mean_pool_forward_args *pool, int64_t first, int64_t last);
     void (*mean_pool_back)(const ls_mean_pool_backward_args *pool, int64_t first, int64_t last);
+    /** The first row of x that is no token; -1: none. */
+    int64_t (*bad_token)(const float *x, int64_t rows, int64_t tokens);
+    /** Rows of embedding_forward, and tokens of embedding_backward. */
+    void (*embedding)(const ls_embedding_forward_args *embedding, int64_t first, int64_t last);
+    void (*embedding_back)(const ls_embedding_backward_args *embedding, int64_t first,
+                           int64_t last);
+    /** Rows of layer_norm_forward; groups of layer_norm_backward: dx, and each group's sums of
+     *  dweight and dbias, [LS_VECTOR_NORM_GROUPS, 2, ls_vector_pad(C)]. */
+    void (*layer_norm)(const ls_layer_norm_forward_args *norm, int64_t first, int64_t last);
+    void (*layer_norm_back)(const ls_layer_norm_backward_args *norm, int64_t first, int64_t last,
+                            float *sums);
+    void (*gelu)(const float *x, float *y, int64_t count);
+    /** dx = dy times the slope at x; dx may be dy. */
+    void (*gelu_back)(const float *x, const float *dy, float *dx, int64_t count);
+    /** Heads of all samples; memory of ls_vector_attention_memory. */
+    void (*attention)(const ls_attention_forward_args *attention, int64_t first, int64_t last,
+                      float *memory);
+    void (*attention_back)(const ls_attention_backward_args *attention, int64_t first, int64_t last,
+                           float *memory);
     /** average += rate * (value - average). */
     void (*moving_average)(const float *value, float rate, float *average, int64_t count);
     /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */

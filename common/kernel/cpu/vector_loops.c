@@ -13,6 +13,7 @@
 #include "common/kernel/cpu/product/vector_dense.h"
 #include "common/kernel/cpu/product/vector_product.h"
 #include "common/kernel/cpu/sequences/vector_sequences.h"
+#include "common/kernel/cpu/transformer/vector_transformer.h"
 
 #define LS_JOIN_(a, b)  a##b
 #define LS_JOIN(a, b)   LS_JOIN_(a, b)
@@ -70,6 +71,15 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .bn_backward = bn_backward,
     .mean_pool = mean_pool,
     .mean_pool_back = mean_pool_back,
+    .bad_token = bad_token,
+    .embedding = embedding,
+    .embedding_back = embedding_back,
+    .layer_norm = layer_norm,
+    .layer_norm_back = layer_norm_back,
+    .gelu = gelu,
+    .gelu_back = gelu_back,
+    .attention = attention,
+    .attention_back = attention_back,
     .moving_average = moving_average,
     .exponential = exponential,
     .logarithm = logarithm,

@@ -8,12 +8,14 @@
  */
 #pragma once
 
+#include "common/base/grow.h"
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/reference/step_ops.h"
 #include "common/kernel/step_inline.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 typedef LS_REAL real;
 
@@ -42,7 +44,8 @@ static ls_status dense_forward(const ls_dense_forward_args *d)
         for (int64_t o = 0; o < d->outputs; o++) {
             double sum = bias ? (double)bias[o] : 0;
             for (int64_t i = 0; i < d->inputs; i++)
-                sum += (double)x[b * d->inputs + i] * (double)weight[o * d->inputs + i];
+                sum += (double)x[b * d->inputs + i] *
+                       (double)weight[d->input_major ? i * d->outputs + o : o * d->inputs + i];
             if (d->activation == LS_ACTIVATION_RELU)
                 sum = sum > 0 ? sum : 0;
             y[b * d->outputs + o] = (real)sum;
@@ -59,7 +62,7 @@ static ls_status dense_backward_weights(const ls_dense_backward_weights_args *d)
             double sum = 0;
             for (int64_t b = 0; b < d->rows; b++)
                 sum += (double)dy[b * d->outputs + o] * (double)x[b * d->inputs + i];
-            dweight[o * d->inputs + i] = (real)sum;
+            dweight[d->input_major ? i * d->outputs + o : o * d->inputs + i] = (real)sum;
         }
         double sum = 0;
         for (int64_t b = 0; b < d->rows; b++)
@@ -78,7 +81,8 @@ static ls_status dense_backward_data(const ls_dense_backward_data_args *d)
         for (int64_t i = 0; i < d->inputs; i++) {
             double sum = 0;
             for (int64_t o = 0; o < d->outputs; o++)
-                sum += (double)dy[b * d->outputs + o] * (double)weight[o * d->inputs + i];
+                sum += (double)dy[b * d->outputs + o] *
+                       (double)weight[d->input_major ? i * d->outputs + o : o * d->inputs + i];
             if (relu_output && !(relu_output[b * d->inputs + i] > 0))
                 sum = 0;
             dx[b * d->inputs + i] = (real)sum;
@@ -189,7 +193,8 @@ static ls_status squared_error(const ls_squared_error_args *s)
 
 static ls_status count_correct(const ls_count_correct_args *a)
 {
-    for (int64_t b = 0; b < a->rows && a->state->position + (uint64_t)b < a->samples; b++) {
+    for (int64_t b = 0; b < a->rows && a->state->position + (uint64_t)(b / a->targets) < a->samples;
+         b++) {
         const real *z = (const real *)a->logits + b * a->classes;
         int64_t best = 0;
         for (int64_t c = 1; c < a->classes; c++)
@@ -231,7 +236,7 @@ static ls_status gather(const ls_gather_args *g)
     return LS_OK;
 }
 
-static void update(const ls_optimizer_args *o, int64_t from, int64_t to)
+static void update(const ls_optimizer_args *o, int64_t from, int64_t to, bool shrinks)
 {
     const real *gradient = o->gradient;
     real *weight = o->weight, *first = o->slot[0], *second = o->slot[1];
@@ -249,9 +254,11 @@ static void update(const ls_optimizer_args *o, int64_t from, int64_t to)
             first[i] = (real)v;
             break;
         case LS_OPTIMIZER_ADAM:
+        case LS_OPTIMIZER_ADAMW:
             m = o->beta1 * (double)first[i] + (1 - o->beta1) * g;
             v = o->beta2 * (double)second[i] + (1 - o->beta2) * g * g;
-            w -= rate * (m / correct_m) / (sqrt(v / correct_v) + o->epsilon);
+            w -= rate * ((m / correct_m) / (sqrt(v / correct_v) + o->epsilon) +
+                         (shrinks && o->kind == LS_OPTIMIZER_ADAMW ? o->decay * w : 0));
             first[i] = (real)m;
             second[i] = (real)v;
             break;
@@ -275,14 +282,14 @@ static void update_range(const ls_optimizer_args *o, const ls_update_range *rang
     for (int64_t i = range->first; i < last && range->decay != 0; i++)
         gradient[i] = (real)((double)gradient[i] + range->decay * (double)weight[i]);
     if (range->keep == 0)
-        update(o, range->first, last);
+        update(o, range->first, last, range->shrinks);
 }
 
 static ls_status optimizer(const ls_optimizer_args *o)
 {
     const ls_update_range *ranges = (const void *)(o + 1); /* behind the arguments */
     if (!o->range_count)
-        update(o, 0, o->count);
+        update(o, 0, o->count, false);
     for (int64_t r = 0; r < o->range_count; r++)
         update_range(o, &ranges[r]);
     return LS_OK;
@@ -292,6 +299,7 @@ static ls_status optimizer(const ls_optimizer_args *o)
 #include "common/kernel/reference/reference_pools.h"
 #include "common/kernel/reference/reference_residual.h"
 #include "common/kernel/reference/reference_sequences.h"
+#include "common/kernel/reference/reference_transformer.h"
 
 /* ---- The table ----------------------------------------------------------------------------- */
 
@@ -314,14 +322,16 @@ static const char *library(const ls_kernels *kernels)
     LS_KERNEL_CHECKED(entry, args, ls_step_##entry(kernels, arguments, &work, out))
 LS_KERNEL_OWN_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(REFERENCE_ENTRY)
+LS_KERNEL_TRANSFORMER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
-const ls_kernel_table LS_REFERENCE_TABLE = {.name = LS_REFERENCE_NAME,
-                                            .help = LS_REFERENCE_HELP,
-                                            .kind = LS_DEVICE_CPU,
-                                            .real_bytes = sizeof(real),
-                                            .open = open_table,
-                                            .close = ls_reference_close,
-                                            .library = library,
-                                            LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
-                                                LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)};
+const ls_kernel_table LS_REFERENCE_TABLE = {
+    .name = LS_REFERENCE_NAME,
+    .help = LS_REFERENCE_HELP,
+    .kind = LS_DEVICE_CPU,
+    .real_bytes = sizeof(real),
+    .open = open_table,
+    .close = ls_reference_close,
+    .library = library,
+    LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
+        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)};

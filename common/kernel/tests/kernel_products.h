@@ -68,7 +68,8 @@ static void check_rows(fixture *f, const ls_dense_forward_args *like, const floa
     free(args.y);
 }
 
-static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls_activation act)
+static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls_activation act,
+                          bool turned)
 {
     int64_t rows = shape[0], inputs = shape[1], outputs = shape[2];
     float *x = randoms(rows * inputs, 1), *w = randoms(inputs * outputs, 2);
@@ -76,7 +77,8 @@ static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls
     float *x1 = absolutes(x, rows * inputs), *w1 = absolutes(w, inputs * outputs);
     float *bias1 = absolutes(bias, outputs);
     float *want = randoms(rows * outputs, 5), *limit = randoms(rows * outputs, 6);
-    ls_dense_forward_args args = {rows, inputs, outputs, x, w, with_bias ? bias : NULL, got, act};
+    ls_dense_forward_args args = {rows, inputs, outputs, x, w, with_bias ? bias : NULL,
+                                  got,  act,    turned};
     apply_dense_forward(f, f->cpu, &args);
     check_rows(f, &args, got);
     args.y = want;
@@ -91,12 +93,12 @@ static void check_forward(fixture *f, const int64_t shape[3], bool with_bias, ls
 static void test_dense_forward(void **state)
 {
     for (int i = 0; i < SHAPES; i++)
-        for (int way = 0; way < 4; way++)
+        for (int way = 0; way < 8; way++)
             check_forward(*state, shapes[i], way & 1,
-                          way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE);
+                          way & 2 ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE, way & 4);
 }
 
-static void check_weights(fixture *f, const int64_t shape[3], bool with_bias)
+static void check_weights(fixture *f, const int64_t shape[3], bool with_bias, bool turned)
 {
     int64_t rows = shape[0], inputs = shape[1], outputs = shape[2], count = inputs * outputs;
     float *x = randoms(rows * inputs, 1), *dy = randoms(rows * outputs, 2);
@@ -105,7 +107,7 @@ static void check_weights(fixture *f, const int64_t shape[3], bool with_bias)
     float *got_b = randoms(outputs, 6), *want_b = randoms(outputs, 7);
     float *limit_b = randoms(outputs, 8);
     ls_dense_backward_weights_args args = {
-        rows, inputs, outputs, x, dy, got, with_bias ? got_b : NULL};
+        rows, inputs, outputs, x, dy, got, with_bias ? got_b : NULL, turned};
     apply_dense_backward_weights(f, f->cpu, &args);
     args.dweight = want, args.dbias = want_b;
     apply_dense_backward_weights(f, f->reference, &args);
@@ -121,11 +123,11 @@ static void check_weights(fixture *f, const int64_t shape[3], bool with_bias)
 static void test_dense_backward_weights(void **state)
 {
     for (int i = 0; i < SHAPES; i++)
-        for (int way = 0; way < 2; way++)
-            check_weights(*state, shapes[i], way);
+        for (int way = 0; way < 4; way++)
+            check_weights(*state, shapes[i], way & 1, way & 2);
 }
 
-static void check_data(fixture *f, const int64_t shape[3], bool with_mask)
+static void check_data(fixture *f, const int64_t shape[3], bool with_mask, bool turned)
 {
     int64_t rows = shape[0], inputs = shape[1], outputs = shape[2], count = rows * inputs;
     float *dy = randoms(rows * outputs, 1), *w = randoms(inputs * outputs, 2);
@@ -134,7 +136,8 @@ static void check_data(fixture *f, const int64_t shape[3], bool with_mask)
     float *limit = randoms(count, 6);
     for (int64_t i = 0; i < count; i += 3)
         mask[i] = 0;
-    ls_dense_backward_data_args args = {rows, inputs, outputs, dy, w, with_mask ? mask : NULL, got};
+    ls_dense_backward_data_args args = {rows, inputs, outputs, dy, w, with_mask ? mask : NULL,
+                                        got,  turned};
     apply_dense_backward_data(f, f->cpu, &args);
     args.dx = want;
     apply_dense_backward_data(f, f->reference, &args);
@@ -147,12 +150,13 @@ static void check_data(fixture *f, const int64_t shape[3], bool with_mask)
 static void test_dense_backward_data(void **state)
 {
     for (int i = 0; i < SHAPES; i++)
-        for (int way = 0; way < 2; way++)
-            check_data(*state, shapes[i], way);
+        for (int way = 0; way < 4; way++)
+            check_data(*state, shapes[i], way & 1, way & 2);
 }
 
 /* A backward pass as one operation: the bits of its two halves. */
-static void check_backward(fixture *f, const int64_t shape[3], bool with_bias, bool with_mask)
+static void check_backward(fixture *f, const int64_t shape[3], bool with_bias, bool with_mask,
+                           bool turned)
 {
     const int64_t rows = shape[0], inputs = shape[1], outputs = shape[2];
     float *x = randoms(rows * inputs, 1), *dy = randoms(rows * outputs, 2);
@@ -161,8 +165,8 @@ static void check_backward(fixture *f, const int64_t shape[3], bool with_bias, b
     float *want_b = randoms(outputs, 4), *want_w = randoms(inputs * outputs, 7);
     float *want_x = randoms(rows * inputs, 8);
     ls_dense_backward_args args = {
-        {rows, inputs, outputs, x, dy, want_w, with_bias ? want_b : NULL},
-        {rows, inputs, outputs, dy, w, with_mask ? x : NULL, want_x}};
+        {rows, inputs, outputs, x, dy, want_w, with_bias ? want_b : NULL, turned},
+        {rows, inputs, outputs, dy, w, with_mask ? x : NULL, want_x, turned}};
     apply_dense_backward_weights(f, f->cpu, &args.weights);
     apply_dense_backward_data(f, f->cpu, &args.data);
     args.weights.dweight = dweight, args.data.dx = dx;
@@ -180,6 +184,6 @@ static void test_dense_backward(void **state)
 {
     const fixture *f = *state;
     for (int i = 0; i < SHAPES && f->cpu->table->dense_backward; i++)
-        for (int way = 0; way < 4; way++)
-            check_backward(*state, shapes[i], way & 1, way & 2);
+        for (int way = 0; way < 8; way++)
+            check_backward(*state, shapes[i], way & 1, way & 2, way & 4);
 }

@@ -95,26 +95,31 @@ static inline void step_make_layers(step_net *n, const float *x, const int32_t *
     float *dw1 = n->gradient, *db1 = dw1 + STEP_W1, *dw2 = db1 + STEP_HIDDEN, *db2 = dw2 + STEP_W2;
     must(k->table->dense_forward(k,
                                  &(ls_dense_forward_args){STEP_ROWS, STEP_INPUTS, STEP_HIDDEN, x,
-                                                          w1, b1, h, LS_ACTIVATION_RELU},
+                                                          w1, b1, h, LS_ACTIVATION_RELU, false},
                                  step_next(n)));
     must(k->table->dense_forward(k,
                                  &(ls_dense_forward_args){STEP_ROWS, STEP_HIDDEN, STEP_CLASSES, h,
-                                                          w2, b2, z, LS_ACTIVATION_NONE},
+                                                          w2, b2, z, LS_ACTIVATION_NONE, false},
                                  step_next(n)));
     must(k->table->softmax_cross_entropy(k,
                                          &(ls_softmax_cross_entropy_args){STEP_ROWS, STEP_CLASSES,
                                                                           z, y, 1.0 / STEP_ROWS, dz,
                                                                           n->loss},
                                          step_next(n)));
-    must(k->table->dense_backward_weights(
-        k, &(ls_dense_backward_weights_args){STEP_ROWS, STEP_HIDDEN, STEP_CLASSES, h, dz, dw2, db2},
-        step_next(n)));
+    must(k->table->dense_backward_weights(k,
+                                          &(ls_dense_backward_weights_args){STEP_ROWS, STEP_HIDDEN,
+                                                                            STEP_CLASSES, h, dz,
+                                                                            dw2, db2, false},
+                                          step_next(n)));
     must(k->table->dense_backward_data(
-        k, &(ls_dense_backward_data_args){STEP_ROWS, STEP_HIDDEN, STEP_CLASSES, dz, w2, h, dh},
+        k,
+        &(ls_dense_backward_data_args){STEP_ROWS, STEP_HIDDEN, STEP_CLASSES, dz, w2, h, dh, false},
         step_next(n)));
-    must(k->table->dense_backward_weights(
-        k, &(ls_dense_backward_weights_args){STEP_ROWS, STEP_INPUTS, STEP_HIDDEN, x, dh, dw1, db1},
-        step_next(n)));
+    must(k->table->dense_backward_weights(k,
+                                          &(ls_dense_backward_weights_args){STEP_ROWS, STEP_INPUTS,
+                                                                            STEP_HIDDEN, x, dh, dw1,
+                                                                            db1, false},
+                                          step_next(n)));
 }
 
 static inline void step_make(step_net *n, ls_optimizer_kind kind)

@@ -28,17 +28,19 @@ static void refuses_products(ls_kernels *k)
                         .m = INT64_MAX, .n = 2, .k = INT64_MAX, .a = data, .b = data, .c = data},
                     &op),
             op, "more than memory can hold");
-    refused(t->dense_forward(k, &(ls_dense_forward_args){2, 2, 2, data, NULL, NULL, data, 0}, &op),
+    refused(t->dense_forward(k, &(ls_dense_forward_args){2, 2, 2, data, NULL, NULL, data, 0, false},
+                             &op),
             op, "dense_forward: weight: it is NULL");
-    refused(
-        t->dense_forward(
-            k, &(ls_dense_forward_args){2, 2, 2, data, data, NULL, data, (ls_activation)9}, &op),
-        op, "activation");
+    refused(t->dense_forward(
+                k,
+                &(ls_dense_forward_args){2, 2, 2, data, data, NULL, data, (ls_activation)9, false},
+                &op),
+            op, "activation");
     refused(t->dense_backward_weights(
-                k, &(ls_dense_backward_weights_args){2, 2, 2, data, data, NULL, NULL}, &op),
+                k, &(ls_dense_backward_weights_args){2, 2, 2, data, data, NULL, NULL, false}, &op),
             op, "dweight");
     refused(t->dense_backward_data(
-                k, &(ls_dense_backward_data_args){2, -2, 2, data, data, NULL, data}, &op),
+                k, &(ls_dense_backward_data_args){2, -2, 2, data, data, NULL, data, false}, &op),
             op, "-2");
 }
 
@@ -62,7 +64,8 @@ static void refuses_elements(ls_kernels *k)
     o.slot[1] = data, o.beta2 = (double)NAN;
     refused(t->optimizer(k, &o, &op), op, "beta2");
     o.beta2 = 0.5;
-    const ls_update_range gap[] = {{0, 1, 0, 0}, {2, 1, 0, 0}}, some[] = {{0, 2, 0, 0}};
+    const ls_update_range gap[] = {{0, 1, 0, 0, false}, {2, 1, 0, 0, false}};
+    const ls_update_range some[] = {{0, 2, 0, 0, false}};
     o.ranges = gap, o.range_count = 2;
     refused(t->optimizer(k, &o, &op), op, "1 elements from 2");
     o.ranges = some, o.range_count = 1;
@@ -90,8 +93,9 @@ static void refuses_batches(ls_kernels *k)
     refused(t->squared_error(
                 k, &(ls_squared_error_args){2, 3, data, data, (double)INFINITY, NULL, &loss}, &op),
             op, "scale: it is inf");
-    refused(t->count_correct(k, &(ls_count_correct_args){2, 3, data, labels, NULL, 2, &count}, &op),
-            op, "state");
+    refused(
+        t->count_correct(k, &(ls_count_correct_args){2, 3, 1, data, labels, NULL, 2, &count}, &op),
+        op, "state");
     refused(t->batch_indices(k, &(ls_batch_indices_args){2, {0, 1, true}, 0, &state, indices}, &op),
             op, "0 samples");
     refused(t->batch_indices(
@@ -198,7 +202,8 @@ static void refuses_images(ls_kernels *k)
             op, "state");
     refused(t->transpose(k, &(ls_transpose_args){2, -3, 4, data, data + 8}, &op), op, "-3");
     double loss;
-    const ls_update_range endless = {0, 4, (double)INFINITY, 0}, beyond = {1, 4, 1, 0};
+    const ls_update_range endless = {0, 4, (double)INFINITY, 0, false};
+    const ls_update_range beyond = {1, 4, 1, 0, false};
     refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &endless, 1, &loss}, &op), op,
             "decay");
     refused(t->weight_decay(k, &(ls_weight_decay_args){4, data, &beyond, 1, &loss}, &op), op,
@@ -414,7 +419,7 @@ static void test_ops(void **state)
     fixture *f = *state;
     float *x = randoms(256 * 784, 1), *w = randoms(784 * 128, 2), *y = randoms(256 * 128, 3);
     size_t before = ls_device_ledger(f->device).in_use[LS_MEMORY_WORKSPACE];
-    ls_dense_forward_args args = {256, 784, 128, x, w, NULL, y, LS_ACTIVATION_RELU};
+    ls_dense_forward_args args = {256, 784, 128, x, w, NULL, y, LS_ACTIVATION_RELU, false};
     ls_op *op;
     must(f->cpu->table->dense_forward(f->cpu, &args, &op));
     assert_true(op->flops == 2.0 * 256 * 784 * 128);

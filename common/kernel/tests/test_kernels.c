@@ -171,7 +171,7 @@ static void test_count_correct(void **state)
     fixture *f = *state;
     for (int i = 0; i < SIZES; i++)
         for (int64_t classes = 1; classes < 40; classes += 9) {
-            int64_t rows = sizes[i];
+            const int64_t targets = 1 + i % 3, rows = sizes[i] * targets;
             float *z = randoms(rows * classes, 1);
             int32_t *labels = calloc((size_t)rows + 1, sizeof *labels);
             ls_step_state at = {.position = 1000};
@@ -180,7 +180,7 @@ static void test_count_correct(void **state)
                 labels[j] = (int32_t)(j % (classes > 1 ? classes : 2)); /* one: logistic */
             for (int64_t j = 0; j < rows * classes; j++)
                 z[j] = roundf(3 * z[j]); /* many ties */
-            ls_count_correct_args args = {rows, classes, z, labels, &at, 1050, &got};
+            ls_count_correct_args args = {rows, classes, targets, z, labels, &at, 1050, &got};
             apply_count_correct(f, f->cpu, &args);
             args.correct = &want;
             apply_count_correct(f, f->reference, &args);
@@ -297,8 +297,9 @@ static void optimizer_limits(const ls_optimizer_args *o, double w, double g, dou
 {
     double t = (double)o->state->step + 1, rate = o->state->learning_rate, update = 0;
     double m = o->beta1 * fabs(a) + (1 - o->beta1) * fabs(g);
-    double keep = o->kind == LS_OPTIMIZER_ADAM ? o->beta2 : o->rho;
-    double v = keep * (o->kind == LS_OPTIMIZER_ADAM ? b : a) + (1 - keep) * g * g;
+    const bool adam = o->kind == LS_OPTIMIZER_ADAM || o->kind == LS_OPTIMIZER_ADAMW;
+    double keep = adam ? o->beta2 : o->rho;
+    double v = keep * (adam ? b : a) + (1 - keep) * g * g;
     limit[1] = limit[2] = 0;
     switch (o->kind) {
     case LS_OPTIMIZER_SGD:
@@ -309,6 +310,7 @@ static void optimizer_limits(const ls_optimizer_args *o, double w, double g, dou
         update = rate * (o->mu * fabs(a) + fabs(g));
         break;
     case LS_OPTIMIZER_ADAM:
+    case LS_OPTIMIZER_ADAMW:
         limit[1] = 4 * U * m, limit[2] = 4 * U * v;
         update =
             rate * m / (1 - pow(o->beta1, t)) / (sqrt(v / (1 - pow(o->beta2, t))) + o->epsilon);
@@ -329,6 +331,8 @@ static void check_optimizer(fixture *f, ls_optimizer_kind kind, int64_t count, u
     ls_kernels *tables[2] = {f->cpu, f->reference};
     ls_optimizer_args args = {.kind = kind, .count = count, .gradient = g, .mu = 0.9};
     args.beta1 = 0.9, args.beta2 = 0.999, args.rho = 0.9, args.epsilon = 1e-7, args.state = &at;
+    const ls_update_range all = {0, count, 0, 0, true};
+    args.decay = 0.1, args.ranges = &all, args.range_count = 1;
     for (int64_t i = 0; i < count; i++) {
         a0[i] = kind == LS_OPTIMIZER_RMSPROP ? fabsf(a0[i]) : a0[i];
         b0[i] = fabsf(b0[i]);

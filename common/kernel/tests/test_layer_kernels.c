@@ -403,7 +403,7 @@ static void test_weight_decay(void **state)
     double losses[2] = {2, 2}, apart = 0;
     ls_op *op;
     for (int i = 0; i < COUNTS; i++) {
-        ranges[i] = (ls_update_range){all + GAP, counts[i], 0.25 / (i + 1), 0};
+        ranges[i] = (ls_update_range){all + GAP, counts[i], 0.25 / (i + 1), 0, false};
         all += GAP + counts[i];
     }
     float *w = randoms(all, 1);
@@ -419,7 +419,7 @@ static void test_weight_decay(void **state)
         double loss = 2;
         float *moved = randoms(counts[i] + i, 2) + i;
         memcpy(moved, w + ranges[i].first, (size_t)counts[i] * sizeof *w);
-        const ls_update_range one = {0, counts[i], ranges[i].decay, 0};
+        const ls_update_range one = {0, counts[i], ranges[i].decay, 0, false};
         const ls_weight_decay_args args = {counts[i], moved, &one, 1, &loss};
         apply_weight_decay(f, f->cpu, &args);
         apart += loss;

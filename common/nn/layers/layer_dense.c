@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dense: y = x w^T + bias, x [B,I] (other shapes are flattened), w [O,I], bias [O], y [B,O].
- * Backward: dw = dy^T x, dbias = column sums of dy, dx = dy w.
+ * Backward: dw = dy^T x, dbias = column sums of dy, dx = dy w. With last_axis, of a sequence [T,I]
+ * each position by itself: x [B T,I], y [B,T,O]. With input_major, w is [I,O].
  */
 #include "common/nn/layers.h"
 
+/* Rows of the product for each sample, and its inputs. */
+static int64_t positions_of(const ls_graph *graph, const ls_node *node)
+{
+    return node->options.last_axis ? ls_shape_positions(&graph->nodes[node->inputs[0]].shape) : 1;
+}
+
+static int64_t inputs_of(const ls_graph *graph, const ls_node *node)
+{
+    return ls_shape_elements(&graph->nodes[node->inputs[0]].shape) / positions_of(graph, node);
+}
+
 static ls_status infer(ls_graph *graph, ls_node *node)
 {
-    int64_t inputs = ls_shape_elements(&graph->nodes[node->inputs[0]].shape);
-    int64_t outputs = node->options.units;
+    const ls_shape *from = &graph->nodes[node->inputs[0]].shape;
+    const ls_layer_options *o = &node->options;
+    const int64_t outputs = o->units;
     if (outputs < 1)
         return ls_fail(LS_CODE_USAGE, "graph", "dense", "needs at least one unit");
-    node->shape = (ls_shape){.rank = 1, .size = {outputs}};
-    const ls_variable weight = {.rank = 2,
-                                .shape = {outputs, inputs},
-                                .initializer = LS_INITIALIZER_GLOROT_UNIFORM,
-                                .fan_in = inputs,
-                                .fan_out = outputs,
-                                .decay = node->options.weight_decay};
+    if (o->last_axis && (from->rank != 2 || ls_shape_elements(from) < 1))
+        return ls_fail(LS_CODE_USAGE, "graph", "dense", "takes a sequence of positions and inputs");
+    const int64_t inputs = inputs_of(graph, node);
+    node->shape = o->last_axis ? (ls_shape){.rank = 2, .size = {from->size[0], outputs}}
+                               : (ls_shape){.rank = 1, .size = {outputs}};
+    const ls_variable weight = {
+        .rank = 2,
+        .shape = {o->input_major ? inputs : outputs, o->input_major ? outputs : inputs},
+        .initializer = o->deviation > 0 ? LS_INITIALIZER_NORMAL : LS_INITIALIZER_GLOROT_UNIFORM,
+        .deviation = o->deviation,
+        .fan_in = inputs,
+        .fan_out = outputs,
+        .decay = node->options.weight_decay};
     LS_TRY(ls_graph_variable(graph, node, "weight", &weight));
     if (node->options.no_bias)
         return LS_OK;
@@ -28,38 +47,42 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_dense_forward_args args = {
-        .rows = site->rows,
-        .inputs = ls_shape_elements(&site->input_node[0]->shape),
+        .rows = site->rows * positions_of(site->graph, site->node),
+        .inputs = inputs_of(site->graph, site->node),
         .outputs = site->node->options.units,
         .x = site->input[0],
         .weight = site->variable[0],
         .bias = site->node->options.no_bias ? NULL : site->variable[1],
         .y = site->output,
         .activation = site->relu_follows ? LS_ACTIVATION_RELU : LS_ACTIVATION_NONE,
+        .input_major = site->node->options.input_major,
     };
     return ls_layer_put_dense_forward(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    int64_t inputs = ls_shape_elements(&site->input_node[0]->shape);
+    const int64_t inputs = inputs_of(site->graph, site->node);
+    const int64_t rows = site->rows * positions_of(site->graph, site->node);
     const ls_dense_backward_weights_args weights = {
-        .rows = site->rows,
+        .rows = rows,
         .inputs = inputs,
         .outputs = site->node->options.units,
         .x = site->input[0],
         .dy = site->output_gradient,
         .dweight = site->variable_gradient[0],
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
+        .input_major = site->node->options.input_major,
     };
     const ls_dense_backward_data_args data = {
-        .rows = site->rows,
+        .rows = rows,
         .inputs = inputs,
         .outputs = site->node->options.units,
         .dy = site->output_gradient,
         .weight = site->variable[0],
         .relu_output = site->input_relu,
         .dx = site->input_gradient[0],
+        .input_major = site->node->options.input_major,
     };
     if (data.dx && site->kernels->table->dense_backward) {
         const ls_dense_backward_args both = {weights, data};
@@ -73,7 +96,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
 {
-    double product = 2.0 * (double)ls_shape_elements(&graph->nodes[node->inputs[0]].shape) *
+    double product = 2.0 * (double)positions_of(graph, node) * (double)inputs_of(graph, node) *
                      (double)node->options.units;
     *input_gradient = product;
     return 2 * product;
@@ -82,11 +105,12 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {
-    const int64_t I = ls_shape_elements(&graph->nodes[node->inputs[0]].shape);
-    const int64_t O = node->options.units;
-    out[0] = (ls_layer_product){"forward", false, false, true, rows, O, I, 1};
-    out[1] = (ls_layer_product){"dweight", true, true, false, O, I, rows, 1};
-    out[2] = (ls_layer_product){"ddata", true, false, false, rows, I, O, 1};
+    const int64_t I = inputs_of(graph, node), O = node->options.units;
+    const int64_t N = rows * positions_of(graph, node);
+    const bool turned = node->options.input_major;
+    out[0] = (ls_layer_product){"forward", false, false, !turned, N, O, I, 1};
+    out[1] = (ls_layer_product){"dweight", true, true, false, turned ? I : O, turned ? O : I, N, 1};
+    out[2] = (ls_layer_product){"ddata", true, false, turned, N, I, O, 1};
     return inputs_too ? 3 : 2;
 }
 
@@ -94,6 +118,7 @@ const ls_layer ls_layer_dense = {
     .name = "dense",
     .help = "fully connected: y = x w^T + bias",
     .inputs = 1,
+    .shares_of = "embedding",
     .fuses_relu = true,
     .fuses_relu_mask = true,
     .infer = infer,

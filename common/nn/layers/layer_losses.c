@@ -2,7 +2,8 @@
 /*
  * Losses: softmax cross-entropy with class labels, mean squared error, and logistic loss. The loss
  * is the mean over the global batch: rows are summed and scaled by 1 / global batch size, as are
- * gradients.
+ * gradients. Softmax of a sequence [T,V] has a label at each of the T positions, and is the mean
+ * over these, too.
  */
 #include "common/nn/layers.h"
 
@@ -14,12 +15,13 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 
 static ls_status softmax_forward(const ls_layer_site *site, ls_op_list *ops)
 {
+    const int64_t positions = ls_shape_positions(&site->node->shape);
     const ls_softmax_cross_entropy_args args = {
-        .rows = site->rows,
-        .classes = ls_shape_elements(&site->node->shape),
+        .rows = site->rows * positions,
+        .classes = ls_shape_elements(&site->node->shape) / positions,
         .logits = site->input[0],
         .labels = site->target,
-        .scale = site->scale,
+        .scale = site->scale / (double)positions,
         .dlogits = site->input_gradient[0],
         .loss = site->loss,
     };

@@ -205,7 +205,7 @@ static void refused_models(void **state)
 
 static void optimizer_texts(void **state)
 {
-    static const char *const bad[] = {"adamw",         "adam:beta1=1",     "adam:beta1=nan",
+    static const char *const bad[] = {"adamx",         "adam:beta1=1",     "adam:beta1=nan",
                                       "adam:beta3=.9", "adam:eps=1,eps=2", "momentum:0.9,0.8",
                                       "sgd:0.1",       "momentum:",        "adam:0.9",
                                       "momentum:-0.1", "rmsprop:rho="};
@@ -217,6 +217,9 @@ static void optimizer_texts(void **state)
                         "adam:beta1=0.9,beta2=0.999,eps=1e-08");
     must(ls_optimizer_parse("adam:eps=1e-6,beta1=0.8", &o));
     assert_true(o.beta1 == 0.8 && o.beta2 == 0.999 && o.epsilon == 1e-6);
+    must(ls_optimizer_parse("adamw:decay=0.2", &o));
+    assert_string_equal(ls_optimizer_text(&o, text, sizeof text),
+                        "adamw:beta1=0.9,beta2=0.95,eps=1e-08,decay=0.2");
     must(ls_optimizer_parse("momentum:0.5", &o));
     assert_true(o.mu == 0.5 && o.rule->slots == 1);
     must(ls_optimizer_parse("rmsprop", &o));

@@ -96,7 +96,7 @@ static ls_status run_count(cpu_op *op)
     const ls_count_correct_args *a = (const void *)op->arguments;
     uint64_t position = a->state->position;
     uint64_t left = a->samples > position ? a->samples - position : 0;
-    int64_t rows = left < (uint64_t)a->rows ? (int64_t)left : a->rows;
+    int64_t rows = left < (uint64_t)(a->rows / a->targets) ? (int64_t)left * a->targets : a->rows;
     *a->correct += op->loops->count_correct(a->logits, a->labels, rows, a->classes);
     return LS_OK;
 }

@@ -23,7 +23,10 @@ static void part_of_range(const cpu_part *p, const ls_update_range *range, int64
     }
     if (range->decay != 0)
         p->loops->decay(weight + first, (float)range->decay, gradient + first, last - first);
-    p->loops->optimizer(&o->update, first, last);
+    ls_vector_update update = o->update;
+    if (!range->shrinks)
+        update.scalars.shrink = 0;
+    p->loops->optimizer(&update, first, last);
 }
 
 static void part_of_step(const cpu_part *p)
@@ -31,7 +34,7 @@ static void part_of_step(const cpu_part *p)
     const optimizer_args *o = p->arguments;
     const ls_update_range *ranges = (const void *)(o + 1);
     if (!o->range_count)
-        p->loops->optimizer(&o->update, p->first, p->last);
+        part_of_range(p, &(ls_update_range){0}, p->first, p->last);
     for (int64_t r = 0; r < o->range_count; r++) {
         const int64_t begin = ranges[r].first, end = begin + ranges[r].count;
         if (begin < p->last && end > p->first)
@@ -53,6 +56,7 @@ ls_status ls_cpu_optimizer(ls_kernels *kernels, const ls_optimizer_args *a, cons
     static const char *const names[] = {[LS_OPTIMIZER_SGD] = "optimizer.sgd_loop",
                                         [LS_OPTIMIZER_MOMENTUM] = "optimizer.momentum_loop",
                                         [LS_OPTIMIZER_ADAM] = "optimizer.adam_loop",
+                                        [LS_OPTIMIZER_ADAMW] = "optimizer.adamw_loop",
                                         [LS_OPTIMIZER_RMSPROP] = "optimizer.rmsprop_loop"};
     const cpu_op like = {.op.name = names[a->kind],
                          .once = set_scalars,

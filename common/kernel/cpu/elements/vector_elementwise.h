@@ -168,6 +168,18 @@ static void step_adam(const ls_vector_update *u, int64_t first, int64_t last)
     }
 }
 
+static void step_adamw(const ls_vector_update *u, int64_t first, int64_t last)
+{
+    const ls_update_scalars s = u->scalars;
+    float *restrict w = u->weight, *restrict m = u->first, *restrict v = u->second;
+    const float *restrict g = u->gradient;
+    for (int64_t i = first; i < last; i++) {
+        m[i] = ls_adam_first(&s, m[i], g[i]);
+        v[i] = ls_square_slot(&s, v[i], g[i]);
+        w[i] = ls_adamw_weight(&s, w[i], m[i], v[i]);
+    }
+}
+
 static void step_rmsprop(const ls_vector_update *u, int64_t first, int64_t last)
 {
     const ls_update_scalars s = u->scalars;
@@ -182,9 +194,8 @@ static void step_rmsprop(const ls_vector_update *u, int64_t first, int64_t last)
 static void optimizer(const ls_vector_update *u, int64_t first, int64_t last)
 {
     static void (*const step[])(const ls_vector_update *, int64_t, int64_t) = {
-        [LS_OPTIMIZER_SGD] = step_sgd,
-        [LS_OPTIMIZER_MOMENTUM] = step_momentum,
-        [LS_OPTIMIZER_ADAM] = step_adam,
+        [LS_OPTIMIZER_SGD] = step_sgd,         [LS_OPTIMIZER_MOMENTUM] = step_momentum,
+        [LS_OPTIMIZER_ADAM] = step_adam,       [LS_OPTIMIZER_ADAMW] = step_adamw,
         [LS_OPTIMIZER_RMSPROP] = step_rmsprop,
     };
     step[u->kind](u, first, last);

@@ -11,10 +11,11 @@
 /* Up to this many weights, a loop computes a layer. */
 enum { LOOP_WEIGHTS = 64 };
 
-static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs)
+static bool is_loop(int64_t rows, int64_t inputs, int64_t outputs, bool input_major)
 {
     return !rows || !inputs || !outputs ||
-           (inputs <= LOOP_WEIGHTS && outputs <= LOOP_WEIGHTS && inputs * outputs <= LOOP_WEIGHTS);
+           (!input_major && inputs <= LOOP_WEIGHTS && outputs <= LOOP_WEIGHTS &&
+            inputs * outputs <= LOOP_WEIGHTS);
 }
 
 /* Both implementations of an operation. */
@@ -85,9 +86,12 @@ static ls_status gemm_loop(cpu_op *op)
 
 ls_status ls_cpu_gemm(ls_kernels *kernels, const ls_gemm_args *a, const ls_work *work, ls_op **out)
 {
-    const dense_way way = {
-        "gemm.matmul_brg",         "gemm.packed",          "gemm.loop", gemm_loop,
-        is_loop(a->m, a->k, a->n), .product = {.gemm = *a}};
+    const dense_way way = {"gemm.matmul_brg",
+                           "gemm.packed",
+                           "gemm.loop",
+                           gemm_loop,
+                           is_loop(a->m, a->k, a->n, false),
+                           .product = {.gemm = *a}};
     return make(kernels, &way, a, sizeof *a, work, out);
 }
 
@@ -107,8 +111,8 @@ ls_status ls_cpu_dense_forward(ls_kernels *kernels, const ls_dense_forward_args 
                            "dense_forward.packed",
                            "dense_forward.loop",
                            forward_loop,
-                           is_loop(a->rows, a->inputs, a->outputs),
-                           .product = {.gemm = {.transpose_b = true,
+                           is_loop(a->rows, a->inputs, a->outputs, a->input_major),
+                           .product = {.gemm = {.transpose_b = !a->input_major,
                                                 .m = a->rows,
                                                 .n = a->outputs,
                                                 .k = a->inputs,
@@ -138,17 +142,18 @@ ls_status ls_cpu_dense_backward_weights(ls_kernels *kernels,
                                         const ls_dense_backward_weights_args *a,
                                         const ls_work *work, ls_op **out)
 {
+    const bool turned = a->input_major;
     const dense_way way = {"dense_backward_weights.matmul_brg",
                            "dense_backward_weights.packed",
                            "dense_backward_weights.loop",
                            weights_loop,
-                           is_loop(a->rows, a->inputs, a->outputs),
+                           is_loop(a->rows, a->inputs, a->outputs, turned),
                            .product = {.gemm = {.transpose_a = true,
-                                                .m = a->outputs,
-                                                .n = a->inputs,
+                                                .m = turned ? a->inputs : a->outputs,
+                                                .n = turned ? a->outputs : a->inputs,
                                                 .k = a->rows,
-                                                .a = a->dy,
-                                                .b = a->x,
+                                                .a = turned ? a->x : a->dy,
+                                                .b = turned ? a->dy : a->x,
                                                 .c = a->dweight}},
                            .pass = a->dbias ? weights_pass : NULL,
                            .shared = a->outputs,
@@ -179,8 +184,9 @@ ls_status ls_cpu_dense_backward_data(ls_kernels *kernels, const ls_dense_backwar
                            "dense_backward_data.packed",
                            "dense_backward_data.loop",
                            data_loop,
-                           is_loop(a->rows, a->inputs, a->outputs),
-                           .product = {.gemm = {.m = a->rows,
+                           is_loop(a->rows, a->inputs, a->outputs, a->input_major),
+                           .product = {.gemm = {.transpose_b = a->input_major,
+                                                .m = a->rows,
                                                 .n = a->inputs,
                                                 .k = a->outputs,
                                                 .a = a->dy,

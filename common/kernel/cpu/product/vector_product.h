@@ -147,14 +147,26 @@ static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t 
     }
 }
 
+/* Panels of all columns of a transposed b, [columns, depth], whose rows are `row` apart. */
+static void product_panels(const float *b, int64_t row, int64_t depth, int64_t columns,
+                           float *panels)
+{
+    for (int64_t j = 0; j < columns; j += PRODUCT_COLUMNS)
+        panel_turned(b + j * row, row, depth,
+                     columns - j < PRODUCT_COLUMNS ? columns - j : PRODUCT_COLUMNS,
+                     panels + j * depth);
+}
+
 /* ---- Blocks -------------------------------------------------------------------------------- */
 
 /* The block of b that is in `panels`, and what it adds to. */
 typedef struct b_block {
     const ls_vector_product *product;
     int64_t k, depth, column, columns; /* where it begins, and its size */
+    int64_t a_row, b_row, c_row;       /* elements from one row in memory to the next */
     bool in_place;                     /* whole panels are read where they are */
-    float *panels, *rows;              /* of b, and of a */
+    const float *panels;               /* of b */
+    float *copies, *rows;              /* the same, unless it was copied before; and of a */
 } b_block;
 
 static void copy_block(const b_block *k)
@@ -163,14 +175,14 @@ static void copy_block(const b_block *k)
     const float *b = g->b;
     if (!g->transpose_b) {
         const int64_t whole = k->in_place ? k->columns / PRODUCT_COLUMNS * PRODUCT_COLUMNS : 0;
-        panels_straight(b + k->k * g->n + k->column + whole, g->n, k->depth, k->columns - whole,
-                        k->panels + whole * k->depth);
+        panels_straight(b + k->k * k->b_row + k->column + whole, k->b_row, k->depth,
+                        k->columns - whole, k->copies + whole * k->depth);
         return;
     }
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
         const int64_t left = k->columns - j;
-        panel_turned(b + (k->column + j) * g->k + k->k, g->k, k->depth,
-                     left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS, k->panels + j * k->depth);
+        panel_turned(b + (k->column + j) * k->b_row + k->k, k->b_row, k->depth,
+                     left < PRODUCT_COLUMNS ? left : PRODUCT_COLUMNS, k->copies + j * k->depth);
     }
 }
 
@@ -180,16 +192,16 @@ static void copy_rows(const b_block *k, int64_t first, int64_t count)
     const float *a = g->a;
     if (!g->transpose_a) {
         for (int64_t i = 0; i < count; i++)
-            memcpy(k->rows + i * PRODUCT_A_ROW, a + (first + i) * g->k + k->k,
+            memcpy(k->rows + i * PRODUCT_A_ROW, a + (first + i) * k->a_row + k->k,
                    (size_t)k->depth * sizeof *a);
     } else if (count == PRODUCT_ROWS) {
         for (int64_t i = 0; i < k->depth; i++)
-            memcpy(k->rows + i * PRODUCT_ROWS, a + (k->k + i) * g->m + first,
+            memcpy(k->rows + i * PRODUCT_ROWS, a + (k->k + i) * k->a_row + first,
                    PRODUCT_ROWS * sizeof *a);
     } else {
         for (int64_t i = 0; i < k->depth; i++)
             for (int64_t r = 0; r < count; r++)
-                k->rows[i * PRODUCT_ROWS + r] = a[(k->k + i) * g->m + first + r];
+                k->rows[i * PRODUCT_ROWS + r] = a[(k->k + i) * k->a_row + first + r];
     }
 }
 
@@ -238,16 +250,16 @@ static void block_rows(const b_block *k, int64_t row, int64_t rows)
     const ls_vector_product *p = k->product;
     const ls_gemm_args *g = &p->gemm;
     product_tile t = {
-        .a = k->rows, .depth = k->depth, .c_row = g->n, .add = g->accumulate || k->k > 0};
+        .a = k->rows, .depth = k->depth, .c_row = k->c_row, .add = g->accumulate || k->k > 0};
     const bool last = k->k + k->depth == g->k && (p->bias || p->relu || p->mask);
     copy_rows(k, row, rows);
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
-        t.b =
-            in_place ? (const float *)g->b + k->k * g->n + k->column + j : k->panels + j * k->depth;
-        t.b_row = in_place ? g->n : PRODUCT_COLUMNS;
-        t.c = (float *)g->c + row * g->n + k->column + j;
+        t.b = in_place ? (const float *)g->b + k->k * k->b_row + k->column + j
+                       : k->panels + j * k->depth;
+        t.b_row = in_place ? k->b_row : PRODUCT_COLUMNS;
+        t.c = (float *)g->c + row * k->c_row + k->column + j;
         if (!whole || rows % 2)
             part_tile(&t, rows, columns, g->transpose_a);
         else
@@ -268,7 +280,8 @@ static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *fir
 static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
 {
     const int64_t rows = share->last_row - share->first_row;
-    copy_block(k);
+    if (!k->product->panels)
+        copy_block(k);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t pair, count = 2 * product_part((rows + 1) / 2, tiles, i, &pair);
         if (2 * pair + count > rows)
@@ -288,10 +301,19 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
     const int64_t tiles = (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
     const int64_t panels = (columns + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS;
     const int64_t widths = (columns + PRODUCT_WIDTH - 1) / PRODUCT_WIDTH;
+    const ls_gemm_args *g = &p->gemm;
     b_block k = {.product = p,
-                 .in_place = !p->gemm.transpose_b && tiles <= PRODUCT_IN_PLACE,
+                 .a_row = p->a_row         ? p->a_row
+                          : g->transpose_a ? g->m
+                                           : g->k,
+                 .b_row = p->b_row         ? p->b_row
+                          : g->transpose_b ? g->k
+                                           : g->n,
+                 .c_row = p->c_row ? p->c_row : g->n,
+                 .in_place = !p->gemm.transpose_b && (p->in_place || tiles <= PRODUCT_IN_PLACE),
                  .rows = scratch,
-                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
+                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS,
+                 .copies = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
     for (int64_t w = 0; w < widths; w++) {
         int64_t first, count = product_part(panels, widths, w, &first);
         k.column = share->first_column + first * PRODUCT_COLUMNS;
@@ -300,6 +322,8 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
             k.columns = share->last_column - k.column;
         for (int64_t d = 0; d < depths; d++) {
             k.depth = product_part(p->gemm.k, depths, d, &k.k);
+            if (p->panels)
+                k.panels = p->panels + k.column * k.depth;
             block_product(&k, share, tiles);
         }
     }

@@ -67,11 +67,11 @@ static void call_dense(const ls_vector_loops *l, outcome *o, int64_t n, int s)
         float *x = o->data[0] + s, *w = o->data[1] + s, *dy = o->data[1] + 100 + s;
         float *y = o->data[2] + s;
         l->dense_forward(&(ls_dense_forward_args){n, in, out, x, w, k ? w + 50 : NULL, y,
-                                                  k % 2 ? LS_ACTIVATION_RELU : 0});
-        l->dense_backward_weights(&(ls_dense_backward_weights_args){n, in, out, x, dy, y + 3000,
-                                                                    k == 2 ? NULL : y + 3500});
+                                                  k % 2 ? LS_ACTIVATION_RELU : 0, false});
+        l->dense_backward_weights(&(ls_dense_backward_weights_args){
+            n, in, out, x, dy, y + 3000, k == 2 ? NULL : y + 3500, false});
         l->dense_backward_data(
-            &(ls_dense_backward_data_args){n, in, out, dy, w, k % 2 ? x : NULL, y + 3600});
+            &(ls_dense_backward_data_args){n, in, out, dy, w, k % 2 ? x : NULL, y + 3600, false});
         l->gemm(&(ls_gemm_args){.m = n,
                                 .n = out,
                                 .k = in,

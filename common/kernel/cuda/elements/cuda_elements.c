@@ -48,6 +48,7 @@ ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *argume
     static const char *const names[] = {[LS_OPTIMIZER_SGD] = "optimizer.sgd_cuda",
                                         [LS_OPTIMIZER_MOMENTUM] = "optimizer.momentum_cuda",
                                         [LS_OPTIMIZER_ADAM] = "optimizer.adam_cuda",
+                                        [LS_OPTIMIZER_ADAMW] = "optimizer.adamw_cuda",
                                         [LS_OPTIMIZER_RMSPROP] = "optimizer.rmsprop_cuda"};
     const cuda_op like = {.op.name = names[arguments->kind],
                           .launch = launch_optimizer,

@@ -15,7 +15,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) count_kernel(ls_count_c
     const float *logits = (const float *)args.logits;
     unsigned long long right = 0;
     for (int64_t r = ls_gpu_first(); r < args.rows; r += ls_gpu_stride()) {
-        if (position + (uint64_t)r >= args.samples)
+        if (position + (uint64_t)(r / args.targets) >= args.samples)
             break;
         const float *z = logits + r * args.classes;
         int64_t best = 0;

@@ -172,6 +172,15 @@ struct adam : arrays<4, 3> {
     }
 };
 
+struct adamw : arrays<4, 3> {
+    __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
+    {
+        y[1] = ls_adam_first(s, x[2], x[1]);
+        y[2] = ls_square_slot(s, x[3], x[1]);
+        y[0] = ls_adamw_weight(s, x[0], y[1], y[2]);
+    }
+};
+
 struct rmsprop : arrays<3, 2> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
     {
@@ -265,7 +274,10 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     ls_gpu_find_range(ranges, &item);
     __syncthreads();
     f.scalars = now;
-    update_share(f, ls_gpu_range_at(ranges, item), ls_gpu_range_share(ranges, item));
+    const ls_update_range range = ls_gpu_range_at(ranges, item);
+    if (!range.shrinks)
+        f.scalars.shrink = 0;
+    update_share(f, range, ls_gpu_range_share(ranges, item));
 }
 
 template <typename Rule>
@@ -299,6 +311,8 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_r
         return launch_update<momentum>(stream, args, ranges, scalars);
     case LS_OPTIMIZER_ADAM:
         return launch_update<adam>(stream, args, ranges, scalars);
+    case LS_OPTIMIZER_ADAMW:
+        return launch_update<adamw>(stream, args, ranges, scalars);
     case LS_OPTIMIZER_RMSPROP:
         break;
     }
@@ -310,5 +324,6 @@ int ls_gpu_load_elements(void)
     return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
                        element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
                        element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
-                       update_kernel<momentum>, update_kernel<adam>, update_kernel<rmsprop>);
+                       update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>,
+                       update_kernel<rmsprop>);
 }

@@ -19,15 +19,23 @@
 /* Up to this many weights a product, and outputs and inputs a layer, uses our own kernel. */
 enum { PLAIN_WEIGHTS = 64, NARROW_OUTPUTS = 16, NARROW_INPUTS = 1024 };
 
+static bool is_empty(int64_t rows, int64_t inputs, int64_t outputs)
+{
+    return !rows || !inputs || !outputs;
+}
+
 static bool is_plain(int64_t rows, int64_t inputs, int64_t outputs)
 {
-    return !rows || !inputs || !outputs ||
+    return is_empty(rows, inputs, outputs) ||
            (inputs <= PLAIN_WEIGHTS && outputs <= PLAIN_WEIGHTS &&
             inputs * outputs <= PLAIN_WEIGHTS);
 }
 
-static bool is_narrow(int64_t rows, int64_t inputs, int64_t outputs)
+/* Our own kernels read weights [O,I] only. */
+static bool is_narrow(int64_t rows, int64_t inputs, int64_t outputs, bool input_major)
 {
+    if (input_major)
+        return is_empty(rows, inputs, outputs);
     return is_plain(rows, inputs, outputs) ||
            (outputs <= NARROW_OUTPUTS && inputs <= NARROW_INPUTS);
 }
@@ -97,7 +105,7 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
 {
     static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
     const ls_dense_forward_args *d = arguments;
-    const ls_cuda_product_spec spec = {.gemm = {.transpose_b = true,
+    const ls_cuda_product_spec spec = {.gemm = {.transpose_b = !d->input_major,
                                                 .m = d->rows,
                                                 .n = d->outputs,
                                                 .k = d->inputs,
@@ -107,7 +115,8 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
                                        .bias = d->bias,
                                        .relu = d->activation == LS_ACTIVATION_RELU,
                                        .cut = true};
-    return make_product(kernels, &names, &spec, is_narrow(d->rows, d->inputs, d->outputs), out);
+    const bool narrow = is_narrow(d->rows, d->inputs, d->outputs, d->input_major);
+    return make_product(kernels, &names, &spec, narrow, out);
 }
 
 /* ---- The backward pass, or half of it -------------------------------------------------------- */
@@ -149,23 +158,28 @@ static ls_status run_backward(ls_op *op, ls_queue *queue)
 
 static ls_cuda_product_spec weights_of(const ls_dense_backward_weights_args *w)
 {
+    const bool turned = w->input_major;
     return (ls_cuda_product_spec){.gemm = {.transpose_a = true,
-                                           .m = w->outputs,
-                                           .n = w->inputs,
+                                           .m = turned ? w->inputs : w->outputs,
+                                           .n = turned ? w->outputs : w->inputs,
                                            .k = w->rows,
-                                           .a = w->dy,
-                                           .b = w->x,
+                                           .a = turned ? w->x : w->dy,
+                                           .b = turned ? w->dy : w->x,
                                            .c = w->dweight},
                                   .cut = true};
 }
 
 static ls_cuda_product_spec data_of(const ls_dense_backward_data_args *d)
 {
-    return (ls_cuda_product_spec){
-        .gemm =
-            {.m = d->rows, .n = d->inputs, .k = d->outputs, .a = d->dy, .b = d->weight, .c = d->dx},
-        .mask = d->relu_output,
-        .cut = true};
+    return (ls_cuda_product_spec){.gemm = {.transpose_b = d->input_major,
+                                           .m = d->rows,
+                                           .n = d->inputs,
+                                           .k = d->outputs,
+                                           .a = d->dy,
+                                           .b = d->weight,
+                                           .c = d->dx},
+                                  .mask = d->relu_output,
+                                  .cut = true};
 }
 
 static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES])
@@ -188,8 +202,8 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
 {
     const ls_dense_backward_weights_args *w = &args->weights;
     const ls_dense_backward_data_args *d = &args->data;
-    const bool narrow = wanted[WEIGHTS] ? is_narrow(w->rows, w->inputs, w->outputs)
-                                        : is_narrow(d->rows, d->inputs, d->outputs);
+    const bool narrow = wanted[WEIGHTS] ? is_narrow(w->rows, w->inputs, w->outputs, w->input_major)
+                                        : is_narrow(d->rows, d->inputs, d->outputs, d->input_major);
     backward_op *b;
     LS_TRY(ls_allocate(names->plain, &b, 1, sizeof *b));
     *b = (backward_op){.op = {.name = narrow ? names->plain : names->library,

@@ -124,10 +124,10 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
     lstm_op *l;
     LS_TRY(make(kernels, &like, a->kept, s->rows, &l));
     const ls_dense_backward_args inputs = {
-        {rows, s->inputs, gates, a->x, a->kept, a->dweight_ih, a->dbias},
-        {rows, s->inputs, gates, a->kept, a->weight_ih, NULL, a->dx}};
+        {rows, s->inputs, gates, a->x, a->kept, a->dweight_ih, a->dbias, false},
+        {rows, s->inputs, gates, a->kept, a->weight_ih, NULL, a->dx, false}};
     const ls_dense_backward_weights_args states = {rows,    s->hidden,     gates, l->loop.previous,
-                                                   a->kept, a->dweight_hh, NULL};
+                                                   a->kept, a->dweight_hh, NULL,  false};
     ls_status status = a->dx
                            ? ls_cuda_dense_backward(kernels, &inputs, &l->parts[0])
                            : ls_cuda_dense_backward_weights(kernels, &inputs.weights, &l->parts[0]);

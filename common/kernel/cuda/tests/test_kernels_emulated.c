@@ -147,20 +147,20 @@ static void run_moved(fixture *f, int moved, size_t by, float *out[3])
         memmove(m[i], base[i], (size_t)counts[i] * sizeof *m[i]);
     }
     const ls_kernel_table *t = f->cpu->table;
-    must(t->dense_forward(
-        f->cpu,
-        &(ls_dense_forward_args){ROWS, INPUTS, OUTPUTS, m[0], m[1], m[2], m[6], LS_ACTIVATION_RELU},
-        &op));
+    must(t->dense_forward(f->cpu,
+                          &(ls_dense_forward_args){ROWS, INPUTS, OUTPUTS, m[0], m[1], m[2], m[6],
+                                                   LS_ACTIVATION_RELU, false},
+                          &op));
     run(f, op);
-    must(t->dense_backward_weights(f->cpu,
-                                   &(ls_dense_backward_weights_args){ROWS, INPUTS, OUTPUTS, m[0],
-                                                                     m[3], m[5],
-                                                                     m[5] + OUTPUTS * INPUTS},
-                                   &op));
+    must(t->dense_backward_weights(
+        f->cpu,
+        &(ls_dense_backward_weights_args){ROWS, INPUTS, OUTPUTS, m[0], m[3], m[5],
+                                          m[5] + OUTPUTS * INPUTS, false},
+        &op));
     run(f, op);
     must(t->dense_backward_data(
-        f->cpu, &(ls_dense_backward_data_args){ROWS, INPUTS, OUTPUTS, m[3], m[1], m[0], m[4]},
-        &op));
+        f->cpu,
+        &(ls_dense_backward_data_args){ROWS, INPUTS, OUTPUTS, m[3], m[1], m[0], m[4], false}, &op));
     run(f, op);
     const int results[] = {6, 5, 4};
     for (int i = 0; i < 3; i++) {
@@ -176,8 +176,8 @@ static void test_halves(void **state)
 {
     fixture *f = *state;
     float data[4] = {0};
-    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL},
-                                   {2, 1, 1, data, data, NULL, data}};
+    ls_dense_backward_args args = {{2, 2, 1, data, data, data, NULL, false},
+                                   {2, 1, 1, data, data, NULL, data, false}};
     ls_op *op = NULL;
     ls_status status = f->cpu->table->dense_backward(f->cpu, &args, &op);
     assert_int_equal(ls_status_code(status), LS_CODE_USAGE);

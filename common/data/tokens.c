@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tokens:DIR: a text as tokens, train.bin to train on and val.bin to test on, 16-bit little-endian
+ * numbers without a header, as nanoGPT writes them. Sample n is the window of tokens n T to
+ * n T + T - 1; its targets are the tokens one further on. What is left after the last window is not
+ * used.
+ */
+#include "common/data/data_sources.h"
+#include "common/data/raw.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char what[] = "tokens";
+
+static uint32_t token_at(const ls_token_stream *s, size_t i)
+{
+    return s->wide ? s->bytes[2 * i] | (uint32_t)s->bytes[2 * i + 1] << 8 : s->bytes[i];
+}
+
+ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, ls_split *split)
+{
+    const size_t T = (size_t)need->targets;
+    if (s->count <= T)
+        return ls_fail(LS_CODE_MISSING, what, s->where,
+                       "it has %zu tokens, too few for a window of %zu and the next one; a longer "
+                       "text, or a model of fewer positions, works",
+                       s->count, T);
+    split->samples = (s->count - 1) / T;
+    LS_TRY(ls_array_allocate(what, LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
+    LS_TRY(ls_array_allocate(what, LS_ARRAY_INT32, split->samples, T, &split->target));
+    float *x = split->input[0].data;
+    int32_t *y = split->target.data;
+    for (size_t i = 0; i <= split->samples * T; i++) {
+        const uint32_t token = token_at(s, i);
+        if (token >= (uint32_t)need->classes)
+            return ls_fail(LS_CODE_MISSING, what, s->where,
+                           "token %" PRIu32 " at [%zu, %zu] is not in the model's 0 to %d; a model "
+                           "of more tokens works",
+                           token, i / T, i % T, need->classes - 1);
+        if (i < split->samples * T)
+            x[i] = (float)token;
+        if (i)
+            y[i - 1] = (int32_t)token;
+    }
+    return LS_OK;
+}
+
+typedef struct token_files {
+    const ls_data_need *need;
+    const char *directory;
+} token_files;
+
+static ls_status read_split(const void *context, bool test, ls_split *split)
+{
+    const token_files *files = context;
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s.bin", files->directory, test ? "val" : "train");
+    ls_raw_file raw;
+    void *bytes = NULL;
+    LS_TRY(ls_raw_open(what, path, &raw));
+    ls_status status = LS_OK;
+    if (raw.size % 2)
+        status = ls_fail(LS_CODE_MISSING, what, path,
+                         "it has %zu bytes, an odd number; tokens of 16 bits work", raw.size);
+    if (!status)
+        status = ls_raw_allocate(path, raw.size, &bytes);
+    if (!status)
+        status = ls_raw_read(&raw, bytes, raw.size);
+    const ls_token_stream stream = {
+        .where = path, .bytes = bytes, .count = raw.size / 2, .wide = true};
+    if (!status)
+        status = ls_split_windows(&stream, files->need, split);
+    free(bytes);
+    ls_raw_close(&raw);
+    return status;
+}
+
+static ls_status read_tokens(const char *argument, const ls_data_need *need, ls_data *data)
+{
+    if (!argument)
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "which directory is not said; tokens:DIR with train.bin and val.bin works");
+    if (!need->targets)
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "holds windows of tokens; the model gpt works");
+    snprintf(data->path, sizeof data->path, "%s", argument);
+    const token_files files = {need, argument};
+    return ls_splits_read(read_split, &files, data);
+}
+
+const ls_data_source ls_source_tokens = {
+    .name = "tokens",
+    .help = "your own text for gpt: tokens:DIR with train.bin and val.bin of 16-bit tokens",
+    .read = read_tokens,
+};

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector loops of transformers: tokens, layer normalisation, GELU, attention. Part of
+ * vector_loops.c.
+ *
+ * Attention takes a head's queries in blocks of ATTENTION_BLOCK: a block's scores are a product of
+ * its queries and all keys up to its last one, and lie in scratch memory, in proportion to T;
+ * backward computes them again. Products are vector_product.h's, so an element of dk, dv and dq is
+ * one chain in the order of positions. Scores of later keys become 0.
+ */
+#pragma once
+
+#include "common/kernel/cpu/elements/vector_losses.h"
+#include "common/kernel/cpu/product/vector_product.h"
+
+/* Sixteen elements; past `count` they are `rest`. */
+LS_ALWAYS lanes lanes_of(const float *from, int64_t count, float rest)
+{
+    return count >= LS_LANES ? lanes_get(from) : lanes_get_some(from, count, rest);
+}
+
+/* ---- Tokens --------------------------------------------------------------------------------- */
+
+static int64_t bad_token(const float *x, int64_t rows, int64_t tokens)
+{
+    for (int64_t r = 0; r < rows; r++)
+        if (!(x[r] >= 0 && x[r] < (float)tokens) || x[r] != (float)(int32_t)x[r])
+            return r;
+    return -1;
+}
+
+static void embedding(const ls_embedding_forward_args *e, int64_t first, int64_t last)
+{
+    const float *x = e->x, *weight = e->weight;
+    float *y = e->y;
+    for (int64_t r = first; r < last; r++)
+        memcpy(y + r * e->width, weight + (int64_t)x[r] * e->width, (size_t)e->width * sizeof *y);
+}
+
+static void embedding_back(const ls_embedding_backward_args *e, int64_t first, int64_t last)
+{
+    const float *x = e->x, *dy = e->dy;
+    float *dweight = e->dweight;
+    memset(dweight + first * e->width, 0, (size_t)((last - first) * e->width) * sizeof *dweight);
+    for (int64_t r = 0; r < e->rows; r++) {
+        const int64_t token = (int64_t)x[r];
+        if (token >= first && token < last)
+            add(dweight + token * e->width, dy + r * e->width, dweight + token * e->width,
+                e->width);
+    }
+}
+
+/* ---- Layer normalisation -------------------------------------------------------------------- */
+
+static void layer_norm(const ls_layer_norm_forward_args *n, int64_t first, int64_t last)
+{
+    const int64_t C = n->width;
+    const float *restrict weight = n->weight, *restrict bias = n->bias;
+    for (int64_t r = first; r < last; r++) {
+        const float *restrict x = (const float *)n->x + r * C;
+        float *restrict y = (float *)n->y + r * C, *moments = (float *)n->moments + 2 * r;
+        const float mean = row_sum(x, C) / (float)C;
+        lanes squares = {{{0}}};
+        for (int64_t c = 0; c < C; c += LS_LANES) {
+            lanes value = lanes_of(x + c, C - c, mean);
+            LS_WRITE_OUT
+            for (int p = 0; p < LS_PARTS; p++) {
+                value.part[p] -= vec_all(mean);
+                squares.part[p] += value.part[p] * value.part[p];
+            }
+        }
+        const float variance = lanes_sum(&squares) / (float)C;
+        const float rate = (float)ls_bn_rate((double)variance, n->epsilon);
+        for (int64_t c = 0; c < C; c++)
+            y[c] = (x[c] - mean) * rate * weight[c] + bias[c];
+        moments[0] = mean;
+        moments[1] = rate;
+    }
+}
+
+/* Group g's part of the rows; dx of them, and their sums of dweight and dbias,
+ * [2, ls_vector_pad(C)]. */
+static void layer_norm_group(const ls_layer_norm_backward_args *n, int64_t g, float *restrict sums)
+{
+    const int64_t C = n->width, padded = ls_vector_pad(C);
+    const int64_t end = n->rows * (g + 1) / LS_VECTOR_NORM_GROUPS;
+    const float *restrict weight = n->weight;
+    memset(sums, 0, (size_t)(2 * padded) * sizeof *sums);
+    for (int64_t r = n->rows * g / LS_VECTOR_NORM_GROUPS; r < end; r++) {
+        const float *restrict x = (const float *)n->x + r * C, *restrict dy =
+                                                                   (const float *)n->dy + r * C;
+        const float mean = ((const float *)n->moments)[2 * r];
+        const float rate = ((const float *)n->moments)[2 * r + 1];
+        float *restrict dx = (float *)n->dx + r * C;
+        lanes of_g = {{{0}}}, of_gn = {{{0}}};
+        for (int64_t c = 0; c < C; c += LS_LANES) {
+            const lanes value = lanes_of(x + c, C - c, 0), back = lanes_of(dy + c, C - c, 0);
+            const lanes factor = lanes_of(weight + c, C - c, 0);
+            LS_WRITE_OUT
+            for (int p = 0; p < LS_PARTS; p++) {
+                float *dweight = sums + c + p * LS_VEC, *dbias = dweight + padded;
+                const vec normal = (value.part[p] - vec_all(mean)) * vec_all(rate);
+                const vec product = back.part[p] * factor.part[p];
+                of_g.part[p] += product;
+                of_gn.part[p] += product * normal;
+                vec_put(dweight, vec_get(dweight) + back.part[p] * normal);
+                vec_put(dbias, vec_get(dbias) + back.part[p]);
+            }
+        }
+        const float mean_g = lanes_sum(&of_g) / (float)C, mean_gn = lanes_sum(&of_gn) / (float)C;
+        for (int64_t c = 0; c < C; c++)
+            dx[c] = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
+    }
+}
+
+static void layer_norm_back(const ls_layer_norm_backward_args *n, int64_t first, int64_t last,
+                            float *sums)
+{
+    for (int64_t g = first; g < last; g++)
+        layer_norm_group(n, g, sums + g * 2 * ls_vector_pad(n->width));
+}
+
+/* ---- GELU ----------------------------------------------------------------------------------- */
+
+static void gelu(const float *restrict x, float *restrict y, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ls_gelu_element(x[i]);
+}
+
+static void gelu_back(const float *x, const float *dy, float *dx, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = dy[i] * ls_gelu_slope(x[i]);
+}
+
+/* ---- Attention ------------------------------------------------------------------------------ */
+
+/* One head of one sample. Keys and values are copied once, as products read them: in panels, if
+ * they are narrow enough for that, and as rows of d. */
+typedef struct attention_head {
+    int64_t T, C, d, row; /* row: floats of a row of scores */
+    float scale;          /* 1 / sqrt(d) */
+    const float *q, *k, *v;
+    float *scores, *more, *scratch;          /* [ATTENTION_BLOCK, row] of both, and a product's */
+    float *key_panels, *value_panels, *rows; /* rows: of values; backward: of keys */
+    bool panels;
+} attention_head;
+
+static attention_head attention_open(const ls_attention_shape *s, const float *qkv, int64_t n,
+                                     bool backward, float *memory)
+{
+    const int64_t T = s->steps, C = s->width, d = C / s->heads, row = ls_vector_attention_row(T);
+    const float *q = qkv + n / s->heads * T * 3 * C + n % s->heads * d;
+    float *copies = memory + 2 * LS_VECTOR_ATTENTION_BLOCK * row + LS_VECTOR_PRODUCT_SCRATCH;
+    const attention_head h = {.T = T,
+                              .C = C,
+                              .d = d,
+                              .row = row,
+                              .scale = 1 / sqrtf((float)d),
+                              .q = q,
+                              .k = q + C,
+                              .v = q + 2 * C,
+                              .scores = memory,
+                              .more = memory + LS_VECTOR_ATTENTION_BLOCK * row,
+                              .scratch = memory + 2 * LS_VECTOR_ATTENTION_BLOCK * row,
+                              .rows = copies,
+                              .key_panels = copies + T * d,
+                              .value_panels = copies + (T + ls_vector_attention_pad(T)) * d,
+                              .panels = d <= PRODUCT_DEPTH};
+    for (int64_t j = 0; j < T; j++)
+        memcpy(h.rows + j * d, (backward ? h.k : h.v) + j * 3 * C, (size_t)d * sizeof *h.rows);
+    if (h.panels)
+        product_panels(h.k, 3 * C, d, T, h.key_panels);
+    if (h.panels && backward)
+        product_panels(h.v, 3 * C, d, T, h.value_panels);
+    return h;
+}
+
+/* A product of matrices that are parts of larger ones, whose rows are so far apart. */
+static void product_of_parts(const attention_head *h, const ls_gemm_args *gemm, int64_t a_row,
+                             int64_t b_row, int64_t c_row, const float *panels)
+{
+    const ls_vector_product p = {.gemm = *gemm,
+                                 .a_row = a_row,
+                                 .b_row = b_row,
+                                 .c_row = c_row,
+                                 .panels = panels,
+                                 .in_place = gemm->b == h->rows};
+    product(&p, &(ls_vector_share){0, gemm->m, 0, gemm->n}, h->scratch);
+}
+
+/* to[i,j] = a row of `from`, d floats at `from_row`, times a key, or value, j. */
+static void pairs(const attention_head *h, int64_t queries, int64_t keys, const float *from,
+                  int64_t from_row, bool values, float *to)
+{
+    const ls_gemm_args gemm = {.transpose_b = true,
+                               .m = queries,
+                               .n = keys,
+                               .k = h->d,
+                               .a = from,
+                               .b = values ? h->v : h->k,
+                               .c = to};
+    const float *panels = values ? h->value_panels : h->key_panels;
+    product_of_parts(h, &gemm, from_row, 3 * h->C, h->row, h->panels ? panels : NULL);
+}
+
+/* Of a row of scores the first `count` are of keys before the query: those behind them become 0 up
+ * to `end`, or `rest` in the last vector, so that loops are over whole ones; returns their end. */
+LS_ALWAYS int64_t end_row(float *row, int64_t count, int64_t end, float rest)
+{
+    const int64_t whole = ls_vector_pad(count);
+    for (int64_t j = count; j < whole; j++)
+        row[j] = rest;
+    if (whole < end)
+        memset(row + whole, 0, (size_t)(end - whole) * sizeof *row);
+    return whole;
+}
+
+/* Queries [first, end) of a head. */
+static void attend_block(const attention_head *h, int64_t first, int64_t end, float *y, float *sums)
+{
+    float inverse[LS_VECTOR_ATTENTION_BLOCK];
+    const int64_t queries = end - first;
+    pairs(h, queries, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
+    for (int64_t i = 0; i < queries; i++) {
+        float *restrict s = h->scores + i * h->row;
+        const int64_t count = first + i + 1, whole = end_row(s, count, end, -INFINITY);
+        const float factor = h->scale, largest = row_max(s, whole) * factor;
+        for (int64_t j = 0; j < whole; j++)
+            s[j] = ls_exp_element(s[j] * factor - largest);
+        const float sum = row_sum(s, whole);
+        inverse[i] = 1 / sum;
+        sums[first + i] = largest + (float)ls_log_element(sum);
+    }
+    const ls_gemm_args gemm = {
+        .m = queries, .n = h->d, .k = end, .a = h->scores, .b = h->rows, .c = y + first * h->C};
+    product_of_parts(h, &gemm, h->row, h->d, h->C, NULL);
+    for (int64_t i = 0; i < queries; i++)
+        scale(y + (first + i) * h->C, inverse[i], h->d);
+}
+
+static void attention(const ls_attention_forward_args *a, int64_t first, int64_t last,
+                      float *memory)
+{
+    const ls_attention_shape *s = &a->shape;
+    for (int64_t n = first; n < last; n++) {
+        const attention_head h = attention_open(s, a->qkv, n, false, memory);
+        float *y = (float *)a->y + n / s->heads * h.T * h.C + n % s->heads * h.d;
+        for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
+            attend_block(&h, p,
+                         p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,
+                         y, (float *)a->sums + n * h.T);
+    }
+}
+
+static float dot_product(const float *a, const float *b, int64_t count)
+{
+    lanes sum = {{{0}}};
+    for (int64_t i = 0; i < count; i += LS_LANES) {
+        const lanes x = lanes_of(a + i, count - i, 0), y = lanes_of(b + i, count - i, 0);
+        LS_WRITE_OUT
+        for (int p = 0; p < LS_PARTS; p++)
+            sum.part[p] += x.part[p] * y.part[p];
+    }
+    return lanes_sum(&sum);
+}
+
+/* Queries [first, end): their dq, and what they add to dk and dv. y, dy: of the head; dq likewise,
+ * dk and dv C and 2C behind it. */
+static void attend_back(const attention_head *h, int64_t first, int64_t end, const float *y,
+                        const float *dy, const float *sums, float *dq)
+{
+    const int64_t queries = end - first, C = h->C;
+    const float *back = dy + first * C, *q = h->q + first * 3 * C;
+    pairs(h, queries, end, q, 3 * C, false, h->scores);
+    pairs(h, queries, end, back, C, true, h->more);
+    for (int64_t i = 0; i < queries; i++) {
+        float *restrict s = h->scores + i * h->row, *restrict g = h->more + i * h->row;
+        const int64_t count = first + i + 1, whole = end_row(s, count, end, -INFINITY);
+        const float e = dot_product(back + i * C, y + (first + i) * C, h->d);
+        const float sum = sums[first + i], factor = h->scale;
+        end_row(g, count, end, 0);
+        for (int64_t j = 0; j < whole; j++) {
+            s[j] = ls_exp_element(s[j] * factor - sum);
+            g[j] = s[j] * (g[j] - e) * factor;
+        }
+    }
+    const ls_gemm_args to_q = {
+        .m = queries, .n = h->d, .k = end, .a = h->more, .b = h->rows, .c = dq + first * 3 * C};
+    const ls_gemm_args to_k = {.transpose_a = true,
+                               .m = end,
+                               .n = h->d,
+                               .k = queries,
+                               .a = h->more,
+                               .b = q,
+                               .c = dq + C,
+                               .accumulate = true};
+    const ls_gemm_args to_v = {.transpose_a = true,
+                               .m = end,
+                               .n = h->d,
+                               .k = queries,
+                               .a = h->scores,
+                               .b = back,
+                               .c = dq + 2 * C,
+                               .accumulate = true};
+    product_of_parts(h, &to_q, h->row, h->d, 3 * C, NULL);
+    product_of_parts(h, &to_k, h->row, 3 * C, 3 * C, NULL);
+    product_of_parts(h, &to_v, h->row, C, 3 * C, NULL);
+}
+
+static void attention_back(const ls_attention_backward_args *a, int64_t first, int64_t last,
+                           float *memory)
+{
+    const ls_attention_shape *s = &a->shape;
+    for (int64_t n = first; n < last; n++) {
+        const attention_head h = attention_open(s, a->qkv, n, true, memory);
+        const int64_t at = n / s->heads * h.T * h.C + n % s->heads * h.d;
+        float *dq = (float *)a->dqkv + (h.q - (const float *)a->qkv);
+        for (int64_t p = 0; p < h.T; p++) {
+            fill(dq + p * 3 * h.C + h.C, 0, h.d);
+            fill(dq + p * 3 * h.C + 2 * h.C, 0, h.d);
+        }
+        for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
+            attend_back(&h, p,
+                        p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,
+                        (const float *)a->y + at, (const float *)a->dy + at,
+                        (const float *)a->sums + n * h.T, dq);
+    }
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks the arguments of kernel_transformer.h's operations, and counts their work. */
+#include "common/kernel/kernel_check_parts.h"
+
+#include <inttypes.h>
+
+static const int64_t longest = 1 << 24; /* tokens are exact in float32; limits products of sizes */
+
+static ls_status check_tokens(const ls_work *work, int64_t tokens)
+{
+    if (tokens >= 1 && tokens <= longest)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, work->op, "tokens", "%" PRId64 " are none; give 1 to %" PRId64,
+                   tokens, longest);
+}
+
+ls_status ls_check_embedding_forward(const ls_embedding_forward_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(READ(x, a->rows, 1), READ(weight, a->tokens, a->width),
+                         WRITE(y, a->rows, a->width)));
+    return check_tokens(work, a->tokens);
+}
+
+ls_status ls_check_embedding_backward(const ls_embedding_backward_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(READ(x, a->rows, 1), READ(dy, a->rows, a->width),
+                         WRITE(dweight, a->tokens, a->width)));
+    work->flops += (double)a->rows * (double)a->width;
+    return check_tokens(work, a->tokens);
+}
+
+ls_status ls_check_positions_forward(const ls_positions_forward_args *a, ls_work *work)
+{
+    work->flops += (double)a->rows * (double)a->count;
+    return CHECK_TENSORS(READ(x, a->rows, a->count), READ(weight, a->count, 1),
+                         WRITE(y, a->rows, a->count));
+}
+
+ls_status ls_check_positions_backward(const ls_positions_backward_args *a, ls_work *work)
+{
+    work->flops += (double)a->rows * (double)a->count;
+    return CHECK_TENSORS(READ(dy, a->rows, a->count), WRITE(dweight, a->count, 1));
+}
+
+static ls_status check_width(const ls_work *work, int64_t width)
+{
+    if (width >= 1)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, work->op, "width", "%" PRId64 " is none; give 1 or more", width);
+}
+
+ls_status ls_check_layer_norm_forward(const ls_layer_norm_forward_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(READ(x, a->rows, a->width), READ(weight, a->width, 1),
+                         READ(bias, a->width, 1), WRITE(y, a->rows, a->width),
+                         WRITE(moments, a->rows, 2)));
+    work->flops += 8.0 * (double)a->rows * (double)a->width;
+    LS_TRY(check_width(work, a->width));
+    return ls_check_value(work, "epsilon", a->epsilon);
+}
+
+ls_status ls_check_layer_norm_backward(const ls_layer_norm_backward_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(READ(x, a->rows, a->width), READ(weight, a->width, 1),
+                         READ(moments, a->rows, 2), READ(dy, a->rows, a->width),
+                         WRITE(dx, a->rows, a->width), WRITE(dweight, a->width, 1),
+                         WRITE(dbias, a->width, 1)));
+    work->flops += 14.0 * (double)a->rows * (double)a->width;
+    return check_width(work, a->width);
+}
+
+ls_status ls_check_gelu_forward(const ls_gelu_forward_args *a, ls_work *work)
+{
+    work->flops += 24.0 * (double)a->count;
+    return CHECK_TENSORS(READ(x, a->count, 1), WRITE(y, a->count, 1));
+}
+
+ls_status ls_check_gelu_backward(const ls_gelu_backward_args *a, ls_work *work)
+{
+    work->flops += 32.0 * (double)a->count;
+    return CHECK_TENSORS(READ(x, a->count, 1), READ(dy, a->count, 1), WRITE(dx, a->count, 1));
+}
+
+/* *row: elements of a sample's y; *pairs: a query and a key at or before it, of all samples and
+ * heads, times a head's width. */
+static ls_status check_attention(const ls_work *work, const ls_attention_shape *s, int64_t *row,
+                                 double *pairs)
+{
+    if (s->heads < 1 || s->width < 1 || s->width % s->heads || s->steps < 0 || s->steps > longest ||
+        s->width > longest)
+        return ls_fail(LS_CODE_USAGE, work->op, "shape",
+                       "%" PRId64 " heads do not divide %" PRId64 " channels at %" PRId64
+                       " positions; give a number of heads that does",
+                       s->heads, s->width, s->steps);
+    *row = s->steps * s->width;
+    *pairs = (double)s->rows * (double)s->width * (double)s->steps * (double)(s->steps + 1) / 2;
+    return LS_OK;
+}
+
+ls_status ls_check_attention_forward(const ls_attention_forward_args *a, ls_work *work)
+{
+    const ls_attention_shape *s = &a->shape;
+    int64_t row = 0;
+    double pairs = 0;
+    LS_TRY(check_attention(work, s, &row, &pairs));
+    work->flops += 2 * 2 * pairs;
+    return CHECK_TENSORS(READ(qkv, s->rows, 3 * row), WRITE(y, s->rows, row),
+                         WRITE(sums, s->rows, s->heads * s->steps));
+}
+
+ls_status ls_check_attention_backward(const ls_attention_backward_args *a, ls_work *work)
+{
+    const ls_attention_shape *s = &a->shape;
+    int64_t row = 0;
+    double pairs = 0;
+    LS_TRY(check_attention(work, s, &row, &pairs));
+    work->flops += 4 * 2 * pairs; /* the scores, computed again, do not count */
+    return CHECK_TENSORS(READ(qkv, s->rows, 3 * row), READ(y, s->rows, row), READ(dy, s->rows, row),
+                         READ(sums, s->rows, s->heads * s->steps), WRITE(dqkv, s->rows, 3 * row));
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* The reference table's operations of transformers; part of reference_loops.h, which explains them.
+ */
+#pragma once
+
+/* ---- Tokens and positions ------------------------------------------------------------------- */
+
+static ls_status embedding_forward(const ls_embedding_forward_args *e)
+{
+    const real *x = e->x, *weight = e->weight;
+    real *y = e->y;
+    for (int64_t r = 0; r < e->rows; r++) {
+        const int64_t token = ls_token(x[r], e->tokens);
+        if (token < 0)
+            return ls_token_fail("embedding_forward", r, (double)x[r], e->tokens);
+        for (int64_t c = 0; c < e->width; c++)
+            y[r * e->width + c] = weight[token * e->width + c];
+    }
+    return LS_OK;
+}
+
+static ls_status embedding_backward(const ls_embedding_backward_args *e)
+{
+    const real *x = e->x, *dy = e->dy;
+    real *dweight = e->dweight;
+    for (int64_t v = 0; v < e->tokens; v++)
+        for (int64_t c = 0; c < e->width; c++) {
+            double sum = 0;
+            for (int64_t r = 0; r < e->rows; r++)
+                if ((int64_t)x[r] == v)
+                    sum += (double)dy[r * e->width + c];
+            dweight[v * e->width + c] = (real)sum;
+        }
+    return LS_OK;
+}
+
+static ls_status positions_forward(const ls_positions_forward_args *p)
+{
+    const real *x = p->x, *weight = p->weight;
+    real *y = p->y;
+    for (int64_t b = 0; b < p->rows; b++)
+        for (int64_t i = 0; i < p->count; i++)
+            y[b * p->count + i] = x[b * p->count + i] + weight[i];
+    return LS_OK;
+}
+
+static ls_status positions_backward(const ls_positions_backward_args *p)
+{
+    const real *dy = p->dy;
+    real *dweight = p->dweight;
+    for (int64_t i = 0; i < p->count; i++) {
+        double sum = 0;
+        for (int64_t b = 0; b < p->rows; b++)
+            sum += (double)dy[b * p->count + i];
+        dweight[i] = (real)sum;
+    }
+    return LS_OK;
+}
+
+/* ---- Layer normalisation -------------------------------------------------------------------- */
+
+static ls_status layer_norm_forward(const ls_layer_norm_forward_args *n)
+{
+    const int64_t C = n->width;
+    const real *weight = n->weight, *bias = n->bias;
+    for (int64_t r = 0; r < n->rows; r++) {
+        const real *x = (const real *)n->x + r * C;
+        real *y = (real *)n->y + r * C, *moments = (real *)n->moments + 2 * r;
+        double mean = 0, variance = 0;
+        for (int64_t c = 0; c < C; c++)
+            mean += (double)x[c] / (double)C;
+        for (int64_t c = 0; c < C; c++)
+            variance += ((double)x[c] - mean) * ((double)x[c] - mean) / (double)C;
+        const double rate = 1 / sqrt(variance + n->epsilon);
+        for (int64_t c = 0; c < C; c++)
+            y[c] = (real)(((double)x[c] - mean) * rate * (double)weight[c] + (double)bias[c]);
+        moments[0] = (real)mean;
+        moments[1] = (real)rate;
+    }
+    return LS_OK;
+}
+
+/* (x - mean) rate of row r, channel c. */
+static double normalised(const ls_layer_norm_backward_args *n, int64_t r, int64_t c)
+{
+    const real *moments = (const real *)n->moments + 2 * r;
+    return ((double)((const real *)n->x)[r * n->width + c] - (double)moments[0]) *
+           (double)moments[1];
+}
+
+static ls_status layer_norm_backward(const ls_layer_norm_backward_args *n)
+{
+    const int64_t C = n->width;
+    const real *weight = n->weight, *dy = n->dy;
+    for (int64_t c = 0; c < C; c++) {
+        double dweight = 0, dbias = 0;
+        for (int64_t r = 0; r < n->rows; r++) {
+            dweight += (double)dy[r * C + c] * normalised(n, r, c);
+            dbias += (double)dy[r * C + c];
+        }
+        ((real *)n->dweight)[c] = (real)dweight;
+        ((real *)n->dbias)[c] = (real)dbias;
+    }
+    for (int64_t r = 0; r < n->rows; r++) {
+        const double rate = (double)((const real *)n->moments)[2 * r + 1];
+        double mean_g = 0, mean_gn = 0;
+        for (int64_t c = 0; c < C; c++) {
+            const double g = (double)dy[r * C + c] * (double)weight[c];
+            mean_g += g / (double)C;
+            mean_gn += g * normalised(n, r, c) / (double)C;
+        }
+        for (int64_t c = 0; c < C; c++) {
+            const double g = (double)dy[r * C + c] * (double)weight[c];
+            ((real *)n->dx)[r * C + c] =
+                (real)(rate * (g - mean_g - normalised(n, r, c) * mean_gn));
+        }
+    }
+    return LS_OK;
+}
+
+/* ---- GELU ----------------------------------------------------------------------------------- */
+
+static const double gelu_cubic = 0.044715, root_2_over_pi = 0.79788456080286535588;
+
+static ls_status gelu_forward(const ls_gelu_forward_args *g)
+{
+    for (int64_t i = 0; i < g->count; i++) {
+        const double x = (double)((const real *)g->x)[i];
+        const double u = root_2_over_pi * (x + gelu_cubic * x * x * x);
+        ((real *)g->y)[i] = (real)(0.5 * x * (1 + tanh(u)));
+    }
+    return LS_OK;
+}
+
+static ls_status gelu_backward(const ls_gelu_backward_args *g)
+{
+    for (int64_t i = 0; i < g->count; i++) {
+        const double x = (double)((const real *)g->x)[i];
+        const double t = tanh(root_2_over_pi * (x + gelu_cubic * x * x * x));
+        const double du = root_2_over_pi * (1 + 3 * gelu_cubic * x * x);
+        ((real *)g->dx)[i] =
+            (real)((double)((const real *)g->dy)[i] * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du));
+    }
+    return LS_OK;
+}
+
+/* ---- Attention ------------------------------------------------------------------------------ */
+
+/* One head of one sample: q, k and v of position p are at p * 3C, and y and dy at p * C. */
+typedef struct reference_head {
+    int64_t T, C, d;
+    const real *q, *k, *v;
+    double *share, *gradient;      /* [T] of one query: softmax(s[p]), and ds[p] / sqrt(d) */
+    double *key_sums, *value_sums; /* [T,d] dk, dv */
+} reference_head;
+
+static double dot(const real *a, const real *b, int64_t d)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < d; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* share[j] = s[p,j] */
+static void scores(const reference_head *h, int64_t p)
+{
+    for (int64_t j = 0; j <= p; j++)
+        h->share[j] = dot(h->q + p * 3 * h->C, h->k + j * 3 * h->C, h->d) / sqrt((double)h->d);
+}
+
+static void attend(const reference_head *h, real *y, real *sums)
+{
+    for (int64_t p = 0; p < h->T; p++) {
+        double largest = -HUGE_VAL, sum = 0;
+        scores(h, p);
+        for (int64_t j = 0; j <= p; j++)
+            largest = h->share[j] > largest ? h->share[j] : largest;
+        for (int64_t j = 0; j <= p; j++)
+            sum += exp(h->share[j] - largest);
+        for (int64_t i = 0; i < h->d; i++) {
+            double value = 0;
+            for (int64_t j = 0; j <= p; j++)
+                value += exp(h->share[j] - largest) * (double)h->v[j * 3 * h->C + i];
+            y[p * h->C + i] = (real)(value / sum);
+        }
+        sums[p] = (real)(largest + log(sum));
+    }
+}
+
+/* Query p: dq, at [p * 3C], and what it adds to dk and dv. */
+static void attend_back(const reference_head *h, int64_t p, const real *y, const real *dy,
+                        double sum, real *dq)
+{
+    const double e = dot(dy, y, h->d);
+    scores(h, p);
+    for (int64_t j = 0; j <= p; j++) {
+        h->share[j] = exp(h->share[j] - sum);
+        h->gradient[j] =
+            h->share[j] * (dot(dy, h->v + j * 3 * h->C, h->d) - e) / sqrt((double)h->d);
+    }
+    for (int64_t i = 0; i < h->d; i++) {
+        double total = 0;
+        for (int64_t j = 0; j <= p; j++) {
+            total += h->gradient[j] * (double)h->k[j * 3 * h->C + i];
+            h->key_sums[j * h->d + i] += h->gradient[j] * (double)h->q[p * 3 * h->C + i];
+            h->value_sums[j * h->d + i] += h->share[j] * (double)dy[i];
+        }
+        dq[i] = (real)total;
+    }
+}
+
+/* Opens head number `n` of all samples' heads; `memory`: see attention_memory. */
+static reference_head head_open(const ls_attention_shape *s, const real *qkv, int64_t n,
+                                double *memory)
+{
+    const int64_t C = s->width, d = C / s->heads, T = s->steps;
+    const real *q = qkv + n / s->heads * T * 3 * C + n % s->heads * d;
+    return (reference_head){
+        T, C, d, q, q + C, q + 2 * C, memory, memory + T, memory + 2 * T, memory + 2 * T + T * d};
+}
+
+static size_t attention_memory(const ls_attention_shape *s)
+{
+    return (size_t)(s->steps * (2 + 2 * (s->width / s->heads)));
+}
+
+static ls_status attention_forward(const ls_attention_forward_args *a)
+{
+    const ls_attention_shape *s = &a->shape;
+    double *memory;
+    LS_TRY(ls_allocate("attention", &memory, attention_memory(s) + 1, sizeof *memory));
+    for (int64_t n = 0; n < s->rows * s->heads; n++) {
+        const reference_head h = head_open(s, a->qkv, n, memory);
+        attend(&h, (real *)a->y + n / s->heads * h.T * h.C + n % s->heads * h.d,
+               (real *)a->sums + n * h.T);
+    }
+    free(memory);
+    return LS_OK;
+}
+
+static ls_status attention_backward(const ls_attention_backward_args *a)
+{
+    const ls_attention_shape *s = &a->shape;
+    double *memory;
+    LS_TRY(ls_allocate("attention", &memory, attention_memory(s) + 1, sizeof *memory));
+    for (int64_t n = 0; n < s->rows * s->heads; n++) {
+        const reference_head h = head_open(s, a->qkv, n, memory);
+        const int64_t at = n / s->heads * h.T * h.C + n % s->heads * h.d;
+        const real *sums = (const real *)a->sums + n * h.T;
+        real *dq = (real *)a->dqkv + (h.q - (const real *)a->qkv);
+        memset(h.key_sums, 0, (size_t)(2 * h.T * h.d) * sizeof *h.key_sums);
+        for (int64_t p = 0; p < h.T; p++)
+            attend_back(&h, p, (const real *)a->y + at + p * h.C,
+                        (const real *)a->dy + at + p * h.C, (double)sums[p], dq + p * 3 * h.C);
+        for (int64_t i = 0; i < h.T * h.d; i++) {
+            dq[i / h.d * 3 * h.C + h.C + i % h.d] = (real)h.key_sums[i];
+            dq[i / h.d * 3 * h.C + 2 * h.C + i % h.d] = (real)h.value_sums[i];
+        }
+    }
+    free(memory);
+    return LS_OK;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cpu table against the reference: every entry of transformers, over edge shapes. u = 2^-24.
+ * Other files include this one to do the same with other tables.
+ *
+ * Bounds:
+ *     embedding_forward, positions_forward   the same bits
+ *     embedding_backward, positions_backward  (rows + 2) u sum |terms|
+ *     layer_norm_*    1e-5 of the largest: means of C values, and a sum over the rows
+ *     gelu_*          8 u (1 + |x|)
+ *     attention_*     1e-5 of the largest: sums of T and of d products
+ */
+#include "common/kernel/tests/kernel_fixture.h"
+
+#define U 0x1p-24
+
+/* Tokens of `rows` rows below `tokens`. */
+static float *token_rows(int64_t rows, int64_t tokens)
+{
+    float *x = randoms(rows, 7);
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = (float)((i * i + 3 * i) % tokens);
+    return x;
+}
+
+static double largest_of(const float *x, int64_t count)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs((double)x[i]));
+    return largest;
+}
+
+/* got = want within `factor` of the largest, and nothing behind it is written. */
+static void near(const char *what, const float *got, const float *want, double factor,
+                 int64_t count)
+{
+    compare(what, got, want, NULL, factor * largest_of(want, count), count);
+    same_bits("behind", got + count, want + count, sizeof *got);
+}
+
+/* rows, tokens, width */
+static const int64_t token_shapes[][3] = {
+    {0, 3, 4}, {1, 1, 1}, {7, 5, 17}, {300, 50, 33}, {64, 256, 16}};
+enum { TOKEN_SHAPES = sizeof token_shapes / sizeof *token_shapes };
+
+static void test_embedding_forward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < TOKEN_SHAPES; i++) {
+        const int64_t *s = token_shapes[i], count = s[0] * s[2];
+        float *x = token_rows(s[0], s[1]), *weight = randoms(s[1] * s[2], 1);
+        float *got = randoms(count, 2), *want = randoms(count, 2);
+        ls_embedding_forward_args args = {s[0], s[1], s[2], x, weight, got};
+        apply_embedding_forward(f, f->cpu, &args);
+        args.y = want;
+        apply_embedding_forward(f, f->reference, &args);
+        same_bits("embedding", got, want, (size_t)(count + 1) * sizeof *got);
+        free(x), free(weight), free(got), free(want);
+    }
+    static const float wrong[] = {-1, 3, 0.5f, NAN};
+    for (int i = 0; i < 8; i++) {
+        ls_kernels *table = i & 1 ? f->cpu : f->reference;
+        float x[2] = {0, wrong[i / 2]}, weight[6] = {0}, y[4];
+        ls_op *op;
+        must(table->table->embedding_forward(
+            table, &(ls_embedding_forward_args){2, 3, 2, x, weight, y}, &op));
+        must(ls_queue_enqueue(f->queue, op));
+        ls_status status = ls_queue_sync(f->queue);
+        assert_non_null(status);
+        assert_non_null(strstr(ls_status_text(status), "row 1"));
+        ls_status_free(status);
+        ls_op_free(op);
+        teardown(state);
+        setup(state);
+        f = *state;
+    }
+}
+
+static void test_embedding_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < TOKEN_SHAPES; i++) {
+        const int64_t *s = token_shapes[i], count = s[1] * s[2];
+        float *x = token_rows(s[0], s[1]), *dy = randoms(s[0] * s[2], 1);
+        float *dy1 = absolutes(dy, s[0] * s[2]), *limit = randoms(count, 2);
+        float *got = randoms(count, 2), *want = randoms(count, 2);
+        ls_embedding_backward_args args = {s[0], s[1], s[2], x, dy, got};
+        apply_embedding_backward(f, f->cpu, &args);
+        args.dweight = want;
+        apply_embedding_backward(f, f->reference, &args);
+        args.dweight = limit, args.dy = dy1;
+        apply_embedding_backward(f, f->reference, &args);
+        compare("embedding", got, want, limit, (double)(s[0] + 2) * U, count);
+        same_bits("behind", got + count, want + count, sizeof *got);
+        free(x), free(dy), free(dy1), free(limit), free(got), free(want);
+    }
+}
+
+/* rows, count */
+static const int64_t position_shapes[][2] = {{0, 3}, {1, 1}, {5, 130}, {3, 0}, {16, 1000}};
+enum { POSITION_SHAPES = sizeof position_shapes / sizeof *position_shapes };
+
+static void test_positions_forward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < POSITION_SHAPES; i++) {
+        const int64_t *s = position_shapes[i], count = s[0] * s[1];
+        float *x = randoms(count, 1), *weight = randoms(s[1], 2);
+        float *got = randoms(count, 3), *want = randoms(count, 3);
+        ls_positions_forward_args args = {s[0], s[1], x, weight, got};
+        apply_positions_forward(f, f->cpu, &args);
+        args.y = want;
+        apply_positions_forward(f, f->reference, &args);
+        same_bits("positions", got, want, (size_t)(count + 1) * sizeof *got);
+        free(x), free(weight), free(got), free(want);
+    }
+}
+
+static void test_positions_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < POSITION_SHAPES; i++) {
+        const int64_t *s = position_shapes[i];
+        float *dy = randoms(s[0] * s[1], 1), *got = randoms(s[1], 2), *want = randoms(s[1], 2);
+        ls_positions_backward_args args = {s[0], s[1], dy, got};
+        apply_positions_backward(f, f->cpu, &args);
+        args.dweight = want;
+        apply_positions_backward(f, f->reference, &args);
+        compare("positions", got, want, NULL, (double)(s[0] * (s[0] + 2)) * U, s[1]);
+        same_bits("behind", got + s[1], want + s[1], sizeof *got);
+        free(dy), free(got), free(want);
+    }
+}
+
+/* rows, width: whole and odd vectors, fewer and more rows than groups */
+static const int64_t norm_shapes[][2] = {{0, 4}, {1, 1}, {3, 17}, {70, 64}, {257, 33}, {40, 128}};
+enum { NORM_SHAPES = sizeof norm_shapes / sizeof *norm_shapes };
+
+static void norm_forward(fixture *f, ls_kernels *table, const int64_t *s, const float *x, float *y,
+                         float *moments)
+{
+    float *weight = randoms(s[1], 2), *bias = randoms(s[1], 3);
+    apply_layer_norm_forward(
+        f, table, &(ls_layer_norm_forward_args){s[0], s[1], 1e-5, x, weight, bias, y, moments});
+    free(weight), free(bias);
+}
+
+static void test_layer_norm_forward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < NORM_SHAPES; i++) {
+        const int64_t *s = norm_shapes[i], count = s[0] * s[1];
+        float *x = randoms(count, 1), *y[2], *moments[2];
+        for (int64_t e = 0; e < count; e++)
+            x[e] += 3;
+        for (int k = 0; k < 2; k++) {
+            y[k] = randoms(count, 4), moments[k] = randoms(2 * s[0], 5);
+            norm_forward(f, k ? f->reference : f->cpu, s, x, y[k], moments[k]);
+        }
+        if (s[1] > 1) /* of one value the rate is that of epsilon, and y the bias */
+            near("y", y[0], y[1], 1e-5, count);
+        near("moments", moments[0], moments[1], 1e-5, 2 * s[0]);
+        for (int k = 0; k < 2; k++)
+            free(y[k]), free(moments[k]);
+        free(x);
+    }
+}
+
+static void test_layer_norm_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < NORM_SHAPES; i++) {
+        const int64_t *s = norm_shapes[i], count = s[0] * s[1];
+        float *x = randoms(count, 1), *y = randoms(count, 4), *moments = randoms(2 * s[0], 5);
+        float *weight = randoms(s[1], 2), *dy = randoms(count, 6), *got[2][3];
+        norm_forward(f, f->reference, s, x, y, moments);
+        for (int k = 0; k < 2; k++) {
+            got[k][0] = randoms(count, 7), got[k][1] = randoms(s[1], 8),
+            got[k][2] = randoms(s[1], 9);
+            apply_layer_norm_backward(f, k ? f->reference : f->cpu,
+                                      &(ls_layer_norm_backward_args){s[0], s[1], x, weight, moments,
+                                                                     dy, got[k][0], got[k][1],
+                                                                     got[k][2]});
+        }
+        if (s[1] > 1) /* else dx is 0 but for rounding */
+            near("dx", got[0][0], got[1][0], 1e-5, count);
+        near("dweight", got[0][1], got[1][1], 1e-5, s[1]);
+        near("dbias", got[0][2], got[1][2], 1e-5, s[1]);
+        for (int k = 0; k < 6; k++)
+            free(got[k / 3][k % 3]);
+        free(x), free(y), free(moments), free(weight), free(dy);
+    }
+}
+
+static void check_gelu(fixture *f, bool backward)
+{
+    static const int64_t counts[] = {0, 1, 17, 5000};
+    for (int i = 0; i < 4; i++) {
+        const int64_t count = counts[i];
+        float *x = randoms(count, 1), *dy = randoms(count, 2), *got[2];
+        float *limit = randoms(count, 3);
+        for (int64_t e = 0; e < count; e++) {
+            x[e] *= e % 7 == 0 ? 100 : 6;
+            limit[e] = 1 + fabsf(x[e]);
+        }
+        for (int k = 0; k < 2; k++) {
+            ls_kernels *table = k ? f->reference : f->cpu;
+            got[k] = randoms(count, 2); /* the same as dy, which may be dx */
+            if (backward)
+                apply_gelu_backward(f, table,
+                                    &(ls_gelu_backward_args){count, x, k ? dy : got[k], got[k]});
+            else
+                apply_gelu_forward(f, table, &(ls_gelu_forward_args){count, x, got[k]});
+        }
+        compare("gelu", got[0], got[1], limit, 8 * U, count);
+        same_bits("behind", got[0] + count, got[1] + count, sizeof *dy);
+        free(x), free(dy), free(limit), free(got[0]), free(got[1]);
+    }
+}
+
+static void test_gelu_forward(void **state)
+{
+    check_gelu(*state, false);
+}
+
+static void test_gelu_backward(void **state)
+{
+    check_gelu(*state, true);
+}
+
+/* rows, steps, heads, width: one and several blocks of queries, odd sizes */
+static const ls_attention_shape attention_shapes[] = {
+    {0, 3, 1, 4}, {1, 1, 1, 1}, {2, 7, 3, 15}, {1, 64, 2, 32}, {2, 65, 1, 8}, {1, 150, 2, 40}};
+enum { ATTENTION_SHAPES = sizeof attention_shapes / sizeof *attention_shapes };
+
+static void test_attention_forward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < ATTENTION_SHAPES; i++) {
+        const ls_attention_shape s = attention_shapes[i];
+        const int64_t count = s.rows * s.steps * s.width, sums = s.rows * s.steps * s.heads;
+        float *qkv = randoms(3 * count, 1), *y[2], *kept[2];
+        for (int64_t e = 0; e < 3 * count; e++)
+            qkv[e] *= 3;
+        for (int k = 0; k < 2; k++) {
+            y[k] = randoms(count, 2), kept[k] = randoms(sums, 3);
+            apply_attention_forward(f, k ? f->reference : f->cpu,
+                                    &(ls_attention_forward_args){s, qkv, y[k], kept[k]});
+        }
+        near("y", y[0], y[1], 1e-5, count);
+        near("sums", kept[0], kept[1], 1e-5, sums);
+        for (int k = 0; k < 2; k++)
+            free(y[k]), free(kept[k]);
+        free(qkv);
+    }
+}
+
+static void test_attention_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < ATTENTION_SHAPES; i++) {
+        const ls_attention_shape s = attention_shapes[i];
+        const int64_t count = s.rows * s.steps * s.width, sums = s.rows * s.steps * s.heads;
+        float *qkv = randoms(3 * count, 1), *y = randoms(count, 2), *kept = randoms(sums, 3);
+        float *dy = randoms(count, 4), *dqkv[2];
+        apply_attention_forward(f, f->reference, &(ls_attention_forward_args){s, qkv, y, kept});
+        for (int k = 0; k < 2; k++) {
+            dqkv[k] = randoms(3 * count, 5);
+            apply_attention_backward(f, k ? f->reference : f->cpu,
+                                     &(ls_attention_backward_args){s, qkv, y, dy, kept, dqkv[k]});
+        }
+        near("dqkv", dqkv[0], dqkv[1], 1e-5, 3 * count);
+        free(qkv), free(y), free(kept), free(dy), free(dqkv[0]), free(dqkv[1]);
+    }
+}
+
+int main(void)
+{
+    /* One test for each entry of the table: a new entry without a test does not compile. */
+#define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
+    const struct CMUnitTest tests[] = {LS_KERNEL_TRANSFORMER_ENTRIES(ENTRY_TEST)};
+#undef ENTRY_TEST
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

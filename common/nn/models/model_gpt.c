@@ -117,7 +117,7 @@ static ls_status build(const char *text, ls_model *model)
     return ls_graph_add(graph, "softmax_cross_entropy", (int[]){x, -1}, -1, NULL, &x);
 }
 
-const ls_model_kind ls_model_gpt = {
+const ls_model_family ls_model_gpt = {
     .name = "gpt",
     .help = "GPT-2's decoder: blocks-heads-width-positions-tokens, gpt:4-4-128-128-256",
     .default_data = "text",

@@ -212,8 +212,8 @@ ls_status ls_check_squared_error(const ls_squared_error_args *a, ls_work *work)
 ls_status ls_check_count_correct(const ls_count_correct_args *a, ls_work *work)
 {
     if (a->targets < 1)
-        return ls_fail(LS_CODE_USAGE, work->op, "targets", "%" PRId64 " are none; give 1 or more",
-                       a->targets);
+        return ls_fail(LS_CODE_USAGE, work->op, "targets",
+                       "%" PRId64 " is out of range; give 1 or more", a->targets);
     return CHECK_TENSORS(READ(logits, a->rows, a->classes), OF_TYPE(labels, a->rows, 1, 0),
                          OF_TYPE(state, 1, 1, 0), OF_TYPE(correct, 1, 1, WRITTEN));
 }

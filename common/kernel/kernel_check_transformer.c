@@ -10,8 +10,8 @@ static ls_status check_tokens(const ls_work *work, int64_t tokens)
 {
     if (tokens >= 1 && tokens <= longest)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, work->op, "tokens", "%" PRId64 " are none; give 1 to %" PRId64,
-                   tokens, longest);
+    return ls_fail(LS_CODE_USAGE, work->op, "tokens",
+                   "%" PRId64 " is out of range; give 1 to %" PRId64, tokens, longest);
 }
 
 ls_status ls_check_embedding_forward(const ls_embedding_forward_args *a, ls_work *work)
@@ -46,7 +46,8 @@ static ls_status check_width(const ls_work *work, int64_t width)
 {
     if (width >= 1)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, work->op, "width", "%" PRId64 " is none; give 1 or more", width);
+    return ls_fail(LS_CODE_USAGE, work->op, "width", "%" PRId64 " is out of range; give 1 or more",
+                   width);
 }
 
 ls_status ls_check_layer_norm_forward(const ls_layer_norm_forward_args *a, ls_work *work)

@@ -17,7 +17,9 @@ fi
 until areas | grep -E "^$area(/|\$)" >/dev/null; do
   area=$(dirname "$area")
 done
-if [ ! -e build/CMakeCache.txt ]; then
+if [ -e build/CMakeCache.txt ]; then
+  cmake build >/dev/null # finds new tests
+else
   cmake --preset release -DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON >/dev/null
 fi
 # The labels of a test are `unit`, its folder and, if it takes minutes, `long`.
@@ -27,5 +29,9 @@ mapfile -t long < <(named -L '^long$')
 if [ ${#tests[@]} -gt 0 ]; then
   cmake --build build --target "${tests[@]}"
   ctest --test-dir build -R '^unit\.' -L "^$area(/|\$)" -LE '^long$' -j"$(($(nproc) + 1))" --output-on-failure
+fi
+if [ ${#tests[@]} -eq 0 ] && [ ${#long[@]} -eq 0 ]; then
+  echo "test-one.sh: the build in build/ has no tests; configure it with -DLOCKSTEP_TESTS=ON" >&2
+  exit 3
 fi
 [ ${#long[@]} -eq 0 ] || echo "not run, takes minutes: ${long[*]} (build/NAME)"

@@ -31,7 +31,9 @@ int ls_buckets_of(ls_step *s, int place)
 
 ls_range ls_bucket(const ls_step *s, int place, int b)
 {
-    return s->plan->groups[place].buckets.items[b];
+    const ls_buckets *buckets =
+        place < s->plan->group_count ? &s->plan->groups[place].buckets : NULL;
+    return buckets && (size_t)b < buckets->count ? buckets->items[b] : (ls_range){0, 0};
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */

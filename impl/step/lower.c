@@ -112,10 +112,9 @@ static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, 
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
         return ls_fail(LS_CODE_USAGE, "step", first->verb,
-                       "is one call for %d ranks, and the "
-                       "limit of ranks is lower; use fewer "
+                       "%d ranks in one call are more than the %d that it can have; use fewer "
                        "devices",
-                       size);
+                       size, LS_JOB_REPLICAS + 1);
     for (int r = 0; r < size; r++) {
         ops[r] = (ls_op_list){0};
         lists[r] = (ls_comm_list){.ops = &ops[r]};

@@ -106,6 +106,9 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
 
 void ls_add_arrived(ls_step *s, int server, ls_range range)
 {
+    if (!ls_step_can(s, s->plan->servers.servers > 0, "ls_add_arrived",
+                     "has no servers: the strategy's variables are not LS_VARIABLES_SERVED"))
+        return;
     const int workers = layout_of(s)->workers;
     size_t count = 0;
     if (s->program->status || !ls_step_job(s)->exact || !ls_step_replica(s, server))

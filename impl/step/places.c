@@ -264,8 +264,18 @@ static int begin_of(const ls_step *s, int replica, int microbatch)
     return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
 }
 
+/* Whether there are stages that take micro-batches. */
+static bool can_stage(ls_step *s, const char *verb)
+{
+    return can_divide(s, verb) &&
+           ls_step_can(s, ls_step_job(s)->microbatches > 0, verb,
+                       "has no micro-batches: the strategy sets no number of them");
+}
+
 void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
 {
+    if (!can_stage(s, "ls_forward_stage"))
+        return;
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++)
         for (int n = 0; n < loss; n++)
@@ -275,6 +285,8 @@ void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
 
 void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
 {
+    if (!can_stage(s, "ls_backward_stage"))
+        return;
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++) {
         if (parts_of(s)->place[loss] == stage)

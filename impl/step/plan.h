@@ -88,9 +88,11 @@ ls_device *ls_planned_device(const ls_step_plan *plan, int member);
 /** Whether a member is on the job's device number `index`; device_count: the variable device. */
 bool ls_plan_is_on(const ls_step_plan *plan, int member, size_t index);
 
-/** Whether members of this process and others have ends of messages; and whether this member has
- * one in this process. Without ends, messages within a process are copies. */
+/** Whether the members that exchange messages have ends of a communicator for them: with servers,
+ * or if a replica is divided over several processes. Messages between two members of one process
+ * are copies if there are no servers. */
 bool ls_plan_has_ends(const ls_step_plan *plan);
+/** Whether this member has an end, in this process. */
 bool ls_plan_has_end(const ls_step_plan *plan, int member);
 
 /** Number of members except shadows and servers; how busy servers are is in their report. */

@@ -56,9 +56,10 @@ void ls_resources_close(ls_resources *resources);
  * nothing if a device of this process hangs. */
 void ls_resources_abandon(const ls_resources *resources);
 
+/** Whether what a communicator sends is counted as the strategy's traffic. */
+typedef enum ls_counting { LS_COUNTED, LS_UNCOUNTED } ls_counting;
 /** Opens a communicator between members [count] of this process, and of others, which all call it;
  * comms[i] is the end of members[i]. */
-typedef enum ls_counting { LS_COUNTED, LS_UNCOUNTED } ls_counting;
 ls_status ls_connect(ls_resources *resources, const int *members, int count, ls_counting counting,
                      ls_comm **comms);
 /** Number of a communicator; if it is not open here, the number of open ones. */

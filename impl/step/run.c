@@ -116,6 +116,8 @@ static ls_status wait_for_library(ls_step_run *me, bool *waits)
             ls_comm *comm = me->resources.ends[LS_GROUPS + g].of[member].comm;
             if (!comm || !comm->backend->wait)
                 break;
+            if (!me->queues[lanes[member]].queue) /* opening failed before it */
+                continue;
             *waits = true;
             status = ls_status_first(status, comm->backend->wait(comm, me->queues[member].queue,
                                                                  me->queues[lanes[member]].queue,

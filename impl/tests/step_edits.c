@@ -292,7 +292,7 @@ ls_status ls_steps_edit_tasks(ls_step_run *run)
         return LS_OK;
     for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < LS_KINDS; b++)
         plant(&run->program[b], p);
-    if (!find_edit(&e) || !find_edit(&e) || is(&e, "drop-wait") || is(&e, "drop-begin"))
+    if (!find_edit(&e) || is(&e, "drop-wait") || is(&e, "drop-begin"))
         return LS_OK;
     for (int b = 0; b < LS_KINDS; b++) {
         if (e.number < run->program[b].task_count)

@@ -129,6 +129,16 @@ static void build_node(ls_step *s)
     ls_forward_node(s, 0, 0, 1);
 }
 
+static void build_stage(ls_step *s)
+{
+    ls_backward_stage(s, 0, 0, 0);
+}
+
+static void build_arrived(ls_step *s)
+{
+    ls_add_arrived(s, 0, ls_all(s));
+}
+
 static void build_shared(ls_step *s)
 {
     ls_share_values(s, 0);
@@ -156,6 +166,8 @@ static void verbs_that_cannot_act_are_refused(void **state)
                  {build_buckets, "ls_buckets_of has no buckets"},
                  {build_node, "ls_forward_node has no places"},
                  {build_shared, "ls_share_values has no places"},
+                 {build_stage, "ls_backward_stage has no places"},
+                 {build_arrived, "ls_add_arrived has no servers"},
                  {build_request, "ls_request has no server"},
                  {build_serve, "ls_serve has no server"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

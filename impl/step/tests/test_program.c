@@ -194,12 +194,11 @@ static void compare(const char *name, const char *what, const char *got, const c
 static void compare_waits(text_program *t, int kind, const char *name)
 {
     ls_step_program *p = &t->program[kind];
-    char got[TEXT], what[TEXT], kept[TASKS][TEXT];
+    char got[TEXT], what[TEXT];
     for (size_t i = 0; i < p->task_count; i++) {
         char *wanted = t->expected[kind][i];
         snprintf(what, sizeof what, "task %zu waits", i);
         write_waits(p, &p->tasks[i], got);
-        snprintf(kept[i], TEXT, "%s", wanted);
         take_marked(p, &p->tasks[i], wanted);
         if (*wanted != '?')
             compare(name, what, got, wanted);

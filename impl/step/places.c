@@ -269,7 +269,7 @@ static bool can_stage(ls_step *s, const char *verb)
 {
     return can_divide(s, verb) &&
            ls_step_can(s, ls_step_job(s)->microbatches > 0, verb,
-                       "has no micro-batches: the strategy sets no number of them");
+                       "has no micro-batches: the strategy declares no option for their number");
 }
 
 void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)

@@ -50,7 +50,7 @@ static ls_status refuse_unknown(const char *name, unsigned command, const char *
                        "%s: unknown key%s; %s(the keys are the options of `lockstep %s --help`)",
                        name, short_of ? ", and keys are not abbreviated" : "", hint, known_as);
     return ls_fail(LS_CODE_USAGE, "option", where,
-                   "unknown option%s; %s(lockstep %s --help lists all)",
+                   "unknown option%s; %slockstep %s --help lists all",
                    short_of ? ", and names are not abbreviated" : "", hint, known_as);
 }
 

@@ -93,7 +93,7 @@ static ls_status read_layout(layout from, const char *argument, const ls_data_ne
 {
     size_t width;
     LS_TRY(ls_need_width(need, 0, &width));
-    if (need->inputs != 1 || width != PIXELS || need->classes < 1)
+    if (need->inputs != 1 || width != PIXELS || need->classes < 1 || need->targets)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
                        "holds images of %dx%d with labels, and the model has %d input%s of %zu "
                        "values and %d classes; a model of 784 inputs and 10 classes works",

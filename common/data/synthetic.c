@@ -10,9 +10,10 @@
  *               others arbitrary. The label says whether both have the same source; then it is the
  *               least of four drawn, otherwise they are any two
  *   tokens      a sequence: three quarters of its tokens, at random, are 5 t + 7 modulo V of the
- * token t before, the others arbitrary; the target is the next token Training samples have the
- * numbers 0 to N-1; test samples (one sixth as many, rounded up) begin at 100 million, the largest
- * N: no number is in both, and sample i does not depend on N.
+ * token t before, the others arbitrary; the target is the next token
+ *
+ * Training samples have the numbers 0 to N-1; test samples (one sixth as many, rounded up) begin at
+ * 100 million, the largest N: no number is in both, and sample i does not depend on N.
  */
 #include "common/base/numbers.h"
 #include "common/base/philox.h"

@@ -109,12 +109,13 @@ static ls_status take_files(text_set *set)
         free(names[i]);
     }
     free(names);
-    if (!status && set->count < 2)
+    const size_t least = set->need->targets ? 1 : 2; /* pairs are windows of two files */
+    if (!status && set->count < least)
         status = ls_fail(LS_CODE_MISSING, what, set->directory,
-                         "it has %zu files; windows of two files or more are needed; the Debian "
+                         "it has %zu files, and this model needs %zu or more; the Debian "
                          "package base-files has files in " DIRECTORY
                          ", or give --data text:DIR; --data synthetic needs none",
-                         set->count);
+                         set->count, least);
     return status;
 }
 

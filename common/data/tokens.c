@@ -23,10 +23,11 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
 {
     const size_t T = (size_t)need->targets;
     if (s->count <= T)
-        return ls_fail(LS_CODE_MISSING, what, s->where,
-                       "it has %zu tokens, too few for a window of %zu and the next one; a longer "
-                       "text, or a model of fewer positions, works",
-                       s->count, T);
+        return ls_fail(
+            LS_CODE_MISSING, what, s->where,
+            "it has %zu tokens, too few for one window of %zu tokens and the token after "
+            "it; give a longer text, or a model of fewer positions",
+            s->count, T);
     split->samples = (s->count - 1) / T;
     LS_TRY(ls_array_allocate(what, LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
     LS_TRY(ls_array_allocate(what, LS_ARRAY_INT32, split->samples, T, &split->target));
@@ -34,11 +35,12 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
     int32_t *y = split->target.data;
     for (size_t i = 0; i <= split->samples * T; i++) {
         const uint32_t token = token_at(s, i);
+        const size_t at = i < split->samples * T ? i : i - 1; /* the last one is only a target */
         if (token >= (uint32_t)need->classes)
             return ls_fail(LS_CODE_MISSING, what, s->where,
-                           "token %" PRIu32 " at [%zu, %zu] is not in the model's 0 to %d; a model "
-                           "of more tokens works",
-                           token, i / T, i % T, need->classes - 1);
+                           "token %" PRIu32 " at [%zu, %zu] is not in the model's 0 to %d; give a "
+                           "model of more tokens",
+                           token, at / T, at % T, need->classes - 1);
         if (i < split->samples * T)
             x[i] = (float)token;
         if (i)
@@ -63,7 +65,7 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     ls_status status = LS_OK;
     if (raw.size % 2)
         status = ls_fail(LS_CODE_MISSING, what, path,
-                         "it has %zu bytes, an odd number; tokens of 16 bits work", raw.size);
+                         "it has %zu bytes, an odd number; give tokens of 16 bits each", raw.size);
     if (!status)
         status = ls_raw_allocate(path, raw.size, &bytes);
     if (!status)
@@ -81,10 +83,10 @@ static ls_status read_tokens(const char *argument, const ls_data_need *need, ls_
 {
     if (!argument)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "which directory is not said; tokens:DIR with train.bin and val.bin works");
+                       "the directory is missing; give tokens:DIR with train.bin and val.bin");
     if (!need->targets)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds windows of tokens; the model gpt works");
+                       "holds windows of tokens; use the model gpt");
     snprintf(data->path, sizeof data->path, "%s", argument);
     const token_files files = {need, argument};
     return ls_splits_read(read_split, &files, data);

@@ -4,6 +4,7 @@
 
 #include "common/base/numbers.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static const value_field fields[] = {
     {LS_OPTIMIZER_ADAMW, "beta1", offsetof(ls_optimizer, beta1), 0, 1},
     {LS_OPTIMIZER_ADAMW, "beta2", offsetof(ls_optimizer, beta2), 0, 1},
     {LS_OPTIMIZER_ADAMW, "eps", offsetof(ls_optimizer, epsilon), 0, 1},
-    {LS_OPTIMIZER_ADAMW, "decay", offsetof(ls_optimizer, decay), 0, 1},
+    {LS_OPTIMIZER_ADAMW, "decay", offsetof(ls_optimizer, decay), 0, HUGE_VAL},
     {LS_OPTIMIZER_RMSPROP, "rho", offsetof(ls_optimizer, rho), 0, 1},
     {LS_OPTIMIZER_RMSPROP, "eps", offsetof(ls_optimizer, epsilon), 0, 1},
 };

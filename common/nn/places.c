@@ -47,6 +47,7 @@ typedef struct partition {
     int units;
     int *node;   /* [layers] */
     int *first;  /* [units + 1] first layer of each */
+    int *ended;  /* [nodes] how many outputs each node is the last to use */
     double *sum; /* of the units before */
     cost *best;  /* [places, units + 1] */
     int *cut;    /* [places, units + 1] */
@@ -97,32 +98,32 @@ static int count_layers(const ls_graph *graph)
     return count;
 }
 
-/* How many outputs up to node n are used after it. */
-static int crossings(const ls_graph *graph, int n)
+/* The last node that uses the output of node n; n: none does. */
+static int last_user(const ls_graph *graph, int n)
 {
-    int count = 0;
-    for (int from = 0; from <= n; from++) {
-        bool crosses = false;
-        for (int user = n + 1; user < graph->count && !is_input(graph, from); user++)
-            for (int i = 0; i < graph->nodes[user].input_count; i++)
-                crosses |= graph->nodes[user].inputs[i] == from;
-        count += crosses;
-    }
-    return count;
+    for (int user = graph->count - 1; user > n; user--)
+        for (int i = 0; i < graph->nodes[user].input_count; i++)
+            if (graph->nodes[user].inputs[i] == n)
+                return user;
+    return n;
 }
 
 /* Lists the layers as units; `whole`: where one output is passed on, else one by one. */
 static void list_units(const ls_graph *graph, bool whole, partition *p)
 {
-    int layers = 0;
+    int layers = 0, crossing = 0; /* outputs up to node n that are used after it */
     double sum = 0;
     p->units = 0;
+    memset(p->ended, 0, (size_t)graph->count * sizeof *p->ended);
     for (int n = 0; n < graph->count; n++) {
         if (is_input(graph, n))
             continue;
+        const int last = last_user(graph, n);
+        crossing += (last > n) - p->ended[n];
+        p->ended[last] += last > n;
         p->node[layers++] = n;
         sum += ls_graph_node_flops(graph, n);
-        if (whole && n + 1 < graph->count && crossings(graph, n) != 1)
+        if (whole && n + 1 < graph->count && crossing != 1)
             continue;
         p->units++;
         p->first[p->units] = layers;
@@ -141,11 +142,12 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
     const size_t most = (size_t)graph->count + 1, cells = (size_t)places * most;
     partition p = {.node = calloc(most, sizeof *p.node),
                    .first = calloc(most, sizeof *p.first),
+                   .ended = calloc(most, sizeof *p.ended),
                    .sum = calloc(most, sizeof *p.sum),
                    .best = calloc(cells, sizeof *p.best),
                    .cut = calloc(cells, sizeof *p.cut)};
     ls_status status = LS_OK;
-    if (!p.node || !p.first || !p.sum || !p.best || !p.cut)
+    if (!p.node || !p.first || !p.ended || !p.sum || !p.best || !p.cut)
         status = ls_fail_memory("placement", cells * sizeof *p.best);
     if (!status) {
         list_units(graph, true, &p);
@@ -156,6 +158,7 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
     }
     free(p.node);
     free(p.first);
+    free(p.ended);
     free(p.sum);
     free(p.best);
     free(p.cut);

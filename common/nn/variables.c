@@ -189,8 +189,13 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
         for (size_t j = 0; j < variables->count && !known; j++)
             known = strcmp(variables->items[j].name, name) == 0;
         if (!known)
-            return ls_fail(LS_CODE_MISSING, "load", path,
-                           "the tensor %.64s is not in this model; save the file without it", name);
+            return ls_fail(
+                LS_CODE_MISSING, "load", path,
+                variables->of_gpt2 && strcmp(name, "lm_head.weight") == 0
+                    ? "the tensor %.64s differs from wte.weight, and this model's head is "
+                      "the token embedding; give a file whose head is tied"
+                    : "the tensor %.64s is not in this model; save the file without it",
+                name);
     }
     return LS_OK;
 }

@@ -25,7 +25,7 @@ case_of() { # OPTIONS: predicts, then runs
     compare "$*"
 }
 case_of $mlp --strategy single
-case_of $mlp --strategy independent,local-sgd,mirrored,towers,ps,pipeline --devices 2,3
+case_of $mlp --strategy independent,local-sgd,gossip,mirrored,towers,ps,pipeline --devices 2,3
 case_of $mlp --strategy mirrored,towers --devices 3 --reduce exact
 case_of $mlp --strategy towers --devices 2 --variable-device cpu:2 --cpu-devices 3
 case_of $mlp --strategy towers --devices 2 --towers-staged yes --optimizer sgd,momentum,adam

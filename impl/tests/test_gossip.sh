@@ -11,7 +11,8 @@ lockstep_ok run --strategy local-sgd --local-sgd-every 1 --devices 2,3,5 $model 
 keep local
 lockstep_ok run --strategy gossip --devices 1,2,3,5 $model $quiet
 rows "no equality is claimed, but every replica is as replayed" 'len(rows) == 4 and
-    all(r["equivalence"]["grade"] == "none" for r in rows) and all(r["equivalence"]["oracle"] == "same bits" for r in rows)'
+    all(r["equivalence"]["grade"] == "none" for r in rows) and
+    all(r["equivalence"]["oracle"] == "same bits" for r in rows)'
 rows "sent: parameters (9 x 13 + 8 x 10 + 3 x 9 elements) to each neighbour" '[(r.get("traffic") or {"bytes_sent": 0})
     ["bytes_sent"] for r in rows] == [4 * 224 * messages for messages in (0, 2, 6, 10)]'
 rows "all are neighbours, or not" '[abs(a["train"]["loss_last"] / b["train"]["loss_last"] - 1) < 1e-5

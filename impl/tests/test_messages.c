@@ -105,7 +105,7 @@ static void spans_of_two_sizes_are_refused(void **state)
     const fixture *f = *state;
     const ls_strategy strategy = {.name = "made up", .replicated = true, .build = build_sizes};
     ls_run *run;
-    refused(ls_strategy_open(&strategy, &f->job, &run), "copies 12 bytes to 84");
+    refused(ls_strategy_open(&strategy, &f->job, &run), "copies a span of 12 bytes to one of 84");
 }
 
 static void build_add_up(ls_step *s)

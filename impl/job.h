@@ -55,9 +55,10 @@ typedef struct ls_job {
     bool shuffle;  /**< false: samples are in the order of the data set */
     bool augment;  /**< training images are cropped at random and flipped; else in the center */
     ls_optimizer optimizer; /**< with its values */
-    int period;     /**< local SGD: every `period` steps, in the last of them (ls_ends_period),
-                         replicas average their parameters; until then each trains alone, by the
-                         mean over its own samples. 0: no local SGD */
+    bool own_mean;  /**< a replica's gradient is the mean over its own samples, as it is applied
+                         alone; else its part of the mean over the global batch */
+    int period;     /**< steps of a period, whose last one differs (ls_ends_period); 0: all steps
+                         are alike */
     double average; /**< decay of the parameters' moving averages, which are evaluated in their
                          place (kernel.h, moving_average); 0: no averages */
     ls_rate_schedule schedule;     /**< of the learning rate */

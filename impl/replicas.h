@@ -16,6 +16,7 @@ typedef struct ls_member {
     ls_replica *replica;
     ls_comm *statistics_comm;    /**< sums batch statistics over replicas; NULL: none. Borrowed */
     ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL if every batch is full */
+    void *inboxes;               /**< [peers, elements] of ls_average; NULL: there are no peers */
 } ls_member;
 
 /** Whether all pieces of a batch are in flight together, to sum batch statistics. */

@@ -67,7 +67,7 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
 static uint64_t divisor_of(const ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
-    if (o->replica->job->ps.mode != LS_PS_SYNC || o->replica->job->period) /* applied alone */
+    if (o->replica->job->own_mean)
         return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
     return (uint64_t)o->batch;
 }

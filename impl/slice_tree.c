@@ -101,7 +101,7 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
         if (!ls_slice_count_sums(job, batch, d, count))
             continue;
         double part = parts[d][0];
-        if (job->period) /* the part is a mean over the replica's own samples */
+        if (job->own_mean)
             part *= (double)ls_slice_share(batch, d, count) / (double)batch;
         loss = first ? part : loss + part;
         first = false;

@@ -8,11 +8,17 @@
 #include <string.h>
 
 static const void *const strategies[] = {
-    &ls_strategy_single,    &ls_strategy_independent,
-    &ls_strategy_towers,    &ls_strategy_mirrored,
-    &ls_strategy_local_sgd, &ls_strategy_model_parallel,
-    &ls_strategy_pipeline,  &ls_strategy_hybrid,
-    &ls_strategy_ps,        NULL,
+    &ls_strategy_single,
+    &ls_strategy_independent,
+    &ls_strategy_towers,
+    &ls_strategy_mirrored,
+    &ls_strategy_local_sgd,
+    &ls_strategy_gossip,
+    &ls_strategy_model_parallel,
+    &ls_strategy_pipeline,
+    &ls_strategy_hybrid,
+    &ls_strategy_ps,
+    NULL,
 };
 const ls_registry ls_strategies = {"strategy", strategies};
 
@@ -101,6 +107,10 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
     if (strategy->check)
         LS_TRY(strategy->check(o));
+    if (strategy->updates_alone && o->job->exact)
+        return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
+                       "adds up no gradients, so --reduce exact does not concern it; use "
+                       "--reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
     if (strategy->reduces && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
@@ -114,7 +124,8 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads other devices' memory, which --link does not share; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (strategy->reduces || ls_strategy_divides(strategy) || ls_strategy_serves(strategy))
+    if (strategy->reduces || strategy->peers || ls_strategy_divides(strategy) ||
+        ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
     const int64_t replicas = ls_outline_replicas(strategy, o), batch = o->job->batch;
     const int64_t shards = ls_job_shards(o->job, batch);

@@ -9,6 +9,7 @@ extern const ls_strategy ls_strategy_independent;
 extern const ls_strategy ls_strategy_towers;
 extern const ls_strategy ls_strategy_mirrored;
 extern const ls_strategy ls_strategy_local_sgd;
+extern const ls_strategy ls_strategy_gossip;
 extern const ls_strategy ls_strategy_model_parallel;
 extern const ls_strategy ls_strategy_pipeline;
 extern const ls_strategy ls_strategy_hybrid;

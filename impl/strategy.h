@@ -137,12 +137,16 @@ struct ls_strategy {
     /** Its own options, NULL-terminated; NULL: none. If an option decides whether a case has
      * another one (`has`), it comes first. */
     const ls_declared_option *const *options;
-    bool equivalent; /**< computes what `single` computes; if not, its row says so */
-    bool alone;      /**< not equivalent: each replica updates its own variables by its own
-                          gradient, if it has samples, and no two exchange anything, except
-                          that the last step of a period (ls_job.period) sets all parameters
-                          to their mean. The gate replays that */
-    bool reduces;    /**< reduces gradients by all-reduces, in buckets */
+    bool equivalent;    /**< computes what `single` computes; if not, its row says so */
+    bool updates_alone; /**< not equivalent: each replica updates its own variables by its own
+                             gradient, if it has samples, and exchanges at most parameters: with
+                             .reduces or .peers, each step, or with ls_job.period the last one of
+                             a period, ends in ls_average. The gate replays that */
+    bool reduces;       /**< reduces gradients by all-reduces, in buckets */
+    /** The replicas whose parameters replica `replica` of `count` averages with its own
+     * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
+     * replicas average, or none. */
+    int (*peers)(int replica, int count, int *out);
     ls_variables_at variables; /**< where they are */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
@@ -160,7 +164,7 @@ struct ls_strategy {
     ls_traffic (*formula)(const ls_step *step);
     /** Fast mode's reduction order, for the oracle: appends the additions of `count` gradients,
      * each [elements], of ls_job_parts; has[d]: gradient d is not empty. The same of the sum of
-     * parameters, where replicas train alone and have a period. NULL: nothing is summed. */
+     * parameters, where replicas update alone and all average. NULL: nothing is summed. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 

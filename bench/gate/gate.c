@@ -419,7 +419,7 @@ ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_g
     int64_t asked = plan->config->gate_steps;
     *out = (ls_gate){
         .grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN, .kernels_rel = NAN};
-    const bool alone = plan->strategy->alone;
+    const bool alone = plan->strategy->updates_alone;
     if (asked == 0 || (!plan->strategy->equivalent && !alone)) {
         snprintf(out->oracle, sizeof out->oracle, "%s",
                  asked == 0 ? "not compared: --gate-steps 0"

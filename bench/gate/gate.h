@@ -94,7 +94,7 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_gate *out);
 
-/** The same for a strategy whose replicas train alone, and its first `steps` steps against their
+/** The same for a strategy whose replicas update alone, and its first `steps` steps against their
  * replay (gate_alone.c). All ranks call it. */
 ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                         ls_gate *gate);

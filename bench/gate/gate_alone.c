@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate of strategies whose replicas train alone (ls_strategy.alone). They are not meant to be equal
- * to `single`, so their grade is `none`; but they have a definition, which replay.c replays: after
- * each step every replica of all processes must have its bits there, and so must the loss. Where
- * only a library knows the order of a mean, that is within a bound of float64's.
+ * Gate of strategies whose replicas update alone (ls_strategy.updates_alone). They are not meant to
+ * be equal to `single`, so their grade is `none`; but they have a definition, which replay.c
+ * replays: after each step every replica of all processes must have its bits there, and so must the
+ * loss. Where only a library knows the order of a mean, that is within a bound of float64's.
  */
 #include "bench/gate/gate.h"
 
@@ -91,7 +91,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .variables = &plan->model->graph->variables,
                       .comm = job->comm,
                       .judges = !job->comm || job->comm->rank == 0,
-                      .library = job->period && !job->allreduce->oracle,
+                      .library = plan->strategy->reduces && !job->allreduce->oracle,
                       .here = (int)plan->device_count,
                       .replicas = plan->all_devices};
     ls_status status = take_memory(c);
@@ -183,7 +183,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const size_t bytes = c->variables->elements * sizeof *c->its;
     const uint64_t period = (uint64_t)c->plan->job.period;
-    const bool given = c->library && step % period == period - 1;
+    const bool given = c->library && (!period || step % period == period - 1);
     double loss;
     ls_run *run = c->judge.run;
     ls_replay_give(run, given ? c->first : NULL);

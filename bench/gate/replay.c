@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replicas that train alone, in sequence on one device, which takes each replica's state in turn
+/* Replicas that update alone, in sequence on one device, which takes each replica's state in turn
  * (carried.h); see replay.h. */
 #include "bench/gate/replay.h"
 
@@ -19,9 +19,11 @@ typedef struct replay {
     size_t elements;
     ls_replica *replica;
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory */
-    ls_op_list update, mean, finish[LS_BATCHES];
+    ls_op_list update, finish[LS_BATCHES];
+    ls_op_list *means;    /* [n] by the number of replicas in each mean */
     ls_carried *states;   /* [n] */
     float *values;        /* [n, elements] parameters after the latest step */
+    float *mixed;         /* [n, elements] means over replicas and their peers; NULL: no peers */
     double *losses;       /* [n] of the latest step's slices */
     const double **parts; /* [n] into `losses` */
     ls_sum_order order;   /* of the mean's sum; unset if only a library knows it */
@@ -55,17 +57,36 @@ static ls_status open_slices(replay *me, int batch_kind)
     return batch ? ls_replica_finish(me->replica, batch, &me->finish[batch_kind]) : LS_OK;
 }
 
+/* The operation that divides the sum of so many replicas' parameters. */
+static ls_status open_quotient(const replay *me, int count, ls_op_list *out)
+{
+    ls_replica *r = me->replica;
+    const ls_scale_args scale = {
+        .count = (int64_t)me->elements, .factor = 1.0 / count, .y = r->parameters};
+    ls_op *op;
+    LS_TRY(r->kernels->table->scale(r->kernels, &scale, &op));
+    return ls_op_list_add(out, op);
+}
+
+static ls_status open_peers(replay *me)
+{
+    int peers[LS_JOB_REPLICAS];
+    LS_TRY(
+        ls_allocate("replay", &me->mixed, (size_t)me->count * me->elements + 1, sizeof *me->mixed));
+    for (int d = 0; d < me->count; d++)
+        LS_TRY(open_quotient(me, me->of->peers(d, me->count, peers) + 1, &me->means[d]));
+    return LS_OK;
+}
+
 static ls_status open_mean(replay *me)
 {
     bool has[LS_JOB_REPLICAS];
-    ls_replica *r = me->replica;
-    const ls_scale_args scale = {
-        .count = (int64_t)me->elements, .factor = 1.0 / me->count, .y = r->parameters};
-    ls_op *op;
-    if (!me->base.job->period)
+    LS_TRY(ls_allocate("replay", &me->means, (size_t)me->count, sizeof *me->means));
+    if (me->of->peers)
+        return open_peers(me);
+    if (!me->of->reduces)
         return LS_OK;
-    LS_TRY(r->kernels->table->scale(r->kernels, &scale, &op));
-    LS_TRY(ls_op_list_add(&me->mean, op));
+    LS_TRY(open_quotient(me, me->count, &me->means[0]));
     for (int d = 0; d < me->count; d++)
         has[d] = true; /* parameters, also of a replica whose slice is empty */
     if (!me->its_job->allreduce->oracle)
@@ -152,19 +173,61 @@ static ls_status sum(void *context)
     return LS_OK;
 }
 
-/* Sets all replicas' parameters to their mean. */
-static ls_status average(replay *me)
+/* On a thread of the device: sums of each replica and its peers, in the order of their numbers. */
+static ls_status sum_peers(void *context)
+{
+    replay *me = context;
+    int peers[LS_JOB_REPLICAS];
+    for (int d = 0; d < me->count; d++) {
+        float *to = me->mixed + (size_t)d * me->elements;
+        const int count = me->of->peers(d, me->count, peers);
+        bool in[LS_JOB_REPLICAS] = {[0] = false};
+        ls_order_step step = {.begins = true, .count = me->elements};
+        in[d] = true;
+        for (int i = 0; i < count; i++)
+            in[peers[i]] = true;
+        for (int other = 0; other < me->count; other++) {
+            if (!in[other])
+                continue;
+            ls_order_step_take(&step, values_of(me, other), &to);
+            step.begins = false;
+        }
+    }
+    return LS_OK;
+}
+
+/* Divides a sum of parameters. */
+static ls_status divide(replay *me, int d, float *sum)
 {
     ls_replica *r = me->replica;
+    const size_t bytes = me->elements * sizeof *sum;
+    LS_TRY(ls_queue_write(r->queue, r->parameters, sum, bytes));
+    LS_TRY(ls_op_list_enqueue(&me->means[d], r->queue));
+    return ls_queue_read(r->queue, sum, r->parameters, bytes);
+}
+
+/* Sets each replica's parameters to the mean of its own and its peers'. */
+static ls_status average_peers(replay *me)
+{
+    LS_TRY(ls_device_call(me->replica->device, sum_peers, me));
+    for (int d = 0; d < me->count; d++) {
+        LS_TRY(divide(me, d, me->mixed + (size_t)d * me->elements));
+        memcpy(values_of(me, d), me->mixed + (size_t)d * me->elements,
+               me->elements * sizeof *me->values);
+    }
+    return LS_OK;
+}
+
+/* Sets all replicas' parameters to their mean. */
+static ls_status average_all(replay *me)
+{
     const size_t bytes = me->elements * sizeof *me->values;
     const float *mean = me->given;
     if (mean) {
         sum_widely(me);
     } else {
-        LS_TRY(ls_device_call(r->device, sum, me));
-        LS_TRY(ls_queue_write(r->queue, r->parameters, me->sums[0], bytes));
-        LS_TRY(ls_op_list_enqueue(&me->mean, r->queue));
-        LS_TRY(ls_queue_read(r->queue, me->sums[0], r->parameters, bytes));
+        LS_TRY(ls_device_call(me->replica->device, sum, me));
+        LS_TRY(divide(me, 0, me->sums[0]));
         mean = me->sums[0];
     }
     for (int d = 0; d < me->count; d++)
@@ -192,10 +255,13 @@ static ls_status finish(replay *me, int batch_kind, int d)
 static ls_status one_step(replay *me, int batch_kind)
 {
     const uint64_t period = (uint64_t)me->base.job->period;
+    const bool averages = !period || me->at % period == period - 1;
     for (int d = 0; d < me->count; d++)
         LS_TRY(train(me, batch_kind, d));
-    if (period && me->at % period == period - 1)
-        LS_TRY(average(me));
+    if (averages && me->of->peers)
+        LS_TRY(average_peers(me));
+    else if (averages && me->of->reduces)
+        LS_TRY(average_all(me));
     for (int d = 0; d < me->count; d++)
         LS_TRY(finish(me, batch_kind, d));
     me->at++;
@@ -264,7 +330,8 @@ static void close_run(ls_run *run)
 {
     replay *me = (replay *)run;
     ls_op_list_clear(&me->update);
-    ls_op_list_clear(&me->mean);
+    for (int d = 0; me->means && d < me->count; d++)
+        ls_op_list_clear(&me->means[d]);
     for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&me->finish[b]);
         for (int d = 0; me->slices[b] && d < me->count; d++) /* the owner of the memory last */
@@ -279,6 +346,8 @@ static void close_run(ls_run *run)
     ls_sum_order_close(&me->order);
     free(me->sums);
     free(me->states);
+    free(me->means);
+    free(me->mixed);
     free(me->values);
     free(me->losses);
     free(me->parts);

@@ -105,8 +105,8 @@ static ls_status step_time(ls_session *session, double *out)
 
 static bool is_judged(const ls_plan_of_case *plan)
 {
-    return (plan->strategy->equivalent || plan->strategy->alone) && plan->config->gate_steps != 0 &&
-           plan->warmup + plan->timed > 0;
+    return (plan->strategy->equivalent || plan->strategy->updates_alone) &&
+           plan->config->gate_steps != 0 && plan->warmup + plan->timed > 0;
 }
 
 /* Number of steps that are trained for the extra figures: the profile and the cost of exact mode.

@@ -96,6 +96,7 @@ static ls_status show_bits(ls_job *job)
     job->device_count = 1;
     LS_TRY(train(job, values[0], &nodes));
     job->ps.mode = LS_PS_ASYNC;
+    job->own_mean = true;
     LS_TRY(train(job, values[1], &nodes));
     puts("2 workers in exact mode, and 1 asynchronous: the bits of 1 synchronous");
     return example_expect(!memcmp(values[0], values[1], sizeof values[0]),

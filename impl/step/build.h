@@ -42,6 +42,8 @@ void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts
                  void *out);
 /** Appends a task of a member that adds `more` to `sum`, both in its memory. */
 void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
+/** Appends the all-reduces of a bucket of all replicas' parameters, which become their sum. */
+void ls_step_reduce_parameters(ls_step *step, int b);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
  * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);

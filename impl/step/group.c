@@ -155,28 +155,9 @@ void ls_all_reduce(ls_step *s, int place, int b)
     append_parts(s, place, range, false);
 }
 
-static void append_quotient(ls_step *s, int member, ls_range range, int count)
+void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    const ls_replica *r = ls_step_replica(s, member);
-    const ls_scale_args scale = {.count = (int64_t)range.count,
-                                 .factor = 1.0 / count,
-                                 .y = (float *)r->parameters + range.first};
-    ls_op *op = NULL;
-    ls_status status = r->kernels->table->scale(r->kernels, &scale, &op);
-    ls_task_of_op(s->program, "average", member, range, op, status);
-}
-
-void ls_average(ls_step *s, int place, int b)
-{
-    const ls_planned_group *g = group_of(s, "ls_average", place);
-    if (!ls_step_can(s, ls_step_job(s)->period, "ls_average",
-                     "averages once in a period of steps, and the period is 0; give a period of 1 "
-                     "or more"))
-        return;
-    const ls_range range = ls_bucket(s, place, b);
-    append_parts(s, place, range, true);
-    for (int i = 0; i < g->count && !s->program->status; i++)
-        append_quotient(s, g->members[i], range, ls_replicas(s));
+    append_parts(s, 0, ls_bucket(s, 0, b), true);
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)

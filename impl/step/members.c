@@ -136,6 +136,7 @@ ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)
     *r = (ls_resources){.plan = plan};
     LS_TRY(ls_comm_agree(all, prepare(r)));
     LS_TRY(ls_comm_agree(all, open_members(r)));
+    LS_TRY(ls_comm_agree(all, ls_inboxes_open(r)));
     LS_TRY(ls_places_open(r));
     LS_TRY(ls_ends_open(r));
     return ls_groups_open(r);

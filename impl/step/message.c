@@ -168,9 +168,10 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     ls_op *op = NULL;
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
-    if (!ls_step_can(s, ls_plan_has_end(s->plan, member), "ls_message",
-                     "sends a message between members of two processes, which only servers and "
-                     "members of one divided replica can; use ls_all_reduce"))
+    if (!ls_step_can(
+            s, ls_plan_has_end(s->plan, member), "ls_message",
+            "sends a message between members of two processes, which only servers, members "
+            "of one divided replica and replicas with peers can; use ls_all_reduce"))
         return;
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].of[member].comm, exchange, &op);

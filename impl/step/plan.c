@@ -24,9 +24,19 @@ bool ls_plan_is_on(const ls_step_plan *plan, int member, size_t index)
            device == (index < job->device_count ? job->devices[index] : job->variable_device);
 }
 
-bool ls_plan_has_ends(const ls_step_plan *plan)
+bool ls_plan_is_shared(const ls_step_plan *plan)
 {
     return plan->servers.servers || plan->places > (int)plan->job->device_count;
+}
+
+bool ls_plan_has_ends(const ls_step_plan *plan)
+{
+    return ls_plan_is_shared(plan) || (plan->strategy->peers && ls_job_processes(plan->job) > 1);
+}
+
+int ls_plan_peers(const ls_step_plan *plan, int replica, int *out)
+{
+    return plan->strategy->peers ? plan->strategy->peers(replica, plan->replicas, out) : 0;
 }
 
 bool ls_plan_has_end(const ls_step_plan *plan, int member)
@@ -147,6 +157,22 @@ static ls_status plan_members(ls_step_plan *plan)
     return LS_OK;
 }
 
+/* Refuses peers that are not other replicas, in ascending order. */
+static ls_status check_peers(const ls_step_plan *plan)
+{
+    int peers[LS_JOB_REPLICAS];
+    for (int r = 0; r < plan->replicas; r++) {
+        const int count = ls_plan_peers(plan, r, peers);
+        for (int i = 0, last = -1; i < count; last = peers[i++])
+            if (peers[i] <= last || peers[i] == r || peers[i] >= plan->replicas)
+                return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
+                               ".peers gives replica %d of %d the peer %d, and peers must be other "
+                               "replicas' numbers in ascending order",
+                               r, plan->replicas, peers[i]);
+    }
+    return LS_OK;
+}
+
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
 ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
@@ -236,6 +262,7 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
 {
     *plan = (ls_step_plan){.job = job, .strategy = strategy};
     LS_TRY(plan_members(plan));
+    LS_TRY(check_peers(plan));
     LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->places, sizeof *plan->groups));
     for (int p = 0; p < plan->places && strategy->reduces; p++)
         LS_TRY(plan_group(plan, plan->group_count++, &plan->groups[p]));

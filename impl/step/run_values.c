@@ -37,7 +37,7 @@ ls_status ls_steps_gather(ls_step_run *me, bool averages, float *out)
     const int own = ls_plan_own(plan), places = plan->places;
     if (me->resources.served)
         return ls_served_gather(&me->resources, averages, out);
-    if (plan->parts.count && ls_plan_has_ends(plan))
+    if (plan->parts.count && ls_plan_is_shared(plan))
         return gather_places(me, out);
     return ls_resources_gather(&me->resources,
                                plan->holder >= 0 ? plan->holder : own - own % places, places,
@@ -130,5 +130,5 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
         status = evaluate_replica(me, own, most, out);
     if (!status && fetches && !served)
         status = fetch(me, false, r);
-    return ls_plan_has_ends(plan) ? share_result(run->job, status, out) : status;
+    return ls_plan_is_shared(plan) ? share_result(run->job, status, out) : status;
 }

@@ -179,8 +179,8 @@ typedef enum ls_arriving { LS_REPLACE, LS_ADD } ls_arriving;
 
 /** A message between members. The receiver adds it to `to`, or overwrites that. With servers, and
  * between processes, it is an operation at both ends; else a copy by the sender. Between processes,
- * servers and places of a replica over several processes have ends; for others it is refused. If
- * messages overlap passes, they are on a lane of their own in each replica. */
+ * servers, places of a replica over several processes and replicas with peers have ends; for others
+ * it is refused. If messages overlap passes, they are on a lane of their own in each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, ls_arriving arriving);
 
 /** Sets the holder's gradient to the sum of all replicas' gradients. members[i] has that of replica
@@ -196,9 +196,10 @@ void ls_add_arrived(ls_step *step, int server, ls_range range);
  */
 void ls_all_reduce(ls_step *step, int place, int b);
 
-/** Sets the parameters of a bucket to their mean over all replicas, summed as ls_all_reduce sums
- * gradients. */
-void ls_average(ls_step *step, int place, int b);
+/** Sets every replica's parameters, at once, to the mean of its own and its peers' before
+ * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean
+ * of all replicas', summed bucket by bucket as ls_all_reduce sums gradients. */
+void ls_average(ls_step *step);
 
 /* ---- Servers that serve requests as they arrive ---------------------------------------------- */
 

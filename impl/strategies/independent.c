@@ -18,21 +18,11 @@ static void build(ls_step *s)
     }
 }
 
-static ls_status check(const ls_outline *outline)
-{
-    if (outline->job->exact)
-        return ls_fail(LS_CODE_USAGE, "strategy", "independent",
-                       "sums nothing over replicas, so --reduce exact does not concern it; use "
-                       "--reduce fast");
-    return LS_OK;
-}
-
 const ls_strategy ls_strategy_independent = {
     .name = "independent",
     .help = "replicas that exchange nothing: the upper bound, not equivalent",
     .equivalent = false,
-    .alone = true,
+    .updates_alone = true,
     .replicated = true,
-    .check = check,
     .build = build,
 };

@@ -10,15 +10,14 @@
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
-    for (int r = 0; r < n; r++) {
+    for (int r = 0; r < ls_replicas(s); r++) {
         ls_forward(s, r);
         ls_backward(s, r, ls_all(s));
         if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
             ls_update(s, r, ls_all(s));
     }
-    for (int b = 0; b < buckets && ls_ends_period(s); b++)
-        ls_average(s, 0, b);
+    if (ls_ends_period(s))
+        ls_average(s);
 }
 
 static const ls_declared_option every = {"local-sgd-every",
@@ -32,16 +31,8 @@ static const ls_declared_option every = {"local-sgd-every",
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
+    job->own_mean = true;
     job->period = (int)ls_declared_number(&job->options, &every);
-}
-
-static ls_status check(const ls_outline *outline)
-{
-    if (outline->job->exact)
-        return ls_fail(LS_CODE_USAGE, "strategy", "local-sgd",
-                       "adds up no gradients, so --reduce exact does not concern it; use "
-                       "--reduce fast");
-    return LS_OK;
 }
 
 /* An all-reduce of the parameters once a period. */
@@ -54,12 +45,11 @@ const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
     .equivalent = false,
-    .alone = true,
+    .updates_alone = true,
     .replicated = true,
     .reduces = true,
     .options = (const ls_declared_option *const[]){&every, NULL},
     .resolve = resolve,
-    .check = check,
     .build = build,
     .formula = formula,
     .sum = ls_sum_by_algorithm,

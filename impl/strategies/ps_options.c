@@ -79,6 +79,7 @@ void ls_ps_resolve(ls_job *job, int ranks)
                               .servers = (int)ls_declared_number(v, &servers),
                               .colocate = ls_declared_number(v, &colocate),
                               .by_variable = ls_declared_number(v, &shard)};
+    job->own_mean = job->ps.mode != LS_PS_SYNC; /* gradients are applied one by one */
 }
 
 /* Refuses wrong numbers of ranks and servers; in one process, the only server is a device. */

@@ -164,6 +164,7 @@ static void verbs_that_cannot_act_are_refused(void **state)
     } cases[] = {{build_add_up, "ls_add_up has no holder"},
                  {build_shadow, "ls_shadow finds no shadows"},
                  {build_buckets, "ls_buckets_of has no buckets"},
+                 {ls_average, "ls_average averages all replicas by all-reduces"},
                  {build_node, "ls_forward_node has no places"},
                  {build_shared, "ls_share_values has no places"},
                  {build_stage, "ls_backward_stage has no places"},
@@ -176,6 +177,21 @@ static void verbs_that_cannot_act_are_refused(void **state)
         ls_run *run;
         refused(ls_strategy_open(&strategy, &f->job, &run), cases[i].words);
     }
+}
+
+static int itself(int replica, int count, int *out)
+{
+    out[0] = replica;
+    return count > 0;
+}
+
+static void wrong_peers_are_refused(void **state)
+{
+    const fixture *f = *state;
+    const ls_strategy strategy = {
+        .name = "made up", .replicated = true, .peers = itself, .build = ls_average};
+    ls_run *run;
+    refused(ls_strategy_open(&strategy, &f->job, &run), "gives replica 0 of 3 the peer 0");
 }
 
 static void build_between(ls_step *s)
@@ -275,6 +291,7 @@ int main(void)
                                        cmocka_unit_test(ranks_that_are_threads_add),
                                        cmocka_unit_test(spans_of_two_sizes_are_refused),
                                        cmocka_unit_test(verbs_that_cannot_act_are_refused),
+                                       cmocka_unit_test(wrong_peers_are_refused),
                                        cmocka_unit_test(processes_without_ends_are_refused),
                                        cmocka_unit_test(who_waits_for_a_lost_device_is_woken)};
     return cmocka_run_group_tests(tests, setup, close_fixture);

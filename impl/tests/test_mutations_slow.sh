@@ -39,6 +39,7 @@ cat >"$dir/configurations" <<T
 --strategy ps --devices 2 $apart --reduce exact $small
 --strategy ps --ranks 4 --ps-servers 2 $small
 --strategy local-sgd --devices 3 --local-sgd-every 2 --allreduce ring $longer
+--strategy gossip --devices 3 $longer
 --strategy local-sgd --devices 2 --local-sgd-every 2 --bucket-bytes 0 $apart $longer
 --strategy ps --ranks 4 --ps-servers 2 --ps-mode async $small
 --strategy ps --devices 2 --ps-mode ssp $apart $small

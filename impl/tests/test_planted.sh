@@ -127,6 +127,8 @@ bucket_early 0 --strategy hybrid --devices 4
 ring_round 0 --strategy hybrid --devices 6 --hybrid-replicas 3 --allreduce ring
 averaged_in_place 0 --strategy local-sgd --devices 3 --local-sgd-every 2
 averaged_in_place 0 --strategy local-sgd --devices 2 --steps 2
+averaged_in_place 0 --strategy gossip --devices 2
+averaged_in_place 0 --strategy gossip --devices 5
 average 0 --strategy local-sgd --devices 3 --local-sgd-every 1
 average 0 --strategy independent --devices 2
 bucket_left_out 0 --strategy local-sgd --devices 3 --bucket-bytes 0 --local-sgd-every 2

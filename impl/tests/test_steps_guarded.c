@@ -330,6 +330,7 @@ static void check_strategies(const ls_job *job, const fixture *f)
     if (job->exact)
         return;
     check(job, "independent", NULL, NULL);
+    check(job, "gossip", NULL, NULL);
     check(job, "local-sgd", NULL, NULL);
     check(&overlapped, "local-sgd", NULL, NULL);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Averages of parameters: of all replicas, by all-reduces, or of a replica and its peers
+ * (ls_strategy.peers). Peers' parameters arrive in the replica's inboxes; only when all are sent
+ * does any replica change its own.
+ */
+#include "impl/step/build.h"
+
+/* ---- Inboxes --------------------------------------------------------------------------------- */
+
+ls_status ls_inboxes_open(ls_resources *r)
+{
+    const ls_step_plan *plan = r->plan;
+    int peers[LS_JOB_REPLICAS];
+    for (int d = 0; d < plan->replicas && plan->strategy->peers; d++) {
+        ls_member *m = &r->members[d];
+        const int count = ls_plan_peers(plan, d, peers);
+        if (m->replica && count)
+            LS_TRY(ls_replica_take(m->replica, "inboxes", LS_MEMORY_COMMUNICATION,
+                                   (size_t)count * m->replica->elements *
+                                       m->replica->kernels->table->real_bytes,
+                                   &m->inboxes));
+    }
+    return LS_OK;
+}
+
+/* Where the parameters of the replica's peer number i arrive. */
+static ls_span inbox(const ls_step *s, int replica, int i)
+{
+    ls_span span = ls_parameters(s, replica, ls_all(s));
+    char *first = ls_step_member(s, replica)->inboxes;
+    span.memory = first ? first + (size_t)i * span.bytes : NULL;
+    return span;
+}
+
+/* ---- Averages -------------------------------------------------------------------------------- */
+
+static void append_quotient(ls_step *s, int member, ls_range range, int count)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_scale_args scale = {.count = (int64_t)range.count,
+                                 .factor = 1.0 / count,
+                                 .y = (float *)r->parameters + range.first};
+    ls_op *op = NULL;
+    ls_status status = r->kernels->table->scale(r->kernels, &scale, &op);
+    ls_task_of_op(s->program, "average", member, range, op, status);
+}
+
+static void average_all(ls_step *s)
+{
+    const bool can = ls_step_can(s, s->plan->group_count == 1, "ls_average",
+                                 "averages all replicas by all-reduces: the strategy must declare "
+                                 ".reduces, or .peers, and not divide the model");
+    for (int b = 0; can && b < ls_buckets_of(s, 0); b++) {
+        const ls_planned_group *g = &s->plan->groups[0];
+        ls_step_reduce_parameters(s, b);
+        for (int i = 0; i < g->count && !s->program->status; i++)
+            append_quotient(s, g->members[i], ls_bucket(s, 0, b), ls_replicas(s));
+    }
+}
+
+/* Adds in the order of the replicas' numbers: what comes before its own is summed first. */
+static void average_one(ls_step *s, int replica, const int *peers, int count)
+{
+    const ls_span own = ls_parameters(s, replica, ls_all(s));
+    int before = 0;
+    while (before < count && peers[before] < replica)
+        before++;
+    for (int i = 1; i < before && !s->program->status; i++)
+        ls_step_add(s, "add", inbox(s, replica, 0), inbox(s, replica, i));
+    for (int i = before ? before - 1 : 0; i < count && !s->program->status; i++)
+        ls_step_add(s, "add", own, inbox(s, replica, i < before ? 0 : i));
+    if (count && !s->program->status)
+        append_quotient(s, replica, ls_all(s), count + 1);
+}
+
+static void average_peers(ls_step *s)
+{
+    int peers[LS_JOB_REPLICAS];
+    for (int r = 0; r < ls_replicas(s); r++)
+        for (int i = 0, count = ls_plan_peers(s->plan, r, peers); i < count; i++)
+            ls_message(s, inbox(s, r, i), ls_parameters(s, peers[i], ls_all(s)), LS_REPLACE);
+    for (int r = 0; r < ls_replicas(s); r++)
+        if (ls_step_replica(s, r))
+            average_one(s, r, peers, ls_plan_peers(s->plan, r, peers));
+}
+
+void ls_average(ls_step *s)
+{
+    if (s->plan->strategy->peers)
+        average_peers(s);
+    else
+        average_all(s);
+}

@@ -42,6 +42,15 @@ static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, 
     return take(r, array, out);
 }
 
+/* Optimizer state: element i is of variable element i, unless the replica has shares. */
+static ls_status take_state(ls_replica *r, const char *what, void *out)
+{
+    LS_TRY(take_array(r, what, LS_MEMORY_OPTIMIZER, r->stated, out));
+    if (r->shares.buckets)
+        r->buffers[r->buffer_count - 1].element = 0;
+    return LS_OK;
+}
+
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
 {
     return ls_replica_take(r, what, LS_MEMORY_WORKSPACE, bytes, out);
@@ -61,9 +70,9 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->elements, &r->parameters));
     LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->elements, &r->gradients));
     for (int i = 0; i < r->slots; i++)
-        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->owned, &r->slot[i]));
+        LS_TRY(take_state(r, "optimizer state", &r->slot[i]));
     if (r->job->average != 0 && r->updates)
-        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->owned, &r->average));
+        LS_TRY(take_state(r, "moving averages", &r->average));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
@@ -142,6 +151,14 @@ static bool decays(const ls_replica *r)
     return false;
 }
 
+static size_t count_stated(const ls_replica *r)
+{
+    size_t sum = 0;
+    for (size_t b = 0; r->shares.buckets && b < r->shares.buckets->count; b++)
+        sum += ls_bucket_share(r->shares.buckets->items[b], r->shares.share, r->shares.count).count;
+    return r->shares.buckets ? sum : r->owned;
+}
+
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
 {
     const ls_job *job = options->job;
@@ -162,6 +179,8 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
+    replica->shares = options->shares;
+    replica->stated = count_stated(replica);
     replica->more = replica->sums - 1;
     replica->decays = options->decay_loss;
     if (decays(replica) &&
@@ -401,13 +420,13 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     return LS_OK;
 }
 
-/* Replaces the parameters by their moving averages, if there are any; `back`: restores them.
+/* Replaces the parameters by their moving averages, if it has all; `back`: restores them.
  * Meanwhile they are in the gradient buffer, which is not read between steps. */
 static ls_status exchange_averages(ls_replica *r, bool back)
 {
     const size_t bytes = r->owned * real_bytes(r);
     const void *from = back ? r->gradients : r->average;
-    if (!r->average)
+    if (!r->average || r->shares.buckets)
         return LS_OK;
     if (!back)
         LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));

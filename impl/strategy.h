@@ -143,6 +143,8 @@ struct ls_strategy {
                           that the last step of a period (ls_job.period) sets all parameters
                           to their mean. The gate replays that */
     bool reduces;    /**< reduces gradients by all-reduces, in buckets */
+    bool shares;     /**< with `reduces`: each replica updates its share of every bucket, and has
+                          optimizer state and averages of no more (ls_bucket_share) */
     ls_variables_at variables; /**< where they are */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */

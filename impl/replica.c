@@ -31,24 +31,17 @@ ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, si
     return take(r, (ls_replica_buffer){.what = what, .use = use, .bytes = bytes}, out);
 }
 
+/* Element i is that of the variables, except in optimizer state of shares. */
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, size_t elements,
                             void *out)
 {
+    const bool shared = use == LS_MEMORY_OPTIMIZER && r->shares.buckets;
     const ls_replica_buffer array = {.what = what,
                                      .use = use,
-                                     .element = real_bytes(r),
+                                     .element = shared ? 0 : real_bytes(r),
                                      .bytes = elements * real_bytes(r),
                                      .carried = use != LS_MEMORY_GRADIENTS};
     return take(r, array, out);
-}
-
-/* Optimizer state: element i is of variable element i, unless the replica has shares. */
-static ls_status take_state(ls_replica *r, const char *what, void *out)
-{
-    LS_TRY(take_array(r, what, LS_MEMORY_OPTIMIZER, r->stated, out));
-    if (r->shares.buckets)
-        r->buffers[r->buffer_count - 1].element = 0;
-    return LS_OK;
 }
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
@@ -70,9 +63,9 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->elements, &r->parameters));
     LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->elements, &r->gradients));
     for (int i = 0; i < r->slots; i++)
-        LS_TRY(take_state(r, "optimizer state", &r->slot[i]));
+        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->stated, &r->slot[i]));
     if (r->job->average != 0 && r->updates)
-        LS_TRY(take_state(r, "moving averages", &r->average));
+        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->stated, &r->average));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));

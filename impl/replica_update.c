@@ -176,8 +176,9 @@ static ls_status move_averages(const ls_replica *r, float *model, bool out)
 
 ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
 {
-    return averages && r->average ? move_averages(r, parameters, true)
-                                  : move(r, r->parameters, r->owned, parameters, true);
+    const bool raw = !averages || !r->average;
+    return raw ? move(r, r->parameters, r->owned, parameters, true)
+               : move_averages(r, parameters, true);
 }
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)

@@ -55,7 +55,7 @@ refused() {
     expect "status 3" [ "$code" -eq 3 ]
     rows "an error without training" "all(r['result']['status'] == 'error' and 'time' not in r and 'train' not in r for r in rows)"
     rows "what it needs, $largest first" "all(re.search(
-        r'^memory: cpu:\d: \d+ bytes do not fit into \d+ that --memory fraction=\S+ allows; the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
+        r'^memory: cpu:\d: \d+ bytes do not fit into the \d+ that --memory fraction=\S+ allows; the case needs cpu:\S+: [0-9.]+ [KMG]iB( each)?: $largest [0-9.]+ '
         r'.*; most is for $largest; .* may fit$', r['result']['reason']) for r in rows)"
 }
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
@@ -64,7 +64,7 @@ refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --mem
 # The gate's judge opens first, without the case's limit: 1/1024 of the machine's memory is too small for it.
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy single --devices cpu:0 --cpu-devices 1024
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
-rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into \d+ that --memory growth allows; the '
+rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into the \d+ that --memory growth allows; the '
     r'gate.s judge needs cpu:0: .*; most is for optimizer; .*, or --gate-steps 0 may fit$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]

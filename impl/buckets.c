@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Buckets of the flat gradient buffer; see buckets.h. */
 #include "common/base/grow.h"
+#include "common/comm/comm.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
@@ -27,6 +28,12 @@ ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, 
         if (graph->variables.items[i].offset < elements)
             take_variable(out, &graph->variables.items[i], bytes);
     return LS_OK;
+}
+
+ls_range ls_bucket_share(ls_range bucket, int q, int n)
+{
+    const size_t first = ls_comm_share(bucket.count, q, n);
+    return (ls_range){bucket.first + first, ls_comm_share(bucket.count, q + 1, n) - first};
 }
 
 void ls_buckets_close(ls_buckets *buckets)

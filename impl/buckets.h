@@ -18,3 +18,7 @@ typedef struct ls_buckets {
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
+
+/** Share q of n of a bucket of P elements: its elements floor(q P / n) to floor((q + 1) P / n) - 1;
+ * may be empty. */
+ls_range ls_bucket_share(ls_range bucket, int q, int n);

@@ -31,12 +31,14 @@ ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, si
     return take(r, (ls_replica_buffer){.what = what, .use = use, .bytes = bytes}, out);
 }
 
+/* Element i is that of the variables, except in optimizer state of shares. */
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, size_t elements,
                             void *out)
 {
+    const bool shared = use == LS_MEMORY_OPTIMIZER && r->shares.buckets;
     const ls_replica_buffer array = {.what = what,
                                      .use = use,
-                                     .element = real_bytes(r),
+                                     .element = shared ? 0 : real_bytes(r),
                                      .bytes = elements * real_bytes(r),
                                      .carried = use != LS_MEMORY_GRADIENTS};
     return take(r, array, out);
@@ -61,9 +63,9 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->elements, &r->parameters));
     LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->elements, &r->gradients));
     for (int i = 0; i < r->slots; i++)
-        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->owned, &r->slot[i]));
+        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->stated, &r->slot[i]));
     if (r->job->average != 0 && r->updates)
-        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->owned, &r->average));
+        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->stated, &r->average));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
@@ -142,6 +144,14 @@ static bool decays(const ls_replica *r)
     return false;
 }
 
+static size_t count_stated(const ls_replica *r)
+{
+    size_t sum = 0;
+    for (size_t b = 0; r->shares.buckets && b < r->shares.buckets->count; b++)
+        sum += ls_bucket_share(r->shares.buckets->items[b], r->shares.share, r->shares.count).count;
+    return r->shares.buckets ? sum : r->owned;
+}
+
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
 {
     const ls_job *job = options->job;
@@ -162,6 +172,8 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
+    replica->shares = options->shares;
+    replica->stated = count_stated(replica);
     replica->more = replica->sums - 1;
     replica->decays = options->decay_loss;
     if (decays(replica) &&
@@ -405,13 +417,13 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
     return LS_OK;
 }
 
-/* Replaces the parameters by their moving averages, if there are any; `back`: restores them.
+/* Replaces the parameters by their moving averages, if it has all; `back`: restores them.
  * Meanwhile they are in the gradient buffer, which is not read between steps. */
 static ls_status exchange_averages(ls_replica *r, bool back)
 {
     const size_t bytes = r->owned * real_bytes(r);
     const void *from = back ? r->gradients : r->average;
-    if (!r->average)
+    if (!r->average || r->shares.buckets)
         return LS_OK;
     if (!back)
         LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));

@@ -16,6 +16,7 @@
 #include "common/nn/graph_parts.h"
 #include "common/nn/net.h"
 #include "common/nn/net_nodes.h"
+#include "impl/buckets.h"
 #include "impl/strategy.h"
 
 enum {
@@ -29,6 +30,13 @@ typedef enum ls_decay_loss {
     LS_DECAY_HERE,     /**< by this one, with `decay_loss`; it gets variables in each step */
     LS_DECAY_ELSEWHERE /**< by another replica */
 } ls_decay_loss;
+
+/** A replica's shares (ls_bucket_share) of buckets, which are all that it updates; its optimizer
+ * state has them one after the other, in the order of the buckets. */
+typedef struct ls_shares {
+    const ls_buckets *buckets; /**< NULL: it updates all that it owns */
+    int share, count;          /**< number `share` of `count` */
+} ls_shares;
 
 /** A buffer of device memory. */
 typedef struct ls_replica_buffer {
@@ -49,14 +57,16 @@ typedef struct ls_replica {
     const ls_graph_part *part; /**< its part of the model; NULL: the whole */
     const ls_graph *graph;     /**< the model's or the part's */
     size_t elements;           /**< P: parameters of the graph */
-    size_t owned;              /**< the first ones, which it updates itself */
+    size_t owned;              /**< the first ones, which it updates itself, */
+    ls_shares shares;          /**< or, of these, its shares */
+    size_t stated;             /**< elements that it updates: owned, or those of its shares */
     void *parameters;          /**< real [P] */
     ls_decay_loss decays;
     bool own_variables;      /**< false: `variables_of` has its parameters and argument block */
     bool updates;            /**< whether it updates variables */
     void *gradients;         /**< real [P] */
-    void *slot[2];           /**< real [owned], as many as the optimizer has; others NULL */
-    void *average;           /**< real [owned]: moving averages, if it updates; else NULL */
+    void *slot[2];           /**< real [stated], as many as the optimizer has; others NULL */
+    void *average;           /**< real [stated]: moving averages, if it updates; else NULL */
     ls_step_state *state;    /**< argument block of training */
     double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
     size_t sums;             /**< most parts of a step's loss */
@@ -87,6 +97,7 @@ typedef struct ls_replica_options {
     int64_t rows;              /**< of its largest slice */
     const ls_graph_part *part; /**< NULL: the whole model */
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
+    ls_shares shares;          /**< buckets NULL: it updates all variables */
     bool no_optimizer;         /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
@@ -118,8 +129,8 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
  * zero, and the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
-/** Copies the variables that it owns into the model's parameters; with `averages`, their moving
- * averages if it has any. */
+/** Copies the variables that it owns into the model's parameters; with `averages`, the moving
+ * averages of those that it updates, if it has any. */
 ls_status ls_replica_gather(ls_replica *replica, bool averages, float *parameters);
 
 /** Saves or restores the state on which the next step depends (carried.h). */

@@ -15,6 +15,28 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
+/* Finds where a range's optimizer state begins. */
+static ls_status find_state(const ls_replica *r, ls_range range, size_t *out)
+{
+    const ls_shares *s = &r->shares;
+    *out = 0;
+    for (size_t b = 0; s->buckets && b < s->buckets->count; b++) {
+        const ls_range share = ls_bucket_share(s->buckets->items[b], s->share, s->count);
+        if (range.first >= share.first && range.first + range.count <= share.first + share.count) {
+            *out += range.first - share.first;
+            return LS_OK;
+        }
+        *out += share.count;
+    }
+    if (s->buckets)
+        return ls_fail(LS_CODE_USAGE, "update", NULL,
+                       "elements %zu to %zu are in no share of replica %d, which has no optimizer "
+                       "state of them; update its own shares",
+                       range.first, range.first + range.count - 1, s->share);
+    *out = range.first;
+    return LS_OK;
+}
+
 /* ---- Ranges with equal treatment ------------------------------------------------------------- */
 
 typedef struct range_list {
@@ -63,9 +85,10 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
 
 /* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
  * statistics towards those of the batch, which are in the gradient buffer. */
-static ls_status append_update(ls_replica *r, size_t first, size_t count, bool decay,
+static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool decay,
                                ls_op_list *ops)
 {
+    const size_t first = range.first, count = range.count;
     const ls_optimizer *o = &r->job->optimizer;
     range_list ranges;
     LS_TRY(find_ranges(r, first, count, decay, &ranges));
@@ -74,7 +97,7 @@ static ls_status append_update(ls_replica *r, size_t first, size_t count, bool d
         .count = (int64_t)count,
         .weight = element_at(r, r->parameters, first),
         .gradient = element_at(r, r->gradients, first),
-        .slot = {element_at(r, r->slot[0], first), element_at(r, r->slot[1], first)},
+        .slot = {element_at(r, r->slot[0], state), element_at(r, r->slot[1], state)},
         .mu = o->mu,
         .beta1 = o->beta1,
         .beta2 = o->beta2,
@@ -94,13 +117,13 @@ static ls_status append_update(ls_replica *r, size_t first, size_t count, bool d
 }
 
 /* Appends the step of moving averages towards the updated parameters. */
-static ls_status append_average(ls_replica *r, size_t first, size_t count, ls_op_list *ops)
+static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_op_list *ops)
 {
-    const ls_moving_average_args args = {.count = (int64_t)count,
+    const ls_moving_average_args args = {.count = (int64_t)range.count,
                                          .decay = r->job->average,
                                          .state = r->state,
-                                         .value = element_at(r, r->parameters, first),
-                                         .average = element_at(r, r->average, first)};
+                                         .value = element_at(r, r->parameters, range.first),
+                                         .average = element_at(r, r->average, state)};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
     LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
@@ -110,8 +133,10 @@ static ls_status append_average(ls_replica *r, size_t first, size_t count, ls_op
 
 ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_list *ops)
 {
-    LS_TRY(append_update(r, range.first, range.count, decay, ops));
-    return r->average ? append_average(r, range.first, range.count, ops) : LS_OK;
+    size_t state;
+    LS_TRY(find_state(r, range, &state));
+    LS_TRY(append_update(r, range, state, decay, ops));
+    return r->average ? append_average(r, range, state, ops) : LS_OK;
 }
 
 /* ---- Initial values ------------------------------------------------------------------------- */
@@ -143,10 +168,26 @@ static ls_status move(const ls_replica *r, float *flat, size_t elements, float *
     return LS_OK;
 }
 
+/* The same for moving averages, which a replica with shares has of these. */
+static ls_status move_averages(const ls_replica *r, float *model, bool out)
+{
+    float *flat = r->average;
+    if (!r->shares.buckets)
+        return move(r, flat, r->owned, model, out);
+    for (size_t b = 0; b < r->shares.buckets->count; b++) {
+        const ls_range share =
+            ls_bucket_share(r->shares.buckets->items[b], r->shares.share, r->shares.count);
+        LS_TRY(move(r, flat, share.count, model + share.first, out));
+        flat += share.count;
+    }
+    return LS_OK;
+}
+
 ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
 {
     const bool raw = !averages || !r->average;
-    return move(r, raw ? r->parameters : r->average, r->owned, parameters, true);
+    return raw ? move(r, r->parameters, r->owned, parameters, true)
+               : move_averages(r, parameters, true);
 }
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
@@ -158,12 +199,12 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->slots && !status; i++)
-        status = ls_queue_write(r->queue, r->slot[i], zeros, r->owned * real);
+        status = ls_queue_write(r->queue, r->slot[i], zeros, r->stated * real);
     free(zeros);
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
     if (!status && r->average)
-        status = move(r, r->average, r->owned, model, false);
+        status = move_averages(r, model, false);
     if (!status && r->decay)
         status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
     return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);

@@ -12,6 +12,7 @@ static const void *const strategies[] = {
     &ls_strategy_independent,
     &ls_strategy_towers,
     &ls_strategy_mirrored,
+    &ls_strategy_zero,
     &ls_strategy_local_sgd,
     &ls_strategy_gossip,
     &ls_strategy_model_parallel,

@@ -8,6 +8,7 @@ extern const ls_strategy ls_strategy_single;
 extern const ls_strategy ls_strategy_independent;
 extern const ls_strategy ls_strategy_towers;
 extern const ls_strategy ls_strategy_mirrored;
+extern const ls_strategy ls_strategy_zero;
 extern const ls_strategy ls_strategy_local_sgd;
 extern const ls_strategy ls_strategy_gossip;
 extern const ls_strategy ls_strategy_model_parallel;

@@ -143,6 +143,8 @@ struct ls_strategy {
                              .reduces or .peers, each step, or with ls_job.period the last one of
                              a period, ends in ls_average. The gate replays that */
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
+    bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
+                             optimizer state and averages of no more (ls_bucket_share) */
     /** The replicas whose parameters replica `replica` of `count` averages with its own
      * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
      * replicas average, or none. */

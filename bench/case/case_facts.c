@@ -75,7 +75,7 @@ bool ls_case_reduces(const ls_case *one)
 
 bool ls_case_has_buckets(const ls_case *one)
 {
-    return one->strategy->reduces && one->reduce == LS_REDUCE_FAST;
+    return one->strategy->reduces && (one->reduce == LS_REDUCE_FAST || one->strategy->shares);
 }
 
 bool ls_case_has_links(const ls_case *one)

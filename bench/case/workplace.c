@@ -213,15 +213,16 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
         like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact             ? SIZE_MAX
-                        : c->bucket_bytes >= 0 ? (size_t)c->bucket_bytes
-                        : job->overlap         ? eighth
-                                               : SIZE_MAX;
+    job->bucket_bytes = job->exact && !plan->strategy->shares ? SIZE_MAX
+                        : c->bucket_bytes >= 0                ? (size_t)c->bucket_bytes
+                        : job->overlap                        ? eighth
+                                                              : SIZE_MAX;
     if (job->exact)
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = ls_allreduce_auto(&like, gradients);
+    job->allreduce = plan->strategy->shares ? ls_allreduce_auto_halves(&like)
+                                            : ls_allreduce_auto(&like, gradients);
     return LS_OK;
 }
 

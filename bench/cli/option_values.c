@@ -139,10 +139,9 @@ static const struct {
     {"data-parallel", "that is --strategy mirrored here"},
     {"dataparallel", "that is --strategy mirrored here"},
     {"horovod", "that is --strategy mirrored here, with --allreduce ring"},
-    {"fsdp", "nothing here shards parameters over replicas: mirrored has a copy on each device, ps "
-             "shards them over servers, model-parallel and pipeline divide the model"},
-    {"zero", "nothing here shards optimizer state over replicas: mirrored has a copy on each "
-             "device, ps shards it over servers, model-parallel and pipeline divide the model"},
+    {"fsdp", "that is --strategy zero --zero-stage 3, of which this version has stage 1"},
+    {"fully-sharded", "that is --strategy zero --zero-stage 3, of which this version has stage 1"},
+    {"deepspeed", "that is --strategy zero here, of whose --zero-stage this version has 1"},
 };
 
 static const char *other_name(const char *name)

@@ -55,7 +55,7 @@ same --strategy mirrored $small --ranks 2 --steps 23
 same --strategy local-sgd --local-sgd-every 4 $small --devices 2 --steps 13
 # moving averages, weight decay and a falling rate; batch statistics of each replica: no other threads
 if ! sanitized thread; then
-    same --strategy mirrored --model cifar10 --data synthetic:32 --batch 4 --steps 5 --warmup 1 --devices 2
+    same --strategy mirrored,zero --model cifar10 --data synthetic:32 --batch 4 --steps 5 --warmup 1 --devices 2
     same --strategy mirrored --model resnet:8 --data synthetic:24 --batch 4 --steps 5 --warmup 1 --devices 2
 fi
 same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly --steps 50

@@ -5,7 +5,7 @@
 small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200 --epochs 2 --gate-steps 0"
 for blocks in 1 3; do
     ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --devices 2 \
-        --strategy mirrored,pipeline,hybrid,local-sgd --reduce fast,exact
+        --strategy mirrored,zero,pipeline,hybrid,local-sgd --reduce fast,exact
     cp out rows.$blocks
     ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --strategy ps \
         --ps-colocate yes --ps-servers 2 --ps-mode sync,ssp
@@ -14,7 +14,7 @@ done
 expect "one block and three are equal" python3 - <<'EOF'
 import json
 one, three = ([json.loads(line) for line in open(f"rows.{n}")] for n in (1, 3))
-assert len(one) == len(three) == 9, (len(one), len(three))
+assert len(one) == len(three) == 11, (len(one), len(three))
 for a, b in zip(one, three):
     assert a["result"]["status"] == b["result"]["status"] == "ok", (a["result"], b["result"])
     assert b["time"]["blocks"] == 3 and b["time"]["reopen_ms"] > 0, b["time"]

@@ -25,8 +25,8 @@ case_of() { # OPTIONS: predicts, then runs
     compare "$*"
 }
 case_of $mlp --strategy single
-case_of $mlp --strategy independent,local-sgd,gossip,mirrored,towers,ps,pipeline --devices 2,3
-case_of $mlp --strategy mirrored,towers --devices 3 --reduce exact
+case_of $mlp --strategy independent,local-sgd,gossip,mirrored,zero,towers,ps,pipeline --devices 2,3
+case_of $mlp --strategy mirrored,zero,towers --devices 3 --reduce exact
 case_of $mlp --strategy towers --devices 2 --variable-device cpu:2 --cpu-devices 3
 case_of $mlp --strategy towers --devices 2 --towers-staged yes --optimizer sgd,momentum,adam
 case_of $mlp --strategy ps --ranks 4 --ps-servers 2 --ps-mode sync,async
@@ -36,7 +36,7 @@ case_of --strategy model-parallel --devices 2 --model twin-lstm:8 --data synthet
 case_of --strategy mirrored --devices 2 --model cnn --data synthetic:60 --batch 20
 
 if ! without_ranks; then
-    for options in "$mlp --strategy mirrored,pipeline" "$mlp --strategy ps --ps-servers 1"; do
+    for options in "$mlp --strategy mirrored,zero,pipeline" "$mlp --strategy ps --ps-servers 1"; do
         "$launcher" 3 "$LOCKSTEP" run $small $options --dry-run >out 2>err || wrong "dry run: $options"
         cp out told.kept
         "$launcher" 3 "$LOCKSTEP" run $small $options >out 2>err || wrong "run: $options"

@@ -46,7 +46,15 @@ refused 2 '--strategy|nope|single' run --strategy nope
 refused 2 '--strategy|ddp|mirrored here' run --strategy ddp
 refused 2 '--strategy|data-parallel|mirrored here' run --strategy data-parallel
 refused 2 '--strategy|Horovod|mirrored here' run --strategy Horovod
-refused 2 '--strategy|fsdp|model-parallel and pipeline' run --strategy fsdp
+refused 2 '--strategy|fsdp|--strategy zero --zero-stage 3' run --strategy fsdp
+refused 2 '--strategy|fully-sharded|--strategy zero --zero-stage 3' run --strategy fully-sharded
+refused 2 '--strategy|DeepSpeed|--strategy zero here' run --strategy DeepSpeed
+refused 2 'zero-stage|this version has stage 1|use --zero-stage 1' run --strategy zero --devices 2 --zero-stage 2
+refused 2 'zero-stage|this version has stage 1|use --zero-stage 1' run --strategy zero --devices 2 --zero-stage 3
+refused 2 'zero-stage|1 to 3' run --strategy zero --devices 2 --zero-stage 4
+refused 2 'zero-stage|--strategy zero' run --strategy mirrored --devices 2 --zero-stage 1
+refused 2 'flat|cannot be cut|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat
+refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy zero --devices 2 --allreduce library
 refused 2 'single|not on 2|--strategy mirrored' run --devices 2
 refused 2 '--data|table.csv|CSV|datasets/README.md|synthetic' run --data table.csv
 refused 2 'table.npy|npy|datasets/README.md|synthetic' run --data file:table.npy

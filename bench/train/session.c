@@ -347,11 +347,12 @@ ls_status ls_session_gather(ls_session *session, float *values)
     return ls_world_agree(session->job.comm, session->run->kind->gather(session->run, values));
 }
 
-/* Rank 0 evaluates. All ranks do if servers hold the parameters or the model is divided over
- * ranks. */
+/* Rank 0 evaluates. All ranks do if servers hold the parameters, the model is divided over ranks,
+ * or each has averages of a share of the parameters. */
 static bool evaluates(const ls_session *session)
 {
     return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||
+           (session->plan->strategy->shares && session->job.average != 0) ||
            ls_job_places(&session->job) > (int)session->job.device_count;
 }
 

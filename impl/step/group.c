@@ -87,23 +87,25 @@ ls_status ls_groups_open(ls_resources *r)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-/* Builds a member's all-reduce of a range of `flat`, its gradients or parameters. */
-static ls_status build(ls_step *s, const ls_end *end, int member, void *flat, ls_range range,
-                       ls_op_list *ops)
+/* Builds a member's all-reduce, or a half of it, of a range of `flat`, its gradients or parameters.
+ */
+static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, void *flat,
+                       ls_range range, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     float *sums[LS_REPLICA_LOSSES];
     ls_allreduce_args args = {
         .data = (float *)flat + range.first, .count = range.count, .scratch = end->scratch};
-    if (job->exact) {
+    if (job->exact && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
         args.sums = sums;
         args.sum_count = ls_slice_sums(slice);
     }
     for (size_t k = 0; k < args.sum_count; k++)
-        sums[k] = ls_slice_gradients(slice, k);
-    return job->allreduce->build(end->comm, &args, ops);
+        sums[k] = (float *)ls_slice_gradients(slice, k) + range.first;
+    return half == LS_HALVES ? job->allreduce->build(end->comm, &args, ops)
+                             : job->allreduce->half(end->comm, half, &args, ops);
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
@@ -117,34 +119,38 @@ static void append_zeros(ls_step *s, int member, ls_range range)
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
-/* Appends the all-reduce of a range of a member's gradients, or parameters. */
-static void append_part(ls_step *s, int place, int member, bool parameters, ls_range range,
-                        int call)
+/* Appends the all-reduce, or a half of it, of a range of a member's gradients, or parameters. */
+static void append_part(ls_step *s, int place, int member, ls_half half, bool parameters,
+                        ls_range range, int call)
 {
+    static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
+                                        [LS_REDUCE_SCATTER] = "reduce-scatter",
+                                        [LS_ALL_GATHER] = "all-gather"};
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
     const ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
-    ls_status status = build(s, &s->resources->ends[channel].of[member], member,
+    ls_status status = build(s, &s->resources->ends[channel].of[member], member, half,
                              parameters ? r->parameters : r->gradients, range, &ops);
-    ls_task *task = ls_task_of(s->program, "all-reduce", lane, range, &ops, status);
+    ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
     if (!task)
         return;
     task->call = call;
     task->end.channel = channel;
 }
 
-static void append_parts(ls_step *s, int place, ls_range range, bool parameters)
+static void append_parts(ls_step *s, int place, ls_half half, ls_range range, bool parameters)
 {
     const ls_planned_group *g = &s->plan->groups[place];
     const ls_comm *first = s->resources->ends[LS_GROUPS + place].comms[0];
     const int call = g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
     for (int i = 0; i < g->count && !s->program->status; i++)
-        append_part(s, place, g->members[i], parameters, range, call);
+        append_part(s, place, g->members[i], half, parameters, range, call);
 }
 
-void ls_all_reduce(ls_step *s, int place, int b)
+/* Appends the sum of a bucket's gradients: all of it to all, or their shares to the members. */
+static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
 {
-    const ls_planned_group *g = group_of(s, "ls_all_reduce", place);
+    const ls_planned_group *g = group_of(s, verb, place);
     if (!g)
         return;
     const ls_range range = ls_bucket(s, place, b);
@@ -152,12 +158,42 @@ void ls_all_reduce(ls_step *s, int place, int b)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, range, false);
+    append_parts(s, place, half, range, false);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, ls_bucket(s, 0, b), true);
+    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), true);
+}
+
+void ls_all_reduce(ls_step *s, int place, int b)
+{
+    reduce(s, "ls_all_reduce", place, LS_HALVES, b);
+}
+
+/* ---- Its halves ------------------------------------------------------------------------------ */
+
+ls_range ls_share(const ls_step *s, int member, int b)
+{
+    return ls_bucket_share(ls_bucket(s, ls_place_of(s, member), b), member, ls_replicas(s));
+}
+
+static bool can_share(ls_step *s, const char *verb)
+{
+    return ls_step_can(s, s->plan->strategy->shares, verb,
+                       "finds no shares: the strategy does not declare .shares");
+}
+
+void ls_reduce_scatter(ls_step *s, int place, int b)
+{
+    if (can_share(s, "ls_reduce_scatter"))
+        reduce(s, "ls_reduce_scatter", place, LS_REDUCE_SCATTER, b);
+}
+
+void ls_all_gather(ls_step *s, int place, int b)
+{
+    if (can_share(s, "ls_all_gather") && group_of(s, "ls_all_gather", place))
+        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), true);
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)
@@ -172,5 +208,18 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
                                                    ls_shards(s), g->layout),
                            1);
     }
+    return sum;
+}
+
+ls_traffic ls_halves_traffic(const ls_step *s)
+{
+    const ls_allreduce *algorithm = ls_step_job(s)->allreduce;
+    ls_traffic sum = {0};
+    for (int b = 0; b < (int)s->plan->groups->buckets.count; b++)
+        for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
+            ls_traffic_add(&sum,
+                           algorithm->half_formula(half, ls_replicas(s), ls_bucket(s, 0, b).count,
+                                                   ls_shards(s)),
+                           1);
     return sum;
 }

@@ -34,6 +34,9 @@ static ls_status open_member(ls_resources *r, int index)
         .rows = d >= 0 ? job->batch : 0,
         .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
         .part = plan->parts.count ? &plan->parts.parts[planned->place] : NULL,
+        .shares = {.buckets = plan->strategy->shares ? &plan->groups->buckets : NULL,
+                   .share = index,
+                   .count = plan->replicas},
         .no_optimizer = r->served || (plan->holder >= 0 && plan->holder != index),
         .decay_loss = decay_loss_of(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};

@@ -31,6 +31,23 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
     return LS_OK;
 }
 
+/* The averages of all replicas' shares. */
+static ls_status gather_shares(ls_step_run *me, float *averages)
+{
+    const ls_step_plan *plan = &me->plan;
+    const ls_job *job = plan->job;
+    const ls_buckets *buckets = &plan->groups->buckets;
+    LS_TRY(ls_comm_agree(job->comm,
+                         ls_resources_gather(&me->resources, 0, plan->total, true, averages)));
+    for (size_t b = 0; b < buckets->count && job->comm; b++)
+        for (int m = 0; m < plan->total; m++) {
+            const ls_range share = ls_bucket_share(buckets->items[b], m, plan->total);
+            LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
+                                averages + share.first, share.count));
+        }
+    return LS_OK;
+}
+
 ls_status ls_steps_gather(ls_step_run *me, bool averages, float *out)
 {
     const ls_step_plan *plan = &me->plan;
@@ -39,6 +56,8 @@ ls_status ls_steps_gather(ls_step_run *me, bool averages, float *out)
         return ls_served_gather(&me->resources, averages, out);
     if (plan->parts.count && ls_plan_is_shared(plan))
         return gather_places(me, out);
+    if (averages && plan->strategy->shares)
+        return gather_shares(me, out);
     return ls_resources_gather(&me->resources,
                                plan->holder >= 0 ? plan->holder : own - own % places, places,
                                averages, out);
@@ -99,6 +118,27 @@ static ls_status fetch(ls_step_run *me, bool averages, const ls_replica *to)
     return status;
 }
 
+/* Evaluates with the averages of all replicas' shares in a replica's parameters, which get back
+ * their values. */
+static ls_status evaluate_shared(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
+{
+    const ls_job *job = me->plan.job;
+    const ls_replica *r = me->resources.members[own].replica;
+    float *values;
+    ls_status status =
+        ls_comm_agree(job->comm, ls_allocate("step", &values, r->elements, sizeof *values));
+    if (!status)
+        status = ls_steps_gather(me, false, values);
+    if (!status)
+        status = fetch(me, true, r);
+    if (!status)
+        status = evaluate_replica(me, own, most, out);
+    if (!status)
+        status = ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values);
+    free(values);
+    return status;
+}
+
 /* Sends the result of one process to all; in all others, accuracy is -1. */
 static ls_status share_result(const ls_job *job, ls_status mine, ls_evaluation *out)
 {
@@ -124,8 +164,10 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     const int own = served ? 0 : ls_plan_own(plan);
     const ls_replica *r = me->resources.members[own].replica;
     const bool fetches = served || (plan->holder >= 0 && plan->holder != own);
-    ls_status status = fetches ? fetch(me, true, r) : LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
+    if (plan->strategy->shares && run->job->average != 0)
+        return evaluate_shared(me, own, most, out);
+    ls_status status = fetches ? fetch(me, true, r) : LS_OK;
     if (!status && r)
         status = evaluate_replica(me, own, most, out);
     if (!status && fetches && !served)

@@ -196,6 +196,16 @@ void ls_add_arrived(ls_step *step, int server, ls_range range);
  */
 void ls_all_reduce(ls_step *step, int place, int b);
 
+/** The member's share of a bucket (ls_bucket_share), which it updates if replicas share the update
+ * (ls_strategy.shares). */
+ls_range ls_share(const ls_step *step, int member, int b);
+
+/** The halves of an all-reduce. After the first, a member has the sum of its share of the bucket's
+ * gradients, and the rest of them is undefined; the second gives all members the parameters of
+ * all shares. */
+void ls_reduce_scatter(ls_step *step, int place, int b);
+void ls_all_gather(ls_step *step, int place, int b);
+
 /** Sets every replica's parameters, at once, to the mean of its own and its peers' before
  * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean
  * of all replicas', summed bucket by bucket as ls_all_reduce sums gradients. */
@@ -225,6 +235,9 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 
 /** Of the all-reduces of all buckets of all places. */
 ls_traffic ls_reduced_traffic(const ls_step *step);
+
+/** Of a reduce-scatter and an all-gather of all buckets. */
+ls_traffic ls_halves_traffic(const ls_step *step);
 
 /** Of boundaries between places, and of variables that several places use, in all replicas. */
 ls_traffic ls_border_traffic(const ls_step *step);

@@ -212,6 +212,11 @@ static const struct planted {
     {LS_PLANT_stage_stale, DROP, LAST_MEMBER, "update", NULL, false},
     {LS_PLANT_micro_left_out, DROP, LAST, "add up", NULL, false},
     {LS_PLANT_border_wait, DROP_WAIT, ALL, "", "send", false},
+    {LS_PLANT_share_not_summed, DROP, LAST_RANGE, "reduce-scatter", NULL, false},
+    {LS_PLANT_scatter_early, EARLY, LAST_RANGE, "reduce-scatter", "backward", false},
+    {LS_PLANT_gather_left_out, DROP, LAST_RANGE, "all-gather", NULL, false},
+    {LS_PLANT_gather_stale, EARLY, LAST_RANGE, "all-gather", "update", false},
+    {LS_PLANT_shared_wait, DROP_WAIT, ALL, "update", "reduce-scatter", false},
     {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
 };
 

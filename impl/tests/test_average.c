@@ -5,7 +5,6 @@
  * strategy. Tolerance: 1e-6 for the average; all else is compared bitwise.
  */
 #include "impl/step/run.h"
-#include "impl/step/served.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
 
@@ -37,27 +36,10 @@ static int setup(void **state)
     return 0;
 }
 
-/* The member that applies updates. */
-static ls_replica *updates(ls_run *run)
-{
-    const ls_step_run *all = ls_step_run_of(run);
-    for (int i = 0; i < all->plan.total; i++)
-        if (all->resources.members[i].replica->average)
-            return all->resources.members[i].replica;
-    fail_msg("nobody keeps averages");
-    return NULL;
-}
-
 /* The averages of the whole model. */
 static void averages_of(ls_run *run, float *out)
 {
-    if (ls_strategy_serves(run->strategy)) {
-        must(ls_replica_gather(ls_step_run_of(run)->resources.served->servers[0].shard.replica,
-                               true, out));
-        return;
-    }
-    const ls_replica *r = updates(run);
-    must(ls_queue_read(r->queue, out, r->average, PARAMETERS * sizeof *out));
+    must(ls_steps_gather(ls_step_run_of(run), true, out));
 }
 
 /* Evaluates these parameters by `single`. */
@@ -124,6 +106,7 @@ static void single(void **state)
 static void mirrored(void **state)
 {
     check(*state, "mirrored", 2, false);
+    check(*state, "zero", 2, false);
 }
 
 static void towers(void **state)

@@ -22,6 +22,8 @@ cat >"$dir/configurations" <<T
 --strategy mirrored --devices 4 --allreduce tree --bucket-bytes 0 $apart $small
 --strategy mirrored --devices 2 --allreduce flat $apart --bucket-bytes 0 --model tied --data synthetic:50 --batch 20 --steps 2 --optimizer adam
 --strategy mirrored --devices 2 --comm device $apart $small
+--strategy zero --devices 3 --reduce exact --micro-shards 5 --bucket-bytes 0 $apart $longer
+--strategy zero --devices 3 --allreduce ring --optimizer adam $longer
 --strategy mirrored --devices 2 --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
 --strategy mirrored --devices 2 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2 --optimizer adam
 --strategy towers --devices 3 --cpu-devices 4 --variable-device cpu:3 $small

@@ -132,6 +132,19 @@ averaged_in_place 0 --strategy gossip --devices 5
 average 0 --strategy local-sgd --devices 3 --local-sgd-every 1
 average 0 --strategy independent --devices 2
 bucket_left_out 0 --strategy local-sgd --devices 3 --bucket-bytes 0 --local-sgd-every 2
+share_not_summed 0 --strategy zero --devices 2
+share_not_summed 0 --strategy zero --devices 3 --reduce exact --bucket-bytes 0
+scatter_early 0 --strategy zero --devices 2
+scatter_early 0 --strategy zero --devices 3 --allreduce halving-doubling --bucket-bytes 2KiB
+gather_left_out 0 --strategy zero --devices 2
+gather_left_out 0 --strategy zero --devices 3 --reduce exact --bucket-bytes 0
+gather_stale 0 --strategy zero --devices 2 --allreduce ring
+gather_stale 0 --strategy zero --devices 3 --reduce exact --bucket-bytes 0
+shared_wait 20 --strategy zero --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no
+average 0 --strategy zero --devices 3
+applied_twice 0 --strategy zero --devices 3 --optimizer adam
+update_left_out 0 --strategy zero --devices 2 --steps 1
+tail_position 0 --strategy zero --devices 3 --data synthetic:250 --epochs 3
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.

@@ -322,6 +322,7 @@ static void check_strategies(const ls_job *job, const fixture *f)
     check(&one, "single", NULL, NULL);
     check(job, "mirrored", NULL, NULL);
     check(&overlapped, "mirrored", NULL, NULL);
+    check(&overlapped, "zero", NULL, NULL);
     check(job, "towers", NULL, NULL);
     check(&apart, "towers", NULL, NULL);
     check_served(job, NULL, NULL);

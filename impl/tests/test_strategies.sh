@@ -31,6 +31,15 @@ verify 50 --strategy mirrored --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 --m
   --data synthetic:1000 --reduce exact --steps 6 --warmup 0
 verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
   --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
+# zero: shares of all buckets, uneven and (poly's three elements) empty, in both modes.
+verify 36 --strategy zero --devices 1,2,3,5,16 --batch 100,7 --model mlp:784-16-10,poly --data synthetic:1000 \
+  --reduce exact --bucket-bytes auto,0 --steps 6 --warmup 0 --optimizer adam
+verify 54 --strategy zero --devices 1,2,3,5,16 --batch 100,7 --model mlp:784-16-10,poly --data synthetic:1000 \
+  --allreduce ring,direct,halving-doubling --bucket-bytes 0 --steps 6 --warmup 0 --optimizer adam
+verify 16 --strategy zero --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
+  --data synthetic:129 --epochs 2 --bucket-bytes auto,0 --reduce fast,exact --capture no,yes
+verify 4 --strategy zero --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 --epochs 2 \
+  --bucket-bytes 0 --reduce fast,exact --capture no,yes
 # All-reduces on their own queue (several cores per device), buckets of all sizes, captured or not.
 verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
   --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
@@ -59,7 +68,8 @@ verify 12 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --
 verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data synthetic:15 --epochs 2 \
   --warmup 0 --reduce fast,exact
 # One digest for all of them in exact mode.
-for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "mirrored --devices 3"; do
+for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "mirrored --devices 3" \
+  "zero --devices 3"; do
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --model mlp:784-16-10 --data synthetic:500 --reduce exact --epochs 2 \
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
@@ -96,6 +106,33 @@ for row in rows:
 ring = next(row for row in rows if row["case"]["allreduce"] == "ring")
 assert ring["traffic"]["bytes_sent"] == 2 * 2 * 4 * ring["case"]["parameters"]
 P
+# zero has the bits and the bytes of mirrored, and by shares its optimizer state and moving averages, with which it
+# evaluates; after five blocks, too.
+for model in "mlp:784-16-10 --optimizer adam" "cifar10 --gate-steps 1"; do
+  for blocks in 1 5; do
+    # shellcheck disable=SC2086
+    "$LOCKSTEP" run --strategy mirrored,zero --devices 3 --batch 30 --data synthetic:120 --steps 8 --warmup 2 \
+      --results none --allreduce ring --bucket-bytes 0 --blocks $blocks --format jsonl --verbose --model $model 2>"$dir/err"
+  done >"$dir/rows"
+  cat "$dir/rows" >>"$dir/every"
+  python3 - "$dir/rows" <<'P' || fail "zero differs from mirrored: $model"
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == 4 and all(row["result"]["status"] == "ok" for row in rows), [row["result"] for row in rows]
+assert len({json.dumps([row["train"], row["traffic"]]) for row in rows}) == 1, [row["train"] for row in rows]
+zero, mirrored = ([row for row in rows if row["case"]["strategy"] == name] for name in ("zero", "mirrored"))
+assert all(row["case"]["zero_stage"] == 1 for row in zero) and "zero_stage" not in mirrored[0]["case"]
+buckets = (12544, 16, 160, 10) if zero[0]["case"]["model"].startswith("mlp") else \
+  (4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10)
+assert sum(buckets) == zero[0]["case"]["parameters"], zero[0]["case"]["parameters"]
+for row in zero:
+    for q, (device, whole) in enumerate(zip(row["memory"]["devices"], mirrored[0]["memory"]["devices"])):
+        arrays = whole["optimizer"] // (4 * sum(buckets))
+        share = sum((q + 1) * p // 3 - q * p // 3 for p in buckets)
+        assert arrays > 0 and device["optimizer"] == device["formula"]["optimizer"] == 4 * share * arrays, (q, device)
+        assert [device[use] for use in ("parameters", "gradients")] == [whole[use] for use in ("parameters", "gradients")]
+P
+done
 # Traffic equals the formula, and memory the allocator's count.
 "$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl \
   --towers-staged no,yes --colocate-gradients yes,no >"$dir/rows"
@@ -134,7 +171,8 @@ P
 # The gate detects one flipped bit in any device's gradient, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \
   "towers --devices 3 --inject bitflip=2:5" "mirrored --devices 3 --inject bitflip=1:9" \
-  "mirrored --devices 2 --reduce exact --inject bitflip=1:4" \
+  "mirrored --devices 2 --reduce exact --inject bitflip=1:4" "zero --devices 3 --inject bitflip=1:9" \
+  "zero --devices 2 --reduce exact --inject bitflip=1:4" \
   "towers --devices 3 --colocate-gradients no --inject bitflip=2:5" \
   "towers --devices 3 --colocate-gradients no --reduce exact --capture no --inject bitflip=1:2"; do
   code=0
@@ -179,7 +217,7 @@ assert rows["mirrored"]["result"]["status"] == "failed" and rows["single"]["resu
 assert "inject" not in rows["single"]["case"], rows["single"]["case"]
 P
 # A device without samples in an epoch's last batch has no gradient to change: 2 samples on 3 devices.
-for strategy in towers mirrored; do
+for strategy in towers mirrored zero; do
   code=0
   "$LOCKSTEP" verify --strategy $strategy --devices 3 --model poly --data synthetic:50 --batch 48 --epochs 1 \
     --warmup 0 --inject bitflip=0:1 --results none >"$dir/rows" 2>"$dir/err" || code=$?

@@ -274,6 +274,7 @@ static const char *const in_help[][2] = {
     {"model-parallel-place", "none"},
     {"pipeline-microbatches", "4"},
     {"pipeline-schedule", "gpipe"},
+    {"zero-stage", "1"},
     {"hybrid-replicas", "2"},
     {"hybrid-inner", "model-parallel"},
     {"sync-bn", "no"},

@@ -31,7 +31,7 @@ static ls_status find_state(const ls_replica *r, ls_range range, size_t *out)
     if (s->buckets)
         return ls_fail(LS_CODE_USAGE, "update", NULL,
                        "elements %zu to %zu are in no share of replica %d, which has no optimizer "
-                       "state of them; update its own shares",
+                       "state for these; update its own shares",
                        range.first, range.first + range.count - 1, s->share);
     *out = range.first;
     return LS_OK;

@@ -8,18 +8,12 @@
 #include <string.h>
 
 static const void *const strategies[] = {
-    &ls_strategy_single,
-    &ls_strategy_independent,
-    &ls_strategy_towers,
-    &ls_strategy_mirrored,
-    &ls_strategy_zero,
-    &ls_strategy_local_sgd,
-    &ls_strategy_gossip,
-    &ls_strategy_model_parallel,
-    &ls_strategy_pipeline,
-    &ls_strategy_hybrid,
-    &ls_strategy_ps,
-    NULL,
+    &ls_strategy_single,   &ls_strategy_independent,
+    &ls_strategy_towers,   &ls_strategy_mirrored,
+    &ls_strategy_zero,     &ls_strategy_local_sgd,
+    &ls_strategy_gossip,   &ls_strategy_model_parallel,
+    &ls_strategy_pipeline, &ls_strategy_hybrid,
+    &ls_strategy_ps,       NULL,
 };
 const ls_registry ls_strategies = {"strategy", strategies};
 

@@ -37,7 +37,8 @@ static void build(ls_step *s)
 }
 
 static const ls_declared_option stage = {
-    "zero-stage", "1", "1", "", "what is shared out: 1: optimizer state", .low = 1, .high = 3};
+    "zero-stage", "1",      "1", "", "what is divided over the replicas; 1: optimizer state",
+    .low = 1,     .high = 3};
 
 static ls_status check(const ls_outline *o)
 {
@@ -48,7 +49,7 @@ static ls_status check(const ls_outline *o)
                        "--zero-stage 1");
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "zero shares out sums in an order of its own, not a library's; use direct, "
+                       "zero sums in an order of its own, not a library's; use direct, "
                        "ring, halving-doubling or auto");
     if (strcmp(o->allreduce, "auto") == 0)
         return LS_OK;

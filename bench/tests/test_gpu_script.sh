@@ -15,7 +15,7 @@ printf '#!/bin/sh\n[ "$1" != verify ] || exit 1\nexec "%s" "$@"\n' "$LOCKSTEP" >
 chmod +x broken/lockstep
 gpu --rehearse --only devices,verify,memory "$work/part"
 expect "a part failed: status 1" [ "$code" -eq 1 ]
-expect "it is the failed one" grep -q '^failed.*not equal, or could not run, 28: digests mlp:784-16-10/' "$kept/verify.state"
+expect "it is the failed one" grep -q '^failed.*not equal, or could not run, 34: digests mlp:784-16-10/' "$kept/verify.state"
 expect "the next one ran" grep -q '^ok' "$kept/memory.state"
 expect "the summary counts it, and what was not begun" grep -q '^1 of 3 parts failed or were cut; not begun: machine, build' \
     part/SUMMARY.md

@@ -108,7 +108,7 @@ expect "no trace of it" [ ! -e half.json ]
 refused --out --strategy single
 refused "one value" --strategy mirrored --devices 1,2 --out trace.json
 lockstep trace --model poly --strategy single,mirrored --devices 1,2 --out trace.json # single cannot run on 2
-expect "one line, also where a case is left out" one_line "these are 3"
+expect "one line, also where a case is left out" one_line "the options make 3 cases"
 refused "delay=RANK:TIME" --inject kill=0:3 --out trace.json
 refused "No such file" --out missing/trace.json
 refused "1 to 1000" --trace-steps 0 --out trace.json

@@ -45,5 +45,5 @@ under 2 run $small --launcher none
 expect "on purpose each works alone" [ "$code" -eq 0 -a ! -s err ]
 rows "and has its row" "len(rows) == 2 and all(x['case']['ranks'] == 1 for x in rows)"
 under 2 list strategies
-expect "rank 0 alone prints" [ "$(grep -c mirrored out)" -eq 1 ]
+expect "rank 0 alone prints" [ "$(grep -c '^ *mirrored ' out)" -eq 1 ]
 finish

@@ -212,7 +212,7 @@ refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
 refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small
 refused 2 '--inject kill=2:3: the case has 2 ranks' 2 run --strategy mirrored --inject kill=2:3 $small
 refused 2 '--inject stop=1:8: the case has 8 steps' 2 run --strategy mirrored --inject stop=1:8 $small
-refused 2 '--inject hang=1:2: .*run works' 2 verify --strategy mirrored --inject hang=1:2 $small
+refused 2 '--inject hang=1:2: .*use lockstep run' 2 verify --strategy mirrored --inject hang=1:2 $small
 refused 2 "'exit=1' is not valid" 2 run --strategy mirrored --inject exit=1 $small
 refused 2 '--batch' 4 run --strategy mirrored --devices 2 --data synthetic:500 --batch 7 --results none
 refused 2 'model' 3 run --model nope $small

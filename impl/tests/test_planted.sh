@@ -199,7 +199,7 @@ lines = open(sys.argv[1]).read().splitlines()
 row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
 reason, status = row["result"].get("reason", ""), row["result"].get("status")
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
-          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*of the whole batch",
+          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
           "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: ",

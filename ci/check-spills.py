@@ -19,6 +19,8 @@ BUFFERS = "an array in memory by design, or what is done with it behind the loop
 REMAINDER = "the last channels or columns, fewer than a vector"
 CONSTANTS = "more constants than registers; they are loaded from the stack as from anywhere"
 ALLOWED = {  # function: (reason, {set: loads and stores})
+    "attention": (CONSTANTS, {"avx2": 5}),
+    "attention_back": (CONSTANTS, {"avx2": 3}),
     "bn_backward_sums": (REMAINDER, {"avx512": 34, "avx2": 34}),
     "bn_forward": (REMAINDER, {"avx512": 16, "avx2": 6}),
     "bn_sums": (REMAINDER, {"avx512": 6, "avx2": 6}),
@@ -26,12 +28,14 @@ ALLOWED = {  # function: (reason, {set: loads and stores})
     "conv_max": (BUFFERS, {"avx512": 8, "avx2": 1}),
     "dense_forward": (CONSTANTS, {"avx2": 1}),
     "exponential": (CONSTANTS, {"avx2": 2}),
+    "layer_norm": (REMAINDER, {"avx2": 6}),
+    "layer_norm_group": (REMAINDER, {"avx2": 6}),
     "logarithm": (CONSTANTS, {"avx2": 2}),
     "ls_order_chunk": (CONSTANTS, {"avx2": 4}),
     "lstm_forward": (CONSTANTS, {"avx512": 135, "avx2": 111}),
     "max_pool": (REMAINDER, {"avx512": 4, "avx2": 4}),
     "softmax_narrow": (BUFFERS, {"avx2": 28}),
-    "softmax_tile": (CONSTANTS, {"avx2": 5}),
+    "softmax_tile": (CONSTANTS, {"avx2": 7}),
     "squared_error": (REMAINDER, {"avx512": 4, "avx2": 4}),
     "sum_squares": (REMAINDER, {"avx512": 3}),
     "weights_of_output": (BUFFERS, {"avx2": 35}),

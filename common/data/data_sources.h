@@ -26,9 +26,10 @@ ls_status ls_need_width(const ls_data_need *need, int input, size_t *out);
 ls_status ls_array_allocate(const char *where, ls_array_type type, size_t samples, size_t width,
                             ls_array *array);
 
-/** A text as numbers, bytes or, `wide`, 16 bits little-endian. `where`: its file or directory. */
+/** A text as numbers, bytes or, `wide`, 16 bits little-endian. `source`: the data source's name;
+ * `where`: the text's file or directory. */
 typedef struct ls_token_stream {
-    const char *where;
+    const char *source, *where;
     const uint8_t *bytes;
     size_t count; /**< tokens */
     bool wide;

@@ -186,7 +186,8 @@ static ls_status read_windows(const void *context, bool test, ls_split *split)
         memcpy((uint8_t *)text + at, f->bytes + first, size);
         at += size;
     }
-    const ls_token_stream stream = {.where = set->directory, .bytes = text, .count = at};
+    const ls_token_stream stream = {
+        .source = what, .where = set->directory, .bytes = text, .count = at};
     ls_status status = ls_split_windows(&stream, set->need, split);
     free(text);
     return status;

@@ -24,7 +24,7 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
     const size_t T = (size_t)need->targets;
     if (s->count <= T)
         return ls_fail(
-            LS_CODE_MISSING, what, s->where,
+            LS_CODE_MISSING, s->source, s->where,
             "it has %zu tokens, too few for one window of %zu tokens and the token after "
             "it; give a longer text, or a model of fewer positions",
             s->count, T);
@@ -37,7 +37,7 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
         const uint32_t token = token_at(s, i);
         const size_t at = i < split->samples * T ? i : i - 1; /* the last one is only a target */
         if (token >= (uint32_t)need->classes)
-            return ls_fail(LS_CODE_MISSING, what, s->where,
+            return ls_fail(LS_CODE_MISSING, s->source, s->where,
                            "token %" PRIu32 " at [%zu, %zu] is not in the model's 0 to %d; give a "
                            "model of more tokens",
                            token, at / T, at % T, need->classes - 1);
@@ -71,7 +71,7 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
     if (!status)
         status = ls_raw_read(&raw, bytes, raw.size);
     const ls_token_stream stream = {
-        .where = path, .bytes = bytes, .count = raw.size / 2, .wide = true};
+        .source = what, .where = path, .bytes = bytes, .count = raw.size / 2, .wide = true};
     if (!status)
         status = ls_split_windows(&stream, files->need, split);
     free(bytes);

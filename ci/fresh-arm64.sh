@@ -23,7 +23,8 @@ packages=(libc6-dev libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsql
   libgomp1 libcmocka-dev)
 # What computes, what reads the processor, and what encodes or counts bits.
 tests=(vector_loops vector_layers winograd packed_product kernels layer_kernels residual_kernels transformer_kernels
-  layers residual_layers transformer_layers variables device device_programs affinity machine machine_limits digest philox order numbers safetensors slice)
+  layers residual_layers transformer_layers variables device device_programs affinity machine machine_limits digest
+  philox order numbers safetensors slice)
 # For `verify`, which measures nothing. Models that loops compute alone, with each kind of strategy; then each other
 # model, by a step of few samples, since an emulated one takes long.
 short="--batch 8 --steps 1"

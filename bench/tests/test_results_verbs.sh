@@ -451,7 +451,7 @@ done <<'END'
 2|takes A B|diff last
 2|unexpected|list all
 2|case.strategy|list --where stratgy=single
-2|equivalence.steps|list --where steps=3
+2|memory.devices.peak|list --where peak=3
 2|is not a condition|list --where strategy
 2|and 'fast' is not|list --where 'median>fast'
 2|unknown key|list --sort nothing

@@ -120,10 +120,11 @@ expect "and intervals" grep -qE '^id .* step ms +± ' out
 expect "rows of several commands are not ranked" eval '! grep -q "^fastest" out'
 expect "no line of a table is longer than 80" [ "$(sed '/^  /d' out | wc -L)" -le 80 ]
 expect "a row that is not ok says why" grep -q 'too little memory' out
-lockstep run --model poly --data synthetic:500 --steps 20 --batch 50,100 --results ranked.db
+lockstep run --model poly --data synthetic:500 --steps 20 --batch 50,100 --strategy mirrored,towers --devices 2 \
+    --results ranked.db
 lockstep_ok results list --results ranked.db
-expect "an option that differs has a column" grep -qE '^id .* batch +step ms' out
-expect "rows of one command: the fastest is named" grep -q '^fastest: ' out
+expect "an option that differs has a column" grep -qE '^id .* batch +.*step ms' out
+expect "rows of one command: the fastest of each batch is named" [ "$(grep -cE '^fastest of batch (50|100): ' out)" -eq 2 ]
 lockstep results list --results made.db --where strategy=towers
 expect "no row fits: status 0, and a line says so" [ "$code" -eq 0 ]
 expect "no row fits: on stderr" one_line "no rows that fit"

@@ -120,7 +120,7 @@ static bool begins_assignment(const char *text)
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin)
 {
-    if (!option->sweeps)
+    if (!option->sweeps || option->whole)
         return ls_option_set_append(set, option, text, origin);
     char *copy = strdup(text);
     if (!copy)

@@ -188,7 +188,7 @@ static const ls_option general[] = {
     {"sizes", "SIZE,SIZE", "the operation's", "bytes", "sizes to measure: 4KiB,1MiB", LS_FOR_MICRO,
      .sweeps = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"label", "TEXT", "none", "", "text kept in the row", PRINTING | LS_FOR_MICRO,
-     .group = LS_HELP_OUTPUT, .set = ls_set_text, IN_REQUEST(label)},
+     .group = LS_HELP_OUTPUT, .whole = true, .set = ls_setting_array, TEXT_IN_CASE(label)},
     {"format", "table|jsonl|json|csv|md", "table", "",
      "of regress: table, json, md, junit, github, or several with --out NAME (NAME.md, ..)",
      PRINTING | LS_FOR_MICRO | LS_FOR_RESULTS | LS_FOR_DEVICES | LS_FOR_REGRESS,

@@ -68,7 +68,6 @@ void ls_request_free(ls_request *request)
     free(request->save);
     free(request->ps_record);
     free(request->out);
-    free(request->label);
     free(request->columns);
     free(request->results);
     free(request->format);

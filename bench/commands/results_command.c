@@ -27,7 +27,7 @@ static const results_verb verbs[] = {
      ls_results_list, NULL},
     {"show", "ID", 1, false, " columns format all ",
      "what bounds a row, and its figures; ID: its beginning, last, last~N", ls_results_show, NULL},
-    {"label", "ID.. TEXT", 2, true, " ", "gives rows another label; ''': none", ls_results_label,
+    {"label", "ID.. TEXT", 2, true, " ", "gives rows another label; \"\": none", ls_results_label,
      NULL},
     {"diff", "A B", 2, false, " format ",
      "the keys in which two rows differ, and the ratio of times", ls_results_diff, NULL},

@@ -67,6 +67,8 @@ static char *text_of(const json_t *row, const ls_option *option)
         return devices_of(row);
     if (strcmp(field, "batch") == 0)
         return batch_of(row);
+    if (strcmp(field, "label") == 0)
+        return ls_value_text(json_object_get(row, "label"));
     if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
         (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
         return NULL; /* auto, from a launcher, or derived */
@@ -114,8 +116,6 @@ typedef struct repeated {
     bool baseline;    /* they have rows of single beside ranks: --baseline adds these */
     size_t others;    /* rows that are none of its cases */
     size_t alone;     /* of them, rows of one process beside those of ranks */
-    const char *label;
-    bool labels; /* they differ */
 } repeated;
 
 static double most_processes(const json_t *rows)
@@ -135,20 +135,12 @@ static bool is_baseline(const json_t *row, const repeated *of)
     return of->processes > 1 && ls_row_strategy(row) == &ls_strategy_single;
 }
 
-static void note_label(const json_t *row, size_t i, repeated *out)
-{
-    const char *label = json_string_value(json_object_get(row, "label"));
-    label = label ? label : "";
-    out->labels |= i > 0 && strcmp(label, out->label) != 0;
-    out->label = label;
-}
-
 /* The distinct cases of the rows as lines, {line: row}. */
 static json_t *cases_of(const json_t *rows, repeated *out)
 {
     json_t *cases = json_object(), *row;
     size_t i, size;
-    *out = (repeated){.processes = most_processes(rows), .label = ""};
+    *out = (repeated){.processes = most_processes(rows)};
     json_array_foreach((json_t *)(size_t)rows, i, row)
     {
         char *line = NULL;
@@ -159,7 +151,6 @@ static json_t *cases_of(const json_t *rows, repeated *out)
             out->baseline = true;
             continue;
         }
-        note_label(row, i, out);
         out->alone += ours && !fits;
         FILE *stream = ours && fits ? open_memstream(&line, &size) : NULL;
         const bool known = stream && put_case(stream, row);
@@ -188,8 +179,6 @@ ls_status ls_page_plan(FILE *stream, void *of)
         fprintf(stream, "mpirun -n %.0f ", made.processes);
     fputs("lockstep run --plan report.yaml", stream);
     fputc('\n', stream);
-    if (made.labels)
-        fputs("# The rows have several labels, and a command gives one to all.\n", stream);
     if (made.others > made.alone)
         fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",
                 made.others - made.alone);
@@ -198,14 +187,9 @@ ls_status ls_page_plan(FILE *stream, void *of)
                 "# Not here: %zu rows of fewer processes; a report of them alone has their plan.\n",
                 made.alone);
     if (json_object_size(cases) > 0) {
-        fprintf(stream, "defaults: {blocks: %.0f%s", blocks,
+        fprintf(stream, "defaults: {blocks: %.0f%s}\n", blocks,
                 made.baseline ? ", baseline: yes" : "");
-        if (*made.label && !made.labels) {
-            fputs(", label: \"", stream);
-            ls_escape_put(stream, made.label, SIZE_MAX, LS_ESCAPE_JSON);
-            fputc('"', stream);
-        }
-        fputs("}\ncases:\n", stream);
+        fputs("cases:\n", stream);
     }
     json_object_foreach(cases, line, row)
     {

@@ -377,7 +377,7 @@ run_again() {
 run_again --strategy mirrored,towers --devices 1,2 --scaling weak
 run_again --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
 run_again --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
-run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
+run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5 --label 'one, "other"'
 report --results again.db
 lockstep run --plan page/report.yaml --resume --results again.db
 expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err

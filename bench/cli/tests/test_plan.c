@@ -79,7 +79,7 @@ static void test_values_and_lists(void **state)
     assert_int_equal(request->cases[15].steps, 7);
     assert_int_equal(request->cases[15].micro_shards, 8);
     assert_true(request->cases[15].learning_rate == 1e-3);
-    assert_string_equal(request->label, "some text, with a comma");
+    assert_string_equal(request->cases[0].label, "some text, with a comma");
     assert_int_equal(request->log.level, LS_LOG_QUIET);
     assert_string_equal(request->command, "lockstep run --plan=p.yaml --steps=7");
     ls_request_free(request);
@@ -220,7 +220,7 @@ static void test_cases_and_defaults(void **state)
     assert_string_equal(request->cases[4].model, "mlp");
     assert_int_equal(request->cases[4].steps, 7);
     assert_int_equal(request->cases[4].epochs, 0);
-    assert_string_equal(request->label, "text");
+    assert_string_equal(request->cases[0].label, "text");
     ls_request_free(request);
     request = accept_plan("cases: [{}]\n");
     assert_int_equal(request->case_count, 1);
@@ -271,7 +271,7 @@ static void test_refused_parts(void **state)
     assert_refused("cases: [3]\n", "p.yaml:1:9: anything but a mapping");
     assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: given twice");
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: batsh: unknown key");
-    assert_refused("cases: [{label: a}]\n", "p.yaml:1:10: label: belongs to the whole command");
+    assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: belongs to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
     assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option beside `cases:`");
     assert_refused("defaults: [1]\n", "p.yaml:1:11: anything but a mapping");

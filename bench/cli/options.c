@@ -28,7 +28,7 @@ static void set_defaults(ls_request *request)
                                     .processes = request->processes,
                                     .one = table[i].sweeps ? request->cases : NULL,
                                     .request = table[i].sweeps ? NULL : request};
-        if (table[i].set != ls_set_text && table[i].set != ls_set_memory)
+        if (table[i].set != ls_set_text && !table[i].whole && table[i].set != ls_set_memory)
             ls_status_free(table[i].set(&setting));
     }
     request->max_time_ns = 60000000000u;

@@ -137,11 +137,21 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
     return ls_step_run_of(run);
 }
 
+/* The model's products; for each class of each sample five operations of the loss; and for each
+ * element that goes to another place, ReLU's mask of its gradient, elsewhere part of the product.
+ */
+static double flops_of(const ls_step_run *run, const ls_graph *graph)
+{
+    const ls_graph_parts *parts = &run->plan.parts;
+    double each = ls_graph_flops(graph) + 5 * CLASSES;
+    for (size_t b = 0; b < parts->border_count; b++)
+        each += (double)parts->borders[b].samples;
+    return each * BATCH;
+}
+
 static void tasks_have_what_a_step_costs(void **state)
 {
     const fixture *f = *state;
-    /* the model's products; and for each class of each sample five operations of the loss */
-    const double model = (ls_graph_flops(f->model->graph) + 5 * CLASSES) * BATCH;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct strategy_case *c = &cases[i];
         int place[NODES];
@@ -149,6 +159,7 @@ static void tasks_have_what_a_step_costs(void **state)
         ls_step_run *run = open_case(f, c, place, &job);
         const int kind = job.period ? LS_LAST : LS_FULL; /* in which replicas average */
         const costs sum = costs_of(run, kind);
+        const double model = flops_of(run, f->model->graph);
         const ls_traffic formula = ls_build_formula(&run->resources, kind);
         if (sum.sent + (c->by_arrival ? sum.received : 0) != formula.bytes_sent ||
             (!c->by_arrival && sum.received != sum.sent))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products by cuBLASLt. Not yet run on a GPU. The algorithm is the first one returned by the
- * library's heuristic that does not split the sum over k; nothing is timed. So it is a function of
+ * library's heuristic that does not split the sum over k and that runs; nothing is timed. So it is a function of
  * the shape and the layouts, independent of the matrices' addresses, and the sums of an element
  * have one order: the same bits in every mode, in the whole model and in a part of it. A product
  * with few output tiles and a long sum would leave most multiprocessors idle: a gradient of weights

@@ -2,7 +2,8 @@
 /*
  * Convolutions of the cuda table: selects the implementation. Not yet run on a GPU. It is selected
  * when the operation is made, and named in a row's kernels: cuDNN if it is installed and supports
- * the shape, otherwise products of windows. With LS_CONVOLUTION_CUDNN it is an error if cuDNN
+ * the shape, otherwise products of windows, also if cuDNN's trial fails on a device that still
+ * works, which the table's library then says. With LS_CONVOLUTION_CUDNN it is an error if cuDNN
  * cannot; LS_CONVOLUTION_OWN never uses it. The first convolution loads the library, so models
  * without any never do; an installed library that is broken is an error.
  */

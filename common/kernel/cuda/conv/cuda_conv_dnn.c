@@ -17,7 +17,9 @@
 #include "common/kernel/cuda/conv/cuda_dnn.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const float one = 1, zero = 0;
 
@@ -334,7 +336,26 @@ static ls_status try_out(void *context)
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-static ls_status prepare(dnn_conv *c, const char **why)
+/* With `auto`, a trial that failed on a device that still works is no failure of the run: what it
+ * was is added to the table's library, which a row has. Not if memory was lacking, which depends on
+ * more than the shape, nor if the failure belongs to the device. */
+static ls_status give_way(cuda_kernels *cuda, cudnnStatus_t status, ls_status failure,
+                          const char **why)
+{
+    if (cuda->base.convolution == LS_CONVOLUTION_CUDNN || ls_dnn_lacks_memory(status) ||
+        ls_status_is_final(failure))
+        return failure;
+    *why = "its trial failed";
+    const size_t used = strlen(cuda->library);
+    if (!cuda->dnn_failed)
+        snprintf(cuda->library + used, sizeof cuda->library - used, " (a trial failed: %s)",
+                 cuda->dnn->call.cudnnGetErrorString(status));
+    cuda->dnn_failed = true;
+    ls_status_free(failure);
+    return LS_OK;
+}
+
+static ls_status prepare(dnn_conv *c, cuda_kernels *cuda, const char **why)
 {
     attempt a = {.conv = c};
     LS_TRY(describe(c));
@@ -343,8 +364,11 @@ static ls_status prepare(dnn_conv *c, const char **why)
         LS_TRY(take_memory(c));
         LS_TRY(ls_device_call(c->device, try_out, &a));
     }
+    if (!a.status)
+        return LS_OK;
     if (!ls_dnn_unsupported(a.status))
-        return ls_dnn_check(c->dnn, a.status, c->op.name);
+        return give_way(cuda, a.status, ls_cuda_blame(ls_dnn_check(c->dnn, a.status, c->op.name)),
+                        why);
     *why = "the algorithm that it is asked for does not take it";
     return LS_OK;
 }
@@ -369,7 +393,7 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
     c->t = *task;
     c->math = kernels->math;
     c->fused = task->bias != NULL;
-    ls_status status = prepare(c, why);
+    ls_status status = prepare(c, (cuda_kernels *)kernels, why);
     if (status || *why) {
         destroy(&c->op);
         return status;

@@ -248,6 +248,37 @@ static void test_broken(void **state)
     }
 }
 
+/* What a trial answers, on a device that works: without being required, the library gives way, and
+ * the row's library has the first reason; a lack of memory is an error. */
+static void test_failed_trials(void **state)
+{
+    static const char *const functions[3][2] = {
+        {"cudnnGetConvolutionForwardWorkspaceSize", "cudnnConvolutionBiasActivationForward"},
+        {"cudnnGetConvolutionBackwardFilterWorkspaceSize", "cudnnConvolutionBackwardFilter"},
+        {"cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"}};
+    static const int failures[] = {CUDNN_STATUS_BAD_PARAM, CUDNN_STATUS_EXECUTION_FAILED,
+                                   CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED};
+    fixture *f = *state;
+    for (int direction = 0; direction < 3; direction++)
+        for (int i = 0; i < 2; i++) {
+            made_up->fail = functions[direction][i];
+            for (int k = 0; k < 3; k++) {
+                conv_case c;
+                made_up->failure = failures[k];
+                must(case_open(f, &conv_shapes[6], (conv_direction)direction, &c));
+                assert_non_null(strstr(way_of(&c), ".cublaslt"));
+                put(f, &c);
+                case_close(&c);
+            }
+            made_up->failure = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+            refuses(f, &conv_shapes[6], direction, "it failed: CUDNN_STATUS_OF_THE_MADE_UP");
+        }
+    made_up->fail = NULL;
+    const char *said = strstr(library_of(f), ", cuDNN 9.");
+    assert_non_null(said);
+    assert_string_equal(strchr(said, '('), "(a trial failed: CUDNN_STATUS_BAD_PARAM)");
+}
+
 /* Any function may fail while an operation is made: one line that names the status. */
 static void test_failures(void **state)
 {
@@ -261,6 +292,7 @@ static void test_failures(void **state)
         {"cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"}};
     fixture *f = *state;
     conv_case c;
+    f->cpu->convolution = LS_CONVOLUTION_CUDNN;
     must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
     for (int direction = 0; direction < 3; direction++)
         for (int i = 0; i < 11 && functions[direction][i]; i++) {
@@ -301,6 +333,7 @@ int main(void)
         CONV_TEST(test_tf32),
         CONV_TEST(test_missing),
         CONV_TEST(test_broken),
+        CONV_TEST(test_failed_trials),
         CONV_TEST(test_failures),
     };
     (void)run_layer_tests;

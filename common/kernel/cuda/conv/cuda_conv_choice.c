@@ -92,6 +92,7 @@ ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels, const ls_conv_backw
 ls_status ls_cuda_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                      ls_op **out)
 {
-    const ls_conv_task task = {.shape = a->shape, .dy = a->dy, .weight = a->weight, .dx = a->dx};
+    const ls_conv_task task = {
+        .shape = a->shape, .dy = a->dy, .weight = a->weight, .dx = a->dx, .forward = a->forward};
     return choose(kernels, &task, out);
 }

@@ -154,6 +154,49 @@ static void test_alignment(void **state)
     case_close(&c);
 }
 
+/* A gradient of the image uses the weights as its forward operation has reordered them: the same
+ * bits, with less memory; not of other weights, nor of another implementation's for cuDNN. */
+static void test_lent(void **state)
+{
+    static const ls_convolution ways_of[][2] = {{LS_CONVOLUTION_AUTO, LS_CONVOLUTION_AUTO},
+                                                {LS_CONVOLUTION_OWN, LS_CONVOLUTION_OWN},
+                                                {LS_CONVOLUTION_AUTO, LS_CONVOLUTION_OWN},
+                                                {LS_CONVOLUTION_OWN, LS_CONVOLUTION_AUTO}};
+    fixture *f = *state;
+    const ls_conv_shape *s = &conv_shapes[6];
+    const int64_t weights = s->outputs * filter_elements(s), x = s->rows * in_elements(s);
+    float *dy = randoms(s->rows * out_elements(s), 7), *other = randoms(weights, 8);
+    for (size_t w = 0; w < sizeof ways_of / sizeof *ways_of; w++) {
+        conv_case c;
+        float *dx[3];
+        size_t workspace[3];
+        f->cpu->convolution = ways_of[w][0];
+        must(case_open(f, s, FORWARD, &c));
+        put(f, &c);
+        memcpy(other, c.in[1], (size_t)weights * sizeof *other);
+        f->cpu->convolution = ways_of[w][1];
+        for (int i = 0; i < 3; i++) { /* without, with, and with another's weights */
+            ls_conv_backward_data_args args = {.shape = *s,
+                                               .dy = dy,
+                                               .weight = i == 2 ? other : c.in[1],
+                                               .dx = dx[i] = randoms(x, 9),
+                                               .forward = i ? c.op : NULL};
+            ls_op *op;
+            must(f->cpu->table->conv_backward_data(f->cpu, &args, &op));
+            workspace[i] = op->workspace;
+            run(f, op);
+        }
+        for (int i = 1; i < 3; i++)
+            same_bits("lent", dx[i], dx[0], (size_t)x * sizeof(float));
+        assert_true(workspace[2] == workspace[0]);
+        assert_int_equal(workspace[1] < workspace[0], w < 3);
+        for (int i = 0; i < 3; i++)
+            free(dx[i]);
+        case_close(&c);
+    }
+    free(dy), free(other);
+}
+
 static void test_own(void **state)
 {
     fixture *f = *state;
@@ -328,6 +371,7 @@ int main(void)
         CONV_TEST(test_ways),
         CONV_TEST(test_measured_ways),
         CONV_TEST(test_alignment),
+        CONV_TEST(test_lent),
         CONV_TEST(test_own),
         CONV_TEST(test_insist),
         CONV_TEST(test_tf32),

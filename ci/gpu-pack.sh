@@ -5,9 +5,9 @@
 #   ci/gpu-pack.sh [--binaries] FOLDER
 #
 # FOLDER gets the sources that git tracks, as they are now; packed/commit, with the commit, whether anything was
-# changed since, and a name for the tree; and packed/prefix.tar.gz, the unpacked Debian packages of the libraries and
+# changed since, and a name for the tree; and packed/prefix.tar.xz, the unpacked Debian packages of the libraries and
 # Fashion-MNIST. On the other machine, FOLDER/ci/gpu.sh does the rest. A folder packed before is replaced. More than
-# MOST_MIB is refused, so that folder and checkout together fit 64 MiB. --binaries adds packed/build.tar.gz: the program
+# MOST_MIB is refused, so that folder and checkout together fit 64 MiB. --binaries adds packed/build.tar.xz: the program
 # and the tests of GPUs, built here for sm_80, sm_90 and later; the other machine then compiles nothing, if its C library
 # is not older than this one's and it has CUDA's libraries of this major version. apt-get download gets the packages from this machine's sources, without root; apt-cache lists
 # their dependencies. Left out: what a compiler includes (the C and C++ libraries, libgomp), MPI, and everything of
@@ -71,8 +71,8 @@ settle() {
 
 pack_prefix() { # TO TEMPORARY
   local packages package
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
-    fail "apt-get, dpkg-deb: missing; pack on a Debian machine" 3
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && command -v xz >/dev/null ||
+    fail "apt-get, dpkg-deb, xz: missing; pack on a Debian machine with xz-utils" 3
   mkdir "$2/packages" "$2/prefix"
   mapfile -t packages < <(list_packages)
   if ! (cd "$2/packages" && apt-get download "${packages[@]}") >"$2/log" 2>&1; then
@@ -82,7 +82,7 @@ pack_prefix() { # TO TEMPORARY
     dpkg-deb -x "$package" "$2/prefix" || fail "$package: cannot be unpacked" 3
   done
   settle "$2/prefix"
-  tar -C "$2/prefix" --owner=0 --group=0 -cf - usr | gzip -9 >"$1/packed/prefix.tar.gz"
+  tar -C "$2/prefix" --owner=0 --group=0 -cf - usr | xz -6 >"$1/packed/prefix.tar.xz"
 }
 
 # Builds what runs on a GPU from the packed sources. Libraries are found beside the build: those of the prefix, and
@@ -99,7 +99,7 @@ pack_build() { # TO TEMPORARY
     cmake --build "$2/build" -j "$(nproc)" --target "${targets[@]}") >"$2/log" 2>&1; then
     fail "the build failed: $(grep -m 1 -E 'rror' "$2/log" || tail -n 1 "$2/log")" 1
   fi
-  (cd "$2/build" && strip "${targets[@]}" && tar --owner=0 --group=0 -cf - "${targets[@]}") | gzip -9 >"$1/packed/build.tar.gz"
+  (cd "$2/build" && strip "${targets[@]}" && tar --owner=0 --group=0 -cf - "${targets[@]}") | xz -6 >"$1/packed/build.tar.xz"
 }
 
 binaries=

@@ -72,27 +72,33 @@ if [ ! -w "${HOME:-/}" ]; then # shared caches: measured roofs
   export HOME=$work/home
 fi
 
+# Python has what unpacks these; xz may be missing.
+unpack() { # ARCHIVE FOLDER
+  python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$1" "$2"
+}
+
 # Each copy gets its name once complete: an interrupted one is repeated.
 take_along() {
   [ -e "$work/source" ] || {
     rm -rf "$work/source.part" && mkdir "$work/source.part" &&
-      tar -C "$root" --exclude='./packed/*.tar.gz' -cf - . | tar -C "$work/source.part" --no-same-owner -xf - &&
+      tar -C "$root" --exclude='./packed/*.tar.xz' -cf - . | tar -C "$work/source.part" --no-same-owner -xf - &&
       chmod -R u+rwX "$work/source.part" && mv "$work/source.part" "$work/source"
   } || return 1
-  [ -e "$work/prefix" ] || [ ! -e "$root/packed/prefix.tar.gz" ] || {
+  [ -e "$work/prefix" ] || [ ! -e "$root/packed/prefix.tar.xz" ] || {
     rm -rf "$work/prefix.part" && mkdir "$work/prefix.part" &&
-      tar -C "$work/prefix.part" --no-same-owner -xzf "$root/packed/prefix.tar.gz" &&
+      unpack "$root/packed/prefix.tar.xz" "$work/prefix.part" &&
       mv "$work/prefix.part" "$work/prefix"
   } || return 1
   # What was built where the folder was packed, and links to CUDA's libraries, where those programs look for them.
   # shellcheck disable=SC2046
-  [ -e "$work/build" ] || [ ! -e "$root/packed/build.tar.gz" ] || {
+  [ -e "$work/build" ] || [ ! -e "$root/packed/build.tar.xz" ] || {
     rm -rf "$work/build.part" && mkdir -p "$work/build.part" "$work/libraries" &&
-      tar -C "$work/build.part" --no-same-owner -xzf "$root/packed/build.tar.gz" &&
+      unpack "$root/packed/build.tar.xz" "$work/build.part" &&
       find -L /usr/local/cuda/lib64 /usr/lib/"$(uname -m)"-linux-gnu $(python3 -c '
 import site, sysconfig
 print(*{sysconfig.get_paths()["purelib"], *site.getsitepackages()}, sep="/nvidia\n", end="/nvidia\n")' 2>/dev/null || true) \
-        -maxdepth 3 -type f \( -name 'libcu*.so*' -o -name 'libnccl.so*' -o -name 'libnvrtc*.so*' \) \
+        -maxdepth 3 -type f -not -path '*/stubs/*' \
+        \( -name 'libcublas*.so*' -o -name 'libcudnn*.so*' -o -name 'libnccl.so*' -o -name 'libnvrtc*.so*' \) \
         -exec ln -sf -t "$work/libraries" {} + 2>/dev/null
     mv "$work/build.part" "$work/build"
   }

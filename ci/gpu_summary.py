@@ -379,7 +379,7 @@ def kernels_section(out):
 def micro_section(out):
     """Single operations."""
     lines = []
-    for row in read_rows(out / "micro.jsonl"):
+    for row in read_rows(out / "roofs.jsonl") + read_rows(out / "micro.jsonl"):
         micro = row["micro"]
         lines.append([
             micro["op"],

@@ -181,4 +181,12 @@ expect "programs of the machine do not get the prefix's libraries" [ "$(cat seen
 expect "works elsewhere" [ -e packed-w/source/CMakeLists.txt -a -e packed-w/prefix/usr/lib/made-up -a -e packed-w/out/results.tar.gz ]
 expect "writes nothing there" eval 'find packed-here | sort | cmp -s before -'
 chmod -R u+w packed-here packed-w
+# With the program that was built where it was packed, nothing is compiled.
+mkdir carried
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >carried/lockstep && chmod +x carried/lockstep
+tar -C carried -cJf packed-here/packed/build.tar.xz lockstep
+unset LOCKSTEP_BUILD
+LOCKSTEP_PROGRAM_BUILT='' script=$work/packed-here/ci/gpu.sh LOCKSTEP_WORK=$work/carried-w gpu --rehearse --only machine,build,devices
+expect "carried: status 0" [ "$code" -eq 0 ]
+expect "carried: not built" grep -q '^carried: built where' carried-w/kept-rehearsal/build.log
 finish

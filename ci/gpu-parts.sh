@@ -392,7 +392,8 @@ sanitize() {
 
 part_sanitizer() {
   local tool unit failed='' probe file
-  local units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_residual_kernels test_gpu_comm)
+  local units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_residual_kernels
+    test_gpu_transformer_kernels test_gpu_comm)
   [ -z "$rehearse" ] || left_out "nothing of a rehearsal runs on a GPU"
   command -v compute-sanitizer >/dev/null || left_out "no compute-sanitizer here"
   probe=$(timeout 30 compute-sanitizer --tool memcheck "$program" micro copy --sizes 4KiB 2>&1 || true)

@@ -43,6 +43,11 @@ static int open_twin(void **state)
     return open_site(state, "twin-lstm:7-5-256");
 }
 
+static int open_gpt(void **state)
+{
+    return open_site(state, "gpt:2-2-10-9-17");
+}
+
 static int close_site(void **state)
 {
     site *s = *state;
@@ -113,10 +118,19 @@ static void test_pipeline(void **state)
     check_bits(*state, &ls_strategy_pipeline, true);
 }
 
+static void test_copies(void **state)
+{
+    check_bits(*state, &ls_strategy_mirrored, true);
+    check_bits(*state, &ls_strategy_zero, true);
+}
+
 int main(void)
 {
+    const struct CMUnitTest copies[] = {cmocka_unit_test(test_copies)};
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_model_parallel),
                                        cmocka_unit_test(test_pipeline)};
     return cmocka_run_group_tests(tests, open_dense, close_site) +
-           cmocka_run_group_tests(tests, open_twin, close_site);
+           cmocka_run_group_tests(tests, open_twin, close_site) +
+           cmocka_run_group_tests(tests, open_gpt, close_site) +
+           cmocka_run_group_tests(copies, open_gpt, close_site);
 }

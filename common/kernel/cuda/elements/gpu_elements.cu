@@ -345,10 +345,9 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_r
 
 int ls_gpu_load_elements(void)
 {
-    return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
-                       element_kernel<gelu_forward>, element_kernel<gelu_backward>,
-                       element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
-                       element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
-                       update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>,
-                       update_kernel<rmsprop>);
+    return ls_gpu_load(
+        element_kernel<relu_forward>, element_kernel<relu_backward>, element_kernel<gelu_forward>,
+        element_kernel<gelu_backward>, element_kernel<add_two>, element_kernel<copy_one>,
+        element_kernel<fill_with>, element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
+        update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>, update_kernel<rmsprop>);
 }

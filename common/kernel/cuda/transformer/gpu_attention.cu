@@ -135,12 +135,12 @@ struct attention_place {
     int64_t T, C, d, head, position, channel;
     int64_t start;  /* of the head's elements in an array [B,T,C], in units of C */
     int64_t offset; /* of the head in a row */
-    float scale;
+    float scale;    /* of scores */
 };
 
 /* Block number `block` of those that share the tiles of all heads. */
-__device__ static inline attention_place place_of(const ls_attention_shape &s, int64_t block,
-                                                  bool last_first)
+__device__ static inline attention_place place_of(const ls_attention_shape &s, float scale,
+                                                  int64_t block, bool last_first)
 {
     const int64_t d = s.width / s.heads, chunks = (d + EDGE - 1) / EDGE, heads = s.rows * s.heads;
     const int64_t item = ls_gpu_divide(block, chunks), tile = ls_gpu_divide(item, heads);
@@ -152,7 +152,7 @@ __device__ static inline attention_place place_of(const ls_attention_shape &s, i
     p.channel = (block - item * chunks) * EDGE;
     p.start = row * s.steps;
     p.offset = (head - row * s.heads) * d;
-    p.scale = 1 / sqrtf((float)d);
+    p.scale = scale;
     return p;
 }
 
@@ -245,10 +245,10 @@ __device__ static inline void end_rows(const ls_attention_forward_args &a, const
 }
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
-    attention_kernel(ls_attention_forward_args a)
+    attention_kernel(ls_attention_forward_args a, float scale)
 {
     __shared__ attention_space s;
-    const attention_place p = place_of(a.shape, blockIdx.x, true); /* those with most keys first */
+    const attention_place p = place_of(a.shape, scale, blockIdx.x, true); /* most keys first */
     running of;
     part y = {};
 #pragma unroll
@@ -276,10 +276,17 @@ static unsigned tile_blocks(const ls_attention_shape *s)
     return (unsigned)(s->rows * s->heads * ((s->steps + EDGE - 1) / EDGE) * chunks);
 }
 
+static float score_scale(const ls_attention_shape *s)
+{
+    return 1 / sqrtf((float)(s->width / s->heads));
+}
+
 int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args)
 {
     const unsigned blocks = tile_blocks(&args->shape);
-    return blocks ? ls_gpu_launch(stream, blocks, LS_GPU_THREADS, attention_kernel, *args) : 0;
+    return blocks ? ls_gpu_launch(stream, blocks, LS_GPU_THREADS, attention_kernel, *args,
+                                  score_scale(&args->shape))
+                  : 0;
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
@@ -372,13 +379,14 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
 
 /* The first half of the blocks have keys, the second queries; those with most to visit first. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
-    attention_back_kernel(ls_attention_backward_args a, const float *of_rows, unsigned tiles)
+    attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,
+                          unsigned tiles)
 {
     __shared__ attention_space s;
     if (blockIdx.x < tiles)
-        back_tile<true>(a, of_rows, place_of(a.shape, blockIdx.x, false), s);
+        back_tile<true>(a, of_rows, place_of(a.shape, scale, blockIdx.x, false), s);
     else
-        back_tile<false>(a, of_rows, place_of(a.shape, blockIdx.x - tiles, true), s);
+        back_tile<false>(a, of_rows, place_of(a.shape, scale, blockIdx.x - tiles, true), s);
 }
 
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows)
@@ -391,7 +399,7 @@ int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *ar
                                     LS_GPU_THREADS, row_products_kernel, *args, of_rows);
     return error ? error
                  : ls_gpu_launch(stream, 2 * tiles, LS_GPU_THREADS, attention_back_kernel, *args,
-                                 (const float *)of_rows, tiles);
+                                 score_scale(&args->shape), (const float *)of_rows, tiles);
 }
 
 int ls_gpu_load_attention(void)

@@ -52,16 +52,6 @@ static void embedding_back(const ls_embedding_backward_args *e, int64_t first, i
 
 /* ---- Layer normalisation -------------------------------------------------------------------- */
 
-/* squares += (value - mean)^2 */
-LS_ALWAYS void add_squares(lanes *squares, lanes value, float mean)
-{
-    LS_WRITE_OUT
-    for (int p = 0; p < LS_PARTS; p++) {
-        value.part[p] -= vec_all(mean);
-        squares->part[p] += value.part[p] * value.part[p];
-    }
-}
-
 static void layer_norm(const ls_layer_norm_forward_args *n, int64_t first, int64_t last)
 {
     const int64_t C = n->width;
@@ -71,38 +61,20 @@ static void layer_norm(const ls_layer_norm_forward_args *n, int64_t first, int64
         float *restrict y = (float *)n->y + r * C, *moments = (float *)n->moments + 2 * r;
         const float mean = row_sum(x, C) / (float)C;
         lanes squares = {{{0}}};
-        int64_t whole = 0;
-        for (; whole + LS_LANES <= C; whole += LS_LANES)
-            add_squares(&squares, lanes_get(x + whole), mean);
-        if (whole < C)
-            add_squares(&squares, lanes_get_some(x + whole, C - whole, mean), mean);
+        for (int64_t c = 0; c < C; c += LS_LANES) {
+            lanes value = lanes_of(x + c, C - c, mean);
+            LS_WRITE_OUT
+            for (int p = 0; p < LS_PARTS; p++) {
+                value.part[p] -= vec_all(mean);
+                squares.part[p] += value.part[p] * value.part[p];
+            }
+        }
         const float variance = lanes_sum(&squares) / (float)C;
         const float rate = (float)ls_bn_rate((double)variance, n->epsilon);
         for (int64_t c = 0; c < C; c++)
             y[c] = (x[c] - mean) * rate * weight[c] + bias[c];
         moments[0] = mean;
         moments[1] = rate;
-    }
-}
-
-/* A row's sums of g and of g n. */
-typedef struct norm_means {
-    lanes of_g, of_gn;
-} norm_means;
-
-/* Sixteen channels of a row: adds to its means, and to dweight; dbias is `padded` behind. */
-LS_ALWAYS void add_normals(norm_means *means, lanes value, lanes back, lanes factor, float mean,
-                           float rate, float *dweight, int64_t padded)
-{
-    LS_WRITE_OUT
-    for (int p = 0; p < LS_PARTS; p++) {
-        float *weight = dweight + p * LS_VEC, *bias = weight + padded;
-        const vec normal = (value.part[p] - vec_all(mean)) * vec_all(rate);
-        const vec product = back.part[p] * factor.part[p];
-        means->of_g.part[p] += product;
-        means->of_gn.part[p] += product * normal;
-        vec_put(weight, vec_get(weight) + back.part[p] * normal);
-        vec_put(bias, vec_get(bias) + back.part[p]);
     }
 }
 
@@ -120,18 +92,22 @@ static void layer_norm_group(const ls_layer_norm_backward_args *n, int64_t g, fl
         const float mean = ((const float *)n->moments)[2 * r];
         const float rate = ((const float *)n->moments)[2 * r + 1];
         float *restrict dx = (float *)n->dx + r * C;
-        norm_means means = {{{{0}}}, {{{0}}}};
-        int64_t whole = 0;
-        for (; whole + LS_LANES <= C; whole += LS_LANES)
-            add_normals(&means, lanes_get(x + whole), lanes_get(dy + whole),
-                        lanes_get(weight + whole), mean, rate, sums + whole, padded);
-        if (whole < C)
-            add_normals(&means, lanes_get_some(x + whole, C - whole, 0),
-                        lanes_get_some(dy + whole, C - whole, 0),
-                        lanes_get_some(weight + whole, C - whole, 0), mean, rate, sums + whole,
-                        padded);
-        const float mean_g = lanes_sum(&means.of_g) / (float)C;
-        const float mean_gn = lanes_sum(&means.of_gn) / (float)C;
+        lanes of_g = {{{0}}}, of_gn = {{{0}}};
+        for (int64_t c = 0; c < C; c += LS_LANES) {
+            const lanes value = lanes_of(x + c, C - c, 0), back = lanes_of(dy + c, C - c, 0);
+            const lanes factor = lanes_of(weight + c, C - c, 0);
+            LS_WRITE_OUT
+            for (int p = 0; p < LS_PARTS; p++) {
+                float *dweight = sums + c + p * LS_VEC, *dbias = dweight + padded;
+                const vec normal = (value.part[p] - vec_all(mean)) * vec_all(rate);
+                const vec product = back.part[p] * factor.part[p];
+                of_g.part[p] += product;
+                of_gn.part[p] += product * normal;
+                vec_put(dweight, vec_get(dweight) + back.part[p] * normal);
+                vec_put(dbias, vec_get(dbias) + back.part[p]);
+            }
+        }
+        const float mean_g = lanes_sum(&of_g) / (float)C, mean_gn = lanes_sum(&of_gn) / (float)C;
         for (int64_t c = 0; c < C; c++)
             dx[c] = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
     }

@@ -18,19 +18,20 @@ static void same_floats(const char *what, float *got[2], int64_t count)
 static void check_token_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t tokens, int64_t C)
 {
     ls_kernels *const both[] = {f->cpu, cpu};
-    float *x = token_rows(rows, tokens), *weight = randoms(tokens * C, 1), *y[2], *dweight[2];
+    float *x = token_rows(rows, tokens), *weight = randoms(tokens * C, 1);
+    float *dy = randoms(rows * C, 4), *y[2], *dweight[2];
     for (int64_t r = 0; r < rows; r += 3)
         x[r] = (float)(tokens - 1); /* one with many rows */
     for (int k = 0; k < 2; k++) {
         y[k] = randoms(rows * C, 2), dweight[k] = randoms(tokens * C, 3);
         apply_embedding_forward(f, both[k],
                                 &(ls_embedding_forward_args){rows, tokens, C, x, weight, y[k]});
-        ls_embedding_backward_args args = {rows, tokens, C, x, y[k], dweight[k]};
+        ls_embedding_backward_args args = {rows, tokens, C, x, dy, dweight[k]};
         apply_embedding_backward(f, both[k], &args);
     }
     same_floats("embedding", y, rows * C);
     same_floats("embedding's gradient", dweight, tokens * C);
-    free(x), free(weight);
+    free(x), free(weight), free(dy);
 }
 
 static void check_position_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t count)

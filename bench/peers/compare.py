@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Compares lockstep with PyTorch, TensorFlow and JAX: same values, same data, same statistic.
+"""Compares lockstep with PyTorch, TensorFlow, JAX and llm.c: same values, same data, same statistic.
 
 `agree`: the losses of the first 20 steps, five seeds; for each model and peer the largest relative difference of a
 seed's steps has a median over the seeds of at most 2e-5 (gpt: 1e-5) and never exceeds 2e-2. Peers on two cores are
-compared with `mirrored` on two devices, the others with `single`. `time`, `scaling`, `processes`: rounds in which all programs
-train in turn from the same initial values (measure.py), saved in --file, where an interrupted session continues;
-`all` is the three of them, then the tables. `tables` prints the tables of a file in Markdown; both write the rows of
-its `scaling` in the form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl, everyone's as
-NAME-scaling.jsonl. Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing or broken.
+compared with `mirrored` on two devices, the others with `single`. `time`, `scaling`, `processes`: rounds in which all
+programs train in turn from the same initial values (measure.py), saved in --file, where an interrupted session
+continues; `all` is the three of them, then the tables. `tables` prints the tables of a file in Markdown; both write
+the rows of its `scaling` in the form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl,
+everyone's as NAME-scaling.jsonl. Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing
+or broken.
 """
 
 import argparse

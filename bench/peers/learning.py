@@ -43,13 +43,20 @@ def train_torch(request, steps):
     return common.Trainer(common.Case(request), peer_torch.make_build("tuned")).losses(), info
 
 
-def torch_row(row, losses, info):
-    """PyTorch's row, like Lockstep's."""
-    kept = {name: row[name] for name in ("schema", "timestamp", "command", "label")}
-    return kept | {
+def save_rows(path, row, losses, info, directory):
+    """Lockstep's row, of its losses alone, and PyTorch's, like it; without the folder of the files."""
+    common_part = {name: row[name] for name in ("schema", "timestamp", "command", "label")}
+    own = common_part | {name: row[name] for name in ("id", "case", "result", "train", "provenance")}
+    theirs = common_part | {
         "id": f"{row['id']}-torch", "case": row["case"] | {"strategy": "torch"}, "result": {"status": "ok"},
-        "train": {"loss_first": losses[0], "loss_last": losses[-1], "losses": losses}, "peer": info,
+        "train": {"loss_first": losses[0], "loss_last": losses[-1], "losses": losses},
+        "peer": {"what": "PyTorch", **info},
+        "provenance": {name: row["provenance"][name] for name in ("commit", "dirty") if name in row["provenance"]},
     }
+    for part in (own, theirs):
+        part["train"]["losses"] = [float(f"{loss:.7g}") for loss in part["train"]["losses"]]
+    text = "".join(json.dumps(part) + "\n" for part in (own, theirs))
+    pathlib.Path(path).write_text(text.replace(f"{directory}/", ""), encoding="utf-8")
 
 
 def main():
@@ -72,8 +79,7 @@ def main():
                            "--label", "learning", "--load", init, *files)
         theirs, info = train_torch({"model": model, "batch": batch, "init": init, "data": data}, steps)
     ours = row["train"]["losses"]
-    rows = [row, torch_row(row, theirs, info)]
-    pathlib.Path(arguments.out).write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    save_rows(arguments.out, row, theirs, info, directory)
     difference = 0
     for end in range(MEAN, steps + 1, MEAN):
         means = [statistics.mean(losses[end - MEAN : end]) for losses in (ours, theirs)]

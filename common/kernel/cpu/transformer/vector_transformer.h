@@ -221,8 +221,7 @@ LS_ALWAYS int64_t end_row(float *row, int64_t count, int64_t end, float rest)
 /* Queries [first, end) of a head. */
 static void attend_block(const attention_head *h, int64_t first, int64_t end, float *y, float *sums)
 {
-    float sum[LS_VECTOR_ATTENTION_BLOCK];
-    double logarithms[LS_VECTOR_ATTENTION_BLOCK];
+    float inverse[LS_VECTOR_ATTENTION_BLOCK];
     const int64_t queries = end - first;
     pairs(h, queries, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
     for (int64_t i = 0; i < queries; i++) {
@@ -231,17 +230,15 @@ static void attend_block(const attention_head *h, int64_t first, int64_t end, fl
         const float factor = h->scale, largest = row_max(s, whole) * factor;
         for (int64_t j = 0; j < whole; j++)
             s[j] = ls_exp_element(s[j] * factor - largest);
-        sum[i] = row_sum(s, whole);
-        sums[first + i] = largest;
+        const float sum = row_sum(s, whole);
+        inverse[i] = 1 / sum;
+        sums[first + i] = largest + (float)ls_log_element(sum);
     }
-    logarithm(sum, logarithms, queries);
-    for (int64_t i = 0; i < queries; i++)
-        sums[first + i] += (float)logarithms[i];
     const ls_gemm_args gemm = {
         .m = queries, .n = h->d, .k = end, .a = h->scores, .b = h->rows, .c = y + first * h->C};
     product_of_parts(h, &gemm, h->row, h->d, h->C, NULL);
     for (int64_t i = 0; i < queries; i++)
-        scale(y + (first + i) * h->C, 1 / sum[i], h->d);
+        scale(y + (first + i) * h->C, inverse[i], h->d);
 }
 
 static void attention(const ls_attention_forward_args *a, int64_t first, int64_t last,

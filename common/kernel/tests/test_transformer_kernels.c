@@ -284,7 +284,7 @@ static void test_wrong_tokens(void **state)
         must(ls_queue_enqueue(f->queue, op));
         ls_status status = ls_queue_sync(f->queue);
         assert_non_null(status);
-        assert_non_null(strstr(ls_status_text(status), "position 1"));
+        assert_non_null(strstr(ls_status_text(status), "row 1"));
         ls_status_free(status);
         ls_op_free(op);
         fixture_close(f); /* its queue has failed */

@@ -72,7 +72,7 @@ typedef struct ls_job {
                                its shares (windows.h); 0: all whole */
     int windows;          /**< the same of parameters */
     bool windows_given;   /**< false: both rise to what one node needs */
-    ls_math math;        /**< arithmetic of products */
+    ls_math math;         /**< arithmetic of products */
     const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
     bool capture;                 /**< replay captured programs */
     int flip_replica; /**< injected fault: a bit of this replica's gradient is flipped; -1: none */

@@ -70,11 +70,10 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
     const size_t records = r->job->records;
     if (r->own_variables)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows, &r->parameters));
-    LS_TRY(
-        take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->gradient_windows, &r->gradients));
+    LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->gradient_windows, &r->gradients));
     LS_TRY(take_windows(r, "window", r->windows, r->parameters, &r->window));
-    LS_TRY(take_windows(r, "gradient window", r->gradient_windows, r->gradients,
-                        &r->gradient_window));
+    LS_TRY(
+        take_windows(r, "gradient window", r->gradient_windows, r->gradients, &r->gradient_window));
     for (int i = 0; i < r->slots; i++)
         LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->slot[i]));
     if (r->job->average != 0 && r->updates)

@@ -104,7 +104,7 @@ typedef struct ls_replica_options {
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
     ls_shares shares;          /**< buckets NULL: it updates all variables */
     const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
-    bool no_optimizer;         /**< another replica updates: no optimizer state */
+    bool no_optimizer; /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
                                                 parameters and argument block it shares */

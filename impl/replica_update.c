@@ -207,7 +207,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status && r->average)
         status = move_shares(r, r->average, model, false);
     if (!status && r->decay)
-        status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0, 0}, 3 * sizeof *r->decay);
+        status =
+            ls_queue_write(r->queue, r->decay, (const double[]){0, 0, 0}, 3 * sizeof *r->decay);
     return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);
 }
 

@@ -59,11 +59,10 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
     *l = (ls_slice_level){.gradients = r->gradient_window, .loss = r->loss + index};
     const ls_windows *windows = r->gradient_windows;
     if (index > 0)
-        LS_TRY(ls_replica_take(r, "further sums",
-                               windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
-                               (windows ? windows->elements : r->elements) *
-                                   r->kernels->table->real_bytes,
-                               &l->gradients));
+        LS_TRY(ls_replica_take(
+            r, "further sums", windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
+            (windows ? windows->elements : r->elements) * r->kernels->table->real_bytes,
+            &l->gradients));
     s->level_count++;
     return LS_OK;
 }

@@ -8,9 +8,10 @@
  *     over pieces and replicas; the second half of each piece
  *
  * The pieces' gradients of a node are on the stack of slice.c, and added there before the next
- * node's, so that few are held at once. Sums of statistics are reduced in the order of the gradients, so they have the same bits everywhere: in exact
- * mode up the tree of shards (each replica computes its finished subtrees, an all-gather exchanges
- * them, and each replica adds the rest); in fast mode ((s0 + s1) + s2) + ... by replica number.
+ * node's, so that few are held at once. Sums of statistics are reduced in the order of the
+ * gradients, so they have the same bits everywhere: in exact mode up the tree of shards (each
+ * replica computes its finished subtrees, an all-gather exchanges them, and each replica adds the
+ * rest); in fast mode ((s0 + s1) + s2) + ... by replica number.
  */
 #include "common/base/grow.h"
 #include "impl/slice_private.h"
@@ -292,8 +293,7 @@ static ls_status add_gradients(const plan *p, int n, size_t into, size_t from)
 static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t level)
 {
     if (hi - lo == 1)
-        return ls_slice_act_node(p->s, LS_ACT_BACKWARD, number_of(p, lo), n,
-                                 LS_NET_BACKWARD_HALF);
+        return ls_slice_act_node(p->s, LS_ACT_BACKWARD, number_of(p, lo), n, LS_NET_BACKWARD_HALF);
     const int64_t mid = ls_slice_middle(lo, hi);
     LS_TRY(build_tree(p, n, lo, mid, level));
     LS_TRY(build_tree(p, n, mid, hi, level + 1));

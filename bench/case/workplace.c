@@ -214,10 +214,10 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
         like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact && !plan->strategy->shares ? SIZE_MAX
-                        : c->bucket_bytes >= 0                ? (size_t)c->bucket_bytes
+    job->bucket_bytes = job->exact && !plan->strategy->shares   ? SIZE_MAX
+                        : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
                         : job->overlap || job->gradient_windows ? eighth
-                                                              : SIZE_MAX;
+                                                                : SIZE_MAX;
     LS_TRY(ls_windows_check(job));
     if (job->exact)
         return ls_allreduce_find("canonical", &job->allreduce);

@@ -26,7 +26,8 @@ case_of() { # OPTIONS: predicts, then runs
 }
 case_of $mlp --strategy single
 case_of $mlp --strategy independent,local-sgd,gossip,mirrored,zero,towers,ps,pipeline --devices 2,3
-case_of $mlp --strategy mirrored,zero,towers --devices 3 --reduce exact
+case_of $mlp --strategy mirrored,towers --devices 3 --reduce exact
+case_of $mlp --strategy zero --zero-stage 1,3 --devices 3 --reduce exact --bucket-bytes 0
 case_of $mlp --strategy towers --devices 2 --variable-device cpu:2 --cpu-devices 3
 case_of $mlp --strategy towers --devices 2 --towers-staged yes --optimizer sgd,momentum,adam
 case_of $mlp --strategy ps --ranks 4 --ps-servers 2 --ps-mode sync,async

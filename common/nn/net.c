@@ -204,8 +204,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         site.input[i] = net->nodes[node->inputs[i]].output;
     }
     for (int v = 0; v < node->variable_count; v++) {
-        site.variable[v] =
-            at_variable(net, o->parameters, o->parameter_at, node->variables[v]);
+        site.variable[v] = at_variable(net, o->parameters, o->parameter_at, node->variables[v]);
         site.variable_gradient[v] = at_gradient(net, n, v);
     }
     const int user = net->nodes[n].last_use;

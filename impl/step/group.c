@@ -91,9 +91,9 @@ ls_status ls_groups_open(ls_resources *r)
 /* Where a bucket of a member's parameters, or gradients, is when it is whole. */
 static float *whole_at(const ls_replica *r, bool parameters, ls_range range)
 {
-    return parameters ? (float *)r->window + ls_windows_at(r->windows, range.first)
-                      : (float *)r->gradient_window +
-                            ls_windows_at(r->gradient_windows, range.first);
+    return parameters
+               ? (float *)r->window + ls_windows_at(r->windows, range.first)
+               : (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
 }
 
 /* Appends the copy of a member's share of a bucket from where it is kept into the window (`back`
@@ -109,8 +109,8 @@ static ls_status copy_share(const ls_replica *r, bool parameters, ls_range bucke
         return LS_OK;
     LS_TRY(ls_replica_find(r, share, &at));
     float *kept = (float *)(parameters ? r->parameters : r->gradients) + at;
-    const ls_sum_step copy = back ? (ls_sum_step){kept, whole, NULL}
-                                  : (ls_sum_step){whole, kept, NULL};
+    const ls_sum_step copy =
+        back ? (ls_sum_step){kept, whole, NULL} : (ls_sum_step){whole, kept, NULL};
     LS_TRY(ls_sums_make(r->device, "share.copy", &copy, 1, share.count, &op));
     return ls_op_list_add(ops, op);
 }
@@ -136,17 +136,15 @@ static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, 
     if (half == LS_ALL_GATHER && r->windows)
         LS_TRY(copy_share(r, true, range, false, ops));
     LS_TRY(job->allreduce->half(end->comm, half, &args, ops));
-    return half == LS_REDUCE_SCATTER && r->gradient_windows
-               ? copy_share(r, false, range, true, ops)
-               : LS_OK;
+    return half == LS_REDUCE_SCATTER && r->gradient_windows ? copy_share(r, false, range, true, ops)
+                                                            : LS_OK;
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
 static void append_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    const ls_fill_args fill = {.count = (int64_t)range.count,
-                               .y = whole_at(r, false, range)};
+    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, false, range)};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
     ls_task_of_op(s->program, "zeros", member, range, op, status);
@@ -161,8 +159,8 @@ static void append_part(ls_step *s, int place, int member, ls_half half, bool pa
                                         [LS_ALL_GATHER] = "all-gather"};
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
     ls_op_list ops = {0};
-    ls_status status = build(s, &s->resources->ends[channel].of[member], member, half, parameters,
-                             range, &ops);
+    ls_status status =
+        build(s, &s->resources->ends[channel].of[member], member, half, parameters, range, &ops);
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
     if (!task)
         return;

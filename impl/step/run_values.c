@@ -134,10 +134,10 @@ static ls_status predict_in_windows(void *context)
     for (int n = 0; n + 1 < windows->graph->count; n++) {
         for (const int need = ls_windows_need(windows, n); next > need;) {
             const ls_range bucket = windows->buckets->items[--next];
-            LS_TRY(ls_queue_write(v->replica->queue,
-                                  (float *)v->replica->window +
-                                      ls_windows_at(windows, bucket.first),
-                                  v->values + bucket.first, bucket.count * sizeof *v->values));
+            LS_TRY(
+                ls_queue_write(v->replica->queue,
+                               (float *)v->replica->window + ls_windows_at(windows, bucket.first),
+                               v->values + bucket.first, bucket.count * sizeof *v->values));
         }
         LS_TRY(ls_net_node_enqueue(v->net, n, LS_NET_PREDICT, v->replica->queue));
     }
@@ -151,8 +151,8 @@ static ls_status evaluate_in_windows(ls_step_run *me, int own, uint64_t most, ls
     const ls_member *m = &me->resources.members[own];
     const ls_tested part = {m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
     float *values;
-    ls_status status =
-        ls_comm_agree(job->comm, ls_allocate("step", &values, m->replica->elements, sizeof *values));
+    ls_status status = ls_comm_agree(
+        job->comm, ls_allocate("step", &values, m->replica->elements, sizeof *values));
     if (!status)
         status = ls_steps_gather(me, true, values);
     visit v = {part.replica, part.net, values};

@@ -28,32 +28,25 @@
 enum { WINDOWS = 2, ALL = INT32_MAX };
 
 static const ls_declared_option stage = {
-    "zero-stage",
-    "K",
-    "1",
-    "",
-    "what is shared out over the replicas. 1: optimizer state; 2: gradients, too; 3: parameters, too",
-    .low = 1,
-    .high = 3};
+    "zero-stage", "K",      "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
+    .low = 1,     .high = 3};
 
-static const ls_declared_option reshard = {
-    "zero-reshard",
-    "yes|no",
-    "yes",
-    "",
-    "no: parameters stay whole from forward to backward",
-    .type = LS_DECLARED_SWITCH,
-    .when = "--zero-stage 3"};
+static const ls_declared_option reshard = {"zero-reshard",
+                                           "yes|no",
+                                           "yes",
+                                           "",
+                                           "no: parameters stay whole until backward",
+                                           .type = LS_DECLARED_SWITCH,
+                                           .when = "--zero-stage 3"};
 
-static const ls_declared_option windows = {
-    "zero-windows",
-    "W",
-    "2",
-    "",
-    "buckets held whole at once; the default is more where one layer needs more",
-    .low = 1,
-    .high = ALL,
-    .when = "--zero-stage 3 --zero-reshard yes"};
+static const ls_declared_option windows = {"zero-windows",
+                                           "W",
+                                           "2",
+                                           "",
+                                           "buckets held whole at once, or what a layer needs",
+                                           .low = 1,
+                                           .high = ALL,
+                                           .when = "--zero-stage 3 --zero-reshard yes"};
 
 static void build(ls_step *s)
 {

@@ -132,6 +132,9 @@ ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_
  * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
 ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
 
+/** Appends setting decay[0] to weight decay's part of the loss, of all variables that it owns. */
+ls_status ls_replica_decay_loss(ls_replica *replica, ls_op_list *ops);
+
 /** Appends adding weight decay's part of a bucket in a window to the step's; `first` of a step: to
  * nothing. */
 ls_status ls_replica_decay(ls_replica *replica, ls_range bucket, bool first, ls_op_list *ops);

@@ -139,6 +139,65 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_lis
     return r->average ? append_average(r, range, state, ops) : LS_OK;
 }
 
+/* ---- Weight decay's part of the loss -------------------------------------------------------- */
+ */
+
+/* Appends setting *loss to weight decay's part of the loss of the variables in a range, whose first
+ * element is at `weight`, summed variable by variable; nothing if none decays. */
+static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *weight, double *loss,
+                                   ls_op_list *ops)
+{
+    const ls_variables *variables = &r->graph->variables;
+    ls_update_range *ranges;
+    LS_TRY(ls_allocate("replica", &ranges, variables->count, sizeof *ranges));
+    ls_weight_decay_args args = {
+        .count = (int64_t)range.count, .weight = weight, .ranges = ranges, .loss = loss};
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const size_t first = v->offset - range.first;
+        if (v->decay != 0 && v->offset >= range.first && first < range.count)
+            ranges[args.range_count++] =
+                (ls_update_range){(int64_t)first, (int64_t)v->count, v->decay, 0, false};
+    }
+    ls_op *op = NULL;
+    ls_status status = LS_OK;
+    if (args.range_count)
+        status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
+    if (args.range_count && !status)
+        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
+    free(ranges);
+    LS_TRY(status);
+    if (!op)
+        return LS_OK;
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
+{
+    return append_decay_loss(r, (ls_range){0, r->owned}, r->parameters, r->decay, ops);
+}
+
+ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_list *ops)
+{
+    const char *weight = (const char *)r->window +
+                         ls_windows_at(r->windows, bucket.first) * r->kernels->table->real_bytes;
+    double *sum = r->decay, *nothing = r->decay + 1, *part = r->decay + 2;
+    ls_op *op;
+    if (first) {
+        const ls_add_loss_args zero = {.a = nothing, .b = nothing, .out = sum};
+        LS_TRY(r->kernels->table->add_loss(r->kernels, &zero, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    const size_t before = ops->count;
+    LS_TRY(append_decay_loss(r, bucket, weight, part, ops));
+    if (ops->count == before)
+        return LS_OK;
+    const ls_add_loss_args add = {.a = sum, .b = part, .out = sum};
+    LS_TRY(r->kernels->table->add_loss(r->kernels, &add, &op));
+    return ls_op_list_add(ops, op);
+}
+
 /* ---- Initial values ------------------------------------------------------------------------- */
 
 /* The argument block of step number job->start. */

@@ -140,7 +140,6 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_lis
 }
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */
- */
 
 /* Appends setting *loss to weight decay's part of the loss of the variables in a range, whose first
  * element is at `weight`, summed variable by variable; nothing if none decays. */

@@ -150,8 +150,8 @@ scatter_early 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 2KiB
 gather_left_out 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact --bucket-bytes 2KiB
 gather_stale 0 --strategy zero --zero-stage 2 --devices 2 --bucket-bytes 0
 shared_wait 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no
-window_early 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no --bucket-bytes 1KiB
-window_not_refilled 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 1KiB
+window_early 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no --bucket-bytes 0
+window_not_refilled 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 0
 share_stale 0 --strategy zero --zero-stage 3 --devices 2
 pieces_left_out 0 --strategy zero --zero-stage 2 --devices 2 --reduce exact
 pieces_left_out 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact

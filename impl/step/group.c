@@ -111,7 +111,7 @@ static ls_status copy_share(const ls_replica *r, bool parameters, ls_range bucke
     float *kept = (float *)(parameters ? r->parameters : r->gradients) + at;
     const ls_sum_step copy =
         back ? (ls_sum_step){kept, whole, NULL} : (ls_sum_step){whole, kept, NULL};
-    LS_TRY(ls_sums_make(r->device, "share.copy", &copy, 1, share.count, &op));
+    LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
     return ls_op_list_add(ops, op);
 }
 

@@ -5,7 +5,7 @@
 # formula, and memory to the byte. No tolerance.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
-small="--steps 4 --warmup 0 --results none --format jsonl"
+small="--steps 4 --warmup 0 --gate-steps 2 --results none --format jsonl"
 told='[[r["train"][k] for k in ("loss_first", "loss_last", "accuracy") if k in r["train"]] + [r["equivalence"]["digest"]] for r in rows]'
 counted='all(r["traffic"][k + "_sent"] == r["traffic"][k + "_formula"] for r in rows if "traffic" in r
     for k in ("bytes", "messages")) and all(d[use] == bytes for r in rows for d in r["memory"]["devices"]
@@ -33,7 +33,7 @@ for model in "mlp:784-16-16-10 --data synthetic:100 --batch 30 --optimizer adam"
         for stage in 1 2 3; do
             lockstep run $small $options --reduce exact --strategy zero --zero-stage $stage --devices 1,2,3,5,8
             same "$options exact, stage $stage" 5
-            without_ranks || for n in 2 3; do
+            without_ranks || [ $buckets = 0 ] || for n in 2 3; do
                 "$launcher" $n "$LOCKSTEP" run $small $options --reduce exact --strategy zero --zero-stage $stage \
                     >out 2>err || true
                 same "$options exact, stage $stage, $n ranks" 1

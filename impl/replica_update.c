@@ -131,11 +131,11 @@ static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_list *ops)
+ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
     size_t state;
     LS_TRY(ls_replica_find(r, range, &state));
-    LS_TRY(append_update(r, range, state, decay, ops));
+    LS_TRY(append_update(r, range, state, decay == LS_DECAY_TO_ADD, ops));
     return r->average ? append_average(r, range, state, ops) : LS_OK;
 }
 
@@ -240,9 +240,9 @@ static ls_status move_shares(const ls_replica *r, float *flat, float *model, boo
     return LS_OK;
 }
 
-ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
+ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
 {
-    if (averages && r->average)
+    if (values == LS_AVERAGES && r->average)
         return move_shares(r, r->average, parameters, true);
     return r->windows ? move_shares(r, r->parameters, parameters, true)
                       : move(r, r->parameters, r->owned, parameters, true);

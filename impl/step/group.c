@@ -88,41 +88,43 @@ ls_status ls_groups_open(ls_resources *r)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
+/* What a collective is of. */
+typedef enum reduced { GRADIENTS, PARAMETERS } reduced;
+
 /* Where a bucket of a member's parameters, or gradients, is when it is whole. */
-static float *whole_at(const ls_replica *r, bool parameters, ls_range range)
+static float *whole_at(const ls_replica *r, reduced what, ls_range range)
 {
-    return parameters
-               ? (float *)r->window + ls_windows_at(r->windows, range.first)
-               : (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
+    if (what == PARAMETERS)
+        return (float *)r->window + ls_windows_at(r->windows, range.first);
+    return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
 }
 
-/* Appends the copy of a member's share of a bucket from where it is kept into the window (`back`
- * false), or the other way. */
-static ls_status copy_share(const ls_replica *r, bool parameters, ls_range bucket, bool back,
-                            ls_op_list *ops)
+/* Appends the copy of a member's share of a bucket: parameters from where they are kept into the
+ * window, gradients from the window to where they are kept. */
+static ls_status copy_share(const ls_replica *r, reduced what, ls_range bucket, ls_op_list *ops)
 {
     const ls_range share = ls_bucket_share(bucket, r->shares.share, r->shares.count);
-    float *whole = whole_at(r, parameters, bucket) + (share.first - bucket.first);
+    float *whole = whole_at(r, what, bucket) + (share.first - bucket.first);
     ls_op *op;
     size_t at;
     if (!share.count)
         return LS_OK;
     LS_TRY(ls_replica_find(r, share, &at));
-    float *kept = (float *)(parameters ? r->parameters : r->gradients) + at;
-    const ls_sum_step copy =
-        back ? (ls_sum_step){kept, whole, NULL} : (ls_sum_step){whole, kept, NULL};
+    const ls_sum_step copy = what == PARAMETERS
+                                 ? (ls_sum_step){whole, (float *)r->parameters + at, NULL}
+                                 : (ls_sum_step){(float *)r->gradients + at, whole, NULL};
     LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
     return ls_op_list_add(ops, op);
 }
 
 /* Builds a member's all-reduce, or a half of it, of a range of its gradients or parameters. */
-static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, bool parameters,
+static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, reduced what,
                        ls_range range, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
     const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    float *sums[LS_REPLICA_LOSSES], *data = whole_at(r, parameters, range);
+    float *sums[LS_REPLICA_LOSSES], *data = whole_at(r, what, range);
     ls_allreduce_args args = {.data = data, .count = range.count, .scratch = end->scratch};
     if (job->exact && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
@@ -134,9 +136,9 @@ static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, 
     if (half == LS_HALVES)
         return job->allreduce->build(end->comm, &args, ops);
     if (half == LS_ALL_GATHER && r->windows)
-        LS_TRY(copy_share(r, true, range, false, ops));
+        LS_TRY(copy_share(r, PARAMETERS, range, ops));
     LS_TRY(job->allreduce->half(end->comm, half, &args, ops));
-    return half == LS_REDUCE_SCATTER && r->gradient_windows ? copy_share(r, false, range, true, ops)
+    return half == LS_REDUCE_SCATTER && r->gradient_windows ? copy_share(r, GRADIENTS, range, ops)
                                                             : LS_OK;
 }
 
@@ -144,14 +146,14 @@ static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, 
 static void append_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, false, range)};
+    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, GRADIENTS, range)};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
 /* Appends the all-reduce, or a half of it, of a range of a member's gradients, or parameters. */
-static void append_part(ls_step *s, int place, int member, ls_half half, bool parameters,
+static void append_part(ls_step *s, int place, int member, ls_half half, reduced what,
                         ls_range range, int call)
 {
     static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
@@ -159,22 +161,23 @@ static void append_part(ls_step *s, int place, int member, ls_half half, bool pa
                                         [LS_ALL_GATHER] = "all-gather"};
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
     ls_op_list ops = {0};
-    ls_status status =
-        build(s, &s->resources->ends[channel].of[member], member, half, parameters, range, &ops);
+    const ls_end *end = &s->resources->ends[channel].of[member];
+    ls_status status = build(s, end, member, half, what, range, &ops);
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
     if (!task)
         return;
     task->call = call;
     task->end.channel = channel;
+    ls_task_count_messages(s->program, end->comm->rank);
 }
 
-static void append_parts(ls_step *s, int place, ls_half half, ls_range range, bool parameters)
+static void append_parts(ls_step *s, int place, ls_half half, ls_range range, reduced what)
 {
     const ls_planned_group *g = &s->plan->groups[place];
     const ls_comm *first = s->resources->ends[LS_GROUPS + place].comms[0];
     const int call = g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
     for (int i = 0; i < g->count && !s->program->status; i++)
-        append_part(s, place, g->members[i], half, parameters, range, call);
+        append_part(s, place, g->members[i], half, what, range, call);
 }
 
 /* Appends the sum of a bucket's gradients: all of it to all, or their shares to the members. */
@@ -188,12 +191,12 @@ static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, half, range, false);
+    append_parts(s, place, half, range, GRADIENTS);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), true);
+    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), PARAMETERS);
 }
 
 void ls_all_reduce(ls_step *s, int place, int b)
@@ -223,7 +226,7 @@ void ls_reduce_scatter(ls_step *s, int place, int b)
 void ls_all_gather(ls_step *s, int place, int b)
 {
     if (can_share(s, "ls_all_gather") && group_of(s, "ls_all_gather", place))
-        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), true);
+        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS);
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)

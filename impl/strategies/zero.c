@@ -2,22 +2,18 @@
 /*
  * zero: synchronous data parallelism without redundant memory (Rajbhandari et al., "ZeRO: Memory
  * Optimizations Toward Training Trillion Parameter Models", SC 2020; stage 3 is PyTorch's FSDP).
- * Each replica owns a share of every bucket (floor(q P / n) to floor((q + 1) P / n) - 1 of P
- * elements for replica q), which it alone updates. It holds of shares only
- *
- *     stage 1    optimizer state and moving averages
- *     stage 2    gradients, too: whole ones of two buckets, in windows that they take in turns
- *     stage 3    parameters, too: whole ones of W buckets (--zero-windows), from an all-gather
- *                before the bucket's forward pass, and another one before its backward pass
- *
- * A gather waits until its window is not read any more, so with W windows it runs while the W - 1
- * buckets before it are computed. Backward says it before the bucket's own backward pass: said
- * after the reduce-scatter it would be behind that on the communication lane.
+ * Replica q of n owns, and alone updates, a share of every bucket: of P elements floor(q P / n) to
+ * floor((q + 1) P / n) - 1. It holds by shares, in stage 1, optimizer state and moving averages; in
+ * stage 2 gradients, too, and whole those of two buckets, in windows that they take in turns; in
+ * stage 3 parameters, too, and whole those of W buckets, gathered before each of their passes. A
+ * gather waits until its window is not read any more, so it runs while W - 1 other buckets are
+ * computed. Before backward it is said before the pass: said after the reduce-scatter it would wait
+ * behind that on the communication lane.
  *
  * Reduction order: that of `mirrored` with the same algorithm and buckets; in exact mode the fixed
  * tree (slice.h), in buckets of --bucket-bytes, too. Leaves out: sums of libraries; checkpoints by
- * shares; gradients of several batches without an exchange; elements of 16 bits: all are float32,
- * so bytes and memory are twice those of bfloat16.
+ * shares; gradients of several batches without an exchange; elements of 16 bits: all is float32,
+ * twice the bytes of bfloat16.
  */
 #include "common/comm/comm.h"
 #include "impl/step/step.h"
@@ -26,11 +22,9 @@
 #include <string.h>
 
 enum { WINDOWS = 2, ALL = INT32_MAX };
-
 static const ls_declared_option stage = {
     "zero-stage", "K",      "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
     .low = 1,     .high = 3};
-
 static const ls_declared_option reshard = {"zero-reshard",
                                            "yes|no",
                                            "yes",
@@ -38,7 +32,6 @@ static const ls_declared_option reshard = {"zero-reshard",
                                            "no: parameters stay whole until backward",
                                            .type = LS_DECLARED_SWITCH,
                                            .when = "--zero-stage 3"};
-
 static const ls_declared_option windows = {"zero-windows",
                                            "W",
                                            "2",

@@ -15,7 +15,7 @@ function order(parent, names,   levels, same, i, j) {
 BEGIN {
   order("", "common < impl < bench")
   order("common/", "base < device < kernel comm data < nn")
-  order("common/device/", "cpu cuda")
+  order("common/device/", "cpu cuda fake")
   order("common/comm/", "collectives cuda mpi nccl")
   order("common/kernel/", "reference < cpu cuda")
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
@@ -23,8 +23,8 @@ BEGIN {
   order("common/nn/", "layers models")
   order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress < commands < main.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
-        "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
-        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \
+        "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl|fake)/ " \
+        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/(nccl|tests)/ " \
         "^xxhash common/base/ ^zlib common/data/ ^jansson (bench|common/data)/ " \
         "^sqlite3 bench/ ^libfyaml bench/ ^cmocka /tests/", vendors, " ")
 }

@@ -6,10 +6,10 @@
 # Which tests this build compiles and runs: `all`, or for a build in addition to such a one (presets asan, tsan,
 # clang, hooks) those in which an instrumented program, another compiler's, or one without MPI and CUDA, may behave
 # differently.
-set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler, bare")
-set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler bare)
-if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler|bare)$")
-  message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread, compiler or bare")
+set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler, bare, fake")
+set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler bare fake)
+if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler|bare|fake)$")
+  message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread, compiler, bare or fake")
 endif()
 # Units and examples are left out in which instrumentation cannot find more: guarded pages and staging; for `address`,
 # those that wait or compute long; for `thread`, those with one thread, or only a strategy's threads. Integration
@@ -36,6 +36,9 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
   set(units "^test_(cuda_.*|machine|options|option_refusals)$")
   set(integration "^test_(gpu_absent|gpu_rehearsal|install|no_mpi|report|results_verbs|slurm)$")
+elseif(LOCKSTEP_TESTS_FOR STREQUAL "fake") # those of GPUs, which are skipped elsewhere
+  set(units "^test_gpu_(device|comm|nccl|kernels|layer_kernels|residual_kernels|conv_kernels)$")
+  set(integration "^test_fake")
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
@@ -44,7 +47,7 @@ list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")
 endif()
-if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the GPU kernels again, compiled for CPUs
+if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR MATCHES "^(compiler|fake)$") # the GPU kernels again, compiled for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/cuda/tests/gpu_emulated.cpp)
   add_library(sums_emulated OBJECT common/comm/tests/sums_emulated.cpp)

@@ -12,13 +12,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace
 {
 
-const uintptr_t PAGE = 4096, BLOCK = 256 * 1024, ALIGNMENT = 256;
+const uintptr_t PAGE = 4096, BLOCK = 512 * 1024, ALIGNMENT = 256;
 const uintptr_t ROOM = (uintptr_t)1 << 40; /* addresses of a device */
 const size_t CONTEXT = (size_t)256 << 20;  /* what a real one takes for itself */
 
@@ -30,8 +31,9 @@ struct piece {
 };
 
 struct space {
-    std::map<uintptr_t, piece> pieces;      /* by `end`, those that were freed, too */
-    std::map<uintptr_t, uintptr_t> touched; /* end by first: pages that were written */
+    std::map<uintptr_t, piece> pieces; /* by `end`, those that were freed, too */
+    std::set<uintptr_t> written;       /* blocks that work has touched, by first page */
+    std::vector<std::pair<uintptr_t, uintptr_t>> open; /* blocks that can be touched now */
     uintptr_t next;
     size_t used;
 };
@@ -81,24 +83,23 @@ void protect(uintptr_t first, uintptr_t end, int how)
         ls_fake_refuse("its memory could not be guarded");
 }
 
-/* The first touch of a block: what was there before is not 0. */
+/* Opens the block of an address; what is there before anybody has written is not 0. */
 void touch(const piece &p, uintptr_t at, space &s)
 {
     uintptr_t first = at / BLOCK * BLOCK, end = first + BLOCK;
     first = first < p.first ? p.first : first;
     end = end > p.end ? p.end : end;
     protect(first, end, PROT_READ | PROT_WRITE);
-    memset((void *)first, 0xff, end - first);
-    const auto next = s.touched.find(end);
-    if (next != s.touched.end()) {
-        end = next->second;
-        s.touched.erase(next);
-    }
-    auto before = s.touched.lower_bound(first);
-    if (before != s.touched.begin() && (--before)->second == first)
-        before->second = end;
-    else
-        s.touched[first] = end;
+    if (s.written.insert(first).second)
+        memset((void *)first, 0xff, end - first);
+    s.open.push_back({first, end});
+}
+
+void close_blocks(space &s)
+{
+    for (const auto &block : s.open)
+        protect(block.first, block.second, PROT_NONE);
+    s.open.clear();
 }
 
 [[noreturn]] void accuse(uintptr_t at, int device)
@@ -159,8 +160,11 @@ bool has(const void *memory, size_t bytes)
 uint64_t hash_of(const void *memory, size_t bytes)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const unsigned char *)memory)[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)memory + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+        hash = (hash ^ word) * 0x100000001b3u;
+    }
     return hash;
 }
 
@@ -176,10 +180,8 @@ void fake_reach(unsigned devices)
 {
     reacher = fake_thread();
     for (int d = 0; d < FAKE_MOST; d++)
-        if ((devices ^ reach) >> d & 1)
-            for (const auto &range : spaces[d].touched)
-                protect(range.first, range.second,
-                        devices >> d & 1 ? PROT_READ | PROT_WRITE : PROT_NONE);
+        if (!(devices >> d & 1))
+            close_blocks(spaces[d]);
     reach = devices;
 }
 
@@ -233,11 +235,9 @@ cudaError_t cudaFree(void *memory)
     space &s = spaces[device];
     p->live = false;
     s.used -= (p->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    for (auto range = s.touched.lower_bound(p->first);
-         range != s.touched.end() && range->first < p->end; range = s.touched.erase(range)) {
-        protect(range->first, range->second, PROT_NONE);
-        madvise((void *)range->first, range->second - range->first, MADV_DONTNEED);
-    }
+    close_blocks(s);
+    s.written.erase(s.written.lower_bound(p->first), s.written.lower_bound(p->end));
+    madvise((void *)p->first, p->end - p->first, MADV_DONTNEED);
     return cudaSuccess;
 }
 

@@ -93,6 +93,9 @@ foreach(source ${unit_tests})
   set(labels unit ${folder})
   if(name MATCHES "^test_gpu_") # skipped without a GPU
     list(APPEND labels gpu)
+    if(LOCKSTEP_TESTS_FOR STREQUAL "fake" AND NOT name MATCHES "device$") # 10 to 100 s each
+      list(APPEND labels slow)
+    endif()
   elseif(name MATCHES "_(kernels|launches)_emulated$")
     list(APPEND labels long)
   endif()
@@ -229,7 +232,7 @@ file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/t
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)
-  if(NOT name MATCHES "${integration}")
+  if(NOT name MATCHES "${integration}" OR (name MATCHES "^test_fake" AND NOT LOCKSTEP_TESTS_FOR STREQUAL "fake"))
     continue()
   endif()
   set(program $<TARGET_FILE:lockstep>)
@@ -279,7 +282,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
            ${CMAKE_CURRENT_BINARY_DIR}/docs)
   set_tests_properties(check.format check.layering check.public check.messages check.hooks check.docs
                        PROPERTIES LABELS unit TIMEOUT 600)
-  foreach(build asan tsan clang hooks)
+  foreach(build asan tsan clang hooks fake)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
              ${CMAKE_CURRENT_SOURCE_DIR}/build-${build})
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600

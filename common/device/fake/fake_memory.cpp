@@ -137,15 +137,13 @@ void on_fault(int signal, siginfo_t *info, void *)
     ::signal(signal, SIG_DFL); /* not ours: it comes again */
 }
 
+/* Again and again, since a test's framework may take faults for itself. */
 void watch_faults()
 {
-    static const int once = [] {
-        struct sigaction action = {};
-        action.sa_sigaction = on_fault;
-        action.sa_flags = SA_SIGINFO | SA_NODEFER;
-        return sigaction(SIGSEGV, &action, nullptr);
-    }();
-    (void)once;
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &action, nullptr);
 }
 
 /* Whether a device's memory, all of one live piece, has these bytes. */
@@ -179,6 +177,7 @@ int ls_fake_owner(const void *memory)
 void fake_reach(unsigned devices)
 {
     reacher = fake_thread();
+    watch_faults();
     for (int d = 0; d < FAKE_MOST; d++)
         if (!(devices >> d & 1))
             close_blocks(spaces[d]);
@@ -200,7 +199,6 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     const auto lock = fake_enter();
-    watch_faults();
     space &s = spaces[ls_fake_current()];
     size_t available, total;
     const cudaError_t error = cudaMemGetInfo(&available, &total);
@@ -264,7 +262,6 @@ bool fake_is_pinned(const void *memory, size_t bytes)
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
 {
     const auto lock = fake_enter();
-    watch_faults();
     if (!fake_allowed())
         return fake_error(cudaErrorStreamCaptureUnsupported);
     const size_t paged = (bytes + PAGE - 1) / PAGE * PAGE;

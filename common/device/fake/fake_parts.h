@@ -94,6 +94,8 @@ void fake_progress();
 /* Whether a device has work that has not run. */
 bool fake_busy(int device);
 void fake_drain();
+/* Whether a function of the host has held up a stream. */
+bool fake_held_up();
 /* The job that runs now; NULL: none. */
 const fake_job *fake_running();
 

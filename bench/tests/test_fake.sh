@@ -11,10 +11,10 @@ expect "eight GPUs, of which no figure is a GPU's" eval '[ "$(grep -c "^gpu:[0-7
 # shellcheck disable=SC2086
 for seed in 1 2; do
     export LS_FAKE_SEED=$seed
-    lockstep_ok verify $small --strategy mirrored --reduce exact --devices gpu:0,gpu:1
+    lockstep_ok verify $small --strategy mirrored --reduce exact --devices gpu:0+gpu:1
     expect "the bits of single, order $seed" grep -q '^mirrored, exact: .* the bits of single' out
 done
 # shellcheck disable=SC2086
-lockstep_ok verify $small --strategy mirrored --comm nccl --devices gpu:0,gpu:1 --verbose
+lockstep_ok verify $small --strategy mirrored --comm nccl --devices gpu:0+gpu:1 --verbose
 
 finish

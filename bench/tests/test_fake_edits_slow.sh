@@ -32,10 +32,10 @@ small="verify --model mlp:784-16-10 --batch 32 --data synthetic:320 --steps 2 --
 runs() { # all that must pass
     timeout -s KILL 60 "$dir/test_gpu_device" >"$dir/out" 2>&1 || return 1
     # shellcheck disable=SC2086
-    timeout -s KILL 90 "$dir/lockstep" $small --strategy mirrored --reduce exact --devices gpu:0,gpu:1 >"$dir/out" 2>&1 ||
+    timeout -s KILL 90 "$dir/lockstep" $small --strategy mirrored --reduce exact --devices gpu:0+gpu:1 >"$dir/out" 2>&1 ||
         return 1
     # shellcheck disable=SC2086
-    timeout -s KILL 90 "$dir/lockstep" $small --strategy mirrored --devices gpu:0,gpu:1 --capture no >"$dir/out" 2>&1
+    timeout -s KILL 90 "$dir/lockstep" $small --strategy mirrored --devices gpu:0+gpu:1 --capture no >"$dir/out" 2>&1
 }
 edits=0 missed=0
 while IFS='	' read -r file edit; do

@@ -6,8 +6,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 steps="--steps 2 --warmup 1"
 mlp="--model mlp:784-16-10 --batch 32 --data synthetic:320 $steps"
-whole=gpu:0,gpu:1,gpu:2,gpu:3
-parts=gpu:0/0,gpu:0/1,gpu:0/2,gpu:0/3
+whole=gpu:0+gpu:1+gpu:2+gpu:3
+parts=gpu:0/0+gpu:0/1+gpu:0/2+gpu:0/3
 
 equal() { # equal OPTION...: the gate passes
     lockstep verify "$@"
@@ -26,11 +26,11 @@ for LS_FAKE_SEED in ${FAKE_SEEDS:-1 2 3}; do
         equal $mlp $devices --strategy mirrored --bucket-bytes 0 --capture no
     done
     equal $mlp --devices $whole --strategy mirrored --comm nccl
-    equal $mlp --devices gpu:0,gpu:1 --strategy mirrored,zero --comm nccl
-    LS_FAKE_PEERS=no equal $mlp --devices gpu:0,gpu:1,gpu:2 --strategy mirrored --reduce exact
+    equal $mlp --devices gpu:0+gpu:1 --strategy mirrored,zero --comm nccl
+    LS_FAKE_PEERS=no equal $mlp --devices gpu:0+gpu:1+gpu:2 --strategy mirrored --reduce exact
 done
 export LS_FAKE_SEED=4
-two="--devices gpu:0,gpu:1 --strategy mirrored"
+two="--devices gpu:0+gpu:1 --strategy mirrored"
 # shellcheck disable=SC2086
 {
     equal --model poly $steps --devices $whole --strategy mirrored --reduce exact
@@ -38,7 +38,7 @@ two="--devices gpu:0,gpu:1 --strategy mirrored"
     equal --model cifar10 --batch 4 --data synthetic:16 $steps $two --convolution own
     equal --model cifar10 --batch 4 --data synthetic:16 $steps $two --convolution cudnn
     equal --model resnet:8 --batch 4 --data synthetic:16 $steps $two
-    equal --model twin-lstm:8 --batch 4 --data synthetic:16 $steps --devices gpu:0,gpu:1 --strategy model-parallel
+    equal --model twin-lstm:8 --batch 4 --data synthetic:16 $steps --devices gpu:0+gpu:1 --strategy model-parallel
     equal --model resnet:8 --batch 4 --data synthetic:16 $steps --devices $whole --strategy hybrid
 }
 finish

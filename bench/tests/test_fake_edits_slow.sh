@@ -73,7 +73,7 @@ common/device/cuda/cuda_device.c	s/cudaStreamSynchronize\(cudaStreamLegacy\)/cud
 common/device/cuda/cuda_device.c	s/cudaMemsetAsync\(memory, 0, bytes, device->service\)/(cudaError_t)(memset(memory, 0, bytes) == NULL)/; s/#include <stdlib.h>/#include <stdlib.h>\n#include <string.h>/
 common/device/cuda/cuda_program.c	s/cudaStreamWaitEvent\(\(\(cuda_queue \*\)base\)->stream, \(\(cuda_event \*\)base_event\)->event, 0\)/(cudaError_t)(base_event == NULL)/
 common/device/cuda/cuda_program.c	s/cudaEventRecord\(\(\(cuda_event \*\)base_event\)->event, \(\(cuda_queue \*\)base\)->stream\)/(cudaError_t)(base_event == NULL)/
-common/device/cuda/cuda_program.c	s/cudaStreamCaptureModeThreadLocal/cudaStreamCaptureModeRelaxed/
+common/device/cuda/cuda_queue.c	s/ls_status status = op->run\(op, base\);/size_t a, b; cudaMemGetInfo(\&a, \&b); ls_status status = op->run(op, base);/
 common/device/cuda/cuda_program.c	s/cudaStreamEndCapture\(queue->stream, &graph\);/(cudaError_t)(graph != NULL);/
 common/device/cuda/cuda_program.c	s/cudaStreamSynchronize\(program->queue->stream\);//
 common/device/cuda/cuda_program.c	s/if \(graph\)\s+cudaGraphDestroy\(graph\);/if (program) cudaGraphExecDestroy(program->graph);/
@@ -81,7 +81,7 @@ common/device/cuda/cuda_program.c	s/i < times; i\+\+/i + 1 < times; i++/
 common/device/cuda/cuda_watch.c	s/while \(\(error = look\(wait\)\) == cudaErrorNotReady\)/while ((error = look(wait)) == cudaErrorNotReady \&\& false)/
 common/device/cuda/cuda_watch.c	s/cudaGetLastError\(\); \/\* "not ready" is not a failure \*\///
 common/device/cuda/cuda_watch.c	s/\|\| ls_cuda_queue_captured\(&queue->base\)//
-common/device/cuda/cuda_check.c	s/cudaThreadExchangeStreamCaptureMode\(&mode\);//
+common/device/cuda/cuda_program.c	s/LS_TRY\(ls_cuda_not_capturing\(queue, "the queue is captured already"\)\);//
 EDITS
 echo "$((edits - missed)) of $edits wrong edits were found"
 [ -n "${ONLY:-}" ] || [ "$edits" -ge 25 ] && [ "$missed" -le 2 ]

@@ -224,7 +224,7 @@ set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules t
     test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure test_tiny_data)
 # Measuring the roof takes 2 s on one rank while others wait: it is measured once before, for all tests.
 set(roof XDG_CACHE_HOME=${CMAKE_CURRENT_BINARY_DIR}/cache)
-if(NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler")
+if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(compiler|fake)$")
   add_test(NAME roof COMMAND lockstep run --model poly --steps 1 --results none)
   set_tests_properties(roof PROPERTIES LABELS integration TIMEOUT 600 ENVIRONMENT ${roof} FIXTURES_SETUP roof)
 endif()

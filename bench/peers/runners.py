@@ -80,6 +80,9 @@ ISAS = {
 }
 
 
+LATE = "no reply within"  # of a peer that was ended
+
+
 class RunError(Exception):
     """A process could not do what it was asked; the text says which and why."""
 
@@ -131,7 +134,7 @@ class Peer:
         if seconds is not None and not select.select([self.process.stdout], [], [], seconds)[0]:
             self.process.kill()
             self.process.wait()
-            raise PeerError(f"{self.name}: {self.asked}: no reply within {seconds:.0f} s")
+            raise PeerError(f"{self.name}: {self.asked}: {LATE} {seconds:.0f} s")
         line = self.process.stdout.readline()
         if not line:
             tail = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]

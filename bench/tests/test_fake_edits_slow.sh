@@ -69,7 +69,7 @@ common/device/cuda/cuda_device.c	s/return ls_cuda_check\(base->info\.text, "sele
 common/device/cuda/cuda_device.c	s/cudaSetDevice\(device->gpu\)\);/cudaSetDevice(0));/
 common/device/cuda/cuda_device.c	s/cudaFree\(memory\);//
 common/device/cuda/cuda_device.c	s/cudaMemsetAsync\(memory, 0, bytes,/cudaMemsetAsync(memory, 0, bytes + 1048576,/
-common/device/cuda/cuda_device.c	s/cudaStreamSynchronize\(cudaStreamLegacy\)/cudaSuccess/
+common/device/cuda/cuda_device.c	s/cudaStreamSynchronize\(cudaStreamPerThread\)/cudaSuccess/
 common/device/cuda/cuda_device.c	s/cudaMemsetAsync\(memory, 0, bytes, device->service\)/(cudaError_t)(memset(memory, 0, bytes) == NULL)/; s/#include <stdlib.h>/#include <stdlib.h>\n#include <string.h>/
 common/device/cuda/cuda_program.c	s/cudaStreamWaitEvent\(\(\(cuda_queue \*\)base\)->stream, \(\(cuda_event \*\)base_event\)->event, 0\)/(cudaError_t)(base_event == NULL)/
 common/device/cuda/cuda_program.c	s/cudaEventRecord\(\(\(cuda_event \*\)base_event\)->event, \(\(cuda_queue \*\)base\)->stream\)/(cudaError_t)(base_event == NULL)/

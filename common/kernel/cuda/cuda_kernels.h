@@ -20,7 +20,8 @@ typedef struct cuda_kernels {
     size_t window_bytes; /**< of windows that a convolution makes at a time */
     ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
     bool dnn_absent;     /**< a convolution has looked for it, and it is not here */
-    char library[96];
+    bool dnn_failed;     /**< a trial of it has failed, and the convolution is our own */
+    char library[160];
 } cuda_kernels;
 
 /** Entries of this table: all but those of transformers, whose kernels are still to be written. */

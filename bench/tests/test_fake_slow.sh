@@ -26,7 +26,6 @@ for LS_FAKE_SEED in ${FAKE_SEEDS:-1 2 3}; do
         equal $mlp $devices --strategy mirrored --bucket-bytes 0 --capture no
     done
     equal $mlp --devices $whole --strategy mirrored --comm nccl
-    equal $mlp --devices gpu:0+gpu:1 --strategy mirrored,zero --comm nccl
     LS_FAKE_PEERS=no equal $mlp --devices gpu:0+gpu:1+gpu:2 --strategy mirrored --reduce exact
 done
 export LS_FAKE_SEED=4

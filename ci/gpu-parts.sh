@@ -554,7 +554,8 @@ judge_sanitized() {
   after_limits "${slow# }"
 }
 
-units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_residual_kernels test_gpu_comm)
+units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_residual_kernels test_gpu_transformer_kernels
+  test_gpu_comm)
 
 part_memcheck() {
   local unit limit=30

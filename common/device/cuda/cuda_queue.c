@@ -275,6 +275,9 @@ static ls_status take_fault(cuda_queue *queue)
     case LS_CUDA_FAULT_LABEL:
         return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
                        "a label of the batch is not a class of the model; check the data set");
+    case LS_CUDA_FAULT_TOKEN:
+        return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+                       "a token of the batch is not one of the model's; check the data set");
     }
     return ls_fail(
         LS_CODE_MISSING, "gpu", queue->base.device->info.text,

@@ -21,7 +21,7 @@ function order(parent, names,   levels, same, files, i, j, k) {
 BEGIN {
   order("", "common < impl < bench")
   order("common/", "base < device < kernel comm data < nn")
-  order("common/device/", "cpu cuda")
+  order("common/device/", "cpu cuda fake")
   order("common/comm/", "collectives cuda mpi nccl")
   order("common/kernel/", "reference < cpu cuda")
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
@@ -36,8 +36,8 @@ BEGIN {
         "run.h+trace.h+[trace_private.h]+run.c+lower.c+check.c+run_values.c+run_facts.c+records.c+trace.c+" \
         "trace_steps.c+blame.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
-        "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
-        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \
+        "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl|fake)/ " \
+        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/(nccl|tests)/ " \
         "^xxhash common/base/ ^zlib common/data/ ^jansson (bench|common/data)/ " \
         "^sqlite3 bench/ ^libfyaml bench/ ^cmocka /tests/", vendors, " ")
 }

@@ -21,7 +21,8 @@ BEGIN {
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
-  order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress < commands < main.c")
+  order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress predict < commands < main.c")
+  order("bench/predict/", "simgrid")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
         "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
         "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \

@@ -42,6 +42,8 @@ enum {
 #define COMM_NCCL ""
 #endif
 
+static const char *const engines[] = {"auto", "simgrid", "ports", NULL};
+static const char *const expansions[] = {"flows", "messages", NULL};
 static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers from -1 */
 
 static bool reduces(const ls_strategy *strategy)
@@ -223,6 +225,41 @@ static const ls_option general[] = {
     {"trace-steps", "N", "3", "steps", "steps that are traced, after the warm-up", LS_FOR_TRACE,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(trace_steps), .low = 1,
      .high = 1000},
+    {"platform", "NETWORK", "none", "",
+     "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "
+     "two-level:host=1us@10GB/s,net=10us@25Gbps; or FILE.xml of SimGrid",
+     LS_FOR_PREDICT, .group = LS_HELP_STRATEGY, .set = ls_set_text,
+     IN_REQUEST(prediction.platform)},
+    {"devices-per-host", "K", "1", "devices",
+     "devices that share a host, and this machine's cores while durations are measured",
+     LS_FOR_PREDICT, .group = LS_HELP_STRATEGY, .set = ls_set_int,
+     IN_REQUEST(prediction.devices_per_host), .low = 1, .high = 1024},
+    {"durations", "measured|FILE|flops=RATE", "measured", "",
+     "of operations: measured here; from predict --calibrate; or FLOPs over a rate, a guess",
+     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_text,
+     IN_REQUEST(prediction.durations)},
+    {"engine", "auto|simgrid|ports", "auto", "",
+     "what plays the steps; auto: ports for flat platforms, else simgrid", LS_FOR_PREDICT,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.engine),
+     .words = engines},
+    {"collectives", "flows|messages", "flows", "",
+     "flows: a ring's messages to one rank are one; messages: each by itself", LS_FOR_PREDICT,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.collectives),
+     .words = expansions},
+    {"draws", "N", "32; above 256 devices 8", "draws",
+     "plays with durations drawn from the measured spread; 1: medians alone", LS_FOR_PREDICT,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(prediction.draws), .low = 1,
+     .high = 10000},
+    {"slowdown", "RANK=FACTOR", "none", "", "durations of a device are multiplied by it",
+     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_text,
+     IN_REQUEST(prediction.slowdown)},
+    {"memory-limit", "SIZE", "none", "bytes",
+     "of each device; a case that needs more is an error row, which says how much", LS_FOR_PREDICT,
+     .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.memory_limit)},
+    {"validate", "yes|no", "no", "",
+     "predicts the cases of measured rows of this machine, and prints the errors", LS_FOR_PREDICT,
+     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     IN_REQUEST(prediction.validate)},
     {"against", "KEY", "none", "", "values of a key side by side: provenance.commit, label",
      LS_FOR_REPORT, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"yes", "yes|no", "no", "", "for prune: deletes the rows", LS_FOR_RESULTS, .is_switch = true,
@@ -269,7 +306,7 @@ static const ls_option general[] = {
 
 /* ---- Declared options ----------------------------------------------------------------------- */
 
-enum { CAPACITY = 128 };
+enum { CAPACITY = 160 };
 
 /* All options: created before the first lookup, and never changed. */
 static ls_option table[CAPACITY];

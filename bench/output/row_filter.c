@@ -123,6 +123,15 @@ const char *ls_row_filter_path(const ls_row_filter *filter, size_t index)
     return filter && index < filter->count ? filter->conditions[index].key.path : NULL;
 }
 
+bool ls_row_filter_mixes(const ls_row_filter *filter, const json_t *row)
+{
+    bool asked = !json_object_get(row, "prediction");
+    const char *path;
+    for (size_t i = 0; !asked && (path = ls_row_filter_path(filter, i)); i++)
+        asked = strncmp(path, "prediction", 10) == 0 || strcmp(path, "result.warnings") == 0;
+    return asked;
+}
+
 static bool in_order(int kind, int order)
 {
     return kind & (order < 0 ? LESS : order > 0 ? MORE : SAME);

@@ -125,7 +125,7 @@ static json_t *differing(const timed *cases, size_t count)
     return differ;
 }
 
-/* Ranks rows with one model and data set. */
+/* Ranks rows with one model and data set, all measured or all predicted. */
 static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
 {
     timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
@@ -164,8 +164,8 @@ void ls_table_rank(ls_writer *writer, const json_t *rows)
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
         char name[1024];
-        snprintf(name, sizeof name, "%s|%s", ls_row_text(row, "case", "model"),
-                 ls_row_text(row, "case", "data"));
+        snprintf(name, sizeof name, "%s|%s|%d", ls_row_text(row, "case", "model"),
+                 ls_row_text(row, "case", "data"), json_object_get(row, "prediction") != NULL);
         some = json_object_get(alike, name);
         if (!some)
             json_object_set_new_nocheck(alike, name, some = json_array());

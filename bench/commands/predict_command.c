@@ -34,8 +34,8 @@ static ls_status check_options(const ls_request *request)
 {
     static const char *const refused[] = {
         "blocks", "gate-steps",      "baseline",  "save",      "load",  "target", "link",
-        "epochs", "until-precision", "max-time",  "ps-record", "comm",  "ranks",  "cores-per-device",
-        "resume", "print-step",      "waterfall", "dry-run",   "memory"};
+        "epochs", "until-precision", "max-time",  "ps-record", "comm",  "ranks",  "resume",
+        "print-step",      "waterfall", "dry-run",   "memory"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (ls_option_set_find(request->given, refused[i])->count)
             return ls_fail(LS_CODE_USAGE, "option", refused[i],

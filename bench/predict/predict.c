@@ -98,6 +98,7 @@ ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given,
 
 typedef struct virtual_run {
     ls_job job;
+    ls_device *like;     /* a real device, for kernels */
     ls_device **devices; /* [count] */
     size_t count;
     ls_allreduce described;
@@ -121,19 +122,35 @@ static ls_status lay_out(virtual_run *v, int per_host)
     return LS_OK;
 }
 
-static ls_status open_virtual(const ls_plan_of_case *plan, int per_host, virtual_run *v)
+static ls_status open_like(const ls_machine *machine, virtual_run *v)
+{
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    const ls_device_name name = {
+        .kind = LS_DEVICE_CPU, .index = 0, .logical = -1, .replica = -1, .task = -1};
+    return ls_device_open(machine, &name, &policy, &v->like);
+}
+
+static ls_status open_device(virtual_run *v, const ls_device_name *name)
+{
+    LS_TRY(ls_virtual_device_open(name, (int)v->count, v->like, &v->devices[v->count]));
+    v->count++;
+    return LS_OK;
+}
+
+static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan, int per_host,
+                              virtual_run *v)
 {
     v->job = plan->job;
+    LS_TRY(open_like(machine, v));
     LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
     for (size_t i = 0; i < plan->device_count; i++) {
-        LS_TRY(ls_virtual_device_open(&plan->devices[i], (int)i, &v->devices[i]));
-        v->count++;
+        LS_TRY(open_device(v, &plan->devices[i]));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             v->job.variable_device = v->devices[i];
     }
     if (!v->job.variable_device && ls_plan_has_variable_device(plan)) {
-        LS_TRY(ls_virtual_device_open(&plan->variable_device, (int)v->count, &v->devices[v->count]));
-        v->job.variable_device = v->devices[v->count++];
+        LS_TRY(open_device(v, &plan->variable_device));
+        v->job.variable_device = v->devices[v->count - 1];
     }
     v->algorithm = v->job.allreduce;
     v->described = ls_virtual_allreduce(v->algorithm);
@@ -153,6 +170,7 @@ static void close_virtual(virtual_run *v)
         v->run->kind->close(v->run);
     for (size_t i = 0; i < v->count; i++)
         ls_device_close(v->devices[i]);
+    ls_device_close(v->like);
     free(v->devices);
     free(v->hosts);
 }
@@ -292,7 +310,7 @@ static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan,
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          virtual_run *v, ls_predicted *out)
 {
-    LS_TRY(open_virtual(plan, p->request->devices_per_host, v));
+    LS_TRY(open_virtual(machine, plan, p->request->devices_per_host, v));
     LS_TRY(take_memory(p, v, out));
     ls_step_run *run = ls_step_run_of(v->run);
     if (p->measures)

@@ -12,6 +12,11 @@
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
+typedef struct virtual_device {
+    ls_device base;
+    ls_device *like; /* NULL: none */
+} virtual_device;
+
 static ls_status reserve_memory(void *context, size_t bytes, void **out)
 {
     (void)context;
@@ -35,10 +40,11 @@ static void close_device(ls_device *device)
     free(device);
 }
 
-static ls_status call_here(ls_device *device, ls_status (*call)(void *context), void *context)
+/* A library that makes a kernel asks the calling thread how many threads it may use. */
+static ls_status call_like(ls_device *base, ls_status (*call)(void *context), void *context)
 {
-    (void)device;
-    return call(context);
+    ls_device *like = ((virtual_device *)base)->like;
+    return like ? ls_device_call(like, call, context) : call(context);
 }
 
 static ls_status open_queue(ls_device *device, const char *name, ls_queue **out)
@@ -129,7 +135,7 @@ static ls_status sync_event(ls_event *event)
 static const ls_device_backend virtual_backend = {.name = "virtual",
                                                   .kind = LS_DEVICE_CPU,
                                                   .close = close_device,
-                                                  .call = call_here,
+                                                  .call = call_like,
                                                   .queue_open = open_queue,
                                                   .queue_close = close_queue,
                                                   .queue_put = put_nothing,
@@ -150,25 +156,31 @@ int ls_virtual_number(const ls_device *device)
     return device->port;
 }
 
-ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device **out)
+ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device *like,
+                                 ls_device **out)
 {
-    ls_device *device;
+    virtual_device *device;
     LS_TRY(ls_allocate("virtual device", &device, 1, sizeof *device));
-    device->backend = &virtual_backend;
-    device->port = number;
-    device->info.name = *name;
-    ls_device_name_text(name, device->info.text);
-    device->info.core_count = 1;
-    const ls_pool_options options = {.name = device->info.text,
+    ls_device_info *info = &device->base.info;
+    if (like)
+        *info = *ls_device_describe(like);
+    else
+        info->core_count = 1;
+    info->name = *name;
+    ls_device_name_text(name, info->text);
+    device->base.backend = &virtual_backend;
+    device->base.port = number;
+    device->like = like;
+    const ls_pool_options options = {.name = info->text,
                                      .policy = {.kind = LS_MEMORY_COUNTED},
                                      .capacity = SIZE_MAX / 2,
                                      .reserve = reserve_memory,
                                      .release = release_memory};
-    ls_status status = ls_pool_open(&options, &device->pool);
+    ls_status status = ls_pool_open(&options, &device->base.pool);
     if (status)
         free(device);
     else
-        *out = device;
+        *out = &device->base;
     return status;
 }
 

@@ -147,7 +147,7 @@ static ranks open_ranks(int count)
     for (int i = 0; i < count; i++) {
         const ls_device_name name = {
             .kind = LS_DEVICE_CPU, .index = i, .logical = -1, .replica = -1, .task = -1};
-        assert_null(ls_virtual_device_open(&name, i, &r.devices[i]));
+        assert_null(ls_virtual_device_open(&name, i, NULL, &r.devices[i]));
     }
     return r;
 }

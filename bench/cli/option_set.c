@@ -48,7 +48,7 @@ static ls_option_given *given_of(const ls_option_set *set, const ls_option *opti
 
 const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *name)
 {
-    return given_of(set, ls_option_find(name, strlen(name)));
+    return given_of(set, ls_option_find_in(name, strlen(name), set->command));
 }
 
 const char *ls_option_set_text(const ls_option_set *set, const char *name, const char *fallback)

@@ -220,11 +220,33 @@ static const ls_option general[] = {
      "for export and regress; a picture for results trend; required for trace (a file) and report "
      "(a "
      "folder)",
-     LS_FOR_RESULTS | LS_FOR_TRACE | LS_FOR_REGRESS | LS_FOR_REPORT, .group = LS_HELP_OUTPUT,
-     .set = ls_set_text, IN_REQUEST(out)},
+     LS_FOR_RESULTS | LS_FOR_TRACE | LS_FOR_REGRESS | LS_FOR_REPORT | LS_FOR_PREDICT,
+     .group = LS_HELP_OUTPUT, .set = ls_set_text, IN_REQUEST(out)},
     {"trace-steps", "N", "3", "steps", "steps that are traced, after the warm-up", LS_FOR_TRACE,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(trace_steps), .low = 1,
      .high = 1000},
+    {"against", "KEY", "none", "", "values of a key side by side: provenance.commit, label",
+     LS_FOR_REPORT, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"yes", "yes|no", "no", "", "for prune: deletes the rows", LS_FOR_RESULTS, .is_switch = true,
+     .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"threshold", "P%", "3%", "of the time", "smallest change that counts as slower or faster",
+     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"fail-on", "KEY,..", "none", "",
+     "fields of a row that may not become worse, besides gates, bytes, messages and memory by "
+     "formula; KEY=5% allows 5%: program.nodes,allocations,binary_bytes=1%,rss_peak=5%",
+     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"instructions", "yes|no", "no", "",
+     "also counts instructions of a step (callgrind; by default batch 32 and synthetic:512)",
+     LS_FOR_REGRESS, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"calibrate", "N", "none", "comparisons",
+     "PROGRAM against itself, N times unchanged and N times counted 1, 2, 3, 5, 10% slower: "
+     "frequency of each verdict",
+     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"bisect", "GOOD", "none", "", "finds the commit after GOOD, up to BAD, that made it slower",
+     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"build", "COMMAND", "none", "",
+     "for bisect: builds the program build/lockstep in a commit's work tree", LS_FOR_REGRESS,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"platform", "NETWORK", "none", "",
      "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "
      "two-level:host=1us@10GB/s,net=10us@25Gbps; or FILE.xml of SimGrid",
@@ -256,32 +278,14 @@ static const ls_option general[] = {
     {"memory-limit", "SIZE", "none", "bytes",
      "of each device; a case that needs more is an error row, which says how much", LS_FOR_PREDICT,
      .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.memory_limit)},
+    {"calibrate", "yes|no", "no", "",
+     "measures durations, writes them to --out FILE for --durations, and predicts nothing",
+     LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     IN_REQUEST(prediction.calibrate)},
     {"validate", "yes|no", "no", "",
      "predicts the cases of measured rows of this machine, and prints the errors", LS_FOR_PREDICT,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(prediction.validate)},
-    {"against", "KEY", "none", "", "values of a key side by side: provenance.commit, label",
-     LS_FOR_REPORT, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
-    {"yes", "yes|no", "no", "", "for prune: deletes the rows", LS_FOR_RESULTS, .is_switch = true,
-     .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
-    {"threshold", "P%", "3%", "of the time", "smallest change that counts as slower or faster",
-     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"fail-on", "KEY,..", "none", "",
-     "fields of a row that may not become worse, besides gates, bytes, messages and memory by "
-     "formula; KEY=5% allows 5%: program.nodes,allocations,binary_bytes=1%,rss_peak=5%",
-     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"instructions", "yes|no", "no", "",
-     "also counts instructions of a step (callgrind; by default batch 32 and synthetic:512)",
-     LS_FOR_REGRESS, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"calibrate", "N", "none", "comparisons",
-     "PROGRAM against itself, N times unchanged and N times counted 1, 2, 3, 5, 10% slower: "
-     "frequency of each verdict",
-     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"bisect", "GOOD", "none", "", "finds the commit after GOOD, up to BAD, that made it slower",
-     LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"build", "COMMAND", "none", "",
-     "for bisect: builds the program build/lockstep in a commit's work tree", LS_FOR_REGRESS,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"plan", "FILE", "none", "",
      "YAML file with these names as keys; values or lists; or with `cases:`, a list of such "
      "mappings, `defaults:`, `exclude:`, `repeat: N`, `budget: 2min`",
@@ -371,14 +375,20 @@ const ls_option *ls_option_table(size_t *count)
     return table;
 }
 
-const ls_option *ls_option_find(const char *name, size_t length)
+const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command)
 {
     size_t count;
-    const ls_option *options = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
-            return &options[i];
-    return NULL;
+    const ls_option *options = ls_option_table(&count), *found = NULL;
+    for (size_t i = 0; i < count && !(found && found->commands & command); i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0 &&
+            (!found || options[i].commands & command))
+            found = &options[i];
+    return found;
+}
+
+const ls_option *ls_option_find(const char *name, size_t length)
+{
+    return ls_option_find_in(name, length, 0);
 }
 
 /* ---- Which cases an option concerns --------------------------------------------------------- */

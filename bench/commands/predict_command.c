@@ -8,6 +8,7 @@
 #include "bench/output/row_columns.h"
 #include "bench/output/standard_output.h"
 #include "bench/predict/predict.h"
+#include "bench/predict/validated.h"
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
@@ -23,6 +24,8 @@ typedef struct prediction {
     ls_case *configs;       /* [case_count] as they are played */
     ls_plan_of_case *plans; /* [case_count] */
     ls_results *results;
+    ls_validations validations;
+    size_t known; /* validations of earlier commands */
     ls_writer *writer;
     ls_chosen chosen;
     int code;
@@ -33,9 +36,9 @@ typedef struct prediction {
 static ls_status check_options(const ls_request *request)
 {
     static const char *const refused[] = {
-        "blocks", "gate-steps",      "baseline",  "save",      "load",  "target", "link",
-        "epochs", "until-precision", "max-time",  "ps-record", "comm",  "ranks",  "resume",
-        "print-step",      "waterfall", "dry-run",   "memory"};
+        "blocks", "gate-steps", "baseline",        "save",      "load",      "target",
+        "link",   "epochs",     "until-precision", "max-time",  "ps-record", "comm",
+        "ranks",  "resume",     "print-step",      "waterfall", "dry-run",   "memory"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (ls_option_set_find(request->given, refused[i])->count)
             return ls_fail(LS_CODE_USAGE, "option", refused[i],
@@ -45,6 +48,13 @@ static ls_status check_options(const ls_request *request)
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",
                        "is of training, and predict trains nothing; leave it out");
+    const bool out = ls_option_set_find(request->given, "out")->count;
+    if (request->prediction.calibrate != out)
+        return ls_fail(LS_CODE_USAGE, "option", out ? "--out" : "--calibrate",
+                       "goes with %s; give both, or none", out ? "--calibrate" : "--out FILE");
+    if (request->prediction.validate && !request->results)
+        return ls_fail(LS_CODE_USAGE, "option", "--validate",
+                       "looks for measured rows in the results file, and --results names none");
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "predict", "ranks",
                        "a launcher started several; predict runs alone, and --devices says how "
@@ -88,6 +98,20 @@ static ls_status open_plans(prediction *p)
     return LS_OK;
 }
 
+/* Rows so far, measured and predicted, say how far predictions are to be trusted. */
+static ls_status open_results(prediction *p)
+{
+    const char *path = p->request->results;
+    json_auto_t *rows = json_array();
+    if (!path || p->request->prediction.calibrate)
+        return LS_OK;
+    LS_TRY(ls_results_open(path, true, &p->results));
+    LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+    LS_TRY(ls_validations_open(rows, &p->validations));
+    p->known = p->validations.count;
+    return LS_OK;
+}
+
 static ls_status open_command(prediction *p)
 {
     const ls_request *request = p->request;
@@ -98,14 +122,13 @@ static ls_status open_command(prediction *p)
     LS_TRY(ls_predictor_open(&request->prediction, &p->predictor));
     LS_TRY(ls_workplace_open(request, &p->workplace));
     LS_TRY(open_plans(p));
-    if (request->results)
-        LS_TRY(ls_results_open(request->results, true, &p->results));
+    LS_TRY(open_results(p));
     LS_TRY(ls_writer_open(format, ls_output(), &p->writer));
     ls_writer_kept_in(p->writer, p->results ? request->results : NULL);
     json_t *groups = json_array();
     for (size_t i = 0; i < request->case_count; i++)
-        json_array_append_new(groups, ls_row_case(&(ls_row_facts){.workplace = &p->workplace,
-                                                                  .plan = &p->plans[i]}));
+        json_array_append_new(
+            groups, ls_row_case(&(ls_row_facts){.workplace = &p->workplace, .plan = &p->plans[i]}));
     ls_writer_expect(p->writer, groups);
     if (p->chosen.columns.count)
         ls_writer_set_columns(p->writer, &p->chosen.columns);
@@ -118,27 +141,53 @@ static ls_status predict_case(prediction *p, size_t index)
 {
     ls_predicted predicted;
     json_t *row = NULL;
+    bool added;
     ls_status failed =
         ls_predict(&p->predictor, p->workplace.machine, &p->plans[index], &predicted);
-    ls_status status =
-        ls_predicted_row(&p->predictor, &p->workplace, &p->plans[index], &predicted,
-                         failed ? ls_status_text(failed) : NULL, &row);
+    ls_status status = ls_predicted_row(&p->predictor, &p->workplace, &p->plans[index], &predicted,
+                                        failed ? ls_status_text(failed) : NULL, &row);
     ls_predicted_close(&predicted);
+    const bool failed_here = failed;
     if (failed)
         p->code = LS_CODE_MISSING;
     ls_status_free(failed);
     LS_TRY(status);
     if (p->results)
+        status = ls_validations_take(&p->validations, row, &added);
+    if (p->results && !status)
         status = ls_results_append(p->results, row);
     if (status)
         ls_row_mark_error(row, ls_status_text(status));
-    status = ls_status_first(status, ls_writer_row(p->writer, row));
+    if (!p->request->prediction.validate || failed_here)
+        status = ls_status_first(status, ls_writer_row(p->writer, row));
     json_decref(row);
     return status;
 }
 
+/* --calibrate: the durations of all cases. */
+static ls_status calibrate(prediction *p)
+{
+    for (size_t i = 0; i < p->request->case_count; i++)
+        LS_TRY(ls_predictor_calibrate(&p->predictor, p->workplace.machine, &p->plans[i]));
+    LS_TRY(ls_durations_write(p->request->out, &p->predictor.durations));
+    ls_log_line(&p->request->log, LS_LOG_NORMAL, "durations of %zu operations: %s",
+                p->predictor.durations.count, p->request->out);
+    return LS_OK;
+}
+
+static ls_status predict_all(prediction *p)
+{
+    for (size_t i = 0; i < p->request->case_count && !ls_interrupted(); i++)
+        LS_TRY(predict_case(p, i));
+    if (p->request->prediction.validate)
+        ls_validations_print(&p->validations, p->known, strncmp(p->request->format, "json", 4) == 0,
+                             ls_output());
+    return LS_OK;
+}
+
 static void close_command(prediction *p)
 {
+    ls_validations_close(&p->validations);
     ls_results_close(p->results);
     for (size_t i = 0; p->plans && i < p->request->case_count; i++)
         ls_plan_close(&p->plans[i]);
@@ -155,8 +204,8 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     ls_status refused = open_command(&p), lost = LS_OK;
     if (!refused)
         ls_request_tell(request);
-    for (size_t i = 0; i < request->case_count && !refused && !lost && !ls_interrupted(); i++)
-        lost = predict_case(&p, i);
+    if (!refused)
+        lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);
     if (p.writer) {
         lost = ls_status_first(lost, ls_writer_flush(p.writer));
         lost = ls_status_first(lost, ls_writer_close(p.writer));

@@ -32,7 +32,8 @@ ls_duration *ls_durations_find(const ls_durations *d, const char *name, double f
 {
     if (!d->slot_count)
         return NULL;
-    for (size_t s = slot_of(d, name, flops, bytes); d->slots[s]; s = (s + 1) & (d->slot_count - 1)) {
+    for (size_t s = slot_of(d, name, flops, bytes); d->slots[s];
+         s = (s + 1) & (d->slot_count - 1)) {
         ls_duration *item = &d->items[d->slots[s] - 1];
         if (same(item->flops, flops) && same(item->bytes, bytes) && strcmp(item->name, name) == 0)
             return item;
@@ -194,10 +195,9 @@ ls_status ls_durations_write(const char *path, const ls_durations *d)
     json_auto_t *root = json_object();
     json_t *operations = json_array(), *spread = json_array();
     for (size_t i = 0; i < d->count; i++)
-        json_array_append_new(operations,
-                              json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name, "flops",
-                                        d->items[i].flops, "bytes", d->items[i].bytes, "ns",
-                                        d->items[i].ns));
+        json_array_append_new(operations, json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name,
+                                                    "flops", d->items[i].flops, "bytes",
+                                                    d->items[i].bytes, "ns", d->items[i].ns));
     for (size_t i = 0; i < d->spread_count; i++)
         json_array_append_new(spread, json_real(d->spread[i]));
     json_object_set_new(root, "add_ns", json_real(d->add_ns));

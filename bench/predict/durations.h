@@ -2,10 +2,11 @@
 /*
  * Durations of operations: measured here, from a file, or by a rate of FLOPs.
  *
- * Two operations of equal name, FLOPs and bytes have one duration. `measured`: the first device that
- * has a key runs its share of the step, without what is exchanged, on a real device of this machine,
- * some times over; with K devices a host, all devices of its host run at once. A key's duration is
- * the median. The spread is the ratio of each repetition to the median repetition. What a message
+ * Two operations of equal name, FLOPs and bytes have one duration. `measured`: the first device
+ * that has a key runs its share of the step, without what is exchanged, on a real device of this
+ * machine, some times over; with K devices a host, all devices of its host run at once. A key's
+ * duration is the median. The spread is the ratio of each repetition to the median repetition;
+ * those over twice as long were interrupted by other programs, and are left out. What a message
  * costs besides the network (waking up, mostly) is measured by exchanges of two real devices.
  */
 #pragma once
@@ -28,7 +29,7 @@ typedef struct ls_durations {
     double flops_per_s; /**< above 0: all durations are FLOPs over this rate */
     ls_duration *items; /**< [count] */
     size_t count;
-    size_t *slots;     /**< [slot_count] hash table of numbers of items, from 1 */
+    size_t *slots; /**< [slot_count] hash table of numbers of items, from 1 */
     size_t slot_count;
     double add_ns, copy_ns; /**< of an element that is added on arrival; of a byte copied within a
                                  device */
@@ -45,8 +46,8 @@ ls_status ls_durations_check(const ls_durations *durations, const ls_step_run *r
 
 /** Measures what the run's steps need and is not known yet. The run is on virtual devices; its
  * replicas get the parameters `initial`. */
-ls_status ls_durations_measure(ls_durations *durations, const ls_machine *machine,
-                               ls_step_run *run, int devices_per_host, const float *initial);
+ls_status ls_durations_measure(ls_durations *durations, const ls_machine *machine, ls_step_run *run,
+                               int devices_per_host, const float *initial);
 
 /** Reads what ls_durations_write wrote. LS_CODE_MISSING names the file and what is wrong. */
 ls_status ls_durations_read(const char *path, ls_durations *out);

@@ -29,11 +29,10 @@ ls_status ls_play_message(ls_play_graph *g, uint32_t step, int from, int to, dou
                           uint32_t rounds, uint32_t before, uint32_t *out)
 {
     g->messages++;
-    return append(
-        g,
-        &(ls_activity_node){
-            .amount = bytes, .from = from, .to = to, .rounds = rounds, .step = step},
-        before, out);
+    return append(g,
+                  &(ls_activity_node){
+                      .amount = bytes, .from = from, .to = to, .rounds = rounds, .step = step},
+                  before, out);
 }
 
 ls_status ls_play_wait(ls_play_graph *g, uint32_t before, uint32_t after)

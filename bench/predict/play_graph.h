@@ -40,8 +40,8 @@ typedef struct ls_play_graph {
 enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
 
 /** Appends a delay that waits for `before` (LS_PLAY_NONE: for nothing). */
-ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns,
-                        uint32_t before, uint32_t *out);
+ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns, uint32_t before,
+                        uint32_t *out);
 
 /** Likewise a message of `bytes` that takes `rounds` latencies. */
 ls_status ls_play_message(ls_play_graph *graph, uint32_t step, int from, int to, double bytes,

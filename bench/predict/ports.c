@@ -57,7 +57,7 @@ static event pop(heap *h)
 typedef struct player {
     const ls_play *play;
     heap events;
-    uint32_t *left; /* [count] activities that each still waits for */
+    uint32_t *left;         /* [count] activities that each still waits for */
     double *out_ns, *in_ns; /* [devices] until when ports are booked */
     double *end_ns;
     size_t ended;

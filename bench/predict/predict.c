@@ -55,9 +55,8 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
 
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out)
 {
-    *out = (ls_predictor){.request = request,
-                          .engine = (ls_engine)request->engine,
-                          .memory_limit = SIZE_MAX};
+    *out = (ls_predictor){
+        .request = request, .engine = (ls_engine)request->engine, .memory_limit = SIZE_MAX};
     if (request->platform)
         LS_TRY(ls_platform_parse(request->platform, &out->platform));
     LS_TRY(ls_engine_choose(&out->platform, &out->engine));
@@ -65,6 +64,9 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
         return ls_fail(LS_CODE_USAGE, "option --memory-limit", request->memory_limit,
                        "is no size; bytes, or as 16GB, 512MiB");
     LS_TRY(read_slowdown(request->slowdown, out));
+    if (request->calibrate && request->durations && strcmp(request->durations, "measured") != 0)
+        return ls_fail(LS_CODE_USAGE, "option --durations", request->durations,
+                       "is not measured, and --calibrate measures; leave it out");
     return read_durations(request->durations, out);
 }
 
@@ -272,8 +274,8 @@ static size_t draws_of(const ls_predictor *p, size_t devices)
     return devices > 256 ? 8 : 32;
 }
 
-static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan,
-                          const virtual_run *v, ls_predicted *out)
+static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan, const virtual_run *v,
+                          ls_predicted *out)
 {
     const uint64_t period = (uint64_t)plan->job.period, asked = (uint64_t)plan->timed;
     const size_t warmup = (size_t)(period ? ((uint64_t)plan->warmup + period - 1) / period * period
@@ -319,6 +321,19 @@ static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_pl
     LS_TRY(ls_durations_check(&p->durations, run));
     out->formula = ls_build_formula(&run->resources, LS_FULL);
     return plan->timed ? play_all(p, plan, v, out) : LS_OK;
+}
+
+ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
+                                 const ls_plan_of_case *plan)
+{
+    const int per_host = p->request->devices_per_host;
+    virtual_run v = {0};
+    ls_status status = open_virtual(machine, plan, per_host, &v);
+    if (!status)
+        status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v.run), per_host,
+                                      plan->initial);
+    close_virtual(&v);
+    return status;
 }
 
 ls_status ls_predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,

@@ -36,9 +36,9 @@ ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given,
 typedef struct ls_predicted {
     double *step_ms; /**< [draws, steps] counted steps */
     size_t draws, steps;
-    double *median_ms; /**< [draws] of each draw's steps */
-    size_t activities; /**< delays and messages of all steps of a draw */
-    ls_traffic sent, formula; /**< of a step */
+    double *median_ms;         /**< [draws] of each draw's steps */
+    size_t activities;         /**< delays and messages of all steps of a draw */
+    ls_traffic sent, formula;  /**< of a step */
     ls_memory_ledger *ledgers; /**< [devices] */
     ls_memory_formula *memory; /**< [devices] */
     size_t devices;
@@ -50,6 +50,10 @@ typedef struct ls_predicted {
  * `out` has the memory, but no times. Close it also on failure. */
 ls_status ls_predict(ls_predictor *predictor, const ls_machine *machine,
                      const ls_plan_of_case *plan, ls_predicted *out);
+/** Measures the durations of a case, and plays nothing. */
+ls_status ls_predictor_calibrate(ls_predictor *predictor, const ls_machine *machine,
+                                 const ls_plan_of_case *plan);
+
 void ls_predicted_close(ls_predicted *predicted);
 
 /** The row of a case, owned by the caller; of a `plan` whose case names the data that the user

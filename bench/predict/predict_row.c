@@ -83,8 +83,8 @@ static void put_memory(json_t *row, const ls_plan_of_case *plan, const ls_predic
 
 static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_predicted *p)
 {
-    static const char *const levels[] = {[LS_EXPAND_FLOWS] = "flows",
-                                         [LS_EXPAND_MESSAGES] = "messages"};
+    static const char *const levels[] = {
+        [LS_EXPAND_FLOWS] = "flows", [LS_EXPAND_MESSAGES] = "messages"};
     const ls_prediction_request *request = predictor->request;
     json_t *group = json_object();
     double ci95[2];

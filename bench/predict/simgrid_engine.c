@@ -19,8 +19,8 @@
 typedef struct helper {
     char path[4096];
     pid_t child;
-    FILE *to;          /* its standard input */
-    int from, said;    /* its standard output; what it says on standard error, a temporary file */
+    FILE *to;       /* its standard input */
+    int from, said; /* its standard output; what it says on standard error, a temporary file */
     const ls_play *play;
     pthread_t writer;
 } helper;

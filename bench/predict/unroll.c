@@ -28,7 +28,7 @@ typedef struct pending_end {
 typedef struct channel {
     const void *group; /* NULL: the slot is free */
     int from, to;
-    bool sends; /* what waits are sends */
+    bool sends;         /* what waits are sends */
     size_t first, last; /* in pending, from 1; 0: none */
 } channel;
 
@@ -37,9 +37,9 @@ typedef struct unroller {
     ls_unrolled *out;
     ls_expansions expansions;
     uint32_t step;
-    uint32_t *tail;  /* [lanes] the lane's latest activity */
-    uint32_t *begun; /* [components] the end of its previous step */
-    uint32_t *done;  /* [tasks] of the step's program */
+    uint32_t *tail;    /* [lanes] the lane's latest activity */
+    uint32_t *begun;   /* [components] the end of its previous step */
+    uint32_t *done;    /* [tasks] of the step's program */
     channel *channels; /* [channel_count] hash table */
     size_t channel_count, channels_used;
     pending_end *pending;
@@ -193,8 +193,8 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
                                .sent_rounds = x->to >= 0,
                                .came_rounds = x->from >= 0});
     const ls_expanded *all;
-    LS_TRY(ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm,
-                     &all));
+    LS_TRY(
+        ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm, &all));
     for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
         LS_TRY(move(u, w, comm, &all->moves[i]));
     return LS_OK;

@@ -6,8 +6,8 @@
  * A task is the delay of its operations, behind the previous task of its lane and those that it
  * waits for. A copy between devices is a message by its lane. An exchange is a meeting, as in the
  * communicator `thread`: a message starts when both ends are there, and ends for both when it has
- * come and has been added. An all-reduce is its expansion (expand.h). A component's step begins when
- * its last one has ended.
+ * come and has been added. An all-reduce is its expansion (expand.h). A component's step begins
+ * when its last one has ended.
  */
 #pragma once
 

@@ -16,8 +16,8 @@
 #include "common/comm/comm.h"
 #include "common/device/device.h"
 
-/** Opens a virtual CPU device, number `number` of its platform, with as many cores as `like`, a real
- * one, on whose thread kernels are made; borrowed. NULL: one core, and this thread. */
+/** Opens a virtual CPU device, number `number` of its platform, with as many cores as `like`, a
+ * real one, on whose thread kernels are made; borrowed. NULL: one core, and this thread. */
 ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device *like,
                                  ls_device **out);
 

@@ -17,8 +17,8 @@
 
 enum { RANKS_MOST = 16 };
 
-static const ls_platform flat = {
-    .kind = LS_PLATFORM_FLAT, .device = {.latency_ns = 10000, .bytes_per_s = 1e9}};
+static const ls_platform flat = {.kind = LS_PLATFORM_FLAT,
+                                 .device = {.latency_ns = 10000, .bytes_per_s = 1e9}};
 
 static double *play_on(ls_engine engine, const ls_play *play)
 {
@@ -158,8 +158,8 @@ static void close_ranks(ranks *r)
         ls_device_close(r->devices[i]);
 }
 
-static const ls_expanded *expand(ls_expansions *list, const ls_allreduce *algorithm,
-                                 const ranks *r, ls_half half, size_t count, int64_t shards)
+static const ls_expanded *expand(ls_expansions *list, const ls_allreduce *algorithm, const ranks *r,
+                                 ls_half half, size_t count, int64_t shards)
 {
     const ls_virtual_comm what = {.size = r->count,
                                   .devices = r->devices,
@@ -188,8 +188,8 @@ static void expansions(void **state)
 {
     (void)state;
     static const size_t counts[] = {1, 5, 64, 1003};
-    static const char *const names[] = {"flat",   "ring", "tree", "halving-doubling", "hierarchical",
-                                        "canonical"};
+    static const char *const names[] = {"flat",         "ring",     "tree", "halving-doubling",
+                                        "hierarchical", "canonical"};
     for (int n = 2; n <= RANKS_MOST; n += n < 9 ? 1 : 7) {
         ranks r = open_ranks(n);
         for (size_t c = 0; c < 4; c++)
@@ -245,8 +245,7 @@ static void ring(void **state)
             assert_null(ls_play_delay(&g, 0, r, 0, LS_PLAY_NONE, &latest[r]));
         for (int round = 0; round < 2 * (n - 1); round++) {
             for (int r = 0; r < n; r++) {
-                assert_null(
-                    ls_play_message(&g, 0, r, (r + 1) % n, block, 1, latest[r], &sent[r]));
+                assert_null(ls_play_message(&g, 0, r, (r + 1) % n, block, 1, latest[r], &sent[r]));
                 assert_null(ls_play_wait(&g, latest[(r + 1) % n], sent[r]));
             }
             for (int r = 0; r < n; r++) {
@@ -278,8 +277,7 @@ static void two_levels(void **state)
     assert_null(ls_play_message(&g, 0, 0, 2, 1e6, 2, across, &first));
     assert_null(ls_play_message(&g, 0, 1, 3, 1e6, 2, across, &second));
     assert_null(ls_play_seal(&g));
-    const ls_play what = {
-        .graph = &g, .platform = &platform, .devices = 4, .devices_per_host = 2};
+    const ls_play what = {.graph = &g, .platform = &platform, .devices = 4, .devices_per_host = 2};
     double *end_ns = play_on(LS_ENGINE_SIMGRID, &what);
     near(end_ns[inside], 1e5 + 1000);
     near(end_ns[across] - end_ns[inside], 1e6 + 6000);
@@ -323,9 +321,9 @@ static void platforms(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(incast),     cmocka_unit_test(factors), cmocka_unit_test(circle),
-        cmocka_unit_test(expansions), cmocka_unit_test(ring),    cmocka_unit_test(two_levels),
-        cmocka_unit_test(platforms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(incast),   cmocka_unit_test(factors),
+                                       cmocka_unit_test(circle),   cmocka_unit_test(expansions),
+                                       cmocka_unit_test(ring),     cmocka_unit_test(two_levels),
+                                       cmocka_unit_test(platforms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

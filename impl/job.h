@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_JOB_REPLICAS = 1024 }; /* most replicas of a job */
+enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
 
 /** When servers apply gradients: those of a step together; each as it arrives; each as it arrives,
  * with no worker more than `staleness` steps ahead (stale synchronous parallel). */

@@ -67,9 +67,9 @@ static const ls_option general[] = {
      "that many of the best kind here; all: 1 to as many as there are; or names: "
      "cpu:0+cpu:1, gpu:0/0+gpu:0/1",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_devices, IN_CASE(devices),
-     .low = 1, .high = 1024},
+     .low = 1, .high = 4096},
     {"cpu-devices", "N", "cores / cores per device", "devices", "number of CPU devices", MACHINE,
-     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 1024},
+     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 4096},
     {"cores-per-device", "N", "1", "cores", "cores of each CPU device", MACHINE,
      .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cores_per_device), .low = 1,
      .high = 64},

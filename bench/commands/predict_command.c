@@ -39,12 +39,15 @@ static ls_status check_options(const ls_request *request)
         "blocks", "gate-steps", "baseline",        "save",      "load",      "target",
         "link",   "epochs",     "until-precision", "max-time",  "ps-record", "comm",
         "ranks",  "resume",     "print-step",      "waterfall", "dry-run",   "memory"};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "--%s", refused[i]);
         if (ls_option_set_find(request->given, refused[i])->count)
-            return ls_fail(LS_CODE_USAGE, "option", refused[i],
+            return ls_fail(LS_CODE_USAGE, "option", name,
                            "is of training, and predict trains nothing; leave it out%s",
                            strcmp(refused[i], "link") == 0 ? ", and give the network by --platform"
                                                            : "");
+    }
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",
                        "is of training, and predict trains nothing; leave it out");
@@ -62,25 +65,6 @@ static ls_status check_options(const ls_request *request)
     return LS_OK;
 }
 
-static ls_status check_plan(const ls_plan_of_case *plan)
-{
-    if (plan->devices->kind != LS_DEVICE_CPU)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
-                       "as cpu:0+cpu:1");
-    if (ls_ps_by_arrival(&plan->job.ps))
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
-                       "of servers that serve requests as they arrive cannot be predicted: their "
-                       "order is no part of the step; use sync, without backup workers");
-    if (plan->job.sync_statistics)
-        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "its sums inside a pass cannot be predicted yet; leave it out");
-    if (ls_fault_strikes(&plan->config->fault))
-        return ls_fail(LS_CODE_USAGE, "option", "--inject",
-                       "nothing is trained that it could strike; delay=RANK:TIME works");
-    return LS_OK;
-}
-
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 static ls_status open_plans(prediction *p)
@@ -92,7 +76,7 @@ static ls_status open_plans(prediction *p)
         LS_TRY(ls_predictor_case(&p->predictor, &request->cases[i], &p->configs[i]));
         LS_TRY(ls_plan_open(&p->workplace, &p->configs[i], &p->plans[i]));
         p->plans[i].oversubscribed = false;
-        LS_TRY(check_plan(&p->plans[i]));
+        LS_TRY(ls_predictor_check(&p->predictor, &p->plans[i]));
         memcpy(p->configs[i].data, request->cases[i].data, sizeof p->configs[i].data); /* shown */
     }
     return LS_OK;

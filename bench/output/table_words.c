@@ -2,6 +2,8 @@
 /* The lines below a table; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "bench/output/row_same.h"
+
 #include "impl/strategies.h"
 
 #include <stdlib.h>
@@ -165,7 +167,7 @@ void ls_table_rank(ls_writer *writer, const json_t *rows)
         json_t *row = json_array_get(rows, i);
         char name[1024];
         snprintf(name, sizeof name, "%s|%s|%d", ls_row_text(row, "case", "model"),
-                 ls_row_text(row, "case", "data"), json_object_get(row, "prediction") != NULL);
+                 ls_row_text(row, "case", "data"), ls_row_is_predicted(row));
         some = json_object_get(alike, name);
         if (!some)
             json_object_set_new_nocheck(alike, name, some = json_array());

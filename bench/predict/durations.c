@@ -97,7 +97,7 @@ ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
         for (size_t i = 0; i < p->op_count; i++)
             if (ls_duration_is_timed(p->ops[i]) && isnan(ls_duration_of(d, p->ops[i])))
                 return ls_fail(LS_CODE_MISSING, "durations", p->ops[i]->name,
-                               "there is none for %.0f FLOPs and %.0f bytes; calibrate with the "
+                               "has no duration at %.0f FLOPs and %.0f bytes; calibrate with the "
                                "same model, batch and devices, or use --durations measured",
                                p->ops[i]->flops, p->ops[i]->bytes);
     }

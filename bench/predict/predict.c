@@ -78,14 +78,50 @@ void ls_predictor_close(ls_predictor *predictor)
 /* Number of samples of the synthetic data: their shape counts, not their number. */
 static const char data_text[] = "synthetic:4096";
 
+static ls_status refuse_no_platform(void)
+{
+    return ls_fail(LS_CODE_USAGE, "option", "--platform",
+                   "is missing, and there are several devices; as "
+                   "flat:latency=10us,bandwidth=1GB/s");
+}
+
+ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan)
+{
+    bool apart = ls_plan_has_variable_device(plan); /* the variables' device is one more */
+    for (size_t i = 0; i < plan->device_count; i++)
+        apart = apart && !ls_device_name_overlaps(&plan->devices[i], &plan->variable_device);
+    const size_t devices = plan->device_count + apart;
+    if (devices > 1 && predictor->platform.kind == LS_PLATFORM_NONE)
+        return refuse_no_platform();
+    if (predictor->slow_device >= (int)devices)
+        return ls_fail(LS_CODE_USAGE, "option --slowdown", predictor->request->slowdown,
+                       "names a device that the case lacks; it has %zu, numbered from 0", devices);
+    if (plan->devices->kind != LS_DEVICE_CPU)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
+                       "as cpu:0+cpu:1");
+    if (ls_ps_by_arrival(&plan->job.ps))
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
+                       "of servers that serve requests as they arrive cannot be predicted: their "
+                       "order is no part of the step; use sync, without backup workers");
+    if (plan->job.sync_statistics)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "has sums inside a pass, which are not played; leave it out");
+    if (plan->config->fault.kind && !plan->config->fault.delay_ns)
+        return ls_fail(LS_CODE_USAGE, "option", "--inject",
+                       "strikes what is trained, and predict trains nothing; delay=RANK:TIME "
+                       "works");
+    return LS_OK;
+}
+
 ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
     memcpy(out, given, sizeof *out); /* including padding */
-    const bool several = strcmp(given->devices, "1") != 0 && strcmp(given->devices, "cpu:0") != 0;
+    int64_t number;
+    const bool several =
+        strchr(given->devices, '+') || ls_parse_integer(given->devices, 2, INT32_MAX, &number);
     if (several && predictor->platform.kind == LS_PLATFORM_NONE)
-        return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                       "is missing, and there are several devices; as "
-                       "flat:latency=10us,bandwidth=1GB/s");
+        return refuse_no_platform();
     if (several && predictor->platform.kind == LS_PLATFORM_FLAT)
         snprintf(out->link_text, sizeof out->link_text, "%s",
                  predictor->platform.text + sizeof "flat:" - 1);

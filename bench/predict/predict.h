@@ -32,6 +32,9 @@ void ls_predictor_close(ls_predictor *predictor);
  * shape counts. LS_CODE_USAGE for what cannot be predicted. */
 ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out);
 
+/** LS_CODE_USAGE for a resolved case that cannot be predicted, or that an option does not fit. */
+ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan);
+
 /** What a case would take. */
 typedef struct ls_predicted {
     double *step_ms; /**< [draws, steps] counted steps */

@@ -63,13 +63,13 @@ ls_status ls_validations_open(const json_t *rows, ls_validations *out)
     *out = (ls_validations){.measured = json_array()};
     json_array_foreach(rows, i, row)
     {
-        if (!json_object_get(row, "prediction") && json_object_get(row, "case") && is_timed(row))
+        if (!ls_row_is_predicted(row) && json_object_get(row, "case") && is_timed(row))
             json_array_append(out->measured, row);
     }
     json_array_foreach(rows, i, row)
     {
         bool added;
-        if (json_object_get(row, "prediction") && is_timed(row))
+        if (ls_row_is_predicted(row) && is_timed(row))
             LS_TRY(add(out, row, &added));
     }
     return LS_OK;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
-// lockstep-simgrid: plays a graph of activities on a network simulated by SimGrid. The engine `simgrid` of
-// `lockstep predict` starts it (bench/predict/simgrid_engine.c), writes the graph to its standard input as text:
+// lockstep-simgrid: plays a graph of activities on a network simulated by SimGrid. The engine
+// `simgrid` of `lockstep predict` starts it (bench/predict/simgrid_engine.c), writes the graph to
+// its standard input as text:
 //
 //     lockstep-simgrid 1
-//     flat LATENCY BANDWIDTH DEVICES | two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES PER_HOST | file DEVICES PATH
-//     nodes COUNT       then a line each: d NS | m FROM TO BYTES ROUNDS
-//     edges COUNT       then a line each: BEFORE AFTER
+//     flat LATENCY BANDWIDTH DEVICES | two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES
+//     PER_HOST | file DEVICES PATH nodes COUNT       then a line each: d NS | m FROM TO BYTES
+//     ROUNDS edges COUNT       then a line each: BEFORE AFTER
 //
-// (latencies in ns, bandwidths in bytes a second, 0: not limited) and reads from its standard output the time at which
-// each activity ends, in ns, as doubles of this machine. Exit status: 0; 3: the input or the platform is wrong; 4: some
-// activities never end; 5: SimGrid or this program is wrong. The last line of standard error says what.
+// (latencies in ns, bandwidths in bytes a second, 0: not limited) and reads from its standard
+// output the time at which each activity ends, in ns, as doubles of this machine. Exit status: 0;
+// 3: the input or the platform is wrong; 4: some activities never end; 5: SimGrid or this program
+// is wrong. The last line of standard error says what.
 //
-// SimGrid 3.32, later ones not tried. Its settings make a message of B bytes take B / bandwidth; its latency is paid
-// behind that by a timer, since SimGrid weighs flows by their latencies. Delays are timers. Activities are made when they
-// are ready: SimGrid's own dependencies cost time in the number of all that exist. Ports of `flat` carry one flow at a
-// time, first come, first served; others share by max-min fairness. Leaves out hosts with several devices in a file.
+// SimGrid 3.32, later ones not tried. Its settings make a message of B bytes take B / bandwidth;
+// its latency is paid behind that by a timer, since SimGrid weighs flows by their latencies. Delays
+// are timers. Activities are made when they are ready: SimGrid's own dependencies cost time in the
+// number of all that exist. Ports of `flat` carry one flow at a time, first come, first served;
+// others share by max-min fairness. Leaves out hosts with several devices in a file.
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -34,24 +37,27 @@
 namespace s4u = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
 
-namespace {
+namespace
+{
 
 enum { BAD_INPUT = 3, NEVER_ENDS = 4, BROKEN = 5 };
 
-[[noreturn]] void fail(int code, const std::string& why)
+[[noreturn]] void fail(int code, const std::string &why)
 {
     std::fprintf(stderr, "lockstep-simgrid: %s\n", why.c_str());
     std::fflush(nullptr);
     std::_Exit(code); // SimGrid's own end would wait for what never ends
 }
 
-// ---- Input ------------------------------------------------------------------------------------------------------
+// ---- Input
+// ------------------------------------------------------------------------------------------------------
 
-class Input {
+class Input
+{
     std::string text;
-    const char* at = nullptr;
+    const char *at = nullptr;
 
-public:
+  public:
     void read()
     {
         char room[1 << 16];
@@ -75,7 +81,7 @@ public:
         at += length;
         return out;
     }
-    void expect(const char* name)
+    void expect(const char *name)
     {
         const std::string found = word();
         if (found != name)
@@ -83,7 +89,7 @@ public:
     }
     double number()
     {
-        char* end;
+        char *end;
         const double value = std::strtod(at, &end);
         if (end == at || !std::isfinite(value) || value < 0)
             fail(BAD_INPUT, "input: '" + word() + "' is no number from 0");
@@ -94,7 +100,8 @@ public:
     {
         const double value = number();
         if (value > static_cast<double>(most))
-            fail(BAD_INPUT, "input: " + std::to_string(value) + " is above " + std::to_string(most));
+            fail(BAD_INPUT,
+                 "input: " + std::to_string(value) + " is above " + std::to_string(most));
         return static_cast<size_t>(value);
     }
 };
@@ -106,24 +113,27 @@ struct Node {
     unsigned waits = 0;
 };
 
-// ---- Platform ---------------------------------------------------------------------------------------------------
+// ---- Platform
+// ---------------------------------------------------------------------------------------------------
 
 struct Route {
     double latency_ns;
-    std::vector<s4u::Link*> links;
+    std::vector<s4u::Link *> links;
 };
 
-class Platform {
-    std::vector<s4u::Host*> devices;
+class Platform
+{
+    std::vector<s4u::Host *> devices;
     std::unordered_map<size_t, Route> routes;
     double level_ns[2] = {0, 0}; // latencies of the two levels, which SimGrid is not told
     size_t per_host = 0;
     bool limited = true;
-    std::unordered_map<s4u::Link*, double> carried; // bytes
+    std::unordered_map<s4u::Link *, double> carried; // bytes
 
-    s4u::LinkInRoute port(s4u::NetZone* zone, const std::string& name, double bytes_per_s, bool in_turns)
+    s4u::LinkInRoute port(s4u::NetZone *zone, const std::string &name, double bytes_per_s,
+                          bool in_turns)
     {
-        auto* link = zone->create_split_duplex_link(name, bytes_per_s);
+        auto *link = zone->create_split_duplex_link(name, bytes_per_s);
         link->set_latency(0);
         if (in_turns) {
             link->get_link_up()->set_concurrency_limit(1);
@@ -132,28 +142,28 @@ class Platform {
         link->seal();
         return s4u::LinkInRoute(link, s4u::LinkInRoute::Direction::UP);
     }
-    void add_devices(s4u::NetZone* zone, size_t count, double bytes_per_s, bool in_turns)
+    void add_devices(s4u::NetZone *zone, size_t count, double bytes_per_s, bool in_turns)
     {
         for (size_t i = 0; i < count; i++) {
             const std::string name = "device" + std::to_string(devices.size());
-            auto* host = zone->create_host(name, 1e9);
+            auto *host = zone->create_host(name, 1e9);
             zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr,
                             {port(zone, name + ".port", bytes_per_s, in_turns)}, true);
             devices.push_back(host);
         }
     }
-    void flat(Input& in)
+    void flat(Input &in)
     {
         level_ns[0] = in.number();
         const double bytes_per_s = in.number();
         const size_t count = in.count(1 << 16);
         limited = bytes_per_s > 0;
-        auto* zone = s4u::create_star_zone("flat");
+        auto *zone = s4u::create_star_zone("flat");
         add_devices(zone, count, limited ? bytes_per_s : 1, true);
         zone->seal();
         per_host = count;
     }
-    void two_level(Input& in)
+    void two_level(Input &in)
     {
         const double host_ns = in.number(), host_rate = in.number();
         const double net_ns = in.number(), net_rate = in.number();
@@ -161,34 +171,34 @@ class Platform {
         per_host = in.count(1 << 16);
         level_ns[0] = host_ns;
         level_ns[1] = host_ns + net_ns;
-        auto* root = s4u::create_star_zone("net");
+        auto *root = s4u::create_star_zone("net");
         for (size_t host = 0; devices.size() < count; host++) {
             const std::string name = "host" + std::to_string(host);
-            auto* zone = s4u::create_star_zone(name);
+            auto *zone = s4u::create_star_zone(name);
             zone->set_parent(root);
             add_devices(zone, std::min(per_host, count - devices.size()), host_rate, false);
-            auto* gateway = zone->create_router(name + ".gateway");
+            auto *gateway = zone->create_router(name + ".gateway");
             zone->seal();
             root->add_route(zone->get_netpoint(), nullptr, gateway, nullptr,
                             {port(root, name + ".port", net_rate, false)}, true);
         }
         root->seal();
     }
-    void file(Input& in, s4u::Engine& engine)
+    void file(Input &in, s4u::Engine &engine)
     {
         const size_t count = in.count(1 << 16);
         engine.load_platform(in.line());
         devices = engine.get_all_hosts();
         if (devices.size() < count)
-            fail(BAD_INPUT, "the platform has " + std::to_string(devices.size()) + " hosts, and there are " +
-                                std::to_string(count) + " devices");
-        std::sort(devices.begin(), devices.end(), [](s4u::Host* a, s4u::Host* b) {
+            fail(BAD_INPUT, "the platform has " + std::to_string(devices.size()) +
+                                " hosts, and there are " + std::to_string(count) + " devices");
+        std::sort(devices.begin(), devices.end(), [](s4u::Host *a, s4u::Host *b) {
             return strverscmp(a->get_cname(), b->get_cname()) < 0;
         });
     }
 
-public:
-    void open(Input& in, s4u::Engine& engine)
+  public:
+    void open(Input &in, s4u::Engine &engine)
     {
         const std::string kind = in.word();
         if (kind == "flat")
@@ -201,10 +211,19 @@ public:
             fail(BAD_INPUT, "input: '" + kind + "' is no kind of platform");
         engine.seal_platform();
     }
-    size_t size() const { return devices.size(); }
-    bool is_limited() const { return limited; }
-    s4u::Host* device(int number) const { return devices[static_cast<size_t>(number)]; }
-    const Route& route(int from, int to)
+    size_t size() const
+    {
+        return devices.size();
+    }
+    bool is_limited() const
+    {
+        return limited;
+    }
+    s4u::Host *device(int number) const
+    {
+        return devices[static_cast<size_t>(number)];
+    }
+    const Route &route(int from, int to)
     {
         const size_t key = static_cast<size_t>(from) << 32 | static_cast<size_t>(to);
         const auto found = routes.find(key);
@@ -214,45 +233,54 @@ public:
         double latency = 0;
         device(from)->route_to(device(to), route.links, &latency);
         if (route.links.empty())
-            fail(BAD_INPUT, std::string("the platform has no route from ") + device(from)->get_cname() + " to " +
-                                device(to)->get_cname());
+            fail(BAD_INPUT, std::string("the platform has no route from ") +
+                                device(from)->get_cname() + " to " + device(to)->get_cname());
         const size_t a = static_cast<size_t>(from), b = static_cast<size_t>(to);
         route.latency_ns = !per_host ? latency * 1e9 : level_ns[a / per_host != b / per_host];
         return routes[key] = route;
     }
-    void carry(const Route& route, double bytes)
+    void carry(const Route &route, double bytes)
     {
-        for (auto* link : route.links)
+        for (auto *link : route.links)
             carried[link] += bytes;
     }
     // No link may have carried more than its bandwidth allows.
     void check(double seconds) const
     {
-        for (const auto& one : carried)
+        for (const auto &one : carried)
             if (limited && one.first->get_sharing_policy() != s4u::Link::SharingPolicy::FATPIPE &&
                 one.second > one.first->get_bandwidth() * seconds * (1 + 1e-9))
                 fail(BROKEN, std::string("link ") + one.first->get_cname() + " carried " +
-                                 std::to_string(one.second) + " bytes in " + std::to_string(seconds) + " s");
+                                 std::to_string(one.second) + " bytes in " +
+                                 std::to_string(seconds) + " s");
     }
 };
 
-// ---- Playing ----------------------------------------------------------------------------------------------------
+// ---- Playing
+// ----------------------------------------------------------------------------------------------------
 
-class Player {
-    Platform& platform;
+class Player
+{
+    Platform &platform;
     std::vector<Node> nodes;
     std::vector<size_t> first;
     std::vector<unsigned> next;
     std::deque<unsigned> ready;
-    std::unordered_map<const s4u::Activity*, unsigned> flows;
+    std::unordered_map<const s4u::Activity *, unsigned> flows;
     std::vector<s4u::CommPtr> running; // by node
     s4u::CommPtr ended_last;           // may only be released behind its callback
     size_t ended = 0;
     bool busy = false;
 
-    static double now_ns() { return s4u::Engine::get_clock() * 1e9; }
+    static double now_ns()
+    {
+        return s4u::Engine::get_clock() * 1e9;
+    }
 
-    void at(double ns, std::function<void()> what) { Timer::set(ns * 1e-9, std::move(what)); }
+    void at(double ns, std::function<void()> what)
+    {
+        Timer::set(ns * 1e-9, std::move(what));
+    }
 
     void end(unsigned node)
     {
@@ -269,7 +297,7 @@ class Player {
     }
     void begin(unsigned node)
     {
-        const Node& n = nodes[node];
+        const Node &n = nodes[node];
         if (n.to < 0) {
             if (n.amount > 0)
                 at(now_ns() + n.amount, [this, node] { end_and_go_on(node); });
@@ -277,7 +305,7 @@ class Player {
                 end(node);
             return;
         }
-        const Route& route = platform.route(n.from, n.to);
+        const Route &route = platform.route(n.from, n.to);
         if (!(n.amount > 0) || !platform.is_limited()) {
             at(now_ns() + n.rounds * route.latency_ns, [this, node] { end_and_go_on(node); });
             return;
@@ -306,7 +334,7 @@ class Player {
         }
         busy = false;
     }
-    void flow_ended(const s4u::Activity& activity)
+    void flow_ended(const s4u::Activity &activity)
     {
         const auto found = flows.find(&activity);
         if (found == flows.end())
@@ -315,22 +343,25 @@ class Player {
         flows.erase(found);
         ended_last = running[node];
         running[node] = nullptr;
-        const double latency_ns = nodes[node].rounds * platform.route(nodes[node].from, nodes[node].to).latency_ns;
+        const double latency_ns =
+            nodes[node].rounds * platform.route(nodes[node].from, nodes[node].to).latency_ns;
         if (latency_ns > 0)
             at(now_ns() + latency_ns, [this, node] { end_and_go_on(node); });
         else
             end_and_go_on(node);
     }
 
-public:
+  public:
     std::vector<double> ends_ns;
 
-    explicit Player(Platform& on) : platform(on) {}
-    void read(Input& in)
+    explicit Player(Platform &on) : platform(on)
+    {
+    }
+    void read(Input &in)
     {
         in.expect("nodes");
         nodes.resize(in.count(1U << 31));
-        for (auto& n : nodes) {
+        for (auto &n : nodes) {
             const std::string kind = in.word();
             n = {0, 0, -1, 0, 0};
             if (kind == "m") {
@@ -347,7 +378,7 @@ public:
         in.expect("edges");
         std::vector<std::pair<unsigned, unsigned>> edges(in.count(size_t{1} << 33));
         first.assign(nodes.size() + 2, 0);
-        for (auto& edge : edges) {
+        for (auto &edge : edges) {
             edge.first = static_cast<unsigned>(in.count(nodes.size() - 1));
             edge.second = static_cast<unsigned>(in.count(nodes.size() - 1));
             first[edge.first + 2]++;
@@ -356,14 +387,15 @@ public:
         for (size_t n = 2; n < first.size(); n++)
             first[n] += first[n - 1];
         next.resize(edges.size());
-        for (const auto& edge : edges)
+        for (const auto &edge : edges)
             next[first[edge.first + 1]++] = edge.second;
         ends_ns.assign(nodes.size(), 0);
         running.resize(nodes.size());
     }
-    void play(s4u::Engine& engine)
+    void play(s4u::Engine &engine)
     {
-        s4u::Comm::on_completion_cb([this](s4u::Activity const& activity) { flow_ended(activity); });
+        s4u::Comm::on_completion_cb(
+            [this](s4u::Activity const &activity) { flow_ended(activity); });
         for (unsigned n = 0; n < nodes.size(); n++)
             if (!nodes[n].waits)
                 ready.push_back(n);
@@ -371,33 +403,34 @@ public:
         engine.run();
         for (size_t n = 0; n < nodes.size() && ended < nodes.size(); n++)
             if (nodes[n].waits || running[n])
-                fail(NEVER_ENDS, std::to_string(nodes.size() - ended) + " activities never end, as number " +
-                                     std::to_string(n));
+                fail(NEVER_ENDS, std::to_string(nodes.size() - ended) +
+                                     " activities never end, as number " + std::to_string(n));
         platform.check(s4u::Engine::get_clock());
     }
 };
 
-void run(Input& in)
+void run(Input &in)
 {
     // Each key is set here, so that no platform file can set it.
-    const char* settings[] = {"lockstep-simgrid",
-                              "--log=root.thres:critical",
-                              "--cfg=network/model:CM02",
-                              "--cfg=network/TCP-gamma:0",
-                              "--cfg=network/crosstraffic:0",
-                              "--cfg=network/weight-S:0",
-                              "--cfg=network/bandwidth-factor:1",
-                              "--cfg=network/latency-factor:0",
+    const char *settings[] = {
+        "lockstep-simgrid",
+        "--log=root.thres:critical",
+        "--cfg=network/model:CM02",
+        "--cfg=network/TCP-gamma:0",
+        "--cfg=network/crosstraffic:0",
+        "--cfg=network/weight-S:0",
+        "--cfg=network/bandwidth-factor:1",
+        "--cfg=network/latency-factor:0",
 #if SIMGRID_VERSION >= 33400
-                              "--cfg=precision/timing:1e-12"
+        "--cfg=precision/timing:1e-12"
 #else
-                              "--cfg=surf/precision:1e-12"
+        "--cfg=surf/precision:1e-12"
 #endif
     };
     int argc = static_cast<int>(std::size(settings));
-    std::vector<char*> argv;
-    for (const char* one : settings)
-        argv.push_back(const_cast<char*>(one));
+    std::vector<char *> argv;
+    for (const char *one : settings)
+        argv.push_back(const_cast<char *>(one));
     argv.push_back(nullptr);
     s4u::Engine engine(&argc, argv.data());
     Platform platform;
@@ -407,7 +440,8 @@ void run(Input& in)
     Player player(platform);
     player.read(in);
     player.play(engine);
-    if (std::fwrite(player.ends_ns.data(), sizeof(double), player.ends_ns.size(), stdout) != player.ends_ns.size() ||
+    if (std::fwrite(player.ends_ns.data(), sizeof(double), player.ends_ns.size(), stdout) !=
+            player.ends_ns.size() ||
         std::fflush(stdout) != 0)
         fail(BROKEN, "the times could not be written");
     std::_Exit(0);
@@ -415,10 +449,12 @@ void run(Input& in)
 
 } // namespace
 
-int main(int argc, char** argv)
+int main(int argc, char **argv)
 {
     if (argc > 1) {
-        std::fprintf(stderr, "lockstep-simgrid: %s: takes no arguments; lockstep predict --engine simgrid starts it\n",
+        std::fprintf(stderr,
+                     "lockstep-simgrid: %s: takes no arguments; lockstep predict --engine simgrid "
+                     "starts it\n",
                      argv[1]);
         return 2;
     }
@@ -426,7 +462,7 @@ int main(int argc, char** argv)
     in.read();
     try {
         run(in);
-    } catch (const std::exception& error) {
+    } catch (const std::exception &error) {
         const std::string text = error.what();
         fail(BAD_INPUT, text.substr(0, text.find('\n')));
     }

@@ -56,6 +56,7 @@ typedef struct ls_case {
     char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
     int64_t bucket_bytes; /**< likewise; -1: auto; 0: one per variable */
     ls_fault fault;       /**< --inject; all zero: none */
+    char label[256];      /**< "": none */
     int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
     char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
 } ls_case;
@@ -100,7 +101,6 @@ typedef struct ls_request {
     char *load;                    /**< NULL: none */
     char *save;                    /**< NULL: none */
     char *ps_record;               /**< NULL: none */
-    char *label;                   /**< NULL: none */
     char *results;                 /**< file; NULL: none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
                                         borrows */

@@ -42,7 +42,7 @@ typedef struct plan_reading {
 /* A mapping of options that is currently read. */
 typedef struct mapping {
     ls_option_set *set;
-    bool of_case; /* in `cases:` or `exclude:`, so it has no options of the whole command */
+    plan_key of; /* CASES or EXCLUDE: without options of the whole command; PLAN_KEYS: none */
 } mapping;
 
 static ls_status refuse(const char *origin, const char *why)
@@ -154,6 +154,23 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
     }
 }
 
+/* Reads the value of an option that the command line gives, and keeps that one's. */
+static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_option *option)
+{
+    ls_plan_file *out = plan->out;
+    ls_option_set unused;
+    if (to->of != DEFAULTS) {
+        LS_TRY(ls_grow("plan", &out->replaced, out->replaced_count, sizeof *out->replaced));
+        ls_plan_replaced *one = &out->replaced[out->replaced_count++];
+        *one = (ls_plan_replaced){.option = option->name};
+        snprintf(one->origin, sizeof one->origin, "%.200s", plan->origin);
+    }
+    LS_TRY(ls_option_set_open(plan->set->command, &unused));
+    ls_status status = read_value(plan, &(mapping){&unused, to->of}, option);
+    ls_option_set_close(&unused);
+    return status;
+}
+
 /* Reads the option that is a key of the mapping, and its value. */
 static ls_status read_option(plan_reading *plan, const mapping *to, const char *key)
 {
@@ -165,13 +182,12 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
         return refuse_shape(plan, "an option of the command line only");
     const ls_setting setting = {.option = option, .origin = plan->origin};
     const ls_option_given *line = ls_option_set_find(plan->set, option->name);
-    if (to->of_case && !option->sweeps)
+    if ((to->of == CASES || to->of == EXCLUDE) && !option->sweeps)
         return ls_setting_refuse(
             &setting, LS_CODE_USAGE,
             "belongs to the whole command, not to a case; give it under `defaults:`");
-    if (line->count && !line->values[0].origin)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "given on the command line too; give it only once");
+    if (line->count && !line->values[0].origin && to->of != EXCLUDE)
+        return pass_over(plan, to, option);
     LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
     return read_value(plan, to, option);
 }
@@ -212,8 +228,9 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
 }
 
 /* Reads a list of mappings. */
-static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
+static ls_status read_parts(plan_reading *plan, plan_key of)
 {
+    ls_plan_parts *parts = of == CASES ? &plan->out->cases : &plan->out->exclude;
     ls_option_set *set = NULL;
     LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
     for (;;) {
@@ -221,7 +238,7 @@ static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
         if (plan->event->type == FYET_SEQUENCE_END)
             return parts->count ? LS_OK : refuse_shape(plan, "an empty list");
         LS_TRY(add_part(plan, parts, &set));
-        LS_TRY(read_mapping(plan, &(mapping){set, true}));
+        LS_TRY(read_mapping(plan, &(mapping){set, of}));
     }
 }
 
@@ -253,11 +270,10 @@ static ls_status read_key(plan_reading *plan, plan_key key)
     LS_TRY(advance(plan));
     switch (key) {
     case CASES:
-        return read_parts(plan, &plan->out->cases);
     case EXCLUDE:
-        return read_parts(plan, &plan->out->exclude);
+        return read_parts(plan, key);
     case DEFAULTS: /* as if its options were at the top level */
-        return read_mapping(plan, &(mapping){plan->set, false});
+        return read_mapping(plan, &(mapping){plan->set, DEFAULTS});
     default:
         return read_figure(plan, key);
     }
@@ -282,7 +298,7 @@ static ls_status read_document(plan_reading *plan)
         if (key == PLAN_KEYS && !*plan->option_at)
             memcpy(plan->option_at, plan->origin, sizeof plan->option_at);
         LS_TRY(key < PLAN_KEYS ? read_key(plan, key)
-                               : read_option(plan, &(mapping){plan->set, false}, text));
+                               : read_option(plan, &(mapping){plan->set, PLAN_KEYS}, text));
     }
     LS_TRY(expect(plan, FYET_DOCUMENT_END, "this"));
     LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
@@ -334,6 +350,7 @@ void ls_plan_file_close(ls_plan_file *plan)
         return;
     close_parts(&plan->cases);
     close_parts(&plan->exclude);
+    free(plan->replaced);
     free(plan);
 }
 

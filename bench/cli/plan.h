@@ -32,19 +32,28 @@ typedef struct ls_plan_parts {
     size_t count;
 } ls_plan_parts;
 
+/** A key of a case whose value the command line replaces. */
+typedef struct ls_plan_replaced {
+    char origin[LS_PLAN_ORIGIN];
+    const char *option; /**< its name */
+} ls_plan_replaced;
+
 /** What a plan has besides options of all cases; zero-filled: nothing. */
 typedef struct ls_plan_file {
     ls_plan_parts cases; /**< empty: the options of all cases make one product */
     ls_plan_parts exclude;
+    ls_plan_replaced *replaced; /**< outside of `defaults:`, whose options it replaces silently */
+    size_t replaced_count;
     int64_t repeat;     /**< 0: not given */
     uint64_t budget_ns; /**< 0: not given */
     char repeat_at[LS_PLAN_ORIGIN], budget_at[LS_PLAN_ORIGIN];
 } ls_plan_file;
 
 /**
- * Adds the options of all cases to the set, and the rest to `out`, zero-filled. A refusal names
- * file, line and column: a syntax error, an unknown key, a key given twice or also on the command
- * line, a value that is neither text nor a list of texts, more mappings than LS_CASES_MOST.
+ * Adds the options of all cases to the set, and the rest to `out`, zero-filled. Options that the
+ * set has already, from the command line, stay as they are. A refusal names file, line and column:
+ * a syntax error, an unknown key, a key given twice, a value that is neither text nor a list of
+ * texts, more mappings than LS_CASES_MOST.
  * LS_CODE_MISSING if the file cannot be read. `out` must be closed in any case.
  */
 ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out);

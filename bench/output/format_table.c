@@ -66,6 +66,10 @@ static bool is_micro(const json_t *row)
     return json_object_get(row, "micro");
 }
 
+/* Where the steps of one case are not alike, all cases show the rate of all timed steps. */
+static const ls_column mean_column = {
+    "mean samples/s", "time.samples_per_s_mean", 9, true, LS_CELL_FIGURE, 5};
+
 static const ls_columns *columns_of(const ls_writer *writer)
 {
     return writer->columns ? writer->columns : &run_columns;
@@ -118,6 +122,27 @@ static void end_kept(ls_writer *writer)
         json_array_append_new(writer->ended, slim);
     }
     json_array_clear(writer->kept);
+}
+
+static bool is_uneven(const ls_writer *writer)
+{
+    for (size_t i = 0; i < json_array_size(writer->cases); i++)
+        if (ls_case_is_uneven(json_array_get(writer->cases, i)))
+            return true;
+    return ls_rows_are_uneven(writer->ended) || ls_rows_are_uneven(writer->kept);
+}
+
+/* The same columns, in `room` [their count], with the rate that all rows have. */
+static ls_columns choose_rate(const ls_writer *writer, const ls_columns *columns, ls_column *room)
+{
+    ls_columns out = *columns;
+    if (!room || !columns->ranks || !is_uneven(writer))
+        return out;
+    for (size_t i = 0; i < columns->count; i++)
+        room[i] = strcmp(columns->column[i].path, "time.samples_per_s") == 0 ? mean_column
+                                                                             : columns->column[i];
+    out.column = room;
+    return out;
 }
 
 /* Partitions options by whether the cases differ in them: new arrays of their fields. */
@@ -262,7 +287,9 @@ void ls_table_flush(ls_writer *writer)
     if (json_array_size(writer->kept) == 0)
         return;
     part_options(writer, &differ, &shared);
-    ls_table *table = ls_table_make(columns_of(writer), differ, writer->kept);
+    ls_column *room = calloc(columns_of(writer)->count, sizeof *room);
+    const ls_columns columns = choose_rate(writer, columns_of(writer), room);
+    ls_table *table = ls_table_make(&columns, differ, writer->kept);
     if (table) {
         ls_table_fit(table, writer->width);
         print_head(writer, table, shared);
@@ -270,6 +297,7 @@ void ls_table_flush(ls_writer *writer)
             ls_table_row_print(writer, table, i);
     }
     ls_table_free(table);
+    free(room);
     json_decref(differ);
     json_decref(shared);
     end_kept(writer);
@@ -386,8 +414,9 @@ void ls_markdown_flush(ls_writer *writer)
     }
     const bool micro = is_micro(json_array_get(writer->kept, 0));
     const ls_columns *own = micro && !writer->columns ? &micro_columns : columns_of(writer);
-    ls_column *room = calloc(own->count + 1, sizeof *room);
-    const ls_columns labelled = room ? add_label(writer, own, room) : *own;
+    ls_column *room = calloc(2 * own->count + 1, sizeof *room);
+    const ls_columns rated = choose_rate(writer, own, room);
+    const ls_columns labelled = room ? add_label(writer, &rated, room + own->count) : rated;
     ls_table *table = room ? ls_table_make(&labelled, fields, writer->kept) : NULL;
     if (table)
         markdown_rows(writer, table);

@@ -98,8 +98,8 @@ void ls_table_micro_close(ls_writer *writer); /**< after the last */
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 
-/** Of the rows with a time, names for each model and data set the fastest and its ratio to the
- * next, or those within the noise. */
+/** Of the rows with a time, names for each group of equal model, data, batch, link and devices the
+ * fastest and its ratio to the next, or those within the noise. */
 void ls_table_rank(ls_writer *writer, const json_t *rows);
 
 /** Prints what each row was compared with. */

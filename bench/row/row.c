@@ -431,7 +431,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     ls_put_text(row, "id", id.id);
     ls_put_text(row, "timestamp", id.timestamp);
     ls_put_text(row, "command", request->command);
-    ls_put_text(row, "label", request->label);
+    ls_put_text(row, "label", *f->plan->config->label ? f->plan->config->label : NULL);
     put_group(row, "case", ls_row_case(f));
     put_group(row, "result", result_group(f));
     bool keeps_time = f->trial && f->trial->timed.done && !f->verdict->failed && !f->error &&

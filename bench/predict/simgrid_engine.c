@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ typedef struct helper {
     char path[4096];
     pid_t child;
     FILE *to;       /* its standard input */
-    int from, said; /* its standard output; what it says on standard error, a temporary file */
+    int from, said; /* its standard output; what it says on standard error, a file in memory */
     const ls_play *play;
     pthread_t writer;
 } helper;
@@ -101,11 +102,9 @@ static void be_helper(const helper *h, const int in[2], const int out[2])
 static ls_status start(helper *h)
 {
     int in[2], out[2];
-    char name[] = "/tmp/lockstep-simgrid-XXXXXX";
-    h->said = mkstemp(name);
+    h->said = memfd_create("lockstep-simgrid", 0);
     if (h->said < 0)
-        return fail_system("temporary file");
-    unlink(name);
+        return fail_system("memory file");
     if (pipe(in) != 0)
         return fail_system("pipe");
     if (pipe(out) != 0) {

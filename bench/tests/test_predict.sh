@@ -58,7 +58,7 @@ rows "a device of half the speed computes twice as long" "($near)(2 * old('even'
 all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --steps 3 --warmup 1 --strategy independent,towers"
 all+=",mirrored,zero,local-sgd,gossip,model-parallel,pipeline,ps"
 # shellcheck disable=SC2086
-lockstep_ok run $all --gate-steps 0 --waterfall no --format jsonl --results none --link latency=1us
+lockstep_ok run $all --gate-steps 0 --waterfall no --format jsonl --results v.db --link latency=1us
 keep run
 # shellcheck disable=SC2086
 lockstep_ok predict $form $all --durations flops=1e9 --platform flat:latency=1us
@@ -68,6 +68,14 @@ rows "cases, traffic and memory are those of run" "len(rows) == len(old('run')) 
     x.get('traffic') == y.get('traffic') and
     [d['formula'] for d in x['memory']['devices']] == [d['formula'] for d in y['memory']['devices']]
     for x, y in zip(rows, old('run')))"
+
+# shellcheck disable=SC2086
+lockstep_ok predict $all --draws 1 --durations flops=1e9 --platform flat:latency=1us --results v.db --validate \
+    --format jsonl
+expect "each is validated by its measured row" [ "$(grep -c '"measured_ms"' out)" -eq 9 ]
+expect "and there is a summary" grep -q '^{"summary":{"rows":9,' out
+lockstep_ok results list --results v.db --where result.warnings~predicted --format jsonl
+rows "and its row says that it was predicted" "len(rows) == 9 and all('prediction' in x for x in rows)"
 
 # ---- Engines ------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ typedef struct ls_request {
     char *results;                 /**< file; NULL: none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
                                         borrows */
-    struct ls_plan_file *plan;     /**< likewise: options given for some cases */
+    struct ls_experiment *plan;    /**< likewise: options given for some cases */
     uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0: none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */
     bool steps_given;              /**< by the command or the plan: a budget does not raise them */

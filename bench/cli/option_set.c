@@ -82,7 +82,8 @@ ls_status ls_option_set_take(const ls_option_set *set, const char *name, const c
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin)
 {
     const ls_option_given *given = given_of(set, option);
-    if (given->count == 0 || (option->repeats & set->command))
+    const bool several = option->repeats & set->command || (option->continues && !origin);
+    if (given->count == 0 || several)
         return LS_OK;
     ls_setting setting = {.option = option, .origin = origin};
     return ls_setting_refuse(&setting, LS_CODE_USAGE, "given twice; give it once%s",

@@ -68,7 +68,7 @@ void ls_request_free(ls_request *request)
     if (request->given)
         ls_option_set_close(request->given);
     free(request->given);
-    ls_plan_file_close(request->plan);
+    ls_experiment_close(request->plan);
     free(request->cases);
     free(request->load);
     free(request->save);
@@ -149,7 +149,7 @@ static ls_status build_request(ls_request_parsing *parsing)
     ls_option_table(&count);
     const char *path = ls_option_set_text(parsing->set, "plan", NULL);
     if (path)
-        LS_TRY(ls_plan_read(path, parsing->set, parsing->plan));
+        LS_TRY(ls_experiment_read(path, parsing->set, parsing->plan));
     for (size_t i = 0; i < count; i++)
         if (parsing->set->given[i].count > 0)
             LS_TRY(set_request(parsing, i));

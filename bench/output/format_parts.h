@@ -150,6 +150,7 @@ struct ls_writer {
     json_t *cases;    /**< groups `case` of all rows that will come; NULL: not known */
     json_t *kept;     /**< rows to be printed at the next flush; NULL: none yet */
     json_t *ended;    /**< rows that have been printed, for the lines below them */
+    json_t *dropped;  /**< {title: true} of columns that found no room; NULL: none */
     char *head;       /**< text that stood above the last rows; NULL: none yet */
     int widths[64];   /**< of the columns below `head` */
     json_t *first;    /**< of `micro`: a row that waits for its second placement; NULL: none */

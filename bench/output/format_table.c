@@ -281,6 +281,40 @@ void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number)
     free(reason);
 }
 
+static void note_dropped(ls_writer *writer, const ls_table *table)
+{
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        bool empty = true;
+        for (size_t r = 0; r < table->rows && empty; r++)
+            empty = !*column->cell[r];
+        if (column->shown || empty)
+            continue;
+        if (!writer->dropped)
+            writer->dropped = json_object();
+        json_object_set_new(writer->dropped, column->is.title, json_true());
+    }
+}
+
+/* Names the columns that found no room. */
+static void print_dropped(const ls_writer *writer)
+{
+    char *text = NULL;
+    const char *title;
+    json_t *value;
+    size_t size, count = 0;
+    FILE *stream = json_object_size(writer->dropped) > 0 ? open_memstream(&text, &size) : NULL;
+    if (!stream)
+        return;
+    json_object_foreach(writer->dropped, title, value)
+    {
+        fprintf(stream, "%s%s", count++ ? ", " : "no room for: ", title);
+    }
+    if (fclose(stream) == 0)
+        ls_text_wrap(writer->stream, text, 0, 0, writer->width);
+    free(text);
+}
+
 void ls_table_flush(ls_writer *writer)
 {
     json_t *differ, *shared;
@@ -295,6 +329,7 @@ void ls_table_flush(ls_writer *writer)
         print_head(writer, table, shared);
         for (size_t i = 0; i < table->rows; i++)
             ls_table_row_print(writer, table, i);
+        note_dropped(writer, table);
     }
     ls_table_free(table);
     free(room);
@@ -306,6 +341,7 @@ void ls_table_flush(ls_writer *writer)
 void ls_table_close(ls_writer *writer)
 {
     ls_table_micro_close(writer);
+    print_dropped(writer);
     if (columns_of(writer)->ranks)
         ls_table_rank(writer, writer->ended);
     if (columns_of(writer)->compares)

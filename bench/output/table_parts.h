@@ -17,6 +17,9 @@ int ls_text_width(const char *text);
 /** Cuts a text to `width` columns, with ".." at its end where there is room. */
 void ls_text_shorten(char *text, int width);
 
+/** Cuts a text to `width` columns, with ".." in its middle: values may differ at either end. */
+void ls_text_squeeze(char *text, int width);
+
 /** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
 char *ls_row_reason(const json_t *row);
 

@@ -156,6 +156,7 @@ static void rank_rows(ls_writer *writer, const json_t *rows, const json_t *group
     if (stream) {
         qsort(cases, count, sizeof *cases, by_rate);
         json_t *fields = differing(cases, count);
+        const bool alike = count_names(cases, count, fields) < 2; /* one case, timed twice */
         while (known < count && cases[known].known)
             known++;
         fputs("fastest", stream);
@@ -170,7 +171,7 @@ static void rank_rows(ls_writer *writer, const json_t *rows, const json_t *group
             print_names(stream, cases + known, count - known, fields);
         }
         json_decref(fields);
-        if (fclose(stream) == 0)
+        if (fclose(stream) == 0 && !alike)
             ls_text_wrap(writer->stream, text, 0, 0, writer->width);
         free(text);
     }

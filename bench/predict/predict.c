@@ -205,7 +205,7 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
 static void close_virtual(virtual_run *v)
 {
     if (v->run)
-        v->run->kind->close(v->run);
+        v->run->functions->close(v->run);
     for (size_t i = 0; i < v->count; i++)
         ls_device_close(v->devices[i]);
     ls_device_close(v->like);
@@ -222,7 +222,7 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
     for (size_t i = 0; i < v->count; i++) {
         size_t bytes = 0;
         out->ledgers[i] = ls_device_ledger(v->devices[i]);
-        out->memory[i] = v->run->kind->memory(v->run, i);
+        out->memory[i] = v->run->functions->memory(v->run, i);
         for (int use = 0; use < LS_MEMORY_USES; use++)
             bytes += out->memory[i].bytes[use];
         if (bytes > out->most_memory) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For citing a report and repeating its rows: BibTeX, and a plan (bench/cli/plan.h) with each case
- * of the rows once. A field of `case` is the option of the same name; what a plan cannot express (a
- * launcher's ranks, micro, peers) is listed in comments.
+ * For citing a report and repeating its rows: BibTeX, and a plan (bench/cli/experiment.h) with each
+ * case of the rows once. A field of `case` is the option of the same name; what a plan cannot
+ * express (a launcher's ranks, micro, peers) is listed in comments.
  */
 #include "bench/cli/options.h"
 #include "bench/cli/option_table.h"

@@ -135,7 +135,7 @@ static json_t *time_group(const ls_row_facts *f)
     const ls_profile *profile = &trial->profile;
     ls_statistics s = f->steps;
     ls_run_info info;
-    trial->session.run->kind->describe(trial->session.run, &info);
+    trial->session.run->functions->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
     ls_put_real(step, "mean", ls_timed_mean_ms(timed));
     ls_put_real(step, "median", s.median);
@@ -284,7 +284,7 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
     const ls_run *run = session->run;
     const ls_memory_ledger ledger = trial->reported.ledgers[index];
     size_t peak = 0;
-    ls_memory_formula formula = run->kind->memory(run, index);
+    ls_memory_formula formula = run->functions->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
     ls_put_text(device, "device", ls_device_describe(session->devices[index])->text);
     for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
@@ -352,7 +352,7 @@ static json_t *traffic_group(const ls_session *session, const ls_checked *checke
 static json_t *program_group(const ls_session *session)
 {
     ls_run_info info;
-    session->run->kind->describe(session->run, &info);
+    session->run->functions->describe(session->run, &info);
     json_t *group = json_object();
     if (ls_plan_mixes_kinds(session->plan) && session->plan->config->capture) {
         ls_put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");

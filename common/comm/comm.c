@@ -347,11 +347,12 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
     return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }
 
-ls_status ls_comm_add_all(ls_comm *comm, ls_half half, bool library, const ls_allreduce_args *a,
+ls_status ls_comm_add_all(ls_comm *comm, ls_half half, ls_summed_by by, const ls_allreduce_args *a,
                           ls_op_list *ops)
 {
     const ls_access all = {a->data, a->count * sizeof *a->data, true};
     const ls_comm_backend *b = comm->backend;
+    const bool library = by == LS_BY_LIBRARY;
     ls_op *op;
     if (comm->size == 1 || a->count == 0)
         return LS_OK;
@@ -386,8 +387,8 @@ ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from, bool add,
-                            ls_op_list *ops)
+ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
+                            ls_arriving arriving, ls_op_list *ops)
 {
     const ls_exchange all = {.to = to,
                              .send = a->data,
@@ -395,6 +396,6 @@ ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, i
                              .from = from,
                              .receive = a->data,
                              .receive_count = a->count,
-                             .add = add};
+                             .add = arriving == LS_ADD};
     return ls_comm_add_exchange(comm, ops, &all);
 }

@@ -61,6 +61,9 @@ typedef struct ls_comm_list {
     ls_queue *queue;
 } ls_comm_list;
 
+/** What the receiver of a message does with it. */
+typedef enum ls_arriving { LS_REPLACE, LS_ADD } ls_arriving;
+
 /** A send and a receive that make progress together, so that a ring cannot lock up. */
 typedef struct ls_exchange {
     int to; /**< rank; -1: nothing is sent */

@@ -119,8 +119,10 @@ static void append_zeros(ls_step *s, int member, ls_range range)
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
+typedef enum reduced { GRADIENTS, PARAMETERS } reduced;
+
 /* Appends the all-reduce, or a half of it, of a range of a member's gradients, or parameters. */
-static void append_part(ls_step *s, int place, int member, ls_half half, bool parameters,
+static void append_part(ls_step *s, int place, int member, ls_half half, reduced what,
                         ls_range range, int call)
 {
     static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
@@ -129,22 +131,24 @@ static void append_part(ls_step *s, int place, int member, ls_half half, bool pa
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
     const ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
-    ls_status status = build(s, &s->resources->ends[channel].of[member], member, half,
-                             parameters ? r->parameters : r->gradients, range, &ops);
+    const ls_end *end = &s->resources->ends[channel].of[member];
+    ls_status status =
+        build(s, end, member, half, what == PARAMETERS ? r->parameters : r->gradients, range, &ops);
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
     if (!task)
         return;
     task->call = call;
     task->end.channel = channel;
+    ls_task_count_messages(s->program, end->comm->rank);
 }
 
-static void append_parts(ls_step *s, int place, ls_half half, ls_range range, bool parameters)
+static void append_parts(ls_step *s, int place, ls_half half, ls_range range, reduced what)
 {
     const ls_planned_group *g = &s->plan->groups[place];
     const ls_comm *first = s->resources->ends[LS_GROUPS + place].comms[0];
     const int call = g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
     for (int i = 0; i < g->count && !s->program->status; i++)
-        append_part(s, place, g->members[i], half, parameters, range, call);
+        append_part(s, place, g->members[i], half, what, range, call);
 }
 
 /* Appends the sum of a bucket's gradients: all of it to all, or their shares to the members. */
@@ -158,12 +162,12 @@ static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, half, range, false);
+    append_parts(s, place, half, range, GRADIENTS);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), true);
+    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), PARAMETERS);
 }
 
 void ls_all_reduce(ls_step *s, int place, int b)
@@ -193,7 +197,7 @@ void ls_reduce_scatter(ls_step *s, int place, int b)
 void ls_all_gather(ls_step *s, int place, int b)
 {
     if (can_share(s, "ls_all_gather") && group_of(s, "ls_all_gather", place))
-        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), true);
+        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS);
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)

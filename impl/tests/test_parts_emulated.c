@@ -82,11 +82,11 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
     must(ls_optimizer_parse("adam", &job.optimizer));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&s->model->graph->variables, 1, values);
-    must(run->kind->load(run, values));
-    must(run->kind->step(run, false, STEPS));
-    must(run->kind->sync(run));
-    must(run->kind->gather(run, values));
-    run->kind->close(run);
+    must(run->functions->load(run, values));
+    must(run->functions->step(run, LS_FULL, STEPS));
+    must(run->functions->sync(run));
+    must(run->functions->gather(run, values));
+    run->functions->close(run);
     return values;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Options: defaults, both ways to write a value, lists and their products, `--help`, `list`.
- * Refusals are in test_option_refusals.c, plans in test_plan.c.
+ * Refusals are in test_option_refusals.c, plans in test_experiment.c.
  */
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"

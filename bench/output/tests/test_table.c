@@ -157,7 +157,8 @@ static void the_status_is_cut(void **state)
     assert_table(text, "model mlp, data synthetic, batch 256\n"
                        "strategy devices step ms    ± status\n"
                        "single   1 cpu     2.000 1.0% ok, oversubscribed, autocorr..\n"
-                       "mirrored 2 cpu     1.000 2.0% ok, oversubscribed, autocorr..\n");
+                       "mirrored 2 cpu     1.000 2.0% ok, oversubscribed, autocorr..\n"
+                       "no room for: bucket-bytes, samples/s, loss, accuracy, gate\n");
     free(text);
 }
 
@@ -314,6 +315,23 @@ static void table_lacks(void **state)
     free(text);
 }
 
+/* At 80 columns, long values that differ at their end still differ. */
+static void long_values_still_differ(void **state)
+{
+    (void)state;
+    json_t *rows[3];
+    char link[64];
+    for (int i = 0; i < 3; i++) {
+        snprintf(link, sizeof link, "latency=200us,bandwidth=%dGB/s", i + 1);
+        rows[i] = made_row("mirrored", 2, 2.0, 0.01, "ok");
+        json_object_set_new(json_object_get(rows[i], "case"), "link", json_string(link));
+    }
+    char *text = table_of(rows, 3, 80, 3, NULL, false);
+    assert_non_null(strstr(text, "\nlatency=200u..dwidth=1GB/s "));
+    assert_non_null(strstr(text, "\nlatency=200u..dwidth=3GB/s "));
+    free(text);
+}
+
 static void table_colours(void **state)
 {
     (void)state;
@@ -382,6 +400,7 @@ int main(void)
         cmocka_unit_test(table_groups),
         cmocka_unit_test(table_ranks),
         cmocka_unit_test(table_lacks),
+        cmocka_unit_test(long_values_still_differ),
         cmocka_unit_test(table_colours),
         cmocka_unit_test(table_compares),
         cmocka_unit_test(columns_are_chosen),

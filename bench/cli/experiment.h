@@ -18,36 +18,36 @@
 
 enum {
     LS_CASES_MOST = 4096, /**< cases of a command, mappings of a plan */
-    LS_PLAN_ORIGIN = 256
+    LS_EXPERIMENT_ORIGIN = 256
 };
 
 /** A mapping of options. */
-typedef struct ls_plan_part {
+typedef struct ls_experiment_part {
     ls_option_set set;
-    char origin[LS_PLAN_ORIGIN]; /**< "plan.yaml:3:5" */
-} ls_plan_part;
+    char origin[LS_EXPERIMENT_ORIGIN]; /**< "plan.yaml:3:5" */
+} ls_experiment_part;
 
-typedef struct ls_plan_parts {
-    ls_plan_part *items;
+typedef struct ls_experiment_parts {
+    ls_experiment_part *items;
     size_t count;
-} ls_plan_parts;
+} ls_experiment_parts;
 
 /** A key of a case whose value the command line replaces. */
 typedef struct ls_plan_replaced {
-    char origin[LS_PLAN_ORIGIN];
+    char origin[LS_EXPERIMENT_ORIGIN];
     const char *option; /**< its name */
 } ls_plan_replaced;
 
 /** What a plan has besides options of all cases; zero-filled: nothing. */
-typedef struct ls_plan_file {
-    ls_plan_parts cases; /**< empty: the options of all cases make one product */
-    ls_plan_parts exclude;
+typedef struct ls_experiment {
+    ls_experiment_parts cases; /**< empty: the options of all cases make one product */
+    ls_experiment_parts exclude;
     ls_plan_replaced *replaced; /**< outside of `defaults:`, whose options it replaces silently */
     size_t replaced_count;
     int64_t repeat;     /**< 0: not given */
     uint64_t budget_ns; /**< 0: not given */
-    char repeat_at[LS_PLAN_ORIGIN], budget_at[LS_PLAN_ORIGIN];
-} ls_plan_file;
+    char repeat_at[LS_EXPERIMENT_ORIGIN], budget_at[LS_EXPERIMENT_ORIGIN];
+} ls_experiment;
 
 /**
  * Adds the options of all cases to the set, and the rest to `out`, zero-filled. Options that the
@@ -56,7 +56,7 @@ typedef struct ls_plan_file {
  * texts, more mappings than LS_CASES_MOST.
  * LS_CODE_MISSING if the file cannot be read. `out` must be closed in any case.
  */
-ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out);
+ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment *out);
 
 /** Frees `plan`, too. Takes NULL. */
-void ls_plan_file_close(ls_plan_file *plan);
+void ls_experiment_close(ls_experiment *plan);

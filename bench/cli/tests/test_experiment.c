@@ -323,7 +323,7 @@ static void test_hostile(void **state)
 
 int main(void)
 {
-    char folder[] = "test_plan.XXXXXX";
+    char folder[] = "test_experiment.XXXXXX";
     if (!mkdtemp(folder) || chdir(folder) != 0)
         return EXIT_FAILURE;
     const struct CMUnitTest tests[] = {

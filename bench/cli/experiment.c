@@ -4,7 +4,7 @@
  * column, and refused input is never stored completely. Refused: anchors, aliases, tags, anything
  * nested more deeply than a plan.
  */
-#include "bench/cli/plan.h"
+#include "bench/cli/experiment.h"
 #include "bench/cli/option_table.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
@@ -34,7 +34,7 @@ typedef struct plan_reading {
     struct fy_event *event;
     char origin[ORIGIN_CAPACITY];
     ls_option_set *set; /* options of the command line, and of the plan for all cases */
-    ls_plan_file *out;
+    ls_experiment *out;
     bool seen[PLAN_KEYS];
     char option_at[ORIGIN_CAPACITY]; /* of the first option at the plan's top level */
 } plan_reading;
@@ -157,7 +157,7 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
 /* Reads the value of an option that the command line gives, and keeps that one's. */
 static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_option *option)
 {
-    ls_plan_file *out = plan->out;
+    ls_experiment *out = plan->out;
     ls_option_set unused;
     if (to->of != DEFAULTS) {
         LS_TRY(ls_grow("plan", &out->replaced, out->replaced_count, sizeof *out->replaced));
@@ -209,7 +209,7 @@ static ls_status read_mapping(plan_reading *plan, const mapping *to)
 /* ---- cases, defaults, exclude, repeat, budget ------------------------------------------------ */
 
 /* Adds a mapping, which begins here. */
-static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_set **out)
+static ls_status add_part(plan_reading *plan, ls_experiment_parts *parts, ls_option_set **out)
 {
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     if (parts->count == LS_CASES_MOST)
@@ -219,7 +219,7 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
             LS_CASES_MOST);
     LS_TRY(check_begin(plan, FYET_MAPPING_START));
     LS_TRY(ls_grow("plan", &parts->items, parts->count, sizeof *parts->items));
-    ls_plan_part *part = &parts->items[parts->count];
+    ls_experiment_part *part = &parts->items[parts->count];
     LS_TRY(ls_option_set_open(plan->set->command, &part->set));
     parts->count++;
     write_position(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
@@ -230,7 +230,7 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
 /* Reads a list of mappings. */
 static ls_status read_parts(plan_reading *plan, plan_key of)
 {
-    ls_plan_parts *parts = of == CASES ? &plan->out->cases : &plan->out->exclude;
+    ls_experiment_parts *parts = of == CASES ? &plan->out->cases : &plan->out->exclude;
     ls_option_set *set = NULL;
     LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
     for (;;) {
@@ -245,7 +245,7 @@ static ls_status read_parts(plan_reading *plan, plan_key of)
 /* Reads the value of `repeat:` or `budget:`. */
 static ls_status read_figure(plan_reading *plan, plan_key key)
 {
-    ls_plan_file *out = plan->out;
+    ls_experiment *out = plan->out;
     const char *text = NULL;
     LS_TRY(scalar_text(plan, &text));
     if (key == REPEAT && !ls_parse_integer(text, 1, LS_CASES_MOST, &out->repeat))
@@ -255,7 +255,7 @@ static ls_status read_figure(plan_reading *plan, plan_key key)
     if (key == BUDGET && (!ls_parse_duration(text, &out->budget_ns) || out->budget_ns < 1000000))
         return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
                        "budget: '%.80s' is not valid; a time: 30s, 2min", text);
-    snprintf(key == REPEAT ? out->repeat_at : out->budget_at, LS_PLAN_ORIGIN, "%.200s",
+    snprintf(key == REPEAT ? out->repeat_at : out->budget_at, LS_EXPERIMENT_ORIGIN, "%.200s",
              plan->origin);
     return LS_OK;
 }
@@ -337,14 +337,14 @@ static ls_status load_text(const char *path, char **out, size_t *out_length)
     return LS_OK;
 }
 
-static void close_parts(ls_plan_parts *parts)
+static void close_parts(ls_experiment_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
         ls_option_set_close(&parts->items[i].set);
     free(parts->items);
 }
 
-void ls_plan_file_close(ls_plan_file *plan)
+void ls_experiment_close(ls_experiment *plan)
 {
     if (!plan)
         return;
@@ -354,7 +354,7 @@ void ls_plan_file_close(ls_plan_file *plan)
     free(plan);
 }
 
-ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out)
+ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment *out)
 {
     char *text = NULL;
     size_t length = 0;

@@ -288,7 +288,8 @@ static ls_status open_pair(const ls_machine *machine, pair *p)
     return LS_OK;
 }
 
-/* The median exchange, but for the first one, whose ends do not begin together. */
+/* The mean exchange, since a step waits for many: without the first one, whose ends do not begin
+ * together, and the longest tenth, which other programs have interrupted. */
 static ls_status exchange_all(const pair *p, double *ns)
 {
     ls_stretch stretches[2 * EXCHANGES];
@@ -306,7 +307,11 @@ static ls_status exchange_all(const pair *p, double *ns)
     for (size_t i = 1; i < log.count; i++)
         if (stretches[i].kind == LS_STRETCH_OP)
             times[count++] = (double)(stretches[i].end_ns - stretches[i].begin_ns);
-    *ns = count ? median_of(times, count) : (double)only_delays.latency_ns;
+    ls_statistics_sort(times, count);
+    const size_t kept = count - count / 10;
+    *ns = kept ? 0 : (double)only_delays.latency_ns;
+    for (size_t i = 0; i < kept; i++)
+        *ns += times[i] / (double)kept;
     return status;
 }
 

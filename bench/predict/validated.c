@@ -86,45 +86,62 @@ void ls_validations_close(ls_validations *v)
 
 /* ---- Intervals ------------------------------------------------------------------------------ */
 
-/* The largest error of the strategy's validated rows, in logarithms, except those of this case;
- * *count of them; *most: their most devices. */
-static double largest_error(const ls_validations *v, const json_t *row, size_t *count, size_t *most)
+/* The 97.5% quantile of Student's distribution (from 11 degrees on within 1%). */
+static double student(size_t degrees)
 {
-    double largest = 0;
-    *count = *most = 0;
+    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571,
+                               2.447,  2.365, 2.306, 2.262, 2.228};
+    return degrees <= sizeof t / sizeof *t ? t[degrees - 1] : 1.96 + 2.6 / (double)degrees;
+}
+
+/* What is known of the model's error. */
+typedef struct model_error {
+    double squares;
+    size_t count, most; /* rows; most devices of one */
+} model_error;
+
+/* Of rows of the strategy, or of all, except those of this case. */
+static model_error errors_of(const ls_validations *v, const json_t *row, bool all)
+{
+    model_error sum = {0};
     for (size_t i = 0; i < v->count; i++) {
         const ls_validation *one = &v->items[i];
-        if (strcmp(one->strategy, ls_row_text(row, "case", "strategy")) != 0 ||
+        const double error = log(one->measured_ms / one->predicted_ms);
+        if ((!all && strcmp(one->strategy, ls_row_text(row, "case", "strategy")) != 0) ||
             ls_row_same_case(row, one->row, LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS, false))
             continue;
-        largest = fmax(largest, fabs(log(one->measured_ms / one->predicted_ms)));
-        *most = one->devices > *most ? one->devices : *most;
-        ++*count;
+        sum.squares += error * error;
+        sum.most = one->devices > sum.most ? one->devices : sum.most;
+        sum.count++;
     }
-    return largest;
+    return sum;
 }
 
 static void widen(const ls_validations *v, json_t *row)
 {
-    size_t count, most;
+    enum { ENOUGH = 3 };
     json_t *group = json_object_get(row, "prediction"),
            *step = json_object_get(json_object_get(row, "time"), "step_ms"),
            *ci95 = json_object_get(step, "ci95");
     const double median = json_number_value(json_object_get(step, "median"));
-    const double model = largest_error(v, row, &count, &most);
     double low = ci95 ? json_number_value(json_array_get(ci95, 0)) : median;
     double high = ci95 ? json_number_value(json_array_get(ci95, 1)) : median;
     char source[96];
-    if (!count || !(low > 0))
+    model_error known = errors_of(v, row, false);
+    const bool own = known.count >= ENOUGH;
+    if (!own)
+        known = errors_of(v, row, true);
+    if (!known.count || !(low > 0))
         return;
+    const double model = student(known.count) * sqrt(known.squares / (double)known.count);
     low = median * exp(-hypot(fmax(log(median / low), 0), model));
     high = median * exp(hypot(fmax(log(high / median), 0), model));
     json_object_set_new(step, "ci95", json_pack("[f,f]", low, high));
-    snprintf(source, sizeof source, "draws; largest error of %zu validated rows of %s", count,
-             ls_row_text(row, "case", "strategy"));
+    snprintf(source, sizeof source, "draws; errors of %zu validated rows of %s", known.count,
+             own ? ls_row_text(row, "case", "strategy") : "any strategy");
     json_object_set_new(group, "error", json_real((high - low) / (high + low)));
     json_object_set_new(group, "error_source", json_string(source));
-    json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > most));
+    json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
 }
 
 ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)

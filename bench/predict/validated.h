@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Validated rows: predicted rows beside measured ones of the same case and machine. Their errors
- * are the model's, and widen the intervals of further predictions of the same strategy: the half
- * width of an interval, in logarithms, is the root of the sum of the squares of that of the draws
- * and of the largest error. Rows of the case itself do not count. A prediction for more devices
- * than any validated one is extrapolated.
+ * are the model's, and widen the intervals of further predictions. The half width of an interval,
+ * in logarithms, is the root of the sum of the squares of that of the draws and of t e: e is the
+ * root mean square of the errors of the strategy's validated rows, if there are three or more, else
+ * of all, and t the 97.5% quantile of Student's distribution with as many degrees of freedom as
+ * there are rows. Rows of the case itself do not count. A prediction for more devices than any of
+ * the rows is extrapolated.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `predict` as a user sees it: closed forms, which the virtual times meet to 1e-6; the step, bytes and messages are those
-# that run would have; the network decides; the engines agree; rows; refusals. With durations by rate, so that
-# nothing is measured. Leaves out measured durations and how near predictions come (test_predict_slow).
+# `predict` as a user sees it: closed forms, which the virtual times meet to 1e-6; bytes and messages are those of the
+# strategies' formulas; the network decides; the engines agree; calibration files; rows; refusals. Durations by rate,
+# except of one small model. Leaves out what is measured, and how near predictions come (test_predict_slow).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -85,6 +85,19 @@ if "$LOCKSTEP" predict $form --durations flops=1e9 --engine simgrid >/dev/null 2
 else
     expect "a build without SimGrid says so" grep -q 'this build has no SimGrid' err
 fi
+
+# ---- Calibration files --------------------------------------------------------------------------
+
+lockstep_ok predict --calibrate --out d.json --quiet --model poly
+for i in 1 2; do
+    lockstep_ok predict --durations d.json --model poly --results none --format jsonl
+    keep same$i
+done
+rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2')[0]['time'] and
+    r['prediction']['draws'] == 32 and r['time']['step_ms']['median'] > 0"
+lockstep predict --durations d.json --results none --format jsonl
+rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
+    'has no duration' in r['result']['reason']"
 
 # ---- Refusals -----------------------------------------------------------------------------------
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # How near predictions come to `run --link`, and how large they can be. Links sleep, so that several devices with a slow
-# network are measured on few cores. Prints the errors and times; they pass or fail nothing, since other programs
-# may be at work. Checks that a prediction with measured durations is made for every strategy, that rows find their
-# measured ones, that cases, traffic and memory are those of run, that calibration files are read back to the same bits, and that 1,024 and 4,096 devices fit in memory.
+# network are measured on few cores. Prints the errors and times; they pass or fail nothing, since other programs may
+# be at work. Checks that case, traffic and memory are those of run, that a prediction with measured durations is made
+# for every strategy, that rows find their measured ones, and that 1,024 and 4,096 devices fit in memory.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # ---- The strategies' own steps ------------------------------------------------------------------
 
-all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --steps 3 --warmup 1 --strategy independent,towers"
-all+=",mirrored,zero,local-sgd,gossip,model-parallel,pipeline,ps"
+all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --steps 3 --warmup 1 --strategy independent"
+all+=",towers,mirrored,zero,local-sgd,gossip,model-parallel,pipeline,ps"
 # shellcheck disable=SC2086
 lockstep_ok run $all --gate-steps 0 --waterfall no --format jsonl --results v.db --link latency=1us
 keep run
@@ -44,16 +44,6 @@ rows "every case is measured" "len(rows) == 20"
 lockstep predict --validate $case --platform flat:$link --results v.db
 cat out
 expect "every measured row is predicted" grep -q '^20 rows validated' out
-
-# shellcheck disable=SC2086
-lockstep_ok predict --calibrate --out d.json --quiet --strategy mirrored --devices 4 --platform flat:$link
-for i in 1 2; do
-    lockstep_ok predict --durations d.json --strategy mirrored --devices 4 --platform flat:$link --results none \
-        --format jsonl
-    keep same$i
-done
-rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2')[0]['time'] and
-    r['prediction']['draws'] == 32"
 
 for devices in 64 256 1024 4096; do
     start=$(date +%s%N)

@@ -59,6 +59,7 @@ typedef struct ls_case {
     char label[256];      /**< "": none */
     int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
     char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
+    bool comm_auto;       /**< `auto` has chosen it; for GPUs nccl may replace mpi */
 } ls_case;
 
 /** How `predict` plays cases (bench/predict); for all cases of a command. */

@@ -31,7 +31,7 @@ enum {
 /* Options that this build lacks are not in the help, and are refused by name. */
 #ifdef LOCKSTEP_MPI
 #define COMM_MPI  "|mpi"
-#define COMM_HELP "auto: mpi under mpirun, else thread, which on GPUs is device"
+#define COMM_HELP "auto: mpi under mpirun (between GPUs nccl), else thread, which on GPUs is device"
 #else
 #define COMM_MPI  ""
 #define COMM_HELP "auto: thread, which on GPUs is device"

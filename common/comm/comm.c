@@ -87,6 +87,19 @@ const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_
                                    : &ls_comm_thread;
 }
 
+const ls_comm_backend *ls_comm_backend_of_gpus(const ls_device_name *names, int count)
+{
+#if LS_HAS_NCCL
+    ls_status refused = ls_comm_nccl.check(names, count);
+    const bool taken = !refused;
+    ls_status_free(refused);
+    return taken ? &ls_comm_nccl : NULL;
+#else
+    (void)names, (void)count;
+    return NULL;
+#endif
+}
+
 ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
                        ls_device *const *devices, int count, ls_comm **comms)
 {

@@ -142,6 +142,10 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
  * `device` for GPUs. */
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
 
+/** For all-reduces between GPUs of several processes: `nccl`, if it is in this build, can be loaded
+ * and takes these devices of this process; else NULL. */
+const ls_comm_backend *ls_comm_backend_of_gpus(const ls_device_name *names, int count);
+
 /** Whether one call enqueues the operations of all ranks of this process: one program then holds
  * them all. */
 bool ls_comm_is_joint(const ls_comm *comm);

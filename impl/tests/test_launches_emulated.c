@@ -122,6 +122,7 @@ static void test_counts(void **state)
         {"resnet:20", "resnet:20", LS_CONVOLUTION_CUDNN},
         {"resnet:20", "resnet:20 --convolution own", LS_CONVOLUTION_OWN},
         {"poly", "poly", LS_CONVOLUTION_AUTO},
+        {"gpt", "gpt", LS_CONVOLUTION_AUTO},
     };
     int wrong = 0;
     (void)state;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_JOB_REPLICAS = 1024 }; /* most replicas of a job */
+enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
 
 /** A full batch; an epoch's remainder batch. */
 typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;

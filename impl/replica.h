@@ -5,6 +5,8 @@
  *
  *     feed       gathers a slice of the batch into a net's inputs
  *     (net)      forward, backward
+ *     squares    sums of the gradient's squares, block by block, with weight decay; from these
+ *                the gradient's norm, and the factor by which an update scales it (job.clip)
  *     update     weight decay and the optimizer's pass, over a range of the flat buffers
  *     finish     records the step and advances the argument block
  *
@@ -67,6 +69,9 @@ typedef struct ls_replica {
     void *gradients;         /**< real [P] */
     void *slot[2];           /**< real [stated], as many as the optimizer has; others NULL */
     void *average;           /**< real [stated]: moving averages, if it updates; else NULL */
+    double *squares;         /**< [blocks of the whole model] sums of the gradient's squares; NULL:
+                                  it clips no gradient */
+    ls_clip *clip;           /**< [1] what follows from these; NULL: likewise */
     ls_step_state *state;    /**< argument block of training */
     double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
     size_t sums;             /**< most parts of a step's loss */
@@ -118,8 +123,18 @@ void ls_replica_close(ls_replica *replica);
 /** Appends operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
-/** Appends, over a range of the flat buffers, weight decay (false: the gradient includes it), the
- * optimizer's pass, and the steps of moving statistics and averages. */
+/** Appends the sums of squares of a range of its gradients, where blocks begin and end; with
+ * `decay`, weight decay is added to the gradients first. */
+ls_status ls_replica_square(ls_replica *replica, ls_range range, bool decay, ls_op_list *ops);
+
+/** Appends what follows from all blocks' sums: the norm and the factor. */
+ls_status ls_replica_clip(ls_replica *replica, ls_op_list *ops);
+
+/** Both, of all its gradients; nothing if job.clip is 0. */
+ls_status ls_replica_clip_all(ls_replica *replica, bool decay, ls_op_list *ops);
+
+/** Appends, over a range of the flat buffers, weight decay (false, or with job.clip: the gradient
+ * includes it), the optimizer's pass, and the steps of moving statistics and averages. */
 ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */

@@ -21,7 +21,7 @@ static ls_status find_state(const ls_replica *r, ls_range range, size_t *out)
     const ls_shares *s = &r->shares;
     *out = 0;
     for (size_t b = 0; s->buckets && b < s->buckets->count; b++) {
-        const ls_range share = ls_bucket_share(s->buckets->items[b], s->share, s->count);
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
         if (range.first >= share.first && range.first + range.count <= share.first + share.count) {
             *out += range.first - share.first;
             return LS_OK;
@@ -107,6 +107,7 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
         .state = r->state,
         .ranges = ranges.items,
         .range_count = ranges.count,
+        .clip = r->updates ? r->clip : NULL,
     };
     ls_op *op;
     ls_status status = r->kernels->table->optimizer(r->kernels, &args, &op);
@@ -135,8 +136,87 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_lis
 {
     size_t state;
     LS_TRY(find_state(r, range, &state));
-    LS_TRY(append_update(r, range, state, decay, ops));
+    LS_TRY(append_update(r, range, state, decay && r->job->clip == 0, ops));
     return r->average ? append_average(r, range, state, ops) : LS_OK;
+}
+
+/* ---- The norm of the gradient ---------------------------------------------------------------- */
+
+/* Appends the sums of a run of blocks that are next to each other in the whole model. */
+static ls_status append_run(ls_replica *r, size_t first, const range_list *run, size_t block,
+                            ls_op_list *ops)
+{
+    const ls_update_range *last = &run->items[run->count - 1];
+    const ls_square_sums_args args = {.count = last->first + last->count,
+                                      .gradient = element_at(r, r->gradients, first),
+                                      .weight = element_at(r, r->parameters, first),
+                                      .ranges = run->items,
+                                      .range_count = run->count,
+                                      .sums = r->squares + block};
+    ls_op *op;
+    LS_TRY(r->kernels->table->square_sums(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status append_squares(ls_replica *r, ls_range range, bool decay, range_list *run,
+                                ls_op_list *ops)
+{
+    const ls_variables *variables = &r->graph->variables;
+    size_t first = range.first, begin = 0, next = 0;
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
+        if (!both.count)
+            continue;
+        const size_t whole = (r->part ? r->part->whole[i] : v->offset) + both.first - v->offset;
+        const size_t block = ls_blocks_before(&r->job->model->graph->variables, whole);
+        if (run->count && block != next) {
+            LS_TRY(append_run(r, first, run, begin, ops));
+            run->count = 0;
+        }
+        if (!run->count) {
+            first = both.first;
+            begin = block;
+        }
+        run->items[run->count++] = (ls_update_range){.first = (int64_t)(both.first - first),
+                                                     .count = (int64_t)both.count,
+                                                     .decay = decay ? v->decay : 0,
+                                                     .keep = v->keep};
+        next = block + (size_t)ls_square_blocks((int64_t)both.count);
+    }
+    return run->count ? append_run(r, first, run, begin, ops) : LS_OK;
+}
+
+ls_status ls_replica_square(ls_replica *r, ls_range range, bool decay, ls_op_list *ops)
+{
+    range_list run = {0};
+    LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
+    const ls_status status = append_squares(r, range, decay, &run, ops);
+    free(run.items);
+    return status;
+}
+
+ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
+{
+    const ls_variables *whole = &r->job->model->graph->variables;
+    const ls_clip_factor_args args = {
+        .count = (int64_t)ls_blocks_before(whole, whole->elements),
+        .sums = r->squares,
+        .most = r->job->clip,
+        .clip = r->clip};
+    ls_op *op;
+    LS_TRY(r->kernels->table->clip_factor(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_clip_all(ls_replica *r, bool decay, ls_op_list *ops)
+{
+    if (!r->clip)
+        return LS_OK;
+    LS_TRY(ls_replica_square(r, (ls_range){0, r->elements}, decay, ops));
+    return ls_replica_clip(r, ops);
 }
 
 /* ---- Initial values ------------------------------------------------------------------------- */
@@ -176,7 +256,7 @@ static ls_status move_averages(const ls_replica *r, float *model, bool out)
         return move(r, flat, r->owned, model, out);
     for (size_t b = 0; b < r->shares.buckets->count; b++) {
         const ls_range share =
-            ls_bucket_share(r->shares.buckets->items[b], r->shares.share, r->shares.count);
+            ls_bucket_share(r->shares.buckets, b, r->shares.share, r->shares.count);
         LS_TRY(move(r, flat, share.count, model + share.first, out));
         flat += share.count;
     }

@@ -48,7 +48,7 @@ static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int me
         const int64_t batch = ls_replicated_batch(job, batch_kind);
         for (size_t b = 0; b < g->buckets.count && batch; b++) {
             const size_t need =
-                job->allreduce->scratch(comm->rank, comm->size, g->buckets.items[b].count,
+                job->allreduce->scratch(comm->rank, comm->size, g->buckets.extents[b],
                                         job->exact ? ls_job_shards(job, batch) : 0);
             most = need > most ? need : most;
         }
@@ -87,16 +87,19 @@ ls_status ls_groups_open(ls_resources *r)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-/* Builds a member's all-reduce, or a half of it, of a range of `flat`, its gradients or parameters.
- */
+/* Builds a member's all-reduce, or a half of it, of a range of `flat`, its gradients, parameters or
+ * sums of squares. */
 static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, void *flat,
-                       ls_range range, ls_op_list *ops)
+                       ls_range range, const ls_extent *cut, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     float *sums[LS_REPLICA_LOSSES];
     ls_allreduce_args args = {
-        .data = (float *)flat + range.first, .count = range.count, .scratch = end->scratch};
+        .data = (float *)flat + range.first,
+        .count = range.count,
+        .cut = cut,
+        .scratch = end->scratch};
     if (job->exact && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
         args.sums = sums;
@@ -119,9 +122,17 @@ static void append_zeros(ls_step *s, int member, ls_range range)
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
-/* Appends the all-reduce, or a half of it, of a range of a member's gradients, or parameters. */
-static void append_part(ls_step *s, int place, int member, ls_half half, bool parameters,
-                        ls_range range, int call)
+/* What is reduced, or gathered. */
+typedef enum reduced { GRADIENTS, PARAMETERS, SQUARES } reduced;
+
+static void *memory_of(const ls_replica *r, reduced what)
+{
+    return what == PARAMETERS ? r->parameters : what == SQUARES ? r->squares : r->gradients;
+}
+
+/* Appends the all-reduce, or a half of it, of a range of what a member has. */
+static void append_part(ls_step *s, int place, int member, ls_half half, reduced what,
+                        ls_range range, const ls_extent *cut, int call)
 {
     static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
                                         [LS_REDUCE_SCATTER] = "reduce-scatter",
@@ -130,7 +141,9 @@ static void append_part(ls_step *s, int place, int member, ls_half half, bool pa
     const ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
     ls_status status = build(s, &s->resources->ends[channel].of[member], member, half,
-                             parameters ? r->parameters : r->gradients, range, &ops);
+                             memory_of(r, what), range, cut, &ops);
+    if (what == SQUARES)
+        range = (ls_range){0};
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
     if (!task)
         return;
@@ -138,13 +151,14 @@ static void append_part(ls_step *s, int place, int member, ls_half half, bool pa
     task->end.channel = channel;
 }
 
-static void append_parts(ls_step *s, int place, ls_half half, ls_range range, bool parameters)
+static void append_parts(ls_step *s, int place, ls_half half, reduced what, ls_range range,
+                         const ls_extent *cut)
 {
     const ls_planned_group *g = &s->plan->groups[place];
     const ls_comm *first = s->resources->ends[LS_GROUPS + place].comms[0];
     const int call = g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
     for (int i = 0; i < g->count && !s->program->status; i++)
-        append_part(s, place, g->members[i], half, parameters, range, call);
+        append_part(s, place, g->members[i], half, what, range, cut, call);
 }
 
 /* Appends the sum of a bucket's gradients: all of it to all, or their shares to the members. */
@@ -158,12 +172,13 @@ static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, half, range, false);
+    append_parts(s, place, half, GRADIENTS, range, &g->buckets.extents[b]);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), true);
+    append_parts(s, 0, LS_HALVES, PARAMETERS, ls_bucket(s, 0, b),
+                 &s->plan->groups->buckets.extents[b]);
 }
 
 void ls_all_reduce(ls_step *s, int place, int b)
@@ -175,7 +190,8 @@ void ls_all_reduce(ls_step *s, int place, int b)
 
 ls_range ls_share(const ls_step *s, int member, int b)
 {
-    return ls_bucket_share(ls_bucket(s, ls_place_of(s, member), b), member, ls_replicas(s));
+    return ls_bucket_share(&s->plan->groups[ls_place_of(s, member)].buckets, (size_t)b, member,
+                           ls_replicas(s));
 }
 
 static bool can_share(ls_step *s, const char *verb)
@@ -192,8 +208,47 @@ void ls_reduce_scatter(ls_step *s, int place, int b)
 
 void ls_all_gather(ls_step *s, int place, int b)
 {
-    if (can_share(s, "ls_all_gather") && group_of(s, "ls_all_gather", place))
-        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), true);
+    const ls_planned_group *g =
+        can_share(s, "ls_all_gather") ? group_of(s, "ls_all_gather", place) : NULL;
+    if (g)
+        append_parts(s, place, LS_ALL_GATHER, PARAMETERS, ls_bucket(s, place, b),
+                     &g->buckets.extents[b]);
+}
+
+/* ---- Sums of squares ------------------------------------------------------------------------- */
+
+enum { HALVES_OF_DOUBLE = sizeof(double) / sizeof(float) };
+
+/* Of a bucket's blocks, as floats: two a sum. */
+static ls_extent squares_of(const ls_buckets *buckets, size_t b)
+{
+    const size_t blocks = buckets->extents[b].blocks;
+    return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
+}
+
+void ls_step_gather_squares(ls_step *s, int place)
+{
+    const ls_planned_group *g = &s->plan->groups[place];
+    const ls_variables *whole = &ls_step_job(s)->model->graph->variables;
+    for (size_t b = 0; b < g->buckets.count; b++) {
+        const ls_extent extent = squares_of(&g->buckets, b);
+        const size_t first = ls_blocks_before(whole, g->buckets.items[b].first);
+        append_parts(s, place, LS_ALL_GATHER, SQUARES,
+                     (ls_range){HALVES_OF_DOUBLE * first, extent.count}, &extent);
+    }
+}
+
+ls_traffic ls_step_squares_traffic(const ls_step *s)
+{
+    const ls_buckets *buckets = &s->plan->groups->buckets;
+    ls_traffic sum = {0};
+    for (size_t b = 0; b < buckets->count; b++)
+        ls_traffic_add(&sum,
+                       ls_step_job(s)->allreduce->half_formula(LS_ALL_GATHER, ls_replicas(s),
+                                                               squares_of(buckets, b),
+                                                               ls_shards(s)),
+                       1);
+    return sum;
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)
@@ -204,7 +259,7 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
         const ls_planned_group *g = &s->plan->groups[k];
         for (size_t b = 0; b < g->buckets.count; b++)
             ls_traffic_add(&sum,
-                           job->allreduce->formula(ls_replicas(s), g->buckets.items[b].count,
+                           job->allreduce->formula(ls_replicas(s), g->buckets.extents[b],
                                                    ls_shards(s), g->layout),
                            1);
     }
@@ -218,7 +273,7 @@ ls_traffic ls_halves_traffic(const ls_step *s)
     for (int b = 0; b < (int)s->plan->groups->buckets.count; b++)
         for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
             ls_traffic_add(&sum,
-                           algorithm->half_formula(half, ls_replicas(s), ls_bucket(s, 0, b).count,
+                           algorithm->half_formula(half, ls_replicas(s), s->plan->groups->buckets.extents[b],
                                                    ls_shards(s)),
                            1);
     return sum;

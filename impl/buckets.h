@@ -2,8 +2,8 @@
 /*
  * Buckets: ranges of the flat gradient buffer, in the order in which backward makes them final (the
  * last layer's first). Each is reduced by one all-reduce. They depend on the model and a size. With
- * --clip, what cuts a bucket cuts between blocks (square_sums of kernel.h), so that a block's sum of
- * squares has the same bits wherever it is computed.
+ * --clip, what cuts a bucket cuts between blocks (square_sums of kernel.h), so that a block's sum
+ * of squares has the same bits wherever it is computed.
  */
 #pragma once
 

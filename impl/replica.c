@@ -56,13 +56,6 @@ static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, voi
     return LS_OK;
 }
 
-/* Whether it finds a norm: if it updates, or, of servers that do not wait for all workers, as a
- * worker, whose gradient is applied alone. */
-static bool clips(const ls_replica *r)
-{
-    return r->job->clip > 0 && (ls_ps_by_arrival(&r->job->ps) ? r->number >= 0 : r->updates);
-}
-
 static ls_status take_buffers(ls_replica *r, size_t rows)
 {
     const size_t records = r->job->records;
@@ -73,13 +66,7 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->stated, &r->slot[i]));
     if (r->job->average != 0 && r->updates)
         LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->stated, &r->average));
-    if (clips(r)) {
-        const ls_variables *whole = &r->job->model->graph->variables;
-        LS_TRY(take_small(r, "squares",
-                          ls_blocks_before(whole, whole->elements) * sizeof *r->squares,
-                          &r->squares));
-        LS_TRY(take_small(r, "clip", sizeof *r->clip, &r->clip));
-    }
+    LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));

@@ -117,6 +117,9 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
 ls_status ls_replica_take(ls_replica *replica, const char *what, ls_memory_use use, size_t bytes,
                           void *out);
 
+/** Allocates what it needs to find its gradient's norm, if it does (job.clip). */
+ls_status ls_replica_take_clip(ls_replica *replica);
+
 /** Takes NULL. Close its nets and operations first. */
 void ls_replica_close(ls_replica *replica);
 

@@ -104,7 +104,8 @@ static const ls_option general[] = {
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
      .set = ls_set_optimizer, .registry = &ls_optimizer_rules, TEXT_IN_CASE(optimizer)},
     {"clip", "X", "none", "",
-     "gradients are scaled by min(1, X / (norm + 1e-6)), norm over all variables; none: they are not",
+     "gradients are scaled by min(1, X / (norm + 1e-6)), norm over all variables; none: they are "
+     "not",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_clip, IN_CASE(clip)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},

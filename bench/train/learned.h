@@ -8,7 +8,7 @@
 typedef struct ls_learned {
     double loss_first, loss_last;
     double gradient_norm; /**< of the last step, with --clip; NaN: none */
-    double *losses; /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
+    double *losses;       /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
     size_t losses_kept, room;
     double accuracy; /**< NaN: none */
     double ms;       /**< all steps so far, with the warm-up's */

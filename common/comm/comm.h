@@ -213,7 +213,7 @@ typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
     size_t count;
     const ls_extent *cut; /**< of these elements; NULL: they may be cut anywhere */
-    float *scratch; /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
+    float *scratch;       /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
     /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
     int64_t shards;
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */

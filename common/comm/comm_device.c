@@ -294,7 +294,8 @@ static ls_status enqueue_direct(device_op *op, ls_queue *queue, bool *done)
     return LS_OK;
 }
 
-static ls_status make_direct(ls_comm *base, ls_half half, float *data, ls_extent extent, ls_op **out)
+static ls_status make_direct(ls_comm *base, ls_half half, float *data, ls_extent extent,
+                             ls_op **out)
 {
     device_comm *comm = (device_comm *)base;
     const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, extent);

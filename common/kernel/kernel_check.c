@@ -323,8 +323,11 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
                        "%d is not an optimizer; give an ls_optimizer_kind", (int)a->kind);
     int slots = slots_of[a->kind];
     const ls_checked_tensor tensors[] = {
-        WRITE(weight, a->count, 1), REAL(gradient, a->count, 1, decays(a->ranges, a->range_count) ? WRITTEN : 0),
-        OF_TYPE(state, 1, 1, 0), OF_TYPE(clip, 1, 1, OPTIONAL), WRITE(slot[0], a->count, 1),
+        WRITE(weight, a->count, 1),
+        REAL(gradient, a->count, 1, decays(a->ranges, a->range_count) ? WRITTEN : 0),
+        OF_TYPE(state, 1, 1, 0),
+        OF_TYPE(clip, 1, 1, OPTIONAL),
+        WRITE(slot[0], a->count, 1),
         WRITE(slot[1], a->count, 1)};
     LS_TRY(ls_check_tensors(work, 4 + (size_t)slots, tensors));
     work->flops += flops_of[a->kind] * (double)a->count;

@@ -75,8 +75,8 @@ static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets all;
-    const ls_status status = ls_buckets_open(graph, graph->variables.elements, SIZE_MAX,
-                                             job->clip > 0, &all);
+    const ls_status status =
+        ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, job->clip > 0, &all);
     for (int s = 0; s < l->servers && !status && all.count; s++) {
         const ls_range range = ls_bucket_share(&all, 0, s, l->servers);
         add_range(l, s, range.first, range.count);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The norm of the gradient over all variables, each once, and what follows from it (job.clip); see
- * ls_clip_gradients. A block's sum of squares is computed where its variables are updated, and has the same
- * bits everywhere, as has the sum over all blocks (square_sums, clip_factor of kernel.h). So only
- * sums of blocks are sent: 8 bytes for up to 1,024 elements.
+ * ls_clip_gradients. A block's sum of squares is computed where its variables are updated, and has
+ * the same bits everywhere, as has the sum over all blocks (square_sums, clip_factor of kernel.h).
+ * So only sums of blocks are sent: 8 bytes for up to 1,024 elements.
  */
 #include "common/base/grow.h"
 #include "impl/step/build.h"
@@ -17,7 +17,7 @@ static const ls_range nothing = {0, 0};
 /* Consecutive blocks of the whole model. */
 typedef struct runs {
     ls_range *items;
-    size_t count, blocks;
+    size_t count;
 } runs;
 
 static ls_status add_run(const ls_variables *whole, size_t first, size_t count, runs *out)
@@ -25,7 +25,6 @@ static ls_status add_run(const ls_variables *whole, size_t first, size_t count, 
     const size_t block = ls_blocks_before(whole, first);
     const size_t blocks = (size_t)ls_square_blocks((int64_t)count);
     ls_range *last = out->count ? &out->items[out->count - 1] : NULL;
-    out->blocks += blocks;
     if (last && last->first + last->count == block) {
         last->count += blocks;
         return LS_OK;
@@ -151,22 +150,24 @@ static ls_range told(const ls_step *s)
     return (ls_range){(size_t)first, is_told(s) ? (size_t)count : 0};
 }
 
+/* Each sum goes to all others that have a part of the same variables; messages: a run each. */
 ls_traffic ls_step_clip_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
+    const ls_variables *whole = &job->model->graph->variables;
     const ls_range members = told(s);
     ls_traffic sum = {0};
     if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
         return sum;
     if (s->plan->strategy->shares)
         return ls_step_squares_traffic(s);
+    const uint64_t groups = s->plan->servers.servers ? 1 : (uint64_t)s->plan->replicas;
+    const uint64_t others = members.count ? members.count / groups - 1 : 0;
+    sum.bytes_sent = groups * others * ls_blocks_before(whole, whole->elements) * sizeof(double);
     for (size_t m = members.first; m < members.first + members.count; m++) {
-        int first;
-        const uint64_t others = (uint64_t)partners(s, (int)m, &first) - 1;
         runs own;
         ls_status_free(find_runs(s, (int)m, &own));
         sum.messages_sent += others * own.count;
-        sum.bytes_sent += others * own.blocks * sizeof(double);
         free(own.items);
     }
     return sum;

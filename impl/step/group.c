@@ -95,11 +95,10 @@ static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, 
     const ls_job *job = ls_step_job(s);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     float *sums[LS_REPLICA_LOSSES];
-    ls_allreduce_args args = {
-        .data = (float *)flat + range.first,
-        .count = range.count,
-        .cut = cut,
-        .scratch = end->scratch};
+    ls_allreduce_args args = {.data = (float *)flat + range.first,
+                              .count = range.count,
+                              .cut = cut,
+                              .scratch = end->scratch};
     if (job->exact && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
         args.sums = sums;
@@ -244,9 +243,8 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
     ls_traffic sum = {0};
     for (size_t b = 0; b < buckets->count; b++)
         ls_traffic_add(&sum,
-                       ls_step_job(s)->allreduce->half_formula(LS_ALL_GATHER, ls_replicas(s),
-                                                               squares_of(buckets, b),
-                                                               ls_shards(s)),
+                       ls_step_job(s)->allreduce->half_formula(
+                           LS_ALL_GATHER, ls_replicas(s), squares_of(buckets, b), ls_shards(s)),
                        1);
     return sum;
 }
@@ -273,7 +271,8 @@ ls_traffic ls_halves_traffic(const ls_step *s)
     for (int b = 0; b < (int)s->plan->groups->buckets.count; b++)
         for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
             ls_traffic_add(&sum,
-                           algorithm->half_formula(half, ls_replicas(s), s->plan->groups->buckets.extents[b],
+                           algorithm->half_formula(half, ls_replicas(s),
+                                                   s->plan->groups->buckets.extents[b],
                                                    ls_shards(s)),
                            1);
     return sum;

@@ -218,6 +218,7 @@ static const struct planted {
     {LS_PLANT_gather_stale, EARLY, LAST_RANGE, "all-gather", "update", false},
     {LS_PLANT_shared_wait, DROP_WAIT, ALL, "update", "reduce-scatter", false},
     {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
+    {LS_PLANT_clip_late, EARLY, ALL, "update", "clip", false},
 };
 
 static const struct planted *find_planted(void)

@@ -146,6 +146,14 @@ applied_twice 0 --strategy zero --devices 3 --optimizer adam
 update_left_out 0 --strategy zero --devices 2 --steps 1
 tail_position 0 --strategy zero --devices 3 --data synthetic:250 --epochs 3
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
+norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
+norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
+norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01
+tied_again 0 --strategy pipeline --devices 2 --model tied --clip 0.01
+norm_of_mean 0 --strategy mirrored --devices 2 --clip 0.01
+norm_of_mean 0 --strategy zero --devices 3 --clip 0.01 --reduce exact
+clip_late 0 --strategy mirrored --devices 2 --clip 0.01
+clip_late 0 --strategy towers --devices 3 --clip 0.01 --reduce exact
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

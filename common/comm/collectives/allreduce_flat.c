@@ -25,7 +25,8 @@ ls_traffic ls_comm_whole_formula(int ranks, ls_extent extent, int64_t shards,
     (void)layout;
     (void)shards;
     uint64_t messages = extent.count ? 2 * ((uint64_t)ranks - 1) : 0;
-    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, extent.count), .messages_sent = messages};
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, extent.count),
+                        .messages_sent = messages};
 }
 
 ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layout,
@@ -34,8 +35,8 @@ ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layou
     (void)layout;
     for (int r = 0; r < ranks; r++)
         LS_TRY(ls_sum_order_add(
-            out,
-            &(ls_order_step){.visit = (size_t)r, .input = r, .begins = r == 0, .count = extent.count}));
+            out, &(ls_order_step){
+                     .visit = (size_t)r, .input = r, .begins = r == 0, .count = extent.count}));
     return LS_OK;
 }
 

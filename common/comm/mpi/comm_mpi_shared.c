@@ -373,7 +373,8 @@ ls_status ls_comm_mpi_direct(ls_comm *base, ls_half half, float *data, ls_extent
                     .bytes = part.moved};
     d->comm = comm;
     d->data = data;
-    d->count = extent.count;;
+    d->count = extent.count;
+    ;
     d->part = part;
     *out = &d->op;
     return LS_OK;

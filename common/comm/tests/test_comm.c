@@ -123,7 +123,8 @@ static void build_and_judge(fixture *f, const ls_allreduce *a, const trial *t, w
         judge_accesses(w->comms[r], &w->ops[r], before, w->data[r], t->count);
         w->checks[r] = put_op(&w->ops[r], run_check, w->data[r], w->expected, t->count);
     }
-    replay_and_judge(f, t, w, a->name, a->formula(t->ranks, ls_elements(t->count), 0, w->comms[0]->layout));
+    replay_and_judge(f, t, w, a->name,
+                     a->formula(t->ranks, ls_elements(t->count), 0, w->comms[0]->layout));
 }
 
 static void try_allreduce(fixture *f, const ls_allreduce *a, const trial *t)
@@ -224,7 +225,8 @@ static void hierarchies_span_many_hosts(void **state)
     must(ls_allreduce_find("hierarchical", &hierarchical));
     must(hierarchical->oracle(HOSTS, ls_elements(HOSTS), &layout, &order));
     assert_int_equal(order.steps[order.count - 1].visit, 2 * HOSTS - 2);
-    assert_int_equal(hierarchical->formula(HOSTS, ls_elements(1), 0, &layout).messages_sent, 2 * (HOSTS - 1));
+    assert_int_equal(hierarchical->formula(HOSTS, ls_elements(1), 0, &layout).messages_sent,
+                     2 * (HOSTS - 1));
     ls_sum_order_close(&order);
 }
 

@@ -85,7 +85,8 @@ static void try_ranks(fixture *f, int ranks, int64_t shard_count, float *const *
             fail_msg("%d ranks, %lld shards, %zu elements: rank %d has %llu wrong", ranks,
                      (long long)shard_count, count, r, (unsigned long long)m->check->wrong);
         assert_int_equal(m->check->runs, REPLAYS);
-        assert_true(m->scratch[canonical()->scratch(r, ranks, ls_elements(count), shard_count)] == 42.0f);
+        assert_true(m->scratch[canonical()->scratch(r, ranks, ls_elements(count), shard_count)] ==
+                    42.0f);
         if (!m->count)
             free(m->data);
         for (size_t k = 0; k < m->count; k++) {

@@ -3,7 +3,8 @@
  * The halves of all-reduces, a reduce-scatter and an all-gather over even shares: rank q's share
  * has the bits of the whole all-reduce and of its oracle (canonical: of the tree), the all-gather
  * needs the shares alone, and each sends what its formula says; sizes that no number of ranks
- * divides, cuts between blocks only, empty shares, several in turn on a queue, with and without delays. No tolerance: bits.
+ * divides, cuts between blocks only, empty shares, several in turn on a queue, with and without
+ * delays. No tolerance: bits.
  */
 #include "common/base/range.h"
 #include "common/comm/tests/comm_fixture.h"

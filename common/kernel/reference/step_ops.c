@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations without reals: the sum of two losses, a norm, the end of a step, the time, a fault. All CPU
- * tables use them. Also opens the reference tables.
+ * Operations without reals: the sum of two losses, a norm, the end of a step, the time, a fault.
+ * All CPU tables use them. Also opens the reference tables.
  */
 #include "common/kernel/reference/step_ops.h"
 

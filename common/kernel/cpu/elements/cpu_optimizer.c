@@ -101,8 +101,8 @@ static void square_sums_part(const cpu_part *p)
         int64_t at = block < p->first ? p->first - block : 0;
         for (; block + at < p->last && at < ls_square_blocks(ranges[r].count); at++) {
             const int64_t first = ranges[r].first + at * LS_SQUARE_BLOCK, left = end - first;
-            a->sums[block + at] = sum_block(p, &ranges[r], first,
-                                            left < LS_SQUARE_BLOCK ? left : LS_SQUARE_BLOCK);
+            a->sums[block + at] =
+                sum_block(p, &ranges[r], first, left < LS_SQUARE_BLOCK ? left : LS_SQUARE_BLOCK);
         }
     }
 }

@@ -346,8 +346,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     const ls_update_range range = ls_gpu_range_at(ranges, item);
     const int64_t before = ranges.at ? ranges.at[item].block : 0;
     const int64_t first = (blockIdx.x - before) * LS_SQUARE_BLOCK;
-    const int64_t left = range.count - first, at = range.first + first;
-    const int64_t count = left < LS_SQUARE_BLOCK ? left : LS_SQUARE_BLOCK;
+    const int64_t most = LS_SQUARE_BLOCK, left = range.count - first, at = range.first + first;
+    const int64_t count = left < most ? left : most;
     for (int64_t i = threadIdx.x; i < LS_SQUARE_BLOCK; i += blockDim.x) {
         float g = i < count ? gradient[at + i] : 0;
         if (i < count && range.decay != 0)
@@ -379,7 +379,8 @@ int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_g
 }
 
 /* One block: pairs of neighbours, then pairs of these. */
-__global__ static void __launch_bounds__(FACTOR_THREADS) clip_factor_kernel(ls_clip_factor_args args)
+__global__ static void __launch_bounds__(FACTOR_THREADS)
+    clip_factor_kernel(ls_clip_factor_args args)
 {
     for (int64_t d = 1; d < args.count; d *= 2) {
         for (int64_t i = 2 * d * threadIdx.x; i + d < args.count; i += 2 * d * blockDim.x)

@@ -149,7 +149,8 @@ ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01
-tied_again 0 --strategy pipeline --devices 2 --model tied --clip 0.01
+tied_again 0 --strategy pipeline --devices 2 --model gpt:2-2-8-8-40 --clip 0.01
+tied_again 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --model gpt:2-2-8-8-40 --clip 0.01 --reduce exact
 norm_of_mean 0 --strategy mirrored --devices 2 --clip 0.01
 norm_of_mean 0 --strategy zero --devices 3 --clip 0.01 --reduce exact
 clip_late 0 --strategy mirrored --devices 2 --clip 0.01

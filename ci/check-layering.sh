@@ -3,14 +3,20 @@
 # Fails if an include points the wrong way, if files include each other in a circle, or if a vendor's header is
 # included outside its folder. order(FOLDER, A < B C): in FOLDER, B and C may include A, but A may not include them,
 # nor B and C each other. Files in FOLDER itself come before all subfolders: they may be included by them, but not
-# include them. Tests come last. A file that is named here is treated separately from its folder. `vendors` lists all
+# include them. Tests come last. A file that is named here is treated separately from its folder. Files joined by + are
+# a room, and may include each other; a header in brackets, only files of its room and tests. `vendors` lists all
 # vendors' headers. Circles are checked between units: X.c, X.h, X_private.h, X_inline.h and X_parts.h are one unit.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 find common impl bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' | sort | xargs awk '
-function order(parent, names,   levels, same, i, j) {
+function order(parent, names,   levels, same, files, i, j, k) {
   for (i = split(names, levels, " < "); i > 0; i--)
-    for (j = split(levels[i], same, " "); j > 0; j--) rank[parent same[j]] = i
+    for (j = split(levels[i], same, " "); j > 0; j--)
+      for (k = split(same[j], files, "+"); k > 0; k--) {
+        if (sub(/^\[/, "", files[k]) && sub(/\]$/, "", files[k])) hidden[parent files[k]] = 1
+        rank[parent files[k]] = i
+        room[parent files[k]] = parent same[j]
+      }
 }
 BEGIN {
   order("", "common < impl < bench")
@@ -22,6 +28,13 @@ BEGIN {
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
   order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress < commands < main.c")
+  order("impl/step/", \
+        "plan.h+plan.c < " \
+        "program.h+[sweep.h]+names.h+program.c+order.c+sweep.c+match.c+race.c+names.c+listing.c < " \
+        "step.h+resources.h+[build.h]+served.h+members.c+served.c+build.c+verbs.c+copies.c+group.c+group_sum.c+" \
+        "average.c+places.c+message.c < " \
+        "run.h+trace.h+[trace_private.h]+run.c+lower.c+check.c+run_values.c+run_facts.c+records.c+trace.c+" \
+        "trace_steps.c+blame.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
         "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
         "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \
@@ -36,11 +49,16 @@ function check_order(from, to,   a, b, n, m, i, mine, theirs) {
   n = split(from, a, "/"); m = split(to, b, "/")
   mine = a[1]; theirs = b[1]
   for (i = 1; a[i] == b[i] && i < n && i < m; i++) { mine = mine "/" a[i + 1]; theirs = theirs "/" b[i + 1] }
-  if (mine != theirs && rank_of(theirs) && rank_of(mine) <= rank_of(theirs))
+  if (to in hidden && room[from] != room[to] && from !~ /\/tests\//) refuse("private to the files beside it")
+  else if (mine != theirs && rank_of(theirs) && rank_of(mine) <= rank_of(theirs) &&
+           (!room[mine] || room[mine] != room[theirs]))
     refuse("points from " (rank_of(mine) ? mine : folder(mine)) " to " theirs)
 }
 function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
 function unit(path) { sub(/(_private|_inline|_parts)?\.[a-z]+$/, "", path); return path }
+FNR == 1 && FILENAME ~ /^impl\/step\/[^\/]*$/ && !(FILENAME in rank) {
+  printf "%s: in no room; name it in this check and in the README beside it\n", FILENAME; failed = 1
+}
 FNR == 1 && FILENAME ~ /^(common|bench)\// && FILENAME !~ /\/tests\// && !(folder(FILENAME) in rank) {
   printf "%s: in a folder that this check does not know\n", FILENAME; failed = 1
 }

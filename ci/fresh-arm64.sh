@@ -22,8 +22,9 @@ native=${LOCKSTEP:-$sources/build/lockstep}
 packages=(libc6-dev libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev
   libgomp1 libcmocka-dev)
 # What computes, what reads the processor, and what encodes or counts bits.
-tests=(vector_loops vector_layers winograd kernels layer_kernels residual_kernels layers residual_layers variables
-  device device_programs affinity machine machine_limits digest philox order numbers safetensors slice)
+tests=(vector_loops vector_layers winograd packed_product kernels layer_kernels residual_kernels transformer_kernels
+  layers residual_layers transformer_layers variables device device_programs affinity machine machine_limits digest
+  philox order numbers safetensors slice)
 # For `verify`, which measures nothing. Models that loops compute alone, with each kind of strategy; then each other
 # model, by a step of few samples, since an emulated one takes long.
 short="--batch 8 --steps 1"
@@ -38,6 +39,8 @@ cases=("--model poly"
   "--model mlp:8-6-4-4 --strategy model-parallel --devices 2"
   "--model mlp:8-6-4-4 --strategy pipeline --devices 2"
   "--model mlp:8-6-4-4 --strategy hybrid --devices 4 --hybrid-inner pipeline"
+  "--model mlp:8-6-4 --strategy zero --devices 3"
+  "--model gpt:2-2-32-16 --optimizer adamw --strategy mirrored --devices 2 --reduce exact $short"
   "--model mlp:784-16-10 --strategy mirrored --devices 2"
   "--model cnn $short"
   "--model cnn --strategy mirrored --devices 2 --reduce exact $short"

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: MIT
 # Packs a folder for a machine with a GPU that has neither Lockstep's libraries nor a network.
 #
-#   ci/gpu-pack.sh FOLDER
+#   ci/gpu-pack.sh [--binaries] FOLDER
 #
 # FOLDER gets the sources that git tracks, as they are now; packed/commit, with the commit, whether anything was
-# changed since, and a name for the tree; and packed/prefix.tar.gz, the unpacked Debian packages of the libraries and
+# changed since, and a name for the tree; and packed/prefix.tar.xz, the unpacked Debian packages of the libraries and
 # Fashion-MNIST. On the other machine, FOLDER/ci/gpu.sh does the rest. A folder packed before is replaced. More than
-# MOST_MIB is refused. apt-get download gets the packages from this machine's sources, without root; apt-cache lists
+# MOST_MIB is refused, so that folder and checkout together fit 64 MiB. --binaries adds packed/build.tar.xz: the program
+# and the tests of GPUs, built here for sm_80, sm_90 and later; the other machine then compiles nothing, if its C library
+# is not older than this one's and it has CUDA's libraries of this major version. apt-get download gets the packages from this machine's sources, without root; apt-cache lists
 # their dependencies. Left out: what a compiler includes (the C and C++ libraries, libgomp), MPI, and everything of
 # CUDA.
 set -euo pipefail
-MOST_MIB=60
+MOST_MIB=54
 wanted=(libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev
   zlib1g-dev libcmocka-dev dataset-fashion-mnist)
 with_compiler='^(libc6|libc6-dev|libc-dev-bin|libgcc-s1|libstdc\+\+6|libgomp1|gcc-[0-9]+-base)$'
@@ -69,8 +71,8 @@ settle() {
 
 pack_prefix() { # TO TEMPORARY
   local packages package
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
-    fail "apt-get, dpkg-deb: missing; pack on a Debian machine" 3
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && command -v xz >/dev/null ||
+    fail "apt-get, dpkg-deb, xz: missing; pack on a Debian machine with xz-utils" 3
   mkdir "$2/packages" "$2/prefix"
   mapfile -t packages < <(list_packages)
   if ! (cd "$2/packages" && apt-get download "${packages[@]}") >"$2/log" 2>&1; then
@@ -80,10 +82,32 @@ pack_prefix() { # TO TEMPORARY
     dpkg-deb -x "$package" "$2/prefix" || fail "$package: cannot be unpacked" 3
   done
   settle "$2/prefix"
-  tar -C "$2/prefix" --owner=0 --group=0 -cf - usr | gzip -9 >"$1/packed/prefix.tar.gz"
+  tar -C "$2/prefix" --owner=0 --group=0 -cf - usr | xz -6 >"$1/packed/prefix.tar.xz"
 }
 
-[ $# -eq 1 ] && [[ $1 != -* ]] || fail "usage: ci/gpu-pack.sh FOLDER" 2
+# Builds what runs on a GPU from the packed sources. Libraries are found beside the build: those of the prefix, and
+# CUDA's in a folder of links, which gpu.sh makes.
+pack_build() { # TO TEMPORARY
+  local arch test targets=(lockstep)
+  arch=$(uname -m)-linux-gnu
+  for test in "$1"/common/*/tests/test_{gpu,cuda}_*.c "$1"/common/*/cuda/tests/test_{gpu,cuda}_*.c; do
+    [[ ! -e $test || $test == *_emulated.c ]] || targets+=("$(basename "$test" .c)")
+  done
+  if ! (cmake -S "$1" -B "$2/build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_TESTS=ON -DLOCKSTEP_CUDA=ON -DLOCKSTEP_MPI=OFF \
+    "-DCMAKE_BUILD_RPATH=\$ORIGIN/../prefix/usr/lib/$arch;\$ORIGIN/../libraries" \
+    -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags &&
+    cmake --build "$2/build" -j "$(nproc)" --target "${targets[@]}") >"$2/log" 2>&1; then
+    fail "the build failed: $(grep -m 1 -E 'rror' "$2/log" || tail -n 1 "$2/log")" 1
+  fi
+  (cd "$2/build" && strip "${targets[@]}" && tar --owner=0 --group=0 -cf - "${targets[@]}") | xz -6 >"$1/packed/build.tar.xz"
+}
+
+binaries=
+if [ "${1:-}" = --binaries ]; then
+  binaries=yes
+  shift
+fi
+[ $# -eq 1 ] && [[ $1 != -* ]] || fail "usage: ci/gpu-pack.sh [--binaries] FOLDER" 2
 if [ -e "$1" ] && [ ! -e "$1/packed/commit" ] && [ -n "$(ls -A "$1")" ]; then
   fail "$1: is not empty, and was not packed by this; name another folder" 2
 fi
@@ -94,8 +118,11 @@ trap 'rm -rf "$temporary"' EXIT
 mkdir "$temporary/all"
 pack_sources "$temporary/all"
 pack_prefix "$temporary/all" "$temporary"
+[ -z "$binaries" ] || pack_build "$temporary/all" "$temporary"
 bytes=$(du -sb "$temporary/all" | cut -f 1)
 [ "$bytes" -le $((MOST_MIB << 20)) ] || fail "$bytes bytes, more than $MOST_MIB MiB; see what is large: du -a" 1
 find "$folder" -mindepth 1 -delete
 cp -a "$temporary/all/." "$folder/"
+checkout=$(in_git ls-files -z | (cd "$root" && xargs -0 du -bc 2>/dev/null) | sed -n '$s/\t.*//p')
+[ $((bytes + checkout)) -le $((64 << 20)) ] || echo "$folder: with this checkout ($checkout bytes) over 64 MiB" >&2
 echo "$folder: $bytes bytes, commit $(head -n 2 "$folder/packed/commit" | paste -sd ' '); there: ci/gpu.sh OUT"

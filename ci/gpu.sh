@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests and measures the GPU back end on a machine with a GPU, in under 8 minutes.
+# Tests and measures the GPU back end on a machine with a GPU, in under 10 minutes; a figure of each model by minute 4.
 #
 #   ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]
 #
@@ -8,19 +8,21 @@
 # folder, and only a compiler must be installed. It builds, and runs the parts of ci/gpu-parts.sh while a process
 # keeps the GPU open. After each part it rewrites two files in OUT (default: `out` in the work folder): SUMMARY.md,
 # the most important lines first, and results.tar.gz with rows and logs. Each part has a time budget (budget_of) plus
-# what earlier parts left; one that exceeds it is stopped. A repeated run skips finished parts, and inside a part
-# finished commands, even on another machine if OUT has the earlier results.tar.gz. A part that fails is kept and
-# reported, and the others run.
+# what earlier parts left; one that exceeds it is stopped, which is no failure. A repeated run skips finished parts,
+# and inside a part finished commands, even on another machine if OUT has the earlier results.tar.gz (15 MiB at most).
+# A part that fails is kept and reported, and the others run; what failed is repeated at once under compute-sanitizer, with the libraries' logs
+# (diagnosis/). Clocks, power and temperature are logged throughout (clocks.csv). Until figures are taken, libraries
+# are read ahead and the peers compile, in the background.
 #   --rehearse   the same parts on CPU devices, with small sizes: tests this script
 #   --only       only these parts
 # Needs no root, but CUDA 13, CMake, gcc, python3, and the libraries: of the packed folder, of the system, or of a
 # prefix LOCKSTEP_DEPS. Environment: LOCKSTEP_WORK: the work folder (default: build-gpu; for a packed folder one in
 # /tmp); remove it to start over (in a checkout, another OUT is enough). LOCKSTEP_PROGRAM_BUILT=yes: LOCKSTEP_BUILD is
-# a build with tests that finds its libraries. LOCKSTEP_GPU_SECONDS: time for all parts (460). Exit status: 0 all
-# parts succeeded; 1 one failed or was stopped; 2 wrong usage; 3 no GPU, or something is missing.
+# a build with tests that finds its libraries. LOCKSTEP_GPU_SECONDS: time for all parts (540). Exit status: 0 all
+# parts succeeded; 1 one failed; 2 wrong usage; 3 no GPU, or something is missing; 4 none failed, but one was stopped.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-parts=(machine build devices tests verify compare bench peers kernels memory micro sanitizer)
+parts=(machine build devices smoke tests compare bench peers verify-first kernels memcheck verify memory micro racecheck)
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 out=
 rehearse=
@@ -38,7 +40,7 @@ while [ $# -gt 0 ]; do
   --only | --part)
     [ $# -gt 1 ] || fail "$1: needs a part; they are ${parts[*]}" 2
     for name in ${2//,/ }; do
-      [[ " ${parts[*]} " == *" $name "* ]] || fail "$1: $name: unknown; parts are ${parts[*]}" 2
+      [[ " ${parts[*]} " == *" $name "* || "$1 $name" == "--part warm-peers" ]] || fail "$1: $name: unknown; parts are ${parts[*]}" 2
     done
     if [ "$1" = --only ]; then only=$2; else part=$2; fi
     shift
@@ -65,22 +67,40 @@ fi
 mkdir -p "$work" && [ -O "$work" ] && [ -w "$work" ] || fail "$work: is not this user's; name a folder in LOCKSTEP_WORK" 3
 work=$(cd "$work" && pwd)
 export LOCKSTEP_WORK=$work
-if [ ! -w "${HOME:-/}" ]; then # shared caches: measured roofs, what frameworks compile
+if [ ! -w "${HOME:-/}" ]; then # shared caches: measured roofs
   mkdir -p "$work/home"
   export HOME=$work/home
 fi
+
+# Python has what unpacks these; xz may be missing.
+unpack() { # ARCHIVE FOLDER
+  python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$1" "$2"
+}
 
 # Each copy gets its name once complete: an interrupted one is repeated.
 take_along() {
   [ -e "$work/source" ] || {
     rm -rf "$work/source.part" && mkdir "$work/source.part" &&
-      tar -C "$root" --exclude=./packed/prefix.tar.gz -cf - . | tar -C "$work/source.part" --no-same-owner -xf - &&
+      tar -C "$root" --exclude='./packed/*.tar.xz' -cf - . | tar -C "$work/source.part" --no-same-owner -xf - &&
       chmod -R u+rwX "$work/source.part" && mv "$work/source.part" "$work/source"
   } || return 1
-  [ -e "$work/prefix" ] || [ ! -e "$root/packed/prefix.tar.gz" ] || {
+  [ -e "$work/prefix" ] || [ ! -e "$root/packed/prefix.tar.xz" ] || {
     rm -rf "$work/prefix.part" && mkdir "$work/prefix.part" &&
-      tar -C "$work/prefix.part" --no-same-owner -xzf "$root/packed/prefix.tar.gz" &&
+      unpack "$root/packed/prefix.tar.xz" "$work/prefix.part" &&
       mv "$work/prefix.part" "$work/prefix"
+  } || return 1
+  # What was built where the folder was packed, and links to CUDA's libraries, where those programs look for them.
+  # shellcheck disable=SC2046
+  [ -e "$work/build" ] || [ ! -e "$root/packed/build.tar.xz" ] || {
+    rm -rf "$work/build.part" && mkdir -p "$work/build.part" "$work/libraries" &&
+      unpack "$root/packed/build.tar.xz" "$work/build.part" &&
+      find -L /usr/local/cuda/lib64 /usr/lib/"$(uname -m)"-linux-gnu $(python3 -c '
+import site, sysconfig
+print(*{sysconfig.get_paths()["purelib"], *site.getsitepackages()}, sep="/nvidia\n", end="/nvidia\n")' 2>/dev/null || true) \
+        -maxdepth 3 -type f -not -path '*/stubs/*' \
+        \( -name 'libcublas*.so*' -o -name 'libcudnn*.so*' -o -name 'libnccl.so*' -o -name 'libnvrtc*.so*' \) \
+        -exec ln -sf -t "$work/libraries" {} + 2>/dev/null
+    mv "$work/build.part" "$work/build"
   }
 }
 if [ -e "$root/packed/commit" ]; then
@@ -91,6 +111,9 @@ fi
 mkdir -p "${out:=$work/out}" && [ -w "$out" ] || fail "$out: cannot be written; name a folder that can" 3
 out=$(cd "$out" && pwd)
 build=${LOCKSTEP_BUILD:-$work/build}
+# What frameworks compile, for the turns that follow.
+export TORCHINDUCTOR_CACHE_DIR=$work/compiled/torch TRITON_CACHE_DIR=$work/compiled/triton
+export JAX_COMPILATION_CACHE_DIR=$work/compiled/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 program=$build/lockstep
 libraries=${deps:+$deps/usr/lib/$(uname -m)-linux-gnu}
 
@@ -108,14 +131,14 @@ fi
 
 say() { echo "gpu.sh: $*" >&2; }
 
-# Seconds guaranteed to a part; 460 in total, which leaves 20 of 8 minutes for the summary.
+# Seconds guaranteed to a part; 540 in total, which leaves 20 of 10 minutes for the summary, and some for unpacking.
 budget_of() {
   case "$1" in
-  peers) echo 120 ;;
-  verify) echo 75 ;;
+  peers) echo 100 ;;
   build) echo 65 ;;
+  smoke | verify | racecheck) echo 45 ;;
   tests) echo 40 ;;
-  kernels | sanitizer) echo 35 ;;
+  verify-first | kernels | memcheck) echo 35 ;;
   bench) echo 30 ;;
   machine | micro) echo 15 ;;
   *) echo 10 ;; # devices, compare, memory
@@ -168,6 +191,7 @@ run_part() {
   case "$code" in
   0) keep "$name" ok $((SECONDS - begin)) "" ;;
   77) keep "$name" left-out $((SECONDS - begin)) "$why" ;;
+  75) keep "$name" cut $((SECONDS - begin)) "$why" ;;
   124 | 137) keep "$name" cut $((SECONDS - begin)) "cut short after its $most s; the same command goes on from there" ;;
   *) keep "$name" failed $((SECONDS - begin)) "$why" ;;
   esac
@@ -177,8 +201,9 @@ run_part() {
 # Whether the other parts cannot run, since this one failed.
 is_vital() { [[ $1 =~ ^(build|devices)$ ]] && [[ $(cat "$kept/$1.state") != ok* ]]; }
 
-deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
+deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-540}))
 child=
+helpers=()
 missing=
 kept=$work/kept${rehearse:+-rehearsal}
 if [ ! -e "$root/packed/commit" ]; then # the sources may have changed: a new OUT starts over
@@ -214,6 +239,31 @@ print(f"kept open: {count.value} GPU(s)", flush=True)
 sys.stdin.read()' >"$kept/open.log" 2>&1)
 }
 
+# What a throttled GPU shows: without it, such a figure cannot be told from a slow program's.
+log_clocks() {
+  nvidia-smi --query-gpu=timestamp,index,clocks.sm,power.draw,clocks_event_reasons.active,temperature.gpu \
+    --format=csv,noheader,nounits -lms 500 >>"$kept/clocks.csv" 2>/dev/null </dev/null &
+  logger=$!
+}
+
+# Reads large libraries ahead, which on a cold disk takes longer than a test may, and has the peers compile each case,
+# which takes longer than a turn may. Both end before figures are taken.
+prepare_ahead() {
+  local folders
+  folders=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null || true)
+  timeout 120 find -L ${deps:+"$deps"} /usr/local/cuda/lib64 ${folders:+"$folders/nvidia" "$folders/torch/lib"} -maxdepth 4 -type f \
+    -size +10M -name '*.so*' -exec cat {} + >/dev/null 2>&1 </dev/null &
+  helpers+=($!)
+  if is_wanted peers && ! is_done peers; then
+    timeout 300 bash "$root/ci/gpu.sh" --part warm-peers "$kept" >"$kept/warm-peers.log" 2>&1 </dev/null &
+    helpers+=($!)
+  fi
+}
+end_helpers() {
+  [ ${#helpers[@]} -eq 0 ] || kill "${helpers[@]}" 2>/dev/null || true
+  helpers=()
+}
+
 # Writes both files, each complete at any time.
 publish() {
   python3 -B "$root/ci/gpu_summary.py" ${rehearse:+--rehearse} "$kept" "${parts[@]}" >"$out/SUMMARY.md.part" || return
@@ -234,19 +284,27 @@ sum_up() {
 # When told to end: the current part is stopped.
 end_early() {
   trap '' TERM INT
+  end_helpers
   if [ -n "$child" ]; then
     kill "$child" 2>/dev/null || true
     wait "$child" 2>/dev/null || true
     keep "$name" cut $((SECONDS - begin)) "the script was asked to end; the same command goes on from there"
   fi
+  [ -z "$logger" ] || kill "$logger" 2>/dev/null || true
   sum_up
-  exit 1
+  exit 4
 }
 trap end_early TERM INT
-[ -n "$rehearse" ] || keep_open
+logger=
+if [ -z "$rehearse" ]; then
+  keep_open
+  log_clocks
+  prepare_ahead
+fi
 
 for name in "${parts[@]}"; do
   is_wanted "$name" || continue
+  [[ $name != bench && $name != peers ]] || end_helpers
   if [ -n "$missing" ]; then
     keep "$name" failed 0 "the part '$missing' failed"
     continue
@@ -255,6 +313,9 @@ for name in "${parts[@]}"; do
   publish || say "$name: could not be summed up; the lines above say why"
   if is_vital "$name"; then missing=$name; fi
 done
+end_helpers
+[ -z "$logger" ] || kill "$logger" 2>/dev/null || true
 sum_up
 [ -z "$missing" ] || exit 3
-! grep -qE '^(failed|cut)' "$kept"/*.state || exit 1
+! grep -q '^failed' "$kept"/*.state || exit 1
+! grep -q '^cut' "$kept"/*.state || exit 4

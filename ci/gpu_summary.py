@@ -213,6 +213,43 @@ def bench_section(out):
     ]
 
 
+def smoke_section(out):
+    """The first figure of each model."""
+    lines = [[row.get("label", ""), row["case"]["model"] + convolutions(row), row["case"]["batch_global"],
+              f"{step_ms(row):.4g}", row.get("equivalence", {}).get("grade", ""),
+              row["provenance"].get("kernels", {}).get("library", "")]
+             for row in read_rows(out / "smoke.jsonl") if step_ms(row)]
+    head = ["label", "model", "batch", "step ms", "grade", "library"]
+    return ["## First figures (smoke): 20 steps each, other work beside them", "", *table(head, lines)] if lines else []
+
+
+def clocks_section(out):
+    """What nvidia-smi logged twice per second: whether the GPU was slowed down."""
+    path, gpus = out / "clocks.csv", {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) == 6 and fields[2].isdigit():
+            gpus.setdefault(fields[1], []).append(fields)
+    lines = []
+    for gpu, samples in sorted(gpus.items()):
+        reasons = {}
+        for fields in samples:
+            reasons[fields[4]] = reasons.get(fields[4], 0) + 1
+        lines.append([gpu, len(samples)] + [
+            f"{min(numbers):g} to {max(numbers):g}" if (numbers := [float(f[i]) for f in samples if is_number(f[i])]) else ""
+            for i in (2, 3, 5)] + [", ".join(f"{reason}: {n}" for reason, n in sorted(reasons.items()))])
+    head = ["GPU", "samples", "SM clock, MHz", "power, W", "temperature, C", "reasons that slow it down: samples"]
+    return ["## Clocks (clocks.csv)", "", *table(head, lines)] if lines else []
+
+
+def is_number(text):
+    """Whether it is one; nvidia-smi writes [N/A] for what it does not know."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def peer_cases(out):
     """{(model, batch): {name: median ms of a step over all blocks, or why it failed}} and the largest
     difference of losses of each."""
@@ -342,7 +379,7 @@ def kernels_section(out):
 def micro_section(out):
     """Single operations."""
     lines = []
-    for row in read_rows(out / "micro.jsonl"):
+    for row in read_rows(out / "roofs.jsonl") + read_rows(out / "micro.jsonl"):
         micro = row["micro"]
         lines.append([
             micro["op"],
@@ -426,8 +463,9 @@ def telling(out, found, rehearse):
             lines.append(f"{part}: **{state[0]}**: {state[2] if len(state) > 2 else ''}")
         elif state[0] == "left-out":
             lines.append(f"{part}: unseen: {state[2]}")
-    tests = log_lines(out, "tests", r"^test_[a-z_]+: (skipped|no end|exit)")
-    lines += [f"{line}" for line in tests]
+    lines += log_lines(out, "tests", r"^test_[a-z_]+: (skipped|no end|exit)")
+    for part in found:
+        lines += log_lines(out, part, r"^(diagnosis of|finding:|gap:) ")[:6]
     if not rehearse and len(log_lines(out, "machine", r"^[0-9]+, .*MiB")) == 1:
         lines.append("Unseen on one GPU: copies between GPUs, NCCL between ranks, peer access.")
     return lines
@@ -446,7 +484,7 @@ def summary(out, parts, rehearse):
         *(f"- {line}" for line in guarded(lambda: telling(out, found, rehearse))), "",
         *table(["part", "state", "seconds", "why"], lines),
     ]
-    sections = (machine_section, verify_section, bench_section, peers_section, kernels_section,
+    sections = (machine_section, smoke_section, clocks_section, verify_section, bench_section, peers_section, kernels_section,
                 micro_section, memory_section)
     for section in sections:
         text += guarded(lambda of=section: of(out))

@@ -6,6 +6,8 @@
 #   --ci    "cannot tell" and a missing base (the first push) succeed with a warning; the report also goes to the
 #           file that GITHUB_STEP_SUMMARY names
 #   LOCKSTEP_BUILD      command that builds build/lockstep, in either tree
+#   LOCKSTEP_KEPT       folder of the programs of the last commits, COMMIT/lockstep: the base's is not built again; this
+#                       tree's is added if nothing in it is changed, and the oldest of more than 5 is removed
 #   LOCKSTEP_REGRESS    options of `lockstep regress` (--plan bench/plans/ci.yaml --threshold 5%)
 # Exit status: 0 none slower or worse, or the base cannot be compared (it does not build, has no program, or is too
 # old for an option, which is printed); 1 one is; 4 some are undecided; 3 this tree does not build or run, or there is
@@ -46,17 +48,28 @@ if ! sh -c "$build" >"$folder/new.log" 2>&1; then
   echo "ci/regress.sh: this tree does not build" >&2
   exit 3
 fi
-git worktree add -q --detach "$folder/base" "$base"
-if ! (cd "$folder/base" && sh -c "$build") >"$folder/base.log" 2>&1; then
-  tail -n 5 "$folder/base.log" >&2
-  nothing "the base, ${base:0:12}, does not build here"
+kept=${LOCKSTEP_KEPT:-}
+if [ -n "$kept" ] && [ -z "$(git status --porcelain --untracked-files=no)" ]; then
+  mkdir -p "$kept/$(git rev-parse HEAD)"
+  cp build/lockstep "$kept/$(git rev-parse HEAD)/"
+  touch "$kept/$(git rev-parse HEAD)"
+  ls -dt "$kept"/*/ | tail -n +6 | xargs -r rm -r
 fi
-[ -x "$folder/base/build/lockstep" ] || nothing "the base, ${base:0:12}, makes no build/lockstep"
+old=${kept:+$kept/$base/lockstep}
+if [ -z "$old" ] || [ ! -x "$old" ]; then
+  old=$folder/base/build/lockstep
+  git worktree add -q --detach "$folder/base" "$base"
+  if ! (cd "$folder/base" && sh -c "$build") >"$folder/base.log" 2>&1; then
+    tail -n 5 "$folder/base.log" >&2
+    nothing "the base, ${base:0:12}, does not build here"
+  fi
+  [ -x "$old" ] || nothing "the base, ${base:0:12}, makes no build/lockstep"
+fi
 # A baseline that HEAD renews with a reason lists what may become worse (ci/renew-baseline.sh).
 intended=$(git diff "$base" HEAD -- results/baselines | sed -n 's/^+.*"label": *"\(intended [^"]*\)".*/\1/p' | head -n 1)
 [ -z "$intended" ] || options+=(--label "$intended")
 status=0
-build/lockstep regress "$folder/base/build/lockstep" build/lockstep "${options[@]}" --quiet \
+build/lockstep regress "$old" build/lockstep "${options[@]}" --quiet \
   --results "$out/rows.db" --format md,json,junit,github --out "$out/report" 2>"$folder/err" || status=$?
 cat "$folder/err" >&2
 if [ "$status" -eq 3 ] && grep -q 'it may be too old for one' "$folder/err"; then

@@ -15,6 +15,9 @@
 
 enum { LS_JOB_REPLICAS = 1024 }; /* most replicas of a job */
 
+/** A full batch; an epoch's remainder batch. */
+typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;
+
 /** When servers apply gradients: those of a step together; each as it arrives; each as it arrives,
  * with no worker more than `staleness` steps ahead (stale synchronous parallel). */
 typedef enum ls_ps_mode { LS_PS_SYNC, LS_PS_ASYNC, LS_PS_SSP } ls_ps_mode;

@@ -126,19 +126,24 @@ void ls_replica_close(ls_replica *replica);
 /** Appends operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
-/** Appends the sums of squares of a range of its gradients, where blocks begin and end; with
- * `decay`, weight decay is added to the gradients first. */
-ls_status ls_replica_square(ls_replica *replica, ls_range range, bool decay, ls_op_list *ops);
+/** Whether weight decay is still to be added to a gradient, or included in it. */
+typedef enum ls_decay_left { LS_DECAY_TO_ADD, LS_DECAY_INCLUDED } ls_decay_left;
+
+/** Appends the sums of squares of a range of its gradients, where blocks begin and end, behind what
+ * adds the weight decay that is left. */
+ls_status ls_replica_square(ls_replica *replica, ls_range range, ls_decay_left decay,
+                            ls_op_list *ops);
 
 /** Appends what follows from all blocks' sums: the norm and the factor. */
 ls_status ls_replica_clip(ls_replica *replica, ls_op_list *ops);
 
 /** Both, of all its gradients; nothing if job.clip is 0. */
-ls_status ls_replica_clip_all(ls_replica *replica, bool decay, ls_op_list *ops);
+ls_status ls_replica_clip_all(ls_replica *replica, ls_decay_left decay, ls_op_list *ops);
 
-/** Appends, over a range of the flat buffers, weight decay (false, or with job.clip: the gradient
- * includes it), the optimizer's pass, and the steps of moving statistics and averages. */
-ls_status ls_replica_update(ls_replica *replica, ls_range range, bool decay, ls_op_list *ops);
+/** Appends, over a range of the flat buffers, weight decay (with job.clip, the gradient includes
+ * it), the optimizer's pass, and the steps of moving statistics and averages. */
+ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left decay,
+                            ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
@@ -147,14 +152,17 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
  * zero, and the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
-/** Copies the variables that it owns into the model's parameters; with `averages`, the moving
- * averages of those that it updates, if it has any. */
-ls_status ls_replica_gather(ls_replica *replica, bool averages, float *parameters);
+/** The variables themselves, or their moving averages, if they have any. */
+typedef enum ls_values { LS_VALUES, LS_AVERAGES } ls_values;
+
+/** Copies the variables that it owns into the model's parameters, or the averages of those that it
+ * updates. */
+ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *parameters);
 
 /** Saves or restores the state on which the next step depends (carried.h). */
 ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
 
-/** See ls_run_kind.records: this replica's ends of steps and first parts of losses. */
+/** See ls_run_functions.records: this replica's ends of steps and first parts of losses. */
 ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count,
                              ls_step_record *out, uint64_t *mark_ns);
 
@@ -171,9 +179,9 @@ typedef struct ls_tested {
     ls_net *net;
 } ls_tested;
 
-/** See ls_run_kind.evaluate: with the current parameters of the model's parts [count], or their
- * averages. `predict` runs a batch through all nets; NULL: there is one part. out->accuracy is -1
- * if no part has the model's output. */
+/** See ls_run_functions.evaluate: with the current parameters of the model's parts [count], or
+ * their averages. `predict` runs a batch through all nets; NULL: there is one part. out->accuracy
+ * is -1 if no part has the model's output. */
 ls_status ls_replica_evaluate(const ls_tested *parts, int count,
                               ls_status (*predict)(void *context), void *context, uint64_t most,
                               ls_evaluation *out);

@@ -59,7 +59,7 @@ static ls_status append_run(ls_replica *r, size_t first, const run_of *run, size
     return ls_op_list_add(ops, op);
 }
 
-static ls_status append_squares(ls_replica *r, ls_range range, bool decay, run_of *run,
+static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left decay, run_of *run,
                                 ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
@@ -81,14 +81,14 @@ static ls_status append_squares(ls_replica *r, ls_range range, bool decay, run_o
         }
         run->items[run->count++] = (ls_update_range){.first = (int64_t)(both.first - first),
                                                      .count = (int64_t)both.count,
-                                                     .decay = decay ? v->decay : 0,
+                                                     .decay = decay == LS_DECAY_TO_ADD ? v->decay : 0,
                                                      .keep = v->keep};
         next = block + (size_t)ls_square_blocks((int64_t)both.count);
     }
     return run->count ? append_run(r, first, run, begin, ops) : LS_OK;
 }
 
-ls_status ls_replica_square(ls_replica *r, ls_range range, bool decay, ls_op_list *ops)
+ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
     run_of run = {0};
     LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
@@ -109,7 +109,7 @@ ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_replica_clip_all(ls_replica *r, bool decay, ls_op_list *ops)
+ls_status ls_replica_clip_all(ls_replica *r, ls_decay_left decay, ls_op_list *ops)
 {
     if (!r->clip)
         return LS_OK;

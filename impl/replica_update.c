@@ -132,11 +132,11 @@ static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_replica_update(ls_replica *r, ls_range range, bool decay, ls_op_list *ops)
+ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
     size_t state;
     LS_TRY(find_state(r, range, &state));
-    LS_TRY(append_update(r, range, state, decay && r->job->clip == 0, ops));
+    LS_TRY(append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->clip == 0, ops));
     return r->average ? append_average(r, range, state, ops) : LS_OK;
 }
 
@@ -184,9 +184,9 @@ static ls_status move_averages(const ls_replica *r, float *model, bool out)
     return LS_OK;
 }
 
-ls_status ls_replica_gather(ls_replica *r, bool averages, float *parameters)
+ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
 {
-    const bool raw = !averages || !r->average;
+    const bool raw = values == LS_VALUES || !r->average;
     return raw ? move(r, r->parameters, r->owned, parameters, true)
                : move_averages(r, parameters, true);
 }

@@ -9,8 +9,6 @@
 #include "impl/pipeline_schedule.h"
 #include "impl/slice.h"
 
-enum { LS_FULL, LS_TAIL, LS_BATCHES }; /* batch sizes */
-
 /** A device's replica, or its part of one, and its slices; all zero: in another process. */
 typedef struct ls_member {
     ls_replica *replica;

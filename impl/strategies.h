@@ -31,9 +31,6 @@ void ls_ps_arrival_build(ls_step *step);
  * schedule (pipeline.c). */
 void ls_node_passes(ls_step *step, int replica);
 void ls_stage_passes(ls_step *step, int replica);
-/** Refuses more micro-batches than samples (exact: shards) of a replica. `whole` names, in the
- * refusal, what is split. */
-ls_status ls_check_microbatches(const ls_outline *outline, int replicas, const char *whole);
 
 /** The options of `ps`, and the entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];

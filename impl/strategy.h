@@ -17,15 +17,15 @@ typedef struct ls_step ls_step; /* impl/step/step.h */
 /** The order in which gradients are added. */
 typedef struct ls_sum_order ls_sum_order; /* common/comm/sum_order.h */
 
-typedef struct ls_run_kind ls_run_kind;
+typedef struct ls_run_functions ls_run_functions;
 struct ls_carried;
 
 /** A run: a strategy opened on a job, or a judge in the gate (bench/gate). First field of a larger
  * struct. */
 typedef struct ls_run {
-    const ls_run_kind *kind;     /**< what can be done with it */
-    const ls_strategy *strategy; /**< which one */
-    const ls_job *job;           /**< borrowed */
+    const ls_run_functions *functions; /**< what can be done with it */
+    const ls_strategy *strategy;       /**< which one */
+    const ls_job *job;                 /**< borrowed */
 } ls_run;
 
 /** Bytes that one device holds by formula; the allocator's counts are checked against it. */
@@ -49,13 +49,12 @@ typedef struct ls_evaluation {
 
 /** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does
  * not call. "After sync": only when no step is enqueued. */
-struct ls_run_kind {
+struct ls_run_functions {
     /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
      * is number job->start. */
     ls_status (*load)(ls_run *run, const float *parameters);
-    /** Enqueues `times` steps of the full batch, or of an epoch's remainder batch. Does not wait.
-     */
-    ls_status (*step)(ls_run *run, bool tail, uint64_t times);
+    /** Enqueues `times` steps of batches of this kind. Does not wait. */
+    ls_status (*step)(ls_run *run, ls_batch_kind kind, uint64_t times);
     /** Waits for all enqueued steps. */
     ls_status (*sync)(ls_run *run);
     /** Enqueues a reading of the device's clock (a mark) before the next steps. */

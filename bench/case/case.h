@@ -57,8 +57,10 @@ typedef struct ls_case {
     char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
     int64_t bucket_bytes; /**< likewise; -1: auto; 0: one per variable */
     ls_fault fault;       /**< --inject; all zero: none */
+    char label[256];      /**< "": none */
     int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
     char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
+    bool comm_auto;       /**< `auto` has chosen it; for GPUs nccl may replace mpi */
 } ls_case;
 
 /** A command: its cases, and options that hold for all of them. The request owns the text. */
@@ -85,11 +87,10 @@ typedef struct ls_request {
     char *load;                    /**< NULL: none */
     char *save;                    /**< NULL: none */
     char *ps_record;               /**< NULL: none */
-    char *label;                   /**< NULL: none */
     char *results;                 /**< file; NULL: none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
                                         borrows */
-    struct ls_plan_file *plan;     /**< likewise: options given for some cases */
+    struct ls_experiment *plan;    /**< likewise: options given for some cases */
     uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0: none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */
     bool steps_given;              /**< by the command or the plan: a budget does not raise them */

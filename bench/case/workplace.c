@@ -171,8 +171,24 @@ static ls_placement placement_of(const ls_workplace *workplace)
                           .logged = workplace->request->log_placement};
 }
 
+/* Between GPUs of several processes, MPI does not exchange. With `auto` NCCL sums, if it is here
+ * and sums what the strategy needs. */
+static void prefer_nccl(ls_plan_of_case *plan, const ls_outline *outline)
+{
+    ls_outline with = *outline;
+    with.comm = "nccl";
+    if (!plan->config->comm_auto || !plan->job.comm || !plan->strategy->reduces ||
+        plan->devices->kind != LS_DEVICE_GPU)
+        return;
+    ls_status refused = ls_strategy_check(plan->strategy, &with);
+    const ls_comm_backend *found =
+        refused ? NULL : ls_comm_backend_of_gpus(plan->devices, (int)plan->device_count);
+    ls_status_free(refused);
+    plan->job.transport = found ? found : plan->job.transport;
+}
+
 /* Chooses the communicator of the devices: the processes' own, or one of this process. */
-static ls_status choose_transport(ls_plan_of_case *plan)
+static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outline)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
@@ -188,6 +204,8 @@ static ls_status choose_transport(ls_plan_of_case *plan)
                 ls_device_name_text(&plan->devices[i], text[1]));
     if (strcmp(c->comm, "device") == 0 || strcmp(c->comm, "nccl") == 0)
         LS_TRY(ls_comm_backend_find(c->comm, &job->transport));
+    else
+        prefer_nccl(plan, outline);
     return job->transport->check ? job->transport->check(plan->devices, (int)plan->device_count)
                                  : LS_OK;
 }
@@ -419,7 +437,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     const ls_outline outline =
         ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
-    LS_TRY(choose_transport(plan));
+    LS_TRY(choose_transport(plan, &outline));
     LS_TRY(choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));

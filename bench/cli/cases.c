@@ -94,8 +94,8 @@ static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *se
 
 /* The set that sets an option: the mapping's (NULL: none), otherwise that of all cases. A mapping's
  * `steps` also overrides `epochs` of all cases, and the reverse. */
-static const ls_option_set *set_with(const ls_request_parsing *parsing, const ls_plan_part *part,
-                                     size_t index)
+static const ls_option_set *set_with(const ls_request_parsing *parsing,
+                                     const ls_experiment_part *part, size_t index)
 {
     size_t count;
     const char *name = ls_option_table(&count)[index].name;
@@ -110,7 +110,7 @@ static const ls_option_set *set_with(const ls_request_parsing *parsing, const ls
 }
 
 /* The number of cases in the product if each case had every option. */
-static double product_size(const ls_request_parsing *parsing, const ls_plan_part *part)
+static double product_size(const ls_request_parsing *parsing, const ls_experiment_part *part)
 {
     size_t count;
     double product = 1;
@@ -122,7 +122,7 @@ static double product_size(const ls_request_parsing *parsing, const ls_plan_part
     return product;
 }
 
-static ls_status refuse_many(const ls_request_parsing *parsing, const ls_plan_part *part,
+static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experiment_part *part,
                              const ls_setting *setting)
 {
     const double size = product_size(parsing, part);
@@ -134,8 +134,8 @@ static ls_status refuse_many(const ls_request_parsing *parsing, const ls_plan_pa
 }
 
 /* Replaces each case that has the option by one case per value. */
-static ls_status sweep(const ls_request_parsing *parsing, const ls_plan_part *part, size_t index,
-                       case_list *list)
+static ls_status sweep(const ls_request_parsing *parsing, const ls_experiment_part *part,
+                       size_t index, case_list *list)
 {
     size_t count, used = 0;
     const ls_option *option = &ls_option_table(&count)[index];
@@ -196,7 +196,7 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
 }
 
 /* Appends the cases of one mapping (NULL: of the options of all cases) to the request's. */
-static ls_status add_product(const ls_request_parsing *parsing, const ls_plan_part *part,
+static ls_status add_product(const ls_request_parsing *parsing, const ls_experiment_part *part,
                              const ls_case *first)
 {
     size_t count;
@@ -265,7 +265,7 @@ static ls_status has_value(const ls_request_parsing *parsing, const ls_option *o
 }
 
 /* Whether the case matches the mapping: it has a value of each option. */
-static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *part,
+static ls_status matches(const ls_request_parsing *parsing, const ls_experiment_part *part,
                          const ls_case *one, bool *out)
 {
     size_t count;
@@ -287,9 +287,9 @@ static ls_status matches(const ls_request_parsing *parsing, const ls_plan_part *
 static ls_status drop_excluded(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
-    const ls_plan_parts *parts = &parsing->plan->exclude;
+    const ls_experiment_parts *parts = &parsing->plan->exclude;
     for (size_t p = 0; p < parts->count; p++) {
-        const ls_plan_part *part = &parts->items[p];
+        const ls_experiment_part *part = &parts->items[p];
         size_t kept = 0;
         for (size_t i = 0; i < request->case_count; i++) {
             bool drop;
@@ -312,7 +312,7 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
 static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, const ls_case *one,
                                char *text, size_t size)
 {
-    const ls_plan_parts *parts = &parsing->plan->cases;
+    const ls_experiment_parts *parts = &parsing->plan->cases;
     const ls_option *option = &ls_option_table(&(size_t){0})[index];
     const ls_option_value *found[8];
     size_t count = 0, known;
@@ -447,7 +447,7 @@ static ls_status repeat_cases(const ls_request_parsing *parsing)
 
 static ls_status check_repeat(const ls_request_parsing *parsing)
 {
-    const ls_plan_file *plan = parsing->plan;
+    const ls_experiment *plan = parsing->plan;
     const int64_t total = (int64_t)parsing->request->case_count * plan->repeat;
     if (total > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", plan->repeat_at,
@@ -460,7 +460,7 @@ static ls_status check_repeat(const ls_request_parsing *parsing)
 /* Makes all cases, before any is removed. */
 static ls_status make_products(const ls_request_parsing *parsing)
 {
-    const ls_plan_parts *parts = &parsing->plan->cases;
+    const ls_experiment_parts *parts = &parsing->plan->cases;
     ls_request *request = parsing->request;
     ls_case first;
     memcpy(&first, request->cases, sizeof first);

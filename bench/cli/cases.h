@@ -3,12 +3,12 @@
 #pragma once
 
 #include "bench/cli/option_set.h"
-#include "bench/cli/plan.h"
+#include "bench/cli/experiment.h"
 
 /** A command line on its way to a request. Everything is borrowed. */
 typedef struct ls_request_parsing {
     ls_option_set *set;            /**< of the request: options of all cases */
-    ls_plan_file *plan;            /**< of the request; zero-filled where there is no plan */
+    ls_experiment *plan;           /**< of the request; zero-filled where there is no plan */
     const ls_processes *processes; /**< NULL: this one alone */
     ls_request *request;           /**< has one case, the default */
 } ls_request_parsing;

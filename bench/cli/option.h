@@ -53,6 +53,7 @@ typedef struct ls_option {
     const char *help;        /**< one line */
     unsigned commands;       /**< LS_FOR_* */
     bool sweeps;             /**< a list makes a case of each value */
+    bool whole;              /**< a comma is part of the value; only a plan has lists of them */
     bool continues;          /**< a comma before `name=` is part of the value */
     bool is_switch;          /**< yes or no; yes if no value follows */
     unsigned repeats;        /**< LS_FOR_*: commands in which it may be given several times */

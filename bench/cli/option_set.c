@@ -82,12 +82,10 @@ ls_status ls_option_set_take(const ls_option_set *set, const char *name, const c
 ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const char *origin)
 {
     const ls_option_given *given = given_of(set, option);
-    if (given->count == 0 || (option->repeats & set->command))
+    const bool several = option->repeats & set->command || (option->continues && !origin);
+    if (given->count == 0 || several)
         return LS_OK;
     ls_setting setting = {.option = option, .origin = origin};
-    if (origin && !given->values[0].origin)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "given on the command line too; give it only once");
     return ls_setting_refuse(&setting, LS_CODE_USAGE, "given twice; give it once%s",
                              option->sweeps ? ", with a list for several values" : "");
 }
@@ -123,7 +121,7 @@ static bool begins_assignment(const char *text)
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin)
 {
-    if (!option->sweeps)
+    if (!option->sweeps || option->whole)
         return ls_option_set_append(set, option, text, origin);
     char *copy = strdup(text);
     if (!copy)

@@ -31,7 +31,7 @@ enum {
 /* Options that this build lacks are not in the help, and are refused by name. */
 #ifdef LOCKSTEP_MPI
 #define COMM_MPI  "|mpi"
-#define COMM_HELP "auto: mpi under mpirun, else thread, which on GPUs is device"
+#define COMM_HELP "auto: mpi under mpirun (between GPUs nccl), else thread, which on GPUs is device"
 #else
 #define COMM_MPI  ""
 #define COMM_HELP "auto: thread, which on GPUs is device"
@@ -192,7 +192,7 @@ static const ls_option general[] = {
     {"sizes", "SIZE,SIZE", "the operation's", "bytes", "sizes to measure: 4KiB,1MiB", LS_FOR_MICRO,
      .sweeps = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"label", "TEXT", "none", "", "text kept in the row", PRINTING | LS_FOR_MICRO,
-     .group = LS_HELP_OUTPUT, .set = ls_set_text, IN_REQUEST(label)},
+     .group = LS_HELP_OUTPUT, .whole = true, .set = ls_setting_array, TEXT_IN_CASE(label)},
     {"format", "table|jsonl|json|csv|md", "table", "",
      "of regress: table, json, md, junit, github, or several with --out NAME (NAME.md, ..)",
      PRINTING | LS_FOR_MICRO | LS_FOR_RESULTS | LS_FOR_DEVICES | LS_FOR_REGRESS,
@@ -231,6 +231,8 @@ static const ls_option general[] = {
      LS_FOR_REPORT, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"yes", "yes|no", "no", "", "for prune: deletes the rows", LS_FOR_RESULTS, .is_switch = true,
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
+    {"all", "yes|no", "no", "", "for show: everything that the row has", LS_FOR_RESULTS,
+     .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"threshold", "P%", "3%", "of the time", "smallest change that counts as slower or faster",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"fail-on", "KEY,..", "none", "",

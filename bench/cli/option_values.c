@@ -294,6 +294,7 @@ ls_status ls_set_comm(const ls_setting *setting)
     LS_TRY(read_word(setting, words, &word));
     LS_TRY(check_comm(setting, words[word]));
     const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
+    setting->one->comm_auto = !word && strcmp(name, "mpi") == 0;
     memset(setting->one->comm, 0, sizeof setting->one->comm);
     memcpy(setting->one->comm, name, strlen(name));
     return LS_OK;

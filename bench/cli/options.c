@@ -28,7 +28,7 @@ static void set_defaults(ls_request *request)
                                     .processes = request->processes,
                                     .one = table[i].sweeps ? request->cases : NULL,
                                     .request = table[i].sweeps ? NULL : request};
-        if (table[i].set != ls_set_text && table[i].set != ls_set_memory)
+        if (table[i].set != ls_set_text && !table[i].whole && table[i].set != ls_set_memory)
             ls_status_free(table[i].set(&setting));
     }
     request->max_time_ns = 60000000000u;
@@ -62,13 +62,12 @@ void ls_request_free(ls_request *request)
     if (request->given)
         ls_option_set_close(request->given);
     free(request->given);
-    ls_plan_file_close(request->plan);
+    ls_experiment_close(request->plan);
     free(request->cases);
     free(request->load);
     free(request->save);
     free(request->ps_record);
     free(request->out);
-    free(request->label);
     free(request->columns);
     free(request->results);
     free(request->format);
@@ -140,10 +139,15 @@ static ls_status build_request(ls_request_parsing *parsing)
     ls_option_table(&count);
     const char *path = ls_option_set_text(parsing->set, "plan", NULL);
     if (path)
-        LS_TRY(ls_plan_read(path, parsing->set, parsing->plan));
+        LS_TRY(ls_experiment_read(path, parsing->set, parsing->plan));
     for (size_t i = 0; i < count; i++)
         if (parsing->set->given[i].count > 0)
             LS_TRY(set_request(parsing, i));
+    for (size_t i = 0; path && i < parsing->plan->replaced_count; i++) {
+        const ls_plan_replaced *one = &parsing->plan->replaced[i];
+        ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
+                    "plan: %s: --%s of the command line replaces this", one->origin, one->option);
+    }
     LS_TRY(check_conflicts(parsing));
     if (parsing->request->log.level == LS_LOG_QUIET)
         parsing->request->progress = 0;

@@ -6,7 +6,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/standard_output.h"
 #include "bench/row/row.h"
-#include "bench/train/interrupt.h"
 #include "common/base/numbers.h"
 
 #include <stdio.h>
@@ -171,7 +170,6 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
                        "csv has the columns of results, and --dry-run has none; table, md, json "
                        "and jsonl work");
     ls_forecast forecast;
-    ls_interrupt_install();
     ls_status status = ls_forecast_make(request, false, &forecast);
     if (!status && request->budget_ns)
         status = ls_forecast_fit(&forecast, request, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `lockstep results`: finds the verb, checks its arguments and options, opens the file, and runs
- * it. `import` and `prune --yes` write; the others only read.
+ * it. `import`, `label` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
 #include "bench/output/whole_file.h"
@@ -14,6 +14,7 @@ typedef struct results_verb {
     const char *name;
     const char *operands; /* what follows the name: "A B" */
     size_t count;         /* their number */
+    bool more;            /* or more of them */
     const char *options;  /* that apply, besides --results; a blank around each */
     const char *help;
     ls_status (*run)(ls_results_task *task);
@@ -22,19 +23,21 @@ typedef struct results_verb {
 } results_verb;
 
 static const results_verb verbs[] = {
-    {"list", "", 0, " where since last sort columns format ", "the rows, oldest first",
+    {"list", "", 0, false, " where since last sort columns format ", "the rows, oldest first",
      ls_results_list, NULL},
-    {"show", "ID", 1, " columns format ",
-     "one row and what bounds it; ID: its beginning, last, last~N", ls_results_show, NULL},
-    {"diff", "A B", 2, " format ", "the keys in which two rows differ, and the ratio of times",
-     ls_results_diff, NULL},
-    {"trend", "KEY", 1, " where since last format out ",
+    {"show", "ID", 1, false, " columns format all ",
+     "what bounds a row, and its figures; ID: its beginning, last, last~N", ls_results_show, NULL},
+    {"label", "ID.. TEXT", 2, true, " ", "gives rows another label; \"\": none", ls_results_label,
+     NULL},
+    {"diff", "A B", 2, false, " format ",
+     "the keys in which two rows differ, and the ratio of times", ls_results_diff, NULL},
+    {"trend", "KEY", 1, false, " where since last format out ",
      "the median of a key by commit; change points; --out F.svg draws", ls_results_trend, NULL},
-    {"export", "", 0, " to out where since last sort columns ",
+    {"export", "", 0, false, " to out where since last sort columns ",
      "the rows as another program takes them (--to)", ls_results_export, ls_results_check_export},
-    {"import", "FILE", 1, " ", "rows of JSON lines or of a database; known ids are passed over",
-     ls_results_import, NULL},
-    {"prune", "", 0, " where since last yes ",
+    {"import", "FILE", 1, false, " ",
+     "rows of JSON lines or of a database; known ids are passed over", ls_results_import, NULL},
+    {"prune", "", 0, false, " where since last yes ",
      "deletes the rows that fit; without --yes says how "
      "many",
      ls_results_prune, ls_results_check_prune},
@@ -42,8 +45,9 @@ static const results_verb verbs[] = {
 
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 
-static const char known[] = "list, show ID, diff A B, trend KEY, export --to NAME, import FILE, "
-                            "prune --where ..";
+static const char known[] =
+    "list, show ID, label ID.. TEXT, diff A B, trend KEY, export --to NAME, import FILE, "
+    "prune --where ..";
 
 void ls_command_results_help(FILE *stream)
 {
@@ -75,7 +79,7 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
     if (given < (*out)->count)
         return ls_fail(LS_CODE_USAGE, "results", name, "takes %s; %zu of %zu arguments are given",
                        (*out)->operands, given, (*out)->count);
-    if (given > (*out)->count)
+    if (given > (*out)->count && !(*out)->more)
         return ls_fail(LS_CODE_USAGE, "argument", set->operands[(*out)->count + 1],
                        "unexpected; lockstep results %s%s%s [--OPTION VALUE]...", name,
                        *(*out)->operands ? " " : "", (*out)->operands);
@@ -86,7 +90,7 @@ static ls_status find_verb(const ls_option_set *set, const results_verb **out)
 static ls_status check_options(const ls_option_set *set, const results_verb *verb)
 {
     static const char *const names[] = {"where",  "since", "last", "sort", "columns",
-                                        "format", "to",    "out",  "yes"};
+                                        "format", "to",    "out",  "yes",  "all"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char wanted[32], dashed[32], of[128] = "";
         snprintf(wanted, sizeof wanted, " %s ", names[i]);
@@ -110,7 +114,8 @@ static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
     if (out && ls_same_file(out, task->file))
         return ls_fail(LS_CODE_USAGE, "option --out", out,
                        "is the file with the rows, which would be overwritten; name another");
-    const bool writes = verb->run == ls_results_import || ls_option_set_yes(task->set, "yes");
+    const bool writes = verb->run == ls_results_import || verb->run == ls_results_label ||
+                        ls_option_set_yes(task->set, "yes");
     if (writes && verb->run != ls_results_import) { /* the file must exist */
         LS_TRY(ls_results_open(task->file, false, &task->results));
         ls_results_close(task->results);
@@ -149,7 +154,7 @@ ls_status ls_command_results(int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
     LS_TRY(ls_option_set_open(LS_FOR_RESULTS, &set));
-    ls_status status = ls_option_set_read(&set, argc, argv, 4);
+    ls_status status = ls_option_set_read(&set, argc, argv, (size_t)argc);
     if (!status)
         status = perform(&set);
     ls_option_set_close(&set);

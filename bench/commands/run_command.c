@@ -363,7 +363,8 @@ static ls_status look_at_steps(command_run *run)
 ls_status ls_command_run(const ls_request *request, int *exit_status)
 {
     command_run run = {.request = request, .processes = request->processes};
-    ls_interrupt_install();
+    if (!request->print_step) /* which keeps nothing half done, and may open a huge model */
+        ls_interrupt_install();
     ls_status refused = open_command(&run);
     if (!refused)
         ls_request_tell(request);

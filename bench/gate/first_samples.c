@@ -134,7 +134,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
         ls_oracle_widely(session.run); /* only a library knows the order */
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status && !oracle)
-        status = session.run->kind->gradient(session.run, gradient);
+        status = session.run->functions->gradient(session.run, gradient);
     else if (!status)
         memcpy(gradient, ls_oracle_gradient(session.run),
                plan->model->graph->variables.elements * sizeof *gradient);

@@ -185,7 +185,7 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
     char when[40];
-    LS_TRY(ls_world_agree(c->comm, session->run->kind->load(session->run, c->plan->initial)));
+    LS_TRY(ls_world_agree(c->comm, session->run->functions->load(session->run, c->plan->initial)));
     session->step = 0;
     LS_TRY(ls_gate_put(c->workplace, session, steps, LS_GATE_AT_ONCE, ls_gate_alone_share, gate));
     if (gate->interrupted)
@@ -221,7 +221,7 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
     for (uint64_t i = 0; i < count && judges && !status; i++)
         status = take_step(c, ORACLE);
     if (judges && !status)
-        status = candidate->run->kind->gradient(candidate->run, c->given);
+        status = candidate->run->functions->gradient(candidate->run, c->given);
     return ls_world_agree(c->comm, status);
 }
 
@@ -285,7 +285,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     const ls_run *candidate = c->run[CANDIDATE].run;
     int judge = c->here[ORACLE] ? ORACLE : SINGLE;
     if (c->library) {
-        LS_TRY(candidate->kind->gradient(c->run[CANDIDATE].run, c->given));
+        LS_TRY(candidate->functions->gradient(c->run[CANDIDATE].run, c->given));
         ls_oracle_give(c->run[ORACLE].run, c->given);
     }
     if (c->here[ORACLE])

@@ -126,7 +126,7 @@ static ls_status hash_replicas(comparison *c)
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
     for (int i = 0; i < c->here && !status; i++) {
-        status = run->kind->gather_replica(run, i, c->mine);
+        status = run->functions->gather_replica(run, i, c->mine);
         c->own[i] = ls_hash64(c->mine, bytes);
         if (i == 0)
             memcpy(c->first, c->mine, bytes);
@@ -143,7 +143,7 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
                       (unsigned long long)step, replica);
         return LS_OK;
     }
-    LS_TRY(run->kind->gather_replica(run, replica, c->mine));
+    LS_TRY(run->functions->gather_replica(run, replica, c->mine));
     const size_t at = ls_variables_compare(c->variables, c->mine, c->its).first;
     const ls_variable *v = ls_variables_holding(c->variables, at);
     ls_gate_wrong(gate, "step %llu: %s element %zu is %.9g on replica %d, alone in sequence %.9g",
@@ -191,7 +191,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     if (given)
         judge_library(c, step, gate);
     for (int d = 0; d < c->replicas && gate->pass; d++) {
-        LS_TRY(run->kind->gather_replica(run, d, c->its));
+        LS_TRY(run->functions->gather_replica(run, d, c->its));
         if (ls_hash64(c->its, bytes) != c->all[d])
             LS_TRY(note_replica(c, step, d, gate));
     }
@@ -306,7 +306,7 @@ static ls_status note_diverged(comparison *c, ls_gate *gate)
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
     for (int i = 0; i < c->here && !status && !*mine; i++) {
-        status = run->kind->gather_replica(run, i, c->mine);
+        status = run->functions->gather_replica(run, i, c->mine);
         if (!status)
             ls_values_diverged(c->variables, c->mine, gate->steps, mine);
     }

@@ -60,7 +60,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     LS_TRY(ls_session_open_single(workplace, &one, &session));
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status)
-        status = session.run->kind->gradient(session.run, gradient);
+        status = session.run->functions->gradient(session.run, gradient);
     ls_session_close(&session);
     return status;
 }

@@ -114,10 +114,10 @@ static ls_status open_parts(oracle *me)
     LS_TRY(open_order(me, LS_TAIL));
     LS_TRY(open_sums(me));
     const ls_range all = {0, me->replica->elements};
-    LS_TRY(ls_replica_clip_all(me->replica, false, &me->apply));
-    LS_TRY(ls_replica_clip_all(me->replica, true, &me->update));
-    LS_TRY(ls_replica_update(me->replica, all, false, &me->apply));
-    return ls_replica_update(me->replica, all, true, &me->update);
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_INCLUDED, &me->apply));
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->update));
+    LS_TRY(ls_replica_update(me->replica, all, LS_DECAY_INCLUDED, &me->apply));
+    return ls_replica_update(me->replica, all, LS_DECAY_TO_ADD, &me->update);
 }
 
 /* ---- The step ------------------------------------------------------------------------------- */
@@ -262,10 +262,10 @@ static ls_status one_step(oracle *me, int batch_kind)
     return ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient);
 }
 
-static ls_status step(ls_run *run, bool tail, uint64_t times)
+static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
     for (; times; times--)
-        LS_TRY(one_step((oracle *)run, tail ? LS_TAIL : LS_FULL));
+        LS_TRY(one_step((oracle *)run, kind));
     return LS_OK;
 }
 
@@ -291,7 +291,7 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
 
 static ls_status gather(ls_run *run, float *parameters)
 {
-    return ls_replica_gather(((oracle *)run)->replica, false, parameters);
+    return ls_replica_gather(((oracle *)run)->replica, LS_VALUES, parameters);
 }
 
 /* Uses the net of the first replica's first piece. */
@@ -330,7 +330,7 @@ static void close_run(ls_run *run)
     free(me);
 }
 
-static const ls_run_kind oracle_run = {
+static const ls_run_functions oracle_run = {
     .load = load,
     .step = step,
     .sync = sync,

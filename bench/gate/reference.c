@@ -106,7 +106,7 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
     LS_TRY(ls_session_open_single(workplace, &fast, &session));
     ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
     if (!status)
-        status = session.run->kind->gradient(session.run, r->whole);
+        status = session.run->functions->gradient(session.run, r->whole);
     ls_session_close(&session);
     return status;
 }
@@ -193,7 +193,7 @@ static ls_status compute(ls_reference *r)
     ls_run *run = r->session.run;
     LS_TRY(ls_session_one_step(&r->session, row_of(r, r->known), &r->loss[r->known]));
     if (r->known == 0)
-        LS_TRY(run->kind->gradient(run, r->gradient));
+        LS_TRY(run->functions->gradient(run, r->gradient));
     if (++r->known < r->steps)
         return LS_OK;
     if (ls_plan_tests(r->session.plan))

@@ -117,8 +117,9 @@ static ls_status open_parts(replay *me)
     for (size_t d = 0; d < n; d++)
         me->parts[d] = &me->losses[d];
     LS_TRY(open_mean(me));
-    LS_TRY(ls_replica_clip_all(me->replica, true, &me->update));
-    return ls_replica_update(me->replica, (ls_range){0, me->elements}, true, &me->update);
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->update));
+    return ls_replica_update(me->replica, (ls_range){0, me->elements}, LS_DECAY_TO_ADD,
+                             &me->update);
 }
 
 /* ---- The step -------------------------------------------------------------------------------- */
@@ -136,7 +137,7 @@ static ls_status give_back(replay *me, int d)
     me->states[d].gives = false;
     me->states[d].count = 0;
     LS_TRY(ls_replica_keep(me->replica, &me->states[d]));
-    return ls_replica_gather(me->replica, false, values_of(me, d));
+    return ls_replica_gather(me->replica, LS_VALUES, values_of(me, d));
 }
 
 /* A replica without samples does not update. */
@@ -269,10 +270,10 @@ static ls_status one_step(replay *me, int batch_kind)
     return LS_OK;
 }
 
-static ls_status step(ls_run *run, bool tail, uint64_t times)
+static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
     for (; times; times--)
-        LS_TRY(one_step((replay *)run, tail ? LS_TAIL : LS_FULL));
+        LS_TRY(one_step((replay *)run, kind));
     return LS_OK;
 }
 
@@ -356,7 +357,7 @@ static void close_run(ls_run *run)
     free(me);
 }
 
-static const ls_run_kind replay_run = {
+static const ls_run_functions replay_run = {
     .load = load,
     .step = step,
     .sync = sync,

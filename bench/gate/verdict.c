@@ -47,7 +47,7 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
     ls_traffic sent, formula;
     if (ls_job_tail(run->job) && ls_job_steps_per_epoch(run->job) == 1)
         return LS_OK;
-    LS_TRY(run->kind->traffic(run, &sent, &formula));
+    LS_TRY(run->functions->traffic(run, &sent, &formula));
     if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
         return LS_OK;
     ls_gate_wrong(

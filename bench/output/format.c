@@ -171,6 +171,7 @@ ls_status ls_writer_close(ls_writer *writer)
     json_decref(writer->kept);
     json_decref(writer->ended);
     json_decref(writer->averages);
+    json_decref(writer->dropped);
     free(writer->head);
     free(writer);
     return status;

@@ -40,6 +40,12 @@ bool ls_row_step(const json_t *row, ls_interval *out);
  * rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);
 
+/** The same, from the group `case` of a row to come. */
+bool ls_case_is_uneven(const json_t *group);
+
+/** Whether a row that has a time is uneven: then all are compared by their mean rate. */
+bool ls_rows_are_uneven(const json_t *rows);
+
 /** Samples per second of the median step, or of all samples over the time, with the interval;
  * else as ls_row_step. Only two rates of the median step compare, or two over the time. */
 bool ls_row_rate(const json_t *row, bool mean, ls_interval *out);
@@ -144,6 +150,7 @@ struct ls_writer {
     json_t *cases;    /**< groups `case` of all rows that will come; NULL: not known */
     json_t *kept;     /**< rows to be printed at the next flush; NULL: none yet */
     json_t *ended;    /**< rows that have been printed, for the lines below them */
+    json_t *dropped;  /**< {title: true} of columns that found no room; NULL: none */
     char *head;       /**< text that stood above the last rows; NULL: none yet */
     int widths[64];   /**< of the columns below `head` */
     json_t *first;    /**< of `micro`: a row that waits for its second placement; NULL: none */

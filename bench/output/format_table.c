@@ -66,6 +66,10 @@ static bool is_micro(const json_t *row)
     return json_object_get(row, "micro");
 }
 
+/* Where the steps of one case are not alike, all cases show the rate of all timed steps. */
+static const ls_column mean_column = {
+    "mean samples/s", "time.samples_per_s_mean", 9, true, LS_CELL_FIGURE, 5};
+
 static const ls_columns *columns_of(const ls_writer *writer)
 {
     return writer->columns ? writer->columns : &run_columns;
@@ -118,6 +122,27 @@ static void end_kept(ls_writer *writer)
         json_array_append_new(writer->ended, slim);
     }
     json_array_clear(writer->kept);
+}
+
+static bool is_uneven(const ls_writer *writer)
+{
+    for (size_t i = 0; i < json_array_size(writer->cases); i++)
+        if (ls_case_is_uneven(json_array_get(writer->cases, i)))
+            return true;
+    return ls_rows_are_uneven(writer->ended) || ls_rows_are_uneven(writer->kept);
+}
+
+/* The same columns, in `room` [their count], with the rate that all rows have. */
+static ls_columns choose_rate(const ls_writer *writer, const ls_columns *columns, ls_column *room)
+{
+    ls_columns out = *columns;
+    if (!room || !columns->ranks || !is_uneven(writer))
+        return out;
+    for (size_t i = 0; i < columns->count; i++)
+        room[i] = strcmp(columns->column[i].path, "time.samples_per_s") == 0 ? mean_column
+                                                                             : columns->column[i];
+    out.column = room;
+    return out;
 }
 
 /* Partitions options by whether the cases differ in them: new arrays of their fields. */
@@ -256,20 +281,58 @@ void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number)
     free(reason);
 }
 
+static void note_dropped(ls_writer *writer, const ls_table *table)
+{
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        bool empty = true;
+        for (size_t r = 0; r < table->rows && empty; r++)
+            empty = !*column->cell[r];
+        if (column->shown || empty)
+            continue;
+        if (!writer->dropped)
+            writer->dropped = json_object();
+        json_object_set_new(writer->dropped, column->is.title, json_true());
+    }
+}
+
+/* Names the columns that found no room. */
+static void print_dropped(const ls_writer *writer)
+{
+    char *text = NULL;
+    const char *title;
+    json_t *value;
+    size_t size, count = 0;
+    FILE *stream = json_object_size(writer->dropped) > 0 ? open_memstream(&text, &size) : NULL;
+    if (!stream)
+        return;
+    json_object_foreach(writer->dropped, title, value)
+    {
+        fprintf(stream, "%s%s", count++ ? ", " : "no room for: ", title);
+    }
+    if (fclose(stream) == 0)
+        ls_text_wrap(writer->stream, text, 0, 0, writer->width);
+    free(text);
+}
+
 void ls_table_flush(ls_writer *writer)
 {
     json_t *differ, *shared;
     if (json_array_size(writer->kept) == 0)
         return;
     part_options(writer, &differ, &shared);
-    ls_table *table = ls_table_make(columns_of(writer), differ, writer->kept);
+    ls_column *room = calloc(columns_of(writer)->count, sizeof *room);
+    const ls_columns columns = choose_rate(writer, columns_of(writer), room);
+    ls_table *table = ls_table_make(&columns, differ, writer->kept);
     if (table) {
         ls_table_fit(table, writer->width);
         print_head(writer, table, shared);
         for (size_t i = 0; i < table->rows; i++)
             ls_table_row_print(writer, table, i);
+        note_dropped(writer, table);
     }
     ls_table_free(table);
+    free(room);
     json_decref(differ);
     json_decref(shared);
     end_kept(writer);
@@ -278,6 +341,7 @@ void ls_table_flush(ls_writer *writer)
 void ls_table_close(ls_writer *writer)
 {
     ls_table_micro_close(writer);
+    print_dropped(writer);
     if (columns_of(writer)->ranks)
         ls_table_rank(writer, writer->ended);
     if (columns_of(writer)->compares)
@@ -386,8 +450,9 @@ void ls_markdown_flush(ls_writer *writer)
     }
     const bool micro = is_micro(json_array_get(writer->kept, 0));
     const ls_columns *own = micro && !writer->columns ? &micro_columns : columns_of(writer);
-    ls_column *room = calloc(own->count + 1, sizeof *room);
-    const ls_columns labelled = room ? add_label(writer, own, room) : *own;
+    ls_column *room = calloc(2 * own->count + 1, sizeof *room);
+    const ls_columns rated = choose_rate(writer, own, room);
+    const ls_columns labelled = room ? add_label(writer, &rated, room + own->count) : rated;
     ls_table *table = room ? ls_table_make(&labelled, fields, writer->kept) : NULL;
     if (table)
         markdown_rows(writer, table);

@@ -4,7 +4,7 @@
  * 0.1 as 0.10000000000000001; the shortest of 15, 16 or 17 digits that reads back equal is as
  * exact. Assumes the locale "C", as in a program that does not call setlocale.
  */
-#include "bench/output/format_parts.h"
+#include "bench/output/table_parts.h"
 
 #include "common/base/escape.h"
 
@@ -103,14 +103,31 @@ bool ls_row_step(const json_t *row, ls_interval *out)
     return read_interval(json_object_get(step, "median"), json_object_get(step, "ci95"), out);
 }
 
+bool ls_case_is_uneven(const json_t *group)
+{
+    const char *mode = json_string_value(json_object_get(group, "ps_mode"));
+    return (mode && strcmp(mode, "sync") != 0) ||
+           json_number_value(json_object_get(group, "local_sgd_every")) > 1;
+}
+
 bool ls_row_is_uneven(const json_t *row)
 {
-    const char *mode = ls_row_text(row, "case", "ps_mode");
     const double batch = ls_row_number(row, "case.batch_global"),
                  trained = ls_row_number(row, "time.samples_per_s_mean") *
                            ls_row_number(row, "time.step_ms.mean") * 1e-3;
-    return (*mode && strcmp(mode, "sync") != 0) || ls_row_number(row, "case.local_sgd_every") > 1 ||
+    return ls_case_is_uneven(json_object_get(row, "case")) ||
            (trained > 0 && trained < batch * (1 - 1e-6));
+}
+
+bool ls_rows_are_uneven(const json_t *rows)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (ls_row_number(row, "time.samples_per_s") > 0 && !ls_row_is_bad(row) &&
+            ls_row_is_uneven(row))
+            return true;
+    }
+    return false;
 }
 
 bool ls_row_rate(const json_t *row, bool mean, ls_interval *out)

@@ -36,6 +36,8 @@ ls_status ls_results_end(ls_results *results, ls_status status);
 ls_status ls_results_put(ls_results *results, const json_t *row);
 /** Deletes the row of this number; in a transaction. */
 ls_status ls_results_delete(ls_results *results, int64_t number);
+/** Gives the row of this id another label, or with "" none; in a transaction. */
+ls_status ls_results_relabel(ls_results *results, const char *id, const char *label);
 /** Whether there is a row of this id. */
 ls_status ls_results_has(ls_results *results, const char *id, bool *out);
 

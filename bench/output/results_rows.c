@@ -277,6 +277,27 @@ ls_status ls_results_delete(ls_results *results, int64_t number)
     return perform(results, sql);
 }
 
+/* SQL with ?1, an id, and ?2, a label. */
+static ls_status set_label(ls_results *results, const char *sql, const char *id, const char *label)
+{
+    sqlite3_stmt *statement;
+    LS_TRY(prepare(results, sql, &statement));
+    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+    if (*label)
+        sqlite3_bind_text(statement, 2, label, -1, SQLITE_STATIC);
+    return finish(results, statement, sqlite3_step(statement));
+}
+
+ls_status ls_results_relabel(ls_results *results, const char *id, const char *label)
+{
+    LS_TRY(set_label(results,
+                     "UPDATE rows SET label = ?2, row = CASE WHEN ?2 IS NULL"
+                     " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label', ?2) END"
+                     " WHERE id = ?1",
+                     id, label));
+    return set_label(results, "UPDATE briefs SET label = ?2 WHERE id = ?1", id, label);
+}
+
 /* ---- Rows out ------------------------------------------------------------------------------- */
 
 static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, json_t **out)

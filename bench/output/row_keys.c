@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys; see row_keys.h. One pass over all paths: an exact path matches; otherwise paths whose last
- * part is the name are counted and listed. For an unknown name, candidates are the paths that
+ * Keys; see row_keys.h. One pass over all paths: an exact path matches; otherwise paths that end in
+ * the name are counted and listed. For an unknown name, candidates are the paths that
  * contain it or its last part, or begin as it does; without any, some frequent keys.
  */
 #include "bench/output/row_keys.h"
@@ -116,6 +116,46 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
+/* Headings of tables that are not the end of their field's path. */
+static const struct {
+    const char *heading, *path;
+} headings[] = {
+    {"batch", "case.batch_global"},      {"step ms", "time.step_ms.median"},
+    {"samples/s", "time.samples_per_s"}, {"mean samples/s", "time.samples_per_s_mean"},
+    {"speed-up", "time.speedup"},        {"eff", "time.efficiency"},
+    {"loss", "train.loss_last"},         {"gate", "equivalence.grade"},
+    {"compared", "equivalence.steps"},   {"gradient", "equivalence.gradient_rel"},
+    {"drift", "equivalence.max_rel"},    {"max ulp", "equivalence.max_ulp"},
+    {"time us", "micro.time_us"},        {"algbw GB/s", "micro.algbw_gbs"},
+    {"busbw GB/s", "micro.busbw_gbs"},   {"GFLOP/s", "micro.gflops"},
+    {"roof", "micro.roof_share"},        {"host us", "micro.host_us"},
+};
+
+/* The name as a path: of a heading; of an option, which is a field of `case`; or as it is. */
+static void name_path(char name[PATH_SIZE])
+{
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
+        if (strcmp(name, headings[i].heading) == 0) {
+            snprintf(name, PATH_SIZE, "%s", headings[i].path);
+            return;
+        }
+    char field[PATH_SIZE] = "case.";
+    snprintf(field + 5, sizeof field - 5, "%.*s", PATH_SIZE - 6, name);
+    for (char *c = field; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    for (const char *const *path = ls_row_paths(); *path; path++)
+        if (strcmp(*path, field) == 0)
+            snprintf(name, PATH_SIZE, "%s", field);
+}
+
+/* Whether the name's parts are the path's last ones. */
+static bool ends_in(const char *path, const char *name)
+{
+    const size_t length = strlen(path), end = strlen(name);
+    return end > 0 && length > end && path[length - end - 1] == '.' &&
+           strcmp(path + length - end, name) == 0;
+}
+
 /* Whether an unknown name might mean this path. */
 static bool is_near(const char *path, const char *name)
 {
@@ -130,10 +170,10 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, l
     size_t ending = 0, near_ones = 0;
     ls_row_key found = {NULL};
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
+    name_path(text);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         const bool whole = strcmp(*path, text) == 0;
-        if (whole ||
-            (strcmp(last_part(*path), text) == 0 && strncmp(*path, "train.target.", 13) != 0)) {
+        if (whole || (ends_in(*path, text) && strncmp(*path, "train.target.", 13) != 0)) {
             found.path = *path;
             ending = whole ? 0 : ending;
             list(ending_list, &ending, *path);
@@ -148,8 +188,8 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, l
         return LS_OK;
     }
     if (ending > 1)
-        return ls_fail(LS_CODE_USAGE, option, text,
-                       "is the last part of several keys; give one of %s", ending_list);
+        return ls_fail(LS_CODE_USAGE, option, text, "is the end of several keys; give one of %s",
+                       ending_list);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
                    near_ones ? "near are: " : "valid are the columns of --format csv, such as ",
                    near_ones ? near_list

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys: how a user names a field of a row: by its path ("time.step_ms.median"), or by the last part
- * of it if no other path ends in that ("median"). The paths are the fields of bench/row.schema.json
+ * Keys: how a user names a field of a row: by its path ("time.step_ms.median"), by the end of it
+ * ("step_ms.median") if no other path ends so or it is a field of `case`, or by a table's heading
+ * ("step ms", "bucket-bytes"). The paths are the fields of bench/row.schema.json
  * and the options that strategies, models and data sets declare, so that a name means the same for
  * all rows. Fields of `train.target` are named by path only, so that "accuracy" is the accuracy
  * reached.

@@ -165,6 +165,19 @@ void ls_text_shorten(char *text, int width)
     memcpy(text + offset_of(text, width - 2), "..", sizeof "..");
 }
 
+void ls_text_squeeze(char *text, int width)
+{
+    const int length = ls_text_width(text), tail = (width - 2) / 2;
+    if (length <= width || width < 6) {
+        ls_text_shorten(text, width);
+        return;
+    }
+    char *end = text + offset_of(text, length - tail);
+    char *cut = text + offset_of(text, width - 2 - tail);
+    memmove(cut + 2, end, strlen(end) + 1);
+    memcpy(cut, "..", 2);
+}
+
 char *ls_row_reason(const json_t *row)
 {
     const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");

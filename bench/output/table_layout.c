@@ -174,7 +174,7 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     if (column->width <= most || column->is.right)
         return;
     for (size_t r = 0; r < table->rows; r++)
-        ls_text_shorten(column->cell[r], most);
+        (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
     column->width = most;
 }
 

@@ -17,6 +17,9 @@ int ls_text_width(const char *text);
 /** Cuts a text to `width` columns, with ".." at its end where there is room. */
 void ls_text_shorten(char *text, int width);
 
+/** Cuts a text to `width` columns, with ".." in its middle: values may differ at either end. */
+void ls_text_squeeze(char *text, int width);
+
 /** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
 char *ls_row_reason(const json_t *row);
 
@@ -98,8 +101,8 @@ void ls_table_micro_close(ls_writer *writer); /**< after the last */
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 
-/** Of the rows with a time, names for each model and data set the fastest and its ratio to the
- * next, or those within the noise. */
+/** Of the rows with a time, names for each group of equal model, data, batch, link and devices the
+ * fastest and its ratio to the next, or those within the noise. */
 void ls_table_rank(ls_writer *writer, const json_t *rows);
 
 /** Prints what each row was compared with. */

@@ -15,21 +15,18 @@ typedef struct timed {
     bool known;       /* it has an interval */
 } timed;
 
-/* Lists the rows that have a time to compare in `out` [as many as rows]; returns how many. If one
- * has no rate of its median step, all are compared by their mean rate. */
-static size_t read_times(const json_t *rows, bool *mean, timed *out)
+/* Lists the rows that have a time to compare in `out` [as many as rows]; returns how many. */
+static size_t read_times(const json_t *rows, bool mean, timed *out)
 {
     size_t count = 0;
-    *mean = false;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         if (ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
             continue;
         out[count++].row = row;
-        *mean |= ls_row_is_uneven(row);
     }
     for (size_t i = 0; i < count; i++)
-        out[i].known = ls_row_rate(out[i].row, *mean, &out[i].rate);
+        out[i].known = ls_row_rate(out[i].row, mean, &out[i].rate);
     return count;
 }
 
@@ -125,22 +122,43 @@ static json_t *differing(const timed *cases, size_t count)
     return differ;
 }
 
-/* Ranks rows with one model and data set. */
-static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
+/* What cases must share to be ranked: who asks for the fastest is given these. */
+static const char *const environment[] = {"model", "data", "batch_global", "link", "devices"};
+enum { ENVIRONMENT = sizeof environment / sizeof *environment };
+
+/* Names the environment of a group by what differs between groups: " of mlp, batch 256, 2 cpu". */
+static void print_environment(FILE *stream, const json_t *row, const json_t *groups)
+{
+    const char *before = " of ";
+    for (size_t i = 0; i < ENVIRONMENT; i++) {
+        char title[64], path[80], cell[LS_CELL_SIZE];
+        const ls_column column = ls_case_column(environment[i], title, path);
+        ls_cell_write(&column, row, cell);
+        if (!ls_case_differs(groups, environment[i]))
+            continue;
+        const bool named = strcmp(title, "batch") == 0 || strcmp(title, "link") == 0;
+        fprintf(stream, "%s%s%s%s", before, named ? title : "", named ? " " : "",
+                *cell ? cell : "none");
+        before = ", ";
+    }
+}
+
+/* Ranks rows of one environment; fewer than two with a time are not ranked. */
+static void rank_rows(ls_writer *writer, const json_t *rows, const json_t *groups, bool mean)
 {
     timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
-    bool mean;
-    size_t count = cases ? read_times(rows, &mean, cases) : 0, known = 0, size;
+    size_t count = cases ? read_times(rows, mean, cases) : 0, known = 0, size;
     char *text = NULL;
     FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
     if (stream) {
         qsort(cases, count, sizeof *cases, by_rate);
         json_t *fields = differing(cases, count);
+        const bool alike = count_names(cases, count, fields) < 2; /* one case, timed twice */
         while (known < count && cases[known].known)
             known++;
-        fprintf(stream, "fastest%s%s%s: ", only ? "" : " of ",
-                only ? "" : ls_row_text(cases->row, "case", "model"),
-                mean ? " by samples trained / time" : "");
+        fputs("fastest", stream);
+        print_environment(stream, cases->row, groups);
+        fputs(mean ? " by samples trained / time: " : ": ", stream);
         if (known > 1)
             print_rank(stream, cases, known, fields);
         else
@@ -150,7 +168,7 @@ static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
             print_names(stream, cases + known, count - known, fields);
         }
         json_decref(fields);
-        if (fclose(stream) == 0)
+        if (fclose(stream) == 0 && !alike)
             ls_text_wrap(writer->stream, text, 0, 0, writer->width);
         free(text);
     }
@@ -159,23 +177,30 @@ static void rank_rows(ls_writer *writer, const json_t *rows, bool only)
 
 void ls_table_rank(ls_writer *writer, const json_t *rows)
 {
-    json_t *alike = json_object(), *some;
+    json_auto_t *alike = json_object(), *groups = json_array();
+    json_t *some;
     const char *key;
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
-        char name[1024];
-        snprintf(name, sizeof name, "%s|%s", ls_row_text(row, "case", "model"),
-                 ls_row_text(row, "case", "data"));
+        json_t *row = json_array_get(rows, i), *group = json_object_get(row, "case");
+        json_auto_t *values = json_array();
+        for (size_t e = 0; e < ENVIRONMENT; e++) {
+            json_t *value = json_object_get(group, environment[e]);
+            json_array_append(values, value ? value : json_null());
+        }
+        char *name = json_dumps(values, JSON_COMPACT);
+        if (!name)
+            continue;
         some = json_object_get(alike, name);
         if (!some)
             json_object_set_new_nocheck(alike, name, some = json_array());
         json_array_append(some, row);
+        json_array_append(groups, group);
+        free(name);
     }
     json_object_foreach(alike, key, some)
     {
-        rank_rows(writer, some, json_object_size(alike) == 1);
+        rank_rows(writer, some, groups, ls_rows_are_uneven(rows));
     }
-    json_decref(alike);
 }
 
 /* ---- What was compared ---------------------------------------------------------------------- */

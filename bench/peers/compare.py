@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Compares lockstep with PyTorch, TensorFlow and JAX: same values, same data, same statistic.
+"""Compares lockstep with PyTorch, TensorFlow, JAX and llm.c: same values, same data, same statistic.
 
 `agree`: the losses of the first 20 steps, five seeds; for each model and peer the largest relative difference of a
-seed's steps has a median over the seeds of at most 2e-5 and never exceeds 2e-2. Peers on two cores are compared with
-`mirrored` on two devices, the others with `single`. `time`, `scaling`, `processes`: rounds in which all programs
-train in turn from the same initial values (measure.py), saved in --file, where an interrupted session continues;
-`all` is the three of them, then the tables. `tables` prints the tables of a file in Markdown; both write the rows of
-its `scaling` in the form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl, everyone's as
-NAME-scaling.jsonl. Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing or broken.
+seed's steps has a median over the seeds of at most 2e-5 (gpt: 1e-5) and never exceeds 2e-2. Peers on two cores are
+compared with `mirrored` on two devices, the others with `single`. `time`, `scaling`, `processes`: rounds in which all
+programs train in turn from the same initial values (measure.py), saved in --file, where an interrupted session
+continues; `all` is the three of them, then the tables. `tables` prints the tables of a file in Markdown; both write
+the rows of its `scaling` in the form of `lockstep run`, for lockstep report, beside it: lockstep's as NAME.jsonl,
+everyone's as NAME-scaling.jsonl. Exit status: 0 all well; 1 losses disagree, or a peer failed; 3 something is missing
+or broken.
 """
 
 import argparse
@@ -124,6 +125,7 @@ def make_parser():
     parser.add_argument(
         "--models", help=f"of agree and time, comma-separated, of {', '.join(models.TRAINING)} (all)"
     )
+    parser.add_argument("--llmc", metavar="FOLDER", help="a clone of github.com/karpathy/llm.c, for the peer llmc")
     parser.add_argument("--cores", help=CORES_HELP)
     parser.add_argument("--rounds", type=int, default=measure.ROUNDS, help="(%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of agree (%(default)s)")
@@ -137,6 +139,18 @@ def make_parser():
         f"({RESULTS}/<processor>-rounds.jsonl, with --isa <processor>-<isa>-rounds.jsonl)",
     )
     return parser
+
+
+def check_llmc(parser, arguments):
+    """llm.c is compared only where its folder is given; says so where it is not."""
+    folder = arguments.llmc and pathlib.Path(arguments.llmc)
+    if folder and not (folder / "train_gpt2.c").is_file():
+        parser.error(f"--llmc: {folder}: no train_gpt2.c in it; give a clone of github.com/karpathy/llm.c")
+    if not folder and "llmc" in (arguments.peers or ()):
+        parser.error("--peers: llmc: needs --llmc FOLDER, a clone of github.com/karpathy/llm.c")
+    wanted = arguments.what in ("agree", "time", "all") and (not arguments.models or "gpt" in arguments.models)
+    if not folder and not arguments.peers and wanted:
+        runners.say("llmc: skipped: no --llmc FOLDER, a clone of github.com/karpathy/llm.c")
 
 
 def parse_arguments():
@@ -158,6 +172,7 @@ def parse_arguments():
     unknown = [name for name in arguments.peers or () if name not in valid]
     if unknown:
         parser.error(f"--peers: {unknown[0]}: unknown here; valid: {', '.join(valid)}")
+    check_llmc(parser, arguments)
     pairs = arguments.what in ("scaling", "processes", "all") or set(
         arguments.peers or ()) & set(runners.PAIRS)
     if len(arguments.cores) < 2 and pairs:
@@ -171,11 +186,12 @@ def parse_arguments():
 
 def peers_of(part, arguments):
     """The names of a part's peers."""
+    timed = tuple(name for name in runners.TIMED if name != "llmc" or arguments.llmc)
     if part == "agree":
         pairs = runners.MAIN_PAIRS if len(arguments.cores) > 1 else ()
-        return arguments.peers or (*runners.TIMED, *runners.JUDGES, *pairs)
+        return arguments.peers or (*timed, *runners.JUDGES, *pairs)
     if part == "time":
-        return arguments.peers or runners.TIMED
+        return arguments.peers or timed
     return (*runners.MAIN_PEERS, *runners.PAIRS) if part == "scaling" else ()
 
 
@@ -186,7 +202,8 @@ def open_comparison(arguments, names):
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-peers-"))
         peers = []
         for name in names:
-            peers.append(runners.Peer(name, arguments.cores[:runners.cores_of(name)], directory))
+            cores = arguments.cores[:runners.cores_of(name)]
+            peers.append(runners.Peer(name, cores, directory, arguments.llmc))
             stack.callback(peers[-1].close)
         yield Comparison(arguments.lockstep, arguments.cores, peers, directory)
 

@@ -22,7 +22,7 @@ def layout(case):
 
 def values_of(case, values):
     """The parameters as the losses take them."""
-    return values if case.kind in ("mlp", "poly", "gpt") else models.inputs_first(case.kind, values)
+    return values if case.kind in ("mlp", "poly") else models.inputs_first(case.kind, values)
 
 
 def cross_entropy(logits, y):

@@ -166,6 +166,8 @@ def take(tensors, name, shape):
 def inputs_first(kind, values):
     """The values laid out for TensorFlow and JAX: dense and LSTM weights [in, out], convolutions
     [height, width, in, out], the inputs of a dense layer after an image channels last."""
+    if kind == "gpt":  # as they are
+        return values
     out = []
     for value in values:
         if kind == "cifar10" and value.shape == (384, 2304):

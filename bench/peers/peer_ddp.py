@@ -64,6 +64,22 @@ def serve(rank, store, cores, relay=lambda line: None):
     file = dist.FileStore(store, RANKS)
     dist.init_process_group("gloo", store=file, rank=rank, world_size=RANKS, timeout=TIMEOUT)
     common.serve(make_build(rank), lambda: info, relay)
+    dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def ended(process):
+    """A process that ends when its stdin does, or is ended: it may wait for this one for ever."""
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(TIMEOUT.total_seconds())
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def main():
@@ -78,7 +94,7 @@ def main():
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-ddp-"))
         store = str(pathlib.Path(directory) / "store")
-        other = stack.enter_context(start_other(store, arguments.cores))
+        other = stack.enter_context(ended(start_other(store, arguments.cores)))
 
         def relay(line):
             other.stdin.write(line)

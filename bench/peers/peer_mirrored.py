@@ -42,7 +42,7 @@ def split(strategy, values):
 def make_replica_step(case, triples, count):
     """(x, y) -> this replica's share of the loss; one step of its copy of the variables."""
     weights = [weight for weight, _, _ in triples]
-    loss_of = tensorflow_models.loss_of(case.kind)
+    loss_of = tensorflow_models.loss_of(case)
 
     def step(x, y):
         with tf.GradientTape() as tape:

@@ -23,37 +23,36 @@ import common  # noqa: E402
 import models  # noqa: E402
 import tensorflow_models  # noqa: E402
 
-BETA1, BETA2, EPS = models.ADAM["beta1"], models.ADAM["beta2"], models.ADAM["eps"]
-
-
 def one_minus_power(base, t):
     """1 - base^t without cancellation."""
     return -tf.math.expm1(t * tf.constant(math.log(base), tf.float32))
 
 
-def adam_kernel(lr, t, triples, gradients):
+def adam_kernel(lr, t, triples, gradients, values=models.ADAM):
     """TensorFlow's fused Adam kernel, epsilon and rate chosen for Kingma and Ba's algorithm 1.
 
     The kernel computes its rate from the powers it is given; passing 0 for both leaves it at lr.
     It rounds beta to float32 before it subtracts it from 1, so the corrections use that beta.
     """
-    root = tf.sqrt(one_minus_power(float(np.float32(BETA2)), t))
-    rate = lr * root / one_minus_power(float(np.float32(BETA1)), t)
+    beta1, beta2, eps = values["beta1"], values["beta2"], values["eps"]
+    root = tf.sqrt(one_minus_power(float(np.float32(beta2)), t))
+    rate = lr * root / one_minus_power(float(np.float32(beta1)), t)
     for (weight, m, v), gradient in zip(triples, gradients):
         tf.raw_ops.ResourceApplyAdam(
             var=weight.handle, m=m.handle, v=v.handle, beta1_power=0.0, beta2_power=0.0,
-            lr=rate, beta1=BETA1, beta2=BETA2, epsilon=EPS * root, grad=gradient,
+            lr=rate, beta1=beta1, beta2=beta2, epsilon=eps * root, grad=gradient,
         )
 
 
-def adam_plain(lr, t, triples, gradients):
+def adam_plain(lr, t, triples, gradients, values=models.ADAM):
     """Adam from element-wise operations, which XLA joins into one loop per variable."""
-    rate = lr / one_minus_power(BETA1, t)
-    inverse = 1 / tf.sqrt(one_minus_power(BETA2, t))
+    beta1, beta2, eps = values["beta1"], values["beta2"], values["eps"]
+    rate = lr / one_minus_power(beta1, t)
+    inverse = 1 / tf.sqrt(one_minus_power(beta2, t))
     for (weight, m, v), gradient in zip(triples, gradients):
-        m.assign(BETA1 * m + (1 - BETA1) * gradient)
-        v.assign(BETA2 * v + (1 - BETA2) * gradient * gradient)
-        weight.assign_sub(rate * m / (tf.sqrt(v) * inverse + EPS))
+        m.assign(beta1 * m + (1 - beta1) * gradient)
+        v.assign(beta2 * v + (1 - beta2) * gradient * gradient)
+        weight.assign_sub(rate * m / (tf.sqrt(v) * inverse + eps))
 
 
 def rmsprop(lr, triples, gradients):
@@ -83,7 +82,11 @@ def update(case, variant, t, triples, gradients):
         momentum(case.lr, triples, gradients)
     else:
         adam = adam_plain if variant == "xla" else adam_kernel
-        adam(case.lr, t, triples, gradients)
+        if case.optimizer == "adamw":  # the kernels do not read the weight, so its decay may come first
+            for weight, _, _ in triples:
+                if len(weight.shape) > 1:
+                    weight.assign_sub(case.lr * models.ADAMW["decay"] * weight)
+        adam(case.lr, t, triples, gradients, models.ADAMW if case.optimizer == "adamw" else models.ADAM)
 
 
 def make_build(variant):
@@ -97,7 +100,7 @@ def make_build(variant):
             (w, tf.Variable(tf.zeros_like(w)), tf.Variable(tf.zeros_like(w))) for w in weights
         ]
         count = tf.Variable(0.0)
-        loss_of = tensorflow_models.loss_of(case.kind, variant)
+        loss_of = tensorflow_models.loss_of(case, variant)
 
         @tf.function(jit_compile=variant == "xla")
         def step(x, y):

@@ -29,6 +29,7 @@ PEERS = {
     "jax": ("peer_jax.py", "--variant tuned", "JAX, jit, synchronous dispatch"),
     "jax-default": ("peer_jax.py", "--variant default", "JAX, jit as it comes"),
     "jax-scan": ("peer_jax.py", "--variant scan", "JAX, 20 steps in one call"),
+    "llmc": ("peer_llmc.py", "--folder {llmc}", "llm.c, train_gpt2.c"),
 }
 # those that work on two cores; {cores} is their list
 PAIRS = {
@@ -51,14 +52,12 @@ MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
 STRIDES = {"jax-scan": models.BATCHES}  # steps of a call
-ALL_BUT_GPT = tuple(kind for kind in models.TRAINING if kind != "gpt")
-ONLY_KINDS = {  # the others know every model
-    "tensorflow": ALL_BUT_GPT, "tensorflow-xla": ALL_BUT_GPT,
-    "tensorflow-fused": ("twin-lstm", "lstm-stack"),
-}
+# the others know every model
+ONLY_KINDS = {"tensorflow-fused": ("twin-lstm", "lstm-stack"), "llmc": ("gpt",)}
 # those that `time` takes; the fastest of a framework's counts
 TIMED = (
     "torch", "torch-compile", "tensorflow", "tensorflow-xla", "tensorflow-fused", "jax", "jax-default",
+    "llmc",
 )
 
 # Large blocks on huge pages, as lockstep has them. And glibc gives large blocks back to the system
@@ -70,14 +69,17 @@ MALLOC = {
 }
 
 # --isa: keeps every program to an instruction set: oneDNN (Lockstep, PyTorch, TensorFlow), PyTorch's own
-# kernels, MKL, what torch.compile generates, and XLA (JAX, TensorFlow)
+# kernels, MKL, what torch.compile generates, XLA (JAX, TensorFlow), and what llm.c is compiled for
 ISAS = {
     "avx2": {
         "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
         "MKL_ENABLE_INSTRUCTIONS": "AVX2", "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
-        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2", "LLMC_MARCH": "x86-64-v3",
     },
 }
+
+
+LATE = "no reply within"  # of a peer that was ended
 
 
 class RunError(Exception):
@@ -105,9 +107,9 @@ def bound_to(cores):
 
 class Peer:
     """One peer process. cores: their numbers, one for each of PEERS, two for each of PAIRS; none:
-    it is bound to none."""
+    it is bound to none. llmc: the folder of llm.c."""
 
-    def __init__(self, name, cores, log_directory):
+    def __init__(self, name, cores, log_directory, llmc=None):
         program, options, _ = (PEERS | PAIRS | JUDGES | GPU_PEERS)[name]
         self.name, self.asked = name, None
         self.log = pathlib.Path(log_directory) / f"{name}.log"
@@ -115,7 +117,7 @@ class Peer:
         command = [*bound_to(cores), sys.executable, "-B", str(HERE / program)]
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [*command, *options.format(cores=listed).split()],
+                [*command, *(word.format(cores=listed, llmc=llmc) for word in options.split())],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                 env=os.environ | MALLOC,
             )
@@ -131,7 +133,7 @@ class Peer:
         if seconds is not None and not select.select([self.process.stdout], [], [], seconds)[0]:
             self.process.kill()
             self.process.wait()
-            raise PeerError(f"{self.name}: {self.asked}: no reply within {seconds:.0f} s")
+            raise PeerError(f"{self.name}: {self.asked}: {LATE} {seconds:.0f} s")
         line = self.process.stdout.readline()
         if not line:
             tail = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]

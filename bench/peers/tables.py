@@ -10,7 +10,7 @@ import measure
 import rounds as book
 import runners
 
-FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "llmc": "llm.c"}
 TITLES = {name: what for name, (_, _, what) in (runners.PEERS | runners.PAIRS).items()}
 CASES = (("strong", 512), ("strong", 256), ("weak", 512))  # of two cores
 

@@ -177,12 +177,50 @@ def lstm_stack(lstm, weights, x, y):
     return logistic(weights[-2:], x[-1], y)
 
 
+def norm(x, weight, bias):
+    """Layer normalisation of the last axis."""
+    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    return (x - mean) * (tf.math.rsqrt(variance + models.BN_EPSILON) * weight) + bias
+
+
+def attention(heads, qkv):
+    """Causal attention of [B,T,3C]; TensorFlow has no fused one."""
+    _, positions, width = qkv.shape
+    size = width // 3 // heads
+    parts = tf.transpose(tf.reshape(qkv, [-1, positions, 3, heads, size]), [2, 0, 3, 1, 4])
+    q, k, v = tf.unstack(parts)
+    later = np.triu(np.full((positions, positions), -np.inf, np.float32), 1)
+    shares = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) * size**-0.5 + later)
+    return tf.reshape(tf.transpose(tf.matmul(shares, v), [0, 2, 1, 3]), [-1, positions, width // 3])
+
+
+def gpt(heads, weights, x, y):
+    """GPT-2's decoder, its rows [B T,C] but in attention."""
+    wte, wpe = weights[:2]
+    positions, width = wpe.shape
+
+    def dense(x, weight, bias):
+        return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+    x = tf.reshape(tf.gather(wte, x) + wpe, [-1, width])
+    for i in range(2, len(weights) - 2, 12):
+        w = weights[i : i + 12]
+        qkv = dense(norm(x, *w[0:2]), *w[2:4])
+        mixed = attention(heads, tf.reshape(qkv, [-1, positions, 3 * width]))
+        x = x + dense(tf.reshape(mixed, [-1, width]), *w[4:6])
+        x = x + dense(tf.nn.gelu(dense(norm(x, *w[6:8]), *w[8:10]), approximate=True), *w[10:12])
+    logits = tf.matmul(norm(x, *weights[-2:]), wte, transpose_b=True)
+    return cross_entropy(logits, tf.reshape(y, [-1]))
+
+
 LOSSES = {"mlp": mlp, "poly": poly, "cnn": cnn, "cifar10": cifar10, "resnet": resnet}
 RECURRENT = {"twin-lstm": twin_lstm, "lstm-stack": lstm_stack}
 
 
-def loss_of(kind, variant="graph"):
-    """(weights, x, y) -> the loss of a kind of model."""
-    if kind in LOSSES:
-        return LOSSES[kind]
-    return functools.partial(RECURRENT[kind], LSTMS[variant])
+def loss_of(case, variant="graph"):
+    """(weights, x, y) -> the loss of a case's model."""
+    if case.kind == "gpt":
+        return functools.partial(gpt, case.sizes[1])
+    if case.kind in LOSSES:
+        return LOSSES[case.kind]
+    return functools.partial(RECURRENT[case.kind], LSTMS[variant])

@@ -49,6 +49,10 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
     posix_spawnattr_destroy(&attributes);
     if (!error)
         return LS_OK;
+    if (!folder && !strchr(argv[0], '/') && access(argv[0], X_OK) == 0)
+        return ls_fail(LS_CODE_MISSING, "regress", argv[0],
+                       "is not in the PATH; the program of this name in this folder is ./%s",
+                       argv[0]);
     return ls_fail(LS_CODE_MISSING, "regress", argv[0],
                    "cannot be started: %s; it has to be a program that runs here", strerror(error));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For citing a report and repeating its rows: BibTeX, and a plan (bench/cli/plan.h) with each case
- * of the rows once. A field of `case` is the option of the same name; what a plan cannot express (a
- * launcher's ranks, micro, peers) is listed in comments.
+ * For citing a report and repeating its rows: BibTeX, and a plan (bench/cli/experiment.h) with each
+ * case of the rows once. A field of `case` is the option of the same name; what a plan cannot
+ * express (a launcher's ranks, micro, peers) is listed in comments.
  */
 #include "bench/cli/options.h"
 #include "bench/cli/option_table.h"
@@ -12,6 +12,7 @@
 #include "bench/report/text.h"
 #include "build_info.h"
 #include "common/base/escape.h"
+#include "impl/strategies.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ static char *text_of(const json_t *row, const ls_option *option)
         return devices_of(row);
     if (strcmp(field, "batch") == 0)
         return batch_of(row);
+    if (strcmp(field, "label") == 0)
+        return ls_value_text(json_object_get(row, "label"));
     if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
         (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
         return NULL; /* auto, from a launcher, or derived */
@@ -107,21 +110,53 @@ static bool put_case(FILE *stream, const json_t *row)
     return valid && *before == ',';
 }
 
-/* The distinct cases of the rows as lines, {line: row}; *others: rows without one. */
-static json_t *cases_of(const json_t *rows, size_t *others)
+/* The cases that one command can make: what a plan says beside them. */
+typedef struct repeated {
+    double processes; /* for all; more than 1: a launcher's */
+    bool baseline;    /* they have rows of single beside ranks: --baseline adds these */
+    size_t others;    /* rows that are none of its cases */
+    size_t alone;     /* of them, rows of one process beside those of ranks */
+} repeated;
+
+static double most_processes(const json_t *rows)
+{
+    double most = 1;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (ls_report_is_ok(row, NULL) && processes_of(row) > most)
+            most = processes_of(row);
+    }
+    return most;
+}
+
+/* Whether --baseline of the other rows makes this one. */
+static bool is_baseline(const json_t *row, const repeated *of)
+{
+    return of->processes > 1 && ls_row_strategy(row) == &ls_strategy_single;
+}
+
+/* The distinct cases of the rows as lines, {line: row}. */
+static json_t *cases_of(const json_t *rows, repeated *out)
 {
     json_t *cases = json_object(), *row;
     size_t i, size;
-    *others = 0;
+    *out = (repeated){.processes = most_processes(rows)};
     json_array_foreach((json_t *)(size_t)rows, i, row)
     {
         char *line = NULL;
-        const bool ours = json_object_get(row, "case") && !ls_report_is_peer(row);
-        FILE *stream = ours && ls_report_is_ok(row, NULL) ? open_memstream(&line, &size) : NULL;
+        const bool ours =
+            json_object_get(row, "case") && !ls_report_is_peer(row) && ls_report_is_ok(row, NULL);
+        const bool fits = processes_of(row) == out->processes;
+        if (ours && is_baseline(row, out)) {
+            out->baseline = true;
+            continue;
+        }
+        out->alone += ours && !fits;
+        FILE *stream = ours && fits ? open_memstream(&line, &size) : NULL;
         const bool known = stream && put_case(stream, row);
         if (stream && fclose(stream) == 0 && known)
             json_object_set(cases, line, row);
-        *others += !known;
+        out->others += !known;
         free(line);
     }
     return cases;
@@ -130,27 +165,32 @@ static json_t *cases_of(const json_t *rows, size_t *others)
 ls_status ls_page_plan(FILE *stream, void *of)
 {
     const ls_page *page = of;
-    size_t others;
-    json_t *cases = cases_of(page->rows, &others), *row;
+    repeated made;
+    json_t *cases = cases_of(page->rows, &made), *row;
     const char *line;
-    double blocks = 0, processes = 1;
+    double blocks = 5;
     json_object_foreach(cases, line, row)
     {
         (void)line;
         blocks = ls_report_number(row, "case.blocks", blocks);
-        processes = processes_of(row) > processes ? processes_of(row) : processes;
     }
-    fputs("# Makes the rows of this report again: lockstep run --plan report.yaml\n", stream);
-    if (others > 0)
+    fputs("# Makes the rows of this report again: ", stream);
+    if (made.processes > 1)
+        fprintf(stream, "mpirun -n %.0f ", made.processes);
+    fputs("lockstep run --plan report.yaml", stream);
+    fputc('\n', stream);
+    if (made.others > made.alone)
         fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",
-                others);
-    if (processes > 1)
-        fprintf(stream, "# Some were of up to %.0f ranks: start it by mpirun -n %.0f.\n", processes,
-                processes);
-    if (blocks > 0)
-        fprintf(stream, "defaults: {blocks: %.0f}\n", blocks);
-    if (json_object_size(cases) > 0)
+                made.others - made.alone);
+    if (made.alone > 0)
+        fprintf(stream,
+                "# Not here: %zu rows of fewer processes; a report of them alone has their plan.\n",
+                made.alone);
+    if (json_object_size(cases) > 0) {
+        fprintf(stream, "defaults: {blocks: %.0f%s}\n", blocks,
+                made.baseline ? ", baseline: yes" : "");
         fputs("cases:\n", stream);
+    }
     json_object_foreach(cases, line, row)
     {
         fprintf(stream, "  - %s\n", line);

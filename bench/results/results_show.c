@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `results show`: one row, group by group, one field per line, then what limits its step; or in a
- * format. A nested group, and each of several devices, gets a heading.
+ * `results show`: what limits a row's step, then the figures that tell most, in at most 45 lines of
+ * 80 columns; with --all then all fields, group by group, one per line; or in a format. A nested
+ * group, and each of several devices, gets a heading.
  */
+#include "bench/output/table_parts.h"
 #include "bench/results/results_verbs.h"
 
 #include "common/base/escape.h"
@@ -53,7 +55,7 @@ static void print_members(const json_t *group, const char *before)
     json_object_foreach((json_t *)(size_t)group, name, value) print_field(before, name, value);
 }
 
-static void print_text(const json_t *row)
+static void print_all(const json_t *row)
 {
     const char *name;
     json_t *value;
@@ -71,10 +73,172 @@ static void print_text(const json_t *row)
             print_line("", FIELD + 2, name, value);
         }
     }
+}
+
+/* ---- The figures that tell most -------------------------------------------------------------- */
+
+enum { NAME = 10, WIDTH = 80, NOTES_MOST = 3 };
+
+/* A part of a line: what stands before a figure and after it. */
+typedef struct part {
+    const char *before, *path;
+    ls_cell cell;
+    const char *after;
+} part;
+
+typedef struct line {
+    const char *name;
+    part parts[7];
+} line;
+
+static const line lines[] = {
+    {"row", {{"", "id", LS_CELL_TEXT, ""}, {"of ", "timestamp", LS_CELL_TEXT, ""}}},
+    {"label", {{"", "label", LS_CELL_TEXT, ""}}},
+    {"command", {{"", "command", LS_CELL_TEXT, ""}}},
+    {"status", {{"", "result", LS_CELL_STATUS, ""}}},
+    {"step",
+     {{"median ", "time.step_ms.median", LS_CELL_FIGURE, " ms"},
+      {"\xc2\xb1 ", "time.step_ms", LS_CELL_HALF, ""},
+      {"mean ", "time.step_ms.mean", LS_CELL_FIGURE, " ms"},
+      {"p90 ", "time.step_ms.p90", LS_CELL_FIGURE, " ms"},
+      {"p99 ", "time.step_ms.p99", LS_CELL_FIGURE, " ms"},
+      {"", "time.step_ms.n", LS_CELL_TEXT, " steps"},
+      {"", "time.blocks", LS_CELL_TEXT, " blocks"}}},
+    {"rate",
+     {{"", "time.samples_per_s", LS_CELL_FIGURE, " samples/s"},
+      {"all trained / time ", "time.samples_per_s_mean", LS_CELL_FIGURE, ""},
+      {"speed-up ", "time.speedup", LS_CELL_RATIO, ""},
+      {"efficiency ", "time.efficiency", LS_CELL_WHOLE, ""},
+      {"of the roof ", "time.mfu", LS_CELL_WHOLE, ""}}},
+    {"mean step",
+     {{"compute ", "waterfall.compute_ms", LS_CELL_FIGURE, " ms"},
+      {"communication ", "waterfall.exposed_comm_ms", LS_CELL_FIGURE, " ms"},
+      {"copies ", "waterfall.copy_ms", LS_CELL_FIGURE, " ms"},
+      {"waiting ", "waterfall.wait_ms", LS_CELL_FIGURE, " ms"},
+      {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
+      {"harness ", "waterfall.harness_ms", LS_CELL_FIGURE, " ms"}}},
+    {"pipeline",
+     {{"idle ", "pipeline.bubble", LS_CELL_WHOLE, ""},
+      {"with equal stages ", "pipeline.bubble_equal", LS_CELL_WHOLE, ""}}},
+    {"lead",
+     {{"mean ", "lead.mean", LS_CELL_FIGURE, " steps"},
+      {"most ", "lead.max", LS_CELL_TEXT, ""},
+      {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}}},
+    {"training",
+     {{"first loss ", "train.loss_first", LS_CELL_FIGURE, ""},
+      {"last loss ", "train.loss_last", LS_CELL_FIGURE, ""},
+      {"accuracy ", "train.accuracy", LS_CELL_SHARE, ""}}},
+    {"equal",
+     {{"", "equivalence.grade", LS_CELL_TEXT, ""},
+      {"", "equivalence.oracle", LS_CELL_TEXT, ""},
+      {"digest ", "equivalence.digest", LS_CELL_TEXT, ""}}},
+    {"traffic",
+     {{"", "traffic.bytes_sent", LS_CELL_BYTES, " sent a step"},
+      {"", "traffic.messages_sent", LS_CELL_TEXT, " messages"}}},
+    {"memory",
+     {{"fullest device ", "memory.devices.peak", LS_CELL_BYTES, ""},
+      {"process ", "memory.rss_peak", LS_CELL_BYTES, ""}}},
+    {"operation",
+     {{"", "micro.op", LS_CELL_TEXT, ""},
+      {"", "micro.shape", LS_CELL_TEXT, ""},
+      {"", "micro.size_bytes", LS_CELL_BYTES, ""},
+      {"", "micro.time_us", LS_CELL_FIGURE, " us"},
+      {"bus ", "micro.busbw_gbs", LS_CELL_FIGURE, " GB/s"},
+      {"", "micro.gflops", LS_CELL_FIGURE, " GFLOP/s"},
+      {"", "micro.kernel", LS_CELL_TEXT, ""}}},
+    {"machine",
+     {{"", "provenance.host", LS_CELL_TEXT, ""},
+      {"", "provenance.cpu", LS_CELL_TEXT, ""},
+      {"", "provenance.gpu", LS_CELL_TEXT, ""},
+      {"", "provenance.loops_isa", LS_CELL_TEXT, ""},
+      {"", "provenance.cores_per_device", LS_CELL_TEXT, " cores a device"},
+      {"others used ", "noise.others", LS_CELL_FIGURE, " cores"}}},
+    {"source",
+     {{"commit ", "provenance.commit", LS_CELL_TEXT, ""},
+      {"changed ", "provenance.dirty", LS_CELL_TEXT, ""},
+      {"", "provenance.compiler", LS_CELL_TEXT, ""}}},
+};
+
+/* Prints a line's text after its name, wrapped; nothing where it has none. */
+static void print_named(const char *name, char *text)
+{
+    if (*text) {
+        fprintf(ls_output(), "%-*s", NAME, name);
+        ls_text_wrap(ls_output(), text, NAME, NAME, WIDTH);
+    }
+}
+
+static void print_figures(const json_t *row, const line *of)
+{
+    char text[LS_CELL_SIZE * 7] = "", cell[LS_CELL_SIZE];
+    for (size_t i = 0; i < sizeof of->parts / sizeof *of->parts && of->parts[i].path; i++) {
+        const part *one = &of->parts[i];
+        const ls_column column = {.path = one->path, .cell = one->cell};
+        const size_t used = strlen(text);
+        ls_cell_write(&column, row, cell);
+        if (*cell)
+            snprintf(text + used, sizeof text - used, "%s%s%s%s", used ? ", " : "", one->before,
+                     cell, one->after);
+    }
+    print_named(of->name, text);
+}
+
+/* The options of the case: "model mlp:784-128-10, strategy mirrored, .." */
+static void print_case(const json_t *row)
+{
+    json_t *group = json_object_get(row, "case");
+    json_auto_t *groups = group ? json_pack("[O]", group) : json_array();
+    json_auto_t *fields = ls_case_fields(groups);
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return;
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        char title[64], path[80], cell[LS_CELL_SIZE];
+        const ls_column column =
+            ls_case_column(json_string_value(json_array_get(fields, i)), title, path);
+        ls_cell_write(&column, row, cell);
+        if (*cell)
+            fprintf(stream, "%s%s %s", ftell(stream) > 0 ? ", " : "", title, cell);
+    }
+    if (fclose(stream) == 0)
+        print_named("case", text);
+    free(text);
+}
+
+/* Why it is not ok, and what is odd: noise comes before what is made of it. */
+static void print_notes(const json_t *row)
+{
+    const json_t *notes = json_object_get(json_object_get(row, "result"), "notes");
+    char *reason = ls_row_reason(row);
+    if (reason)
+        print_named("reason", reason);
+    free(reason);
+    for (size_t i = 0; i < json_array_size(notes) && i < NOTES_MOST; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s", json_string_value(json_array_get(notes, i)));
+        print_named(i ? "" : "note", text);
+    }
+}
+
+static void print_text(const json_t *row, bool all)
+{
     char *bound = ls_results_bound(row);
+    print_notes(row);
     if (bound && *bound)
-        fprintf(ls_output(), "\n%s", bound);
+        fprintf(ls_output(), "%s\n", bound);
     free(bound);
+    if (all) {
+        print_all(row);
+        return;
+    }
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        print_figures(row, &lines[i]);
+        if (strcmp(lines[i].name, "command") == 0)
+            print_case(row);
+    }
+    fputs("--all shows every field.\n", ls_output());
 }
 
 ls_status ls_results_show(ls_results_task *task)
@@ -84,6 +248,6 @@ ls_status ls_results_show(ls_results_task *task)
     json_auto_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
         return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, ls_output());
-    print_text(row);
+    print_text(row, ls_option_set_yes(task->set, "all"));
     return LS_OK;
 }

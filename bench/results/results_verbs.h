@@ -47,6 +47,7 @@ typedef struct ls_results_task {
 
 ls_status ls_results_list(ls_results_task *task);
 ls_status ls_results_show(ls_results_task *task);
+ls_status ls_results_label(ls_results_task *task);
 ls_status ls_results_diff(ls_results_task *task);
 ls_status ls_results_trend(ls_results_task *task);
 ls_status ls_results_export(ls_results_task *task);

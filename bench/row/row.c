@@ -135,7 +135,7 @@ static json_t *time_group(const ls_row_facts *f)
     const ls_profile *profile = &trial->profile;
     ls_statistics s = f->steps;
     ls_run_info info;
-    trial->session.run->kind->describe(trial->session.run, &info);
+    trial->session.run->functions->describe(trial->session.run, &info);
     json_t *group = json_object(), *step = json_object();
     ls_put_real(step, "mean", ls_timed_mean_ms(timed));
     ls_put_real(step, "median", s.median);
@@ -286,7 +286,7 @@ static json_t *device_memory(const ls_trial *trial, size_t index)
     const ls_run *run = session->run;
     const ls_memory_ledger ledger = trial->reported.ledgers[index];
     size_t peak = 0;
-    ls_memory_formula formula = run->kind->memory(run, index);
+    ls_memory_formula formula = run->functions->memory(run, index);
     json_t *device = json_object(), *expected = json_object();
     ls_put_text(device, "device", ls_device_describe(session->devices[index])->text);
     for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
@@ -354,7 +354,7 @@ static json_t *traffic_group(const ls_session *session, const ls_checked *checke
 static json_t *program_group(const ls_session *session)
 {
     ls_run_info info;
-    session->run->kind->describe(session->run, &info);
+    session->run->functions->describe(session->run, &info);
     json_t *group = json_object();
     if (ls_plan_mixes_kinds(session->plan) && session->plan->config->capture) {
         ls_put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
@@ -433,7 +433,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     ls_put_text(row, "id", id.id);
     ls_put_text(row, "timestamp", id.timestamp);
     ls_put_text(row, "command", request->command);
-    ls_put_text(row, "label", request->label);
+    ls_put_text(row, "label", *f->plan->config->label ? f->plan->config->label : NULL);
     put_group(row, "case", ls_row_case(f));
     put_group(row, "result", result_group(f));
     bool keeps_time = f->trial && f->trial->timed.done && !f->verdict->failed && !f->error &&

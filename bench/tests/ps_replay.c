@@ -296,7 +296,7 @@ static ls_status take_event(replay *me, int server, const ls_ps_event *event, bo
     if (pulls) {
         c->pulled++;
         seen->version = me->versions[server];
-        return ls_replica_gather(me->shards[server].replica, false, c->parameters);
+        return ls_replica_gather(me->shards[server].replica, LS_VALUES, c->parameters);
     }
     if (event->kind == LS_PS_PUSH)
         LS_TRY(push(me, server, (int)event->worker));
@@ -371,7 +371,7 @@ static ls_status begin_step(replay *me, uint64_t step)
         c->step = step;
         c->computed = false;
         for (int s = 0; s < me->layout.servers; s++)
-            LS_TRY(ls_replica_gather(me->shards[s].replica, false, c->parameters));
+            LS_TRY(ls_replica_gather(me->shards[s].replica, LS_VALUES, c->parameters));
     }
     return LS_OK;
 }
@@ -401,7 +401,7 @@ static ls_status compare_bits(replay *me)
     float *values = me->copies[0].gradient, *again = me->copies[0].parameters;
     LS_TRY(ls_variables_load(variables, me->request->save, values));
     for (int s = 0; s < me->layout.servers; s++)
-        LS_TRY(ls_replica_gather(me->shards[s].replica, false, again));
+        LS_TRY(ls_replica_gather(me->shards[s].replica, LS_VALUES, again));
     const ls_difference d = ls_variables_compare(variables, values, again);
     if (d.same_bits)
         return LS_OK;

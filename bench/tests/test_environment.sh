@@ -35,7 +35,7 @@ strange results list --results r.db --format jsonl --columns id
 ids=$(sed 's/.*"id":"\([^"]*\)".*/\1/' out)
 strange results diff $ids --results r.db
 expect "results diff names the variable" grep -q '^provenance.environment.ONEDNN_VERBOSE  *1' out
-strange results show "${ids##*$'\n'}" --results r.db
+strange results show "${ids##*$'\n'}" --all --results r.db
 expect "so does results show" grep -q '^  environment.ONEDNN_VERBOSE  *1' out
 strange regress "$LOCKSTEP" "$LOCKSTEP" $small --max-time 1s --quiet --format json
 expect "regress of programs reads their rows" python3 -c "

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The last three lines of `results show`: planted causes, each most of the step on any machine, of which at most one
+# What bounds a row, by `results show`: planted causes, each most of the step on any machine, of which at most one
 # may be missed. Four need a program with hooks that slow down operations (LOCKSTEP_SLOW). Prints the lines shown for
 # each.
 set -euo pipefail
@@ -23,7 +23,7 @@ cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: the words expected in the second
     [[ " $* " == *" --data "* ]] || set -- --data synthetic:2000 --steps 10 "$@"
     ${slowed:+env LOCKSTEP_SLOW=$slowed} "$LOCKSTEP" run --warmup 3 --gate-steps 0 --quiet --results rows.db "$@" >out 2>err || wrong "$cause: cannot run"
     lockstep_ok results show last --results rows.db
-    tail -n 3 out >said
+    sed -n '/^Bound by/,/^Try/p' out >said
     expect "$cause: three lines" [ "$(grep -cE '^(Bound by |Evidence: |Try -)' said)" -eq 3 ]
     printf '%-28s %s\n' "$cause" "$(head -n 1 said)"
     if grep -q "^Bound by $cause: [0-9]*% of the mean step" said; then

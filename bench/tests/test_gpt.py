@@ -2,8 +2,9 @@
 """Computes GPT-2's decoder again, without sharing code with the program: forward, backward by differentiating the formulas
 number by number, AdamW, in Python's float64 from the same data and initial values (--save).
 
-Compares the losses of every step and the last parameters, except the biases of keys: their gradient is 0 but for
-rounding, which AdamW blows up.
+Compares the losses of every step, the last parameters and the first gradients, except of the biases of keys: their
+gradient is 0 but for rounding, which AdamW blows up. A gradient of the program is what a step of SGD takes off, at a
+rate so large that the values it is taken off do not round it.
 
 Usage: test_gpt.py LOCKSTEP FOLDER
 """
@@ -19,7 +20,9 @@ PROGRAM, FOLDER = sys.argv[1:3]
 L, H, C, T, V = 2, 2, 4, 3, 5
 SAMPLES, BATCH, STEPS = 4, 2, 3
 RATE, BETA1, BETA2, EPS, DECAY = 0.01, 0.9, 0.95, 1e-8, 0.1
+LARGE_RATE = 1000
 LOSS_TOLERANCE, PARAMETER_TOLERANCE = 1e-6, 2e-5  # relative; of what a tensor has moved
+GRADIENT_TOLERANCE = 1e-5  # of a tensor
 
 
 def read(path):
@@ -158,19 +161,20 @@ def flat(values):
 
 
 def train(initial, samples):
-    """Losses, and the last parameters as {name: numbers}."""
+    """Losses, the last parameters as {name: numbers}, and the first gradients."""
     weights = {}
     for name, (shape, numbers) in initial.items():
         numbers = [Number(v) for v in numbers]
         weights[name] = numbers if len(shape) == 1 else [
             numbers[i : i + shape[1]] for i in range(0, len(numbers), shape[1])]
     state = {name: [[0.0, 0.0] for _ in flat(w)] for name, w in weights.items()}
-    losses = []
+    losses, gradients = [], None
     for step in range(1, STEPS + 1):
         chosen = [samples[((step - 1) * BATCH + i) % SAMPLES] for i in range(BATCH)]
         loss = sum((loss_of(weights, *s) for s in chosen), Number(0.0)) * (1 / (BATCH * T))
         loss.backward()
         losses.append(loss.value)
+        gradients = gradients or {name: [n.gradient for n in flat(w)] for name, w in weights.items()}
         for name, w in weights.items():
             decay = DECAY if isinstance(w[0], list) else 0.0
             for number, s in zip(flat(w), state[name]):
@@ -179,7 +183,14 @@ def train(initial, samples):
                 first, second = s[0] / (1 - BETA1**step), s[1] / (1 - BETA2**step)
                 number.value -= RATE * (first / (math.sqrt(second) + EPS) + decay * number.value)
                 number.gradient = 0.0
-    return losses, {name: [n.value for n in flat(w)] for name, w in weights.items()}
+    return losses, {name: [n.value for n in flat(w)] for name, w in weights.items()}, gradients
+
+
+def far(name, pairs):
+    """||a - b|| / ||b|| of a tensor's pairs of numbers, without the biases of keys."""
+    keys = range(C, 2 * C) if name.endswith("c_attn.bias") else ()
+    kept = [pair for i, pair in enumerate(pairs) if i not in keys]
+    return math.sqrt(sum((a - b) ** 2 for a, b in kept)) / math.sqrt(sum(b**2 for _, b in kept))
 
 
 def main():
@@ -203,17 +214,21 @@ def main():
                            "--save", "last.safetensors"], check=True, stdout=subprocess.PIPE)
     ours = json.loads(done.stdout)["train"]["losses"]
     larger = read("first.safetensors")
-    losses, last = train(larger, samples)
+    subprocess.run([*command, "--steps", "1", "--optimizer", "sgd", "--lr", str(LARGE_RATE), "--load", "first.safetensors",
+                    "--save", "off.safetensors"], check=True, stdout=subprocess.DEVNULL)
+    losses, last, gradients = train(larger, samples)
     failed = [f"losses {ours} and {losses}"] if any(
         abs(a - b) > LOSS_TOLERANCE * b for a, b in zip(ours, losses, strict=True)) else []
+    taken = read("off.safetensors")
     for name, (_, numbers) in read("last.safetensors").items():
-        keys = range(C, 2 * C) if name.endswith("c_attn.bias") else ()
-        rows = [(a, b, c) for i, (a, b, c) in enumerate(zip(numbers, last[name], larger[name][1])) if i not in keys]
-        off = math.sqrt(sum((a - b) ** 2 for a, b, _ in rows)) / math.sqrt(sum((b - c) ** 2 for _, b, c in rows))
+        first = larger[name][1]
+        off = far(name, [(a - c, b - c) for a, b, c in zip(numbers, last[name], first)])
         failed += [f"{name} is off by {off:.1e}"] if off > PARAMETER_TOLERANCE else []
+        off = far(name, [((c - a) / LARGE_RATE, b) for a, b, c in zip(taken[name][1], gradients[name], first)])
+        failed += [f"the gradient of {name} is off by {off:.1e}"] if not off <= GRADIENT_TOLERANCE else []
     for line in failed:
         print("FAILED:", line)
-    print(f"{STEPS} losses and {len(last)} tensors compared")
+    print(f"{STEPS} losses, {len(last)} tensors and their gradients compared")
     sys.exit(bool(failed))
 
 

@@ -33,6 +33,7 @@ def file(path, x, y, shape=[2, 3]):
 good = (0, 1, 2, 3, 4, 3)
 file("good.st", good, good)
 file("beyond.st", (0, 1, 2, 3, 5, 3), good)
+file("below.st", (0, 1, -1, 3, 4, 3), good)
 file("half.st", good, (0, 1, 0.5, 3, 4, 3))
 file("nan.st", (0, 1, 2, math.nan, 4, 3), good)
 file("other.st", good, good, [3, 2])
@@ -60,6 +61,7 @@ refused() { # refused STATUS WORDS ARGUMENTS...
 }
 tiny="--model gpt:1-1-4-3-5 --batch 2"
 refused 3 "beyond.st.*'x0'.*5 at \[1, 1\]" $tiny --data file:beyond.st
+refused 3 "below.st.*'x0'.*-1 at \[0, 2\]" $tiny --data file:below.st
 refused 3 "half.st.*'y'.*0.5 at \[0, 2\]" $tiny --data file:half.st
 refused 3 "nan.st.*'x0'.*nan at \[1, 0\]" $tiny --data file:nan.st
 refused 3 "other.st.*\[3,2\].*\[N,3\]" $tiny --data file:other.st
@@ -98,6 +100,7 @@ write("untied.st", lambda t: t | {"lm_head.weight": ("F32", [5, 4], bytes(80))})
 write("twice.st", lambda t: t | {"transformer.wpe.weight": t["wpe.weight"]})
 write("turned.st", lambda t: t | {"h.0.attn.c_attn.weight": ("F32", [12, 4], t["h.0.attn.c_attn.weight"][2])})
 write("longer.st", lambda t: t | {"wpe.weight": ("F32", [4, 4], bytes(64))})
+write("deeper.st", lambda t: t | {n.replace("h.0.", "h.1."): v for n, v in t.items()})
 write("missing.st", lambda t: {n: v for n, v in t.items() if n != "ln_f.bias"})
 END
 lockstep_ok run $tiny --data file:good.st $quick --steps 0 --load published.st --save again.safetensors
@@ -107,4 +110,8 @@ refused 3 'twice.st: wpe.weight.*with the prefix' $tiny --data file:good.st --lo
 refused 3 'turned.st: h.0.attn.c_attn.weight.*\[12,4\].*\[4,12\]' $tiny --data file:good.st --load turned.st
 refused 3 'longer.st: wpe.weight.*\[4,4\].*\[3,4\]' $tiny --data file:good.st --load longer.st
 refused 3 'missing.st: ln_f.bias' $tiny --data file:good.st --load missing.st
+refused 3 'deeper.st.*h.1.ln_1.weight' $tiny --data file:good.st --load deeper.st
+refused 3 'plain.*: h.1.ln_1.weight.*missing.*\[4\]' --model gpt:2-1-4-3-5 --batch 2 --data file:good.st --load plain.safetensors
+refused 3 'plain.*: wte.weight.*\[5,4\].*\[7,4\]' --model gpt:1-1-4-3-7 --batch 2 --data file:good.st --load plain.safetensors
+refused 3 'plain.*: wte.weight.*\[5,4\].*\[5,8\]' --model gpt:1-1-8-3-5 --batch 2 --data file:good.st --load plain.safetensors
 finish

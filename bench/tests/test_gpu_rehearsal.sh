@@ -12,7 +12,7 @@ expect "no GPU: status 3" [ "$code" -eq 3 ]
 expect "no GPU: one line" grep -qx 'ci/gpu.sh: no GPU here: .*; --rehearse .*' err
 expect "no GPU: no more than that" [ "$(wc -l <err)/$(wc -c <out)" = 1/0 ]
 gpu --rehearse --only nope
-expect "an unknown part: status 2, and the parts" eval '[ $code -eq 2 ] && grep -q "nope: unknown; parts are machine .*sanitizer" err'
+expect "an unknown part: status 2, and the parts" eval '[ $code -eq 2 ] && grep -q "nope: unknown; parts are machine .*racecheck" err'
 
 # The fake ncu counts two steps of three launches, the first two equal, and an evaluation with the first.
 made_up ncu <<'S'
@@ -34,9 +34,9 @@ expect "all parts: status 0" [ "$code" -eq 0 ]
 expect "two files, and no more" [ "$(ls all)" = $'SUMMARY.md\nresults.tar.gz' ]
 expect "both are small" [ "$(cat all/* | wc -c)" -lt 1000000 ]
 mkdir kept && tar -C kept -xzf all/results.tar.gz
-expect "a state for each part" [ "$(cat kept/*.state | wc -l)" -eq 12 ]
-expect "one is left out, with its reason" [ "$(grep -hv '^ok' kept/[!p]*.state | cut -f 1,3)" = \
-    $'left-out\tnothing of a rehearsal runs on a GPU' ]
+expect "a state for each part" [ "$(cat kept/*.state | wc -l)" -eq 15 ]
+expect "two are left out, with their reason" [ "$(grep -hv '^ok' kept/[!p]*.state | cut -f 1,3)" = \
+    $'left-out\tnothing of a rehearsal runs on a GPU\nleft-out\tnothing of a rehearsal runs on a GPU' ]
 expect "peers too, where they are not here" grep -Eq \
     '^(ok|left-out.*neither PyTorch nor JAX, with numpy, in this python3$)' kept/peers.state
 expect "the summary says that it is no GPU's" grep -q '^# Rehearsal on CPU devices' all/SUMMARY.md
@@ -56,7 +56,7 @@ for words in '^| mlp:784-16-10 | towers | exact | yes | 1, 1, 2, 2, 4, 4, 8, 8 |
     '^| mlp:785-33-17-11 | model-parallel | exact | yes | 1, 2, 4 | exact | equal |$' \
     '^- mlp:784-16-10: [1-9][0-9]* exact rows, 1 digest(s)$' 'GPU against CPU: largest relative difference' \
     'poly, pipeline, devices [0-9,]*: .*placement: ' '^| small | mlp:784-128-10 | single | 1 | 24 | no |' \
-    '^| large step / its products' '^| copy | from cpu:1 |' '^| launch | program |' \
+    '^| large step / its products' '^| mlp | mlp:784-16-10 | 24 | ' '^| copy | from cpu:1 |' '^| launch | program |' \
     '^| allreduce | in place, device, direct | 4096 | 4 |' '^| sendrecv | out of place, device |' \
     '^| fraction=0.4 | 8 | cpu:0 |' "${libraries[@]}" \
     '^| mlp-784-16-10.24, all | 3 | 8.0 | 100% | 7.00 | 875 | 30% | 50% |$' \

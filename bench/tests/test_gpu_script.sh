@@ -25,7 +25,7 @@ expect "it is among what tells most" grep -q '^- verify: \*\*failed\*\*: not equ
 printf '#!/bin/sh\n[ "$1" != verify ] || { echo >>"%s/calls"; [ "$(wc -l <"%s/calls")" -lt 3 ] || sleep 60; }\nexec "%s" "$@"\n' \
     "$work" "$work" "$LOCKSTEP" >broken/lockstep
 LOCKSTEP_GPU_SECONDS=8 gpu --rehearse --only devices,verify,memory "$work/part"
-expect "cut: status 1" [ "$code" -eq 1 ]
+expect "cut, none failed: status 4" [ "$code" -eq 4 ]
 expect "cut: it says so" grep -q '^cut.*cut short after its .* goes on from there' "$kept/verify.state"
 expect "cut: commands so far are there" [ "$(ls "$kept/rows/verify" | grep -c 'jsonl$')" -ge 2 ]
 rm "$kept/verify.log"
@@ -35,7 +35,7 @@ until grep '^+ lockstep' "$kept/verify.log" 2>/dev/null | grep -qv 'done before$
 kill -TERM "$child"
 code=0
 wait "$child" || code=$?
-expect "told to end: status 1" [ "$code" -eq 1 ]
+expect "told to end: status 4" [ "$code" -eq 4 ]
 expect "told to end: it says so, and sums up" eval 'grep -q "^cut.*asked to end" "$kept/verify.state" && grep -q "^1 of 3 parts" out'
 # On another machine, which only has the archive.
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
@@ -54,7 +54,23 @@ gpu --rehearse --only devices,memory "$work/gone"
 expect "a program that sees no device: status 3" [ "$code" -eq 3 ]
 expect "what cannot be done says so" grep -q "^failed.*the part 'devices' failed" gone-w/kept-rehearsal/memory.state
 LOCKSTEP_GPU_SECONDS=1 gpu --rehearse --only machine "$work/late"
-expect "no time: status 1, and it says so" eval '[ $code -eq 1 ] && grep -q "^cut.*no time was left" gone-w/kept-rehearsal/machine.state'
+expect "no time: status 4, and it says so" eval '[ $code -eq 4 ] && grep -q "^cut.*no time was left" gone-w/kept-rehearsal/machine.state'
+# What fails is repeated at once under the sanitizer, with the libraries' logs, uncaptured; a cut is no failure.
+made_up compute-sanitizer <<'S'
+echo "log level $CUBLASLT_LOG_LEVEL: $*"
+echo '========= Invalid __global__ write of size 4 bytes'
+S
+printf '#!/bin/sh\n[ "$1" != --version ] || exec "%s" "$@"\nexit 3\n' "$LOCKSTEP" >broken/lockstep
+gpu --rehearse --only smoke "$work/fallen"
+expect "smoke fails: status 1" [ "$code" -eq 1 ]
+expect "its diagnosis is there" grep -q '^log level 5: --tool memcheck --print-limit 20 .* run --model .* --capture no$' \
+    gone-w/kept-rehearsal/diagnosis/smoke-1001.log
+expect "and in the summary" grep -q '^- diagnosis of smoke-1001: ========= Invalid __global__ write of size 4 bytes$' fallen/SUMMARY.md
+printf '#!/bin/sh\n[ "$1" != --version ] || exec "%s" "$@"\nexit 124\n' "$LOCKSTEP" >broken/lockstep
+gpu --rehearse --only smoke "$work/slow"
+expect "smoke is cut: status 4" [ "$code" -eq 4 ]
+expect "and says what" grep -q '^- smoke: \*\*cut\*\*: cut, not failed: mlp$' slow/SUMMARY.md
+rm bin/compute-sanitizer
 made_up ncu <<<'while [ "$1" != --log-file ]; do shift; done; echo "==ERROR== no permission for counters" >"$2"; exit 1'
 gpu --rehearse --only kernels "$work/gone"
 expect "ncu refuses: one line" grep -q '^- kernels: unseen: ncu: ==ERROR== no permission for counters$' gone/SUMMARY.md
@@ -118,6 +134,7 @@ mkdir driver && gcc -shared -fPIC -o driver/libcuda.so.1 cuda.c
 made_up nvidia-smi <<'S'
 [ "$1" != -L ] || { echo "GPU 0: made up"; exit; }
 [ "$1" != --query-gpu=compute_mode ] || { echo "${MODE:-Default}"; exit; }
+case "$*" in *-lms*) printf 't, 0, %s, 300.5, 0x4, 55\n' 1980 1410 && exit ;; esac
 n=0
 [ -z "${MODE:-}" ] || n=99
 while [ "$(grep -c opened "$NOTES" 2>/dev/null)" != 2 ] && [ $((n += 1)) -lt 100 ]; do sleep 0.1; done
@@ -126,6 +143,7 @@ S
 made_up nvcc <<<'echo 13'
 LOCKSTEP_WORK=$work/open NOTES=$work/notes LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/opened"
 for _ in $(seq 100); do ! grep -q closed notes || break; sleep 0.1; done
+expect "clocks are summed up" grep -q '^| 0 | 2 | 1410 to 1980 | 300.5 to 300.5 | 55 to 55 | 0x4: 2 |$' opened/SUMMARY.md
 expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed" ]
 MODE=Exclusive_Process LOCKSTEP_WORK=$work/alone NOTES=$work/notes-alone LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/alone-out"
 expect "not kept open where only one process may have it" [ "$(paste -sd , notes-alone)" = "machine" ]
@@ -144,7 +162,7 @@ mkdir foreign && touch foreign/file
 pack foreign
 expect "another's folder: status 2" eval '[ $code -eq 2 ] && grep -q "foreign: is not empty, and was not packed by this" err'
 PACKAGE_BYTES=62914560 pack large
-expect "too large: status 1, one line, nothing there" eval '[ $code -eq 1 ] && grep -q "more than 60 MiB" err && [ -z "$(ls large)" ]'
+expect "too large: status 1, one line, nothing there" eval '[ $code -eq 1 ] && grep -q "more than 54 MiB" err && [ -z "$(ls large)" ]'
 pack packed-here
 expect "packed, and its size said" eval '[ $code -eq 0 ] && grep -Eq "packed-here: [0-9]{7,8} bytes, commit $(cat head) (clean|changed)" out'
 pack packed-here
@@ -163,4 +181,12 @@ expect "programs of the machine do not get the prefix's libraries" [ "$(cat seen
 expect "works elsewhere" [ -e packed-w/source/CMakeLists.txt -a -e packed-w/prefix/usr/lib/made-up -a -e packed-w/out/results.tar.gz ]
 expect "writes nothing there" eval 'find packed-here | sort | cmp -s before -'
 chmod -R u+w packed-here packed-w
+# With the program that was built where it was packed, nothing is compiled.
+mkdir carried
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >carried/lockstep && chmod +x carried/lockstep
+tar -C carried -cJf packed-here/packed/build.tar.xz lockstep
+unset LOCKSTEP_BUILD
+LOCKSTEP_PROGRAM_BUILT='' script=$work/packed-here/ci/gpu.sh LOCKSTEP_WORK=$work/carried-w gpu --rehearse --only machine,build,devices
+expect "carried: status 0" [ "$code" -eq 0 ]
+expect "carried: not built" grep -q '^carried: built where' carried-w/kept-rehearsal/build.log
 finish

@@ -102,7 +102,16 @@ for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--lin
     expect "a second signal ends it at once (took $took ms)" [ "$took" -lt 5000 ]
     expect "a second signal: status 130" [ "$code" -eq 130 ]
 done
-# Finished cases of a sweep are kept.
+# What keeps nothing half done ends at the first signal, here while a model of 124 million parameters is opened.
+for options in "--dry-run TERM 143" "--print-step TERM 143" "--print-step INT 130"; do
+    read -r option signal wanted <<<"$options"
+    begin run --model gpt:12-12-768-1024-50257 --data synthetic:100 "$option" --results none
+    until_caught "$started"
+    sleep 0.3
+    end "$signal"
+    expect "$option ends at the first $signal (took $took ms)" [ "$took" -lt 2000 ]
+    expect "$option: status $wanted after $signal" [ "$code" -eq "$wanted" ]
+done
 sweep="run --model poly --steps 100000 --blocks 1 --gate-steps 0 --format jsonl"
 sweep+=" --seed $(seq -s, 1 200)"
 rm -f int.db

@@ -59,6 +59,11 @@ lockstep run --plan some.yaml --resume --results $db --cores-per-device 2 --dry-
 rows "rows of other cores do not count" "len(rows) == 6"
 lockstep run --plan some.yaml --resume --results $db --label other --dry-run --format jsonl
 rows "nor do rows of another label" "len(rows) == 6"
+printf 'cases:\n  - {model: poly, steps: 4, label: ["a, b", c]}\n' >labels.yaml
+lockstep_ok run --plan labels.yaml --results labels.db --format jsonl
+rows "a case has its own label" "[x['label'] for x in rows] == ['a, b', 'c']"
+lockstep run --plan labels.yaml --results labels.db --resume --label c --dry-run
+expect "--resume asks for the label, too" grep -q '1 of 1 cases have their row in labels.db already' err
 sed -i 's/repeat: 2/repeat: 3/' some.yaml
 lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
 rows "a third repeat is left" "len(rows) == 3"

@@ -156,6 +156,8 @@ cannot be started|base nothing
 cannot be started|text base
 ./later: was ended by signal 11|base later
 END
+lockstep regress base ./base --model poly
+expect "a program of this folder without its path: ./ is named" one_line 'base: is not in the PATH; .* is ./base'
 program fails 200000 "" "[ ! -s $work/fails.count ] || [ \$(<$work/fails.count) -lt 4 ] || trap 'exit 3' EXIT"
 compare base fails
 expect "a block whose rows are well, and whose status is not: status 3" [ "$code" -eq 3 ]

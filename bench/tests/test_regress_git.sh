@@ -118,6 +118,11 @@ commit "mended" "" >/dev/null
 script HEAD~1
 expect "a base that does not build is no failure" [ "$code" -eq 0 ]
 expect "and is said" grep -q 'not compared.*does not build' "$work/out"
+mkdir -p "$work/kept/$(git rev-parse HEAD~1)"
+cp build/lockstep "$work/kept/$(git rev-parse HEAD~1)/"
+LOCKSTEP_KEPT=$work/kept script HEAD~1
+expect "a kept program of the base is not built" eval '[ "$code" -eq 0 ] && grep -q "^\*\*Performance: same" "$work/out"'
+expect "and this commit's is kept" [ -x "$work/kept/$(git rev-parse HEAD)/lockstep" ]
 git checkout -q -b after-old "$first"
 commit "old" "OLD=1" >/dev/null
 commit "not old" "" >/dev/null

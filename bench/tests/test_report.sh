@@ -377,11 +377,20 @@ run_again() {
 run_again --strategy mirrored,towers --devices 1,2 --scaling weak
 run_again --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
 run_again --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
-run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
+run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5 --label 'one, "other"'
 report --results again.db
 lockstep run --plan page/report.yaml --resume --results again.db
 expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err
 expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
+# Of rows of ranks with their baseline and label, too.
+of_ranks() { "$launcher" 2 "$LOCKSTEP" run --results "$@" --quiet >/dev/null; }
+cases_of() { "$LOCKSTEP" results list --results "$1" --columns strategy,devices,case.ranks,case.comm,steps,label; }
+of_ranks ranks.db --model poly --steps 4 --warmup 1 --blocks 1 --strategy mirrored --devices 1 --baseline --label 'a "b"'
+report --results ranks.db
+expect "the plan of ranks names its start" grep -q '^# .*: mpirun -n 2 lockstep run --plan report.yaml$' page/report.yaml
+expect "it runs there" of_ranks again-ranks.db --plan page/report.yaml
+expect "and makes the same cases" [ "$(cases_of ranks.db)" = "$(cases_of again-ranks.db)" ]
+expect "which are two" [ "$(cases_of ranks.db | grep -c 'a "b"')" -eq 2 ]
 if [ "$(id -u)" = 0 ]; then # root can write to any folder
     mkdir -m 755 closed
     chmod 755 .

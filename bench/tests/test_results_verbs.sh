@@ -120,10 +120,11 @@ expect "and intervals" grep -qE '^id .* step ms +± ' out
 expect "rows of several commands are not ranked" eval '! grep -q "^fastest" out'
 expect "no line of a table is longer than 80" [ "$(sed '/^  /d' out | wc -L)" -le 80 ]
 expect "a row that is not ok says why" grep -q 'too little memory' out
-lockstep run --model poly --data synthetic:500 --steps 20 --batch 50,100 --results ranked.db
+lockstep run --model poly --data synthetic:500 --steps 20 --batch 50,100 --strategy mirrored,towers --devices 2 \
+    --results ranked.db
 lockstep_ok results list --results ranked.db
-expect "an option that differs has a column" grep -qE '^id .* batch +step ms' out
-expect "rows of one command: the fastest is named" grep -q '^fastest: ' out
+expect "an option that differs has a column" grep -qE '^id .* batch +.*step ms' out
+expect "rows of one command: the fastest of each batch is named" [ "$(grep -cE '^fastest of batch (50|100): ' out)" -eq 2 ]
 lockstep results list --results made.db --where strategy=towers
 expect "no row fits: status 0, and a line says so" [ "$code" -eq 0 ]
 expect "no row fits: on stderr" one_line "no rows that fit"
@@ -175,6 +176,10 @@ rows "and not its neighbour" "[x['id'] for x in rows] == ['n0']"
 # ---- Show and diff ----------------------------------------------------------------------------
 
 lockstep_ok results show 20261101T100000Z-ab --results made.db
+expect "what bounds it comes first" eval "head -n 1 out | grep -q '^Bound by communication: 60% of the mean step'"
+expect "at most 45 lines of 80 columns" [ "$(wc -l <out)" -le 45 -a "$(sed '/^[BET]/d' out | wc -L)" -le 80 ]
+expect "the figures that tell most" grep -q '^step  *median 10.00 ms' out
+lockstep_ok results show 20261101T100000Z-ab --all --results made.db
 expect "show has all groups" [ "$(grep -cE '^(case|result|time|waterfall|provenance)$' out)" -eq 5 ]
 expect "show has figures" grep -qE '^  step_ms.median +10.0$' out
 expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms)' out
@@ -184,6 +189,14 @@ for name in last last~1 last~19; do
 done
 rows "last~19 is the first" "r['id'] == '$first' and old('last')[0]['id'] == '$last'"
 rows "last~1 is the one before" "old('last~1')[0]['id'].endswith('-ab0000000018')"
+cp made.db labelled.db
+lockstep_ok results label last last~1 'two "of" them' --results labelled.db
+lockstep_ok results list --where 'label=two "of" them' --results labelled.db --format jsonl
+rows "two rows have the label, and nothing else is changed" "[{**x, 'label': None} for x in rows] ==
+    [{**x, 'label': None} for x in old('last~1') + old('last')]"
+lockstep results label last nonsuch new --results labelled.db
+expect "an unknown id: status 3, and no row is changed" \
+    [ "$code/$("$LOCKSTEP" results list --where label=new --results labelled.db 2>&1 | grep -c '^2026')" = 3/0 ]
 lockstep results show last~20 --results made.db
 expect "before the first: status 3" [ "$code" -eq 3 ]
 lockstep results show 202611 --results made.db
@@ -346,7 +359,7 @@ rows "several sizes are series" "len(rows) == 4 == len({x['series'] for x in row
 one_of='op=allreduce,size_bytes=4096,shape~out'
 lockstep_ok results trend micro.time_us --where "$one_of" --results mixed.db --format jsonl
 rows "of one it is none" "len(rows) == 1 and r['n'] == 1"
-lockstep_ok results show last --results mixed.db
+lockstep_ok results show last --all --results mixed.db
 expect "show has its groups" [ "$(grep -cE '^(micro|result|provenance)$' out)" -eq 3 ]
 lockstep_ok results export --to csv --results mixed.db
 expect "csv has them" [ "$(python3 -c 'import csv; print(*{r["micro.op"] + r["provenance.host"]
@@ -451,7 +464,7 @@ done <<'END'
 2|takes A B|diff last
 2|unexpected|list all
 2|case.strategy|list --where stratgy=single
-2|equivalence.steps|list --where steps=3
+2|memory.devices.peak|list --where peak=3
 2|is not a condition|list --where strategy
 2|and 'fast' is not|list --where 'median>fast'
 2|unknown key|list --sort nothing
@@ -524,6 +537,8 @@ export --to benchmark-action
 export --to mlperf
 END
 lockstep_ok results show bad --results bad.db
+expect "nor in short" harmless
+lockstep_ok results show bad --all --results bad.db
 expect "nor here" harmless
 expect "it is shown" grep -qF 'a\x1b[2J\x1b]0;t\x07\r\x08\u009b2J\u202eb\n=1+2' out
 lockstep_ok results list --where id=bad --format csv --columns label,id --results bad.db

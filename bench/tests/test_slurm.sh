@@ -135,13 +135,17 @@ job gpu 1 "$work/bin/short"
 lockstep_ok results list --format jsonl --results lockstep-gpu.db
 rows "one and all devices" "all(x['result']['status'] == 'ok' for x in rows) and
     {len(x['case']['devices']) for x in rows} == {1, 2}"
-for file in cpu gpu; do
+for file in cpu gpu gpu-nodes; do
     job $file 2 "$work/nowhere"
     expect "a program that is not there: status 3" [ "$code" -eq 3 ]
     expect "one line" [ "$(grep -c "^$file.sbatch: LOCKSTEP: .*/nowhere: .*; " err)/$(wc -l <err)" = 1/1 ]
 done
-MPI_LIST="none pmi2" job cpu 2 "$work/bin/short"
-expect "a Slurm without PMIx: status 3, and what works" [ "$code$(grep -c 'mpirun.* works' err)" = 31 ]
+for file in cpu gpu-nodes; do
+    MPI_LIST="none pmi2" job $file 2 "$work/bin/short"
+    expect "a Slurm without PMIx: status 3, and what works" [ "$code$(grep -c 'mpirun.* works' err)" = 31 ]
+done
+job gpu-nodes 3 "$work/bin/short"
+expect "more ranks than GPUs: status 2, and what works" [ "$code$(grep -c 'ntasks-per-node=2 works' err)" = 21 ]
 
 # ---- ci/slurm/scaling.sh: a job for each number of nodes, then one that joins their rows -------
 

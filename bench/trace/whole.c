@@ -66,11 +66,11 @@ static bool is_synchronous(const ls_session *session)
 
 static ls_status take_own(ls_session *session, uint64_t steps, ls_trace *own)
 {
-    const ls_run_kind *kind = session->run->kind;
-    LS_TRY(kind->step(session->run, false, steps));
-    LS_TRY(kind->sync(session->run));
-    LS_TRY(kind->profile(session->run, 0));
-    return ls_steps_trace(session->run, true, own);
+    const ls_run_functions *run = session->run->functions;
+    LS_TRY(run->step(session->run, LS_FULL, steps));
+    LS_TRY(run->sync(session->run));
+    LS_TRY(run->profile(session->run, 0));
+    return ls_steps_trace(session->run, LS_TRACE_NAMED, own);
 }
 
 /* ---- Bringing together ----------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
     ls_status status = ls_allocate("trace", &out->clocks, 2 * ranks, sizeof *out->clocks);
     LS_TRY(ls_world_agree(comm, status));
     LS_TRY(ls_world_agree(comm, compare_clocks(comm, out->clocks)));
-    LS_TRY(ls_world_turn(comm, session->run->kind->profile(session->run, all), &all, &stop));
+    LS_TRY(ls_world_turn(comm, session->run->functions->profile(session->run, all), &all, &stop));
     status = take_own(session, all, &own);
     status = ls_world_agree(comm, status);
     if (!status)

@@ -26,7 +26,7 @@ bool ls_account_wanted(ls_accounts *a, const ls_session *session, bool waterfall
         return a->which == LS_ACCOUNTS_ALL;
     if (step_ms <= 0)
         return wanted;
-    session->run->kind->each_op(session->run, count_op, &ops);
+    session->run->functions->each_op(session->run, count_op, &ops);
     const double each = (double)ops / (double)session->device_count;
     const bool cheap = each * noted_ns <= most_cost * step_ms * 1e6;
     a->which = wanted && cheap ? LS_ACCOUNTS_ALL : LS_ACCOUNTS_NONE;
@@ -40,7 +40,7 @@ void ls_account_skip(ls_accounts *a)
 
 ls_status ls_account_begin(const ls_session *session, uint64_t steps)
 {
-    return ls_world_agree(session->job.comm, session->run->kind->profile(session->run, steps));
+    return ls_world_agree(session->job.comm, session->run->functions->profile(session->run, steps));
 }
 
 static ls_status make_room(ls_accounts *a)
@@ -54,8 +54,8 @@ ls_status ls_account_add(ls_accounts *a, const ls_session *session, const ls_ste
     const uint64_t end_ns = steps->records[steps->count - 1].end_ns;
     ls_status status = make_room(a);
     if (!status)
-        status = session->run->kind->parts(session->run, a->devices, steps->mark_ns, end_ns,
-                                           a->parts + a->count * a->devices);
+        status = session->run->functions->parts(session->run, a->devices, steps->mark_ns, end_ns,
+                                                a->parts + a->count * a->devices);
     LS_TRY(ls_world_agree(session->job.comm, status));
     a->calls[a->count++] = (ls_account){steps->count, (double)(end_ns - steps->mark_ns) * 1e-6};
     return LS_OK;

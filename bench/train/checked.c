@@ -77,7 +77,7 @@ static ls_status check_traffic(const ls_session *session, ls_verdict *verdict, l
     const bool alone = session->plan->all_devices == 1 && !ls_strategy_serves(run->strategy);
     if (alone || session->step == tails)
         return LS_OK;
-    LS_TRY(run->kind->traffic(run, &out->sent, &out->formula));
+    LS_TRY(run->functions->traffic(run, &out->sent, &out->formula));
     out->counted = formula->messages_sent > 0; /* otherwise only a library knows */
     if (sent->bytes_sent != formula->bytes_sent || sent->messages_sent != formula->messages_sent)
         ls_verdict_fail(

@@ -78,7 +78,7 @@ static ls_status take_round(rounds *r, uint64_t steps)
     LS_TRY(ls_account_begin(session, steps));
     LS_TRY(ls_time_steps(session, steps, true, NULL));
     for (size_t d = 0; d < r->here; d++)
-        r->mine[d] = session->run->kind->times(session->run, d);
+        r->mine[d] = session->run->functions->times(session->run, d);
     return ls_comm_bring(session->job.comm, LS_OK, r->mine, r->here * sizeof *r->mine, r->times);
 }
 

@@ -126,7 +126,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     if (status && limits)
         ls_need_of(out, limits);
     if (!status && !how->counted)
-        status = out->run->kind->load(out->run, plan->initial);
+        status = out->run->functions->load(out->run, plan->initial);
     status = ls_world_agree(out->job.comm, status);
     out->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
@@ -236,7 +236,7 @@ void ls_session_close(ls_session *session)
 {
     ls_processes_step(session->job.processes, 0, 0, false);
     if (session->run && !has_lost(session)) /* part of a step may be enqueued */
-        ls_status_free(session->run->kind->sync(session->run));
+        ls_status_free(session->run->functions->sync(session->run));
     if (has_lost(session)) { /* threads that hang still use all of it */
         if (ls_watch_lost(session->watch))
             ls_session_autopsy(session);
@@ -245,7 +245,7 @@ void ls_session_close(ls_session *session)
         return;
     }
     if (session->run)
-        session->run->kind->close(session->run);
+        session->run->functions->close(session->run);
     for (size_t i = 0; session->devices && i < session->device_count; i++)
         ls_device_close(session->devices[i]);
     ls_network_close(session->network);
@@ -259,7 +259,7 @@ static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carri
 {
     carried->gives = true;
     LS_TRY(ls_session_begin_at(session, step, session->plan->initial));
-    return session->run->kind->keep(session->run, carried);
+    return session->run->functions->keep(session->run, carried);
 }
 
 bool ls_session_moved(const ls_session *session)
@@ -278,7 +278,7 @@ ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
     const bool moved = ls_session_moved(session);
     ls_comm *comm = session->job.comm;
     ls_carried carried = {0};
-    ls_status status = ls_world_agree(comm, session->run->kind->keep(session->run, &carried));
+    ls_status status = ls_world_agree(comm, session->run->functions->keep(session->run, &carried));
     if (!status) {
         ls_session_close(session);
         if (*workplace->left)
@@ -326,7 +326,7 @@ ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_n
         if (timed && run > TIMED_PUTS)
             run = TIMED_PUTS;
         const uint64_t begin_ns = ls_clock_ns();
-        LS_TRY(session->run->kind->step(session->run, tail, run));
+        LS_TRY(session->run->functions->step(session->run, tail ? LS_TAIL : LS_FULL, run));
         if (timed)
             *host_ns = (double)(ls_clock_ns() - begin_ns) / (double)run;
         session->step += run;
@@ -339,12 +339,12 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
 {
     return ls_world_agree(
         session->job.comm,
-        session->run->kind->records(session->run, session->step - count, count, out, mark_ns));
+        session->run->functions->records(session->run, session->step - count, count, out, mark_ns));
 }
 
 ls_status ls_session_gather(ls_session *session, float *values)
 {
-    return ls_world_agree(session->job.comm, session->run->kind->gather(session->run, values));
+    return ls_world_agree(session->job.comm, session->run->functions->gather(session->run, values));
 }
 
 /* Rank 0 evaluates. All ranks do if servers hold the parameters, the model is divided over ranks,
@@ -361,7 +361,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
     ls_run *run = session->run;
     uint64_t bits = 0;
     bool stop = false;
-    ls_status status = evaluates(session) ? run->kind->evaluate(run, most, out) : LS_OK;
+    ls_status status = evaluates(session) ? run->functions->evaluate(run, most, out) : LS_OK;
     memcpy(&bits, &out->accuracy, sizeof bits);
     LS_TRY(ls_world_turn(session->job.comm, status, &bits, &stop)); /* all ranks take rank 0's */
     memcpy(&out->accuracy, &bits, sizeof bits);
@@ -371,7 +371,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation 
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
 {
     session->lent->start = session->job.start = session->step = step;
-    return session->run->kind->load(session->run, values);
+    return session->run->functions->load(session->run, values);
 }
 
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
@@ -382,7 +382,7 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
     *differs = 0;
     for (size_t i = 1; i < here && strategy->reduces && strategy->equivalent; i++) {
-        LS_TRY(session->run->kind->gather_replica(session->run, (int)i, other));
+        LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
         if (memcmp(other, first, variables->elements * sizeof *first) == 0)
             continue;
         const size_t at = ls_variables_compare(variables, other, first).first;
@@ -413,9 +413,9 @@ json_t *ls_step_kernels(const ls_run *run)
 {
     ls_run_info info;
     json_t *kernels = json_object();
-    run->kind->describe(run, &info);
+    run->functions->describe(run, &info);
     json_object_set_new(kernels, "table", json_string(info.kernels));
     json_object_set_new(kernels, "library", json_string(info.kernel_library));
-    run->kind->each_op(run, note_kernel, kernels);
+    run->functions->each_op(run, note_kernel, kernels);
     return kernels;
 }

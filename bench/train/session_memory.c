@@ -178,10 +178,10 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
 
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
-ls_held ls_held_by(const ls_session *session)
+ls_memory_in_use ls_memory_in_use_by(const ls_session *session)
 {
     const struct mallinfo2 heap = mallinfo2();
-    ls_held held = {.heap = heap.uordblks + heap.hblkhd};
+    ls_memory_in_use held = {.heap = heap.uordblks + heap.hblkhd};
     for (size_t i = 0; i < session->device_count; i++) {
         const ls_memory_ledger ledger = ls_device_ledger(session->devices[i]);
         for (int use = 0; use < LS_MEMORY_USES; use++)
@@ -190,7 +190,8 @@ ls_held ls_held_by(const ls_session *session)
     return held;
 }
 
-void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps)
+void ls_growth_add(ls_growth *growth, ls_memory_in_use before, ls_memory_in_use after,
+                   uint64_t steps)
 {
     const double heap = ((double)after.heap - (double)before.heap) / (double)steps;
     growth->devices += (double)after.devices - (double)before.devices;

@@ -46,14 +46,14 @@ size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);
  * what, and what --memory allows. LS_OK if each has enough. */
 ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool judge);
 
-/** Bytes that a session holds at a moment. */
-typedef struct ls_held {
+/** Memory that a session uses at a moment, in bytes. */
+typedef struct ls_memory_in_use {
     size_t devices; /**< by their ledgers */
     size_t heap; /**< of the host, by the C library, with malloc's headers: 64 bytes count as 80 */
-} ls_held;
+} ls_memory_in_use;
 
 /** Does not see memory that is mapped without malloc. */
-ls_held ls_held_by(const ls_session *session);
+ls_memory_in_use ls_memory_in_use_by(const ls_session *session);
 
 /** With fewer steps, a library's first allocations would look like growth in each step. */
 enum { LS_GROWTH_STEPS = 5 };
@@ -67,7 +67,8 @@ typedef struct ls_growth {
 } ls_growth;
 
 /** Adds `steps` steps, enqueued by one call and done now. */
-void ls_growth_add(ls_growth *growth, ls_held before, ls_held after, uint64_t steps);
+void ls_growth_add(ls_growth *growth, ls_memory_in_use before, ls_memory_in_use after,
+                   uint64_t steps);
 
 /** Bytes per step: growth of the devices' memory, plus the least growth of the heap over all calls,
  * unless there are fewer steps than LS_GROWTH_STEPS. */

@@ -28,17 +28,17 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
     const uint64_t first = session->step;
     double host_ns = 0;
     if (out)
-        out->before = ls_held_by(session);
+        out->before = ls_memory_in_use_by(session);
     ls_session_announce(session, count);
-    ls_status status = run->kind->mark(run); /* the device reads its clock */
-    if (!status)                             /* and again in each step's last task */
+    ls_status status = run->functions->mark(run); /* the device reads its clock */
+    if (!status)                                  /* and again in each step's last task */
         status = ls_session_enqueue(session, count, &host_ns);
     if (!status) /* the host sleeps */
-        status = run->kind->sync(run);
+        status = run->functions->sync(run);
     if (out)
-        out->after = ls_held_by(session);
+        out->after = ls_memory_in_use_by(session);
     if (!status && profiled)
-        status = run->kind->profile(run, 0);
+        status = run->functions->profile(run, 0);
     LS_TRY(ls_world_agree(session->job.comm, status));
     if (!out)
         return LS_OK;

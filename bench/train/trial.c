@@ -256,9 +256,9 @@ static ls_status confirm_growth(ls_session *session, ls_growth *growth)
         LS_TRY(ls_session_steps(session, HEAP_CACHES + 1));
     growth->calls = 0;
     for (int i = 0; i < 2; i++) {
-        const ls_held held = ls_held_by(session);
+        const ls_memory_in_use held = ls_memory_in_use_by(session);
         LS_TRY(ls_session_steps(session, each));
-        ls_growth_add(growth, held, ls_held_by(session), each);
+        ls_growth_add(growth, held, ls_memory_in_use_by(session), each);
     }
     return LS_OK;
 }

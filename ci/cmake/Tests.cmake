@@ -57,6 +57,7 @@ if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the GPU k
   list(APPEND unit_tests ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_layer_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_residual_kernels_emulated.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/common/kernel/cuda/tests/test_transformer_kernels_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/tests/test_sums_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_launches_emulated.c
        ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/test_parts_emulated.c)
@@ -105,7 +106,7 @@ if(TARGET test_kernels_emulated) # their own ls_gpu_ functions replace the libra
   target_link_libraries(test_launches_emulated PRIVATE sums_emulated)
   target_link_libraries(test_parts_emulated PRIVATE sums_emulated)
   foreach(name test_kernels_emulated test_layer_kernels_emulated test_residual_kernels_emulated
-          test_launches_emulated test_parts_emulated)
+          test_transformer_kernels_emulated test_launches_emulated test_parts_emulated)
     target_link_libraries(${name} PRIVATE gpu_emulated)
     target_link_options(${name} PRIVATE -Wl,--wrap=ls_cuda_queue_fault
       -Wl,--wrap=cudaStreamSynchronize)

@@ -87,6 +87,19 @@ const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_
                                    : &ls_comm_thread;
 }
 
+const ls_comm_backend *ls_comm_backend_of_gpus(const ls_device_name *names, int count)
+{
+#if LS_HAS_NCCL
+    ls_status refused = ls_comm_nccl.check(names, count);
+    const bool taken = !refused;
+    ls_status_free(refused);
+    return taken ? &ls_comm_nccl : NULL;
+#else
+    (void)names, (void)count;
+    return NULL;
+#endif
+}
+
 ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
                        ls_device *const *devices, int count, ls_comm **comms)
 {
@@ -355,11 +368,12 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
     return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }
 
-ls_status ls_comm_add_all(ls_comm *comm, ls_half half, bool library, const ls_allreduce_args *a,
+ls_status ls_comm_add_all(ls_comm *comm, ls_half half, ls_summed_by by, const ls_allreduce_args *a,
                           ls_op_list *ops)
 {
     const ls_access all = {a->data, a->count * sizeof *a->data, true};
     const ls_comm_backend *b = comm->backend;
+    const bool library = by == LS_BY_LIBRARY;
     ls_op *op;
     if (comm->size == 1 || a->count == 0)
         return LS_OK;
@@ -396,8 +410,8 @@ ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
     return ls_op_list_add(ops, op);
 }
 
-ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from, bool add,
-                            ls_op_list *ops)
+ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, int from,
+                            ls_arriving arriving, ls_op_list *ops)
 {
     const ls_exchange all = {.to = to,
                              .send = a->data,
@@ -405,6 +419,6 @@ ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *a, int to, i
                              .from = from,
                              .receive = a->data,
                              .receive_count = a->count,
-                             .add = add};
+                             .add = arriving == LS_ADD};
     return ls_comm_add_exchange(comm, ops, &all);
 }

@@ -61,6 +61,9 @@ typedef struct ls_comm_list {
     ls_queue *queue;
 } ls_comm_list;
 
+/** What the receiver of a message does with it. */
+typedef enum ls_arriving { LS_REPLACE, LS_ADD } ls_arriving;
+
 /** A send and a receive that make progress together, so that a ring cannot lock up. */
 typedef struct ls_exchange {
     int to; /**< rank; -1: nothing is sent */
@@ -146,6 +149,10 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
 /** The default back end: the one that connects `processes`; for one process (NULL) `thread`, or
  * `device` for GPUs. */
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
+
+/** For all-reduces between GPUs of several processes: `nccl`, if it is in this build, can be loaded
+ * and takes these devices of this process; else NULL. */
+const ls_comm_backend *ls_comm_backend_of_gpus(const ls_device_name *names, int count);
 
 /** Whether one call enqueues the operations of all ranks of this process: one program then holds
  * them all. */

@@ -6,10 +6,13 @@
 #include "common/comm/comm.h"
 #include "common/comm/comm_loops.h"
 
-/** Adds the operation of an all-reduce, or a half of it, by the back end itself: `direct`, or its
- * library's. */
-ls_status ls_comm_add_all(ls_comm *comm, ls_half half, bool library, const ls_allreduce_args *args,
-                          ls_op_list *ops);
+/** Who sums. */
+typedef enum ls_summed_by { LS_BY_BACKEND, LS_BY_LIBRARY } ls_summed_by;
+
+/** Adds the operation of an all-reduce, or a half of it, by the back end itself (`direct`), or by
+ * its library. */
+ls_status ls_comm_add_all(ls_comm *comm, ls_half half, ls_summed_by by,
+                          const ls_allreduce_args *args, ls_op_list *ops);
 
 /** Builds an all-reduce as its two halves. */
 ls_status ls_comm_add_halves(ls_comm *comm, const ls_allreduce *algorithm,
@@ -31,7 +34,7 @@ ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange
 /** The same for the whole of args->data: to rank `to`, from rank `from`; below 0: to or from none.
  */
 ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *args, int to, int from,
-                            bool add, ls_op_list *ops);
+                            ls_arriving arriving, ls_op_list *ops);
 
 /** Blocks that go around a ring: block b is counts[b] elements at data + offsets[b]. */
 typedef struct ls_comm_ring {
@@ -41,8 +44,8 @@ typedef struct ls_comm_ring {
     const size_t *offsets, *counts; /**< [size] */
 } ls_comm_ring;
 
-/** Adds the rounds of a reduce-scatter (`add`) or an all-gather: ring_blocks.c. */
-ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops);
+/** Adds the rounds of LS_REDUCE_SCATTER or LS_ALL_GATHER: ring_blocks.c. */
+ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, ls_half half, ls_op_list *ops);
 
 /** Formula and order of algorithms that send all data to one rank and the sum back, in the order
  * g0, g1, g2, ... (allreduce_flat.c). */

@@ -29,8 +29,8 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
             "it; give a longer text, or a model of fewer positions",
             s->count, T);
     split->samples = (s->count - 1) / T;
-    LS_TRY(ls_array_allocate(what, LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
-    LS_TRY(ls_array_allocate(what, LS_ARRAY_INT32, split->samples, T, &split->target));
+    LS_TRY(ls_array_allocate(s->source, LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
+    LS_TRY(ls_array_allocate(s->source, LS_ARRAY_INT32, split->samples, T, &split->target));
     float *x = split->input[0].data;
     int32_t *y = split->target.data;
     for (size_t i = 0; i <= split->samples * T; i++) {

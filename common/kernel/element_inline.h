@@ -25,6 +25,13 @@ LS_DEVICE_FN uint32_t ls_bits_of_float(float value)
     return bits;
 }
 
+/** The token that a number stands for; -1: it is not a whole number from 0 to tokens - 1. */
+LS_DEVICE_FN int64_t ls_token(double value, int64_t tokens)
+{
+    return value >= 0 && value < (double)tokens && value == (double)(int64_t)value ? (int64_t)value
+                                                                                   : -1;
+}
+
 /** max(x, 0); 0 for NaN. */
 LS_DEVICE_FN float ls_relu(float x)
 {

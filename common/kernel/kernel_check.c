@@ -122,11 +122,10 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
 
 ls_status ls_token_fail(const char *op, int64_t row, double value, int64_t tokens)
 {
-    return ls_fail(LS_CODE_MISSING, op, NULL,
-                   "position %" PRId64
-                   " of the batch is %g, which is not a token; tokens are whole "
-                   "numbers from 0 to %" PRId64,
-                   row, value, tokens - 1);
+    char where[48];
+    snprintf(where, sizeof where, "row %" PRId64, row);
+    return ls_fail(LS_CODE_MISSING, op, where,
+                   "%g is not a token; give whole numbers from 0 to %" PRId64, value, tokens - 1);
 }
 
 ls_status ls_check_gemm(const ls_gemm_args *a, ls_work *work)

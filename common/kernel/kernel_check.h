@@ -35,13 +35,6 @@ ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t clas
 /** The failure of an operation that found what is no token in row `row`. */
 ls_status ls_token_fail(const char *op, int64_t row, double value, int64_t tokens);
 
-/** The token that a number stands for; -1: it is not a whole number from 0 to tokens - 1. */
-static inline int64_t ls_token(double value, int64_t tokens)
-{
-    return value >= 0 && value < (double)tokens && value == (double)(int64_t)value ? (int64_t)value
-                                                                                   : -1;
-}
-
 /* ls_check_gemm, ls_check_dense_forward, ...: one per entry of the table. */
 #define LS_KERNEL_CHECK(entry, args)                                                               \
     ls_status ls_check_##entry(const args *arguments, ls_work *work);

@@ -53,10 +53,14 @@ typedef struct ls_conv_backward_weights_args {
 
 /** The gradient of x. Overwrites. */
 typedef struct ls_conv_backward_data_args {
-    ls_conv_shape shape; /**< sizes */
-    const void *dy;      /**< real [B, out_height, out_width, O] */
-    const void *weight;  /**< real [O, C, height, width] */
-    void *dx;            /**< real [B, in_height, in_width, C] */
+    ls_conv_shape shape;         /**< sizes */
+    const void *dy;              /**< real [B, out_height, out_width, O] */
+    const void *weight;          /**< real [O, C, height, width] */
+    void *dx;                    /**< real [B, in_height, in_width, C] */
+    const struct ls_op *forward; /**< NULL, or a conv_forward of the same table that is not freed
+                                      before this one: each run of this follows one of that, since
+                                      which the weights have not changed; so a table may use what
+                                      that run has made of them */
 } ls_conv_backward_data_args;
 
 /** The maximum of each window, and its position in the image (y in_width + x; the first among

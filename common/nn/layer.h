@@ -31,11 +31,12 @@ typedef struct ls_layer_site {
     void *variable_gradient[LS_NODE_VARIABLES]; /**< to be overwritten */
     bool relu_follows; /**< forward: apply the ReLU that is the only user of this output (fused);
                             backward, if masks_relu: its mask, too */
-    const void *input_relu; /**< backward: the output of the ReLU that is the first input; apply
-                                 its mask to input_gradient[0] (fused) */
-    void *kept;             /**< kept_bytes of memory from forward to backward; or NULL */
-    double *loss;           /**< loss layers: [1] or NULL */
-    void *target;           /**< loss layers: int32 [rows, positions] or real [rows, elements] */
+    const void *input_relu;    /**< backward: the output of the ReLU that is the first input; apply
+                                    its mask to input_gradient[0] (fused) */
+    const ls_op_list *forward; /**< backward: the operations of the node's forward pass */
+    void *kept;                /**< kept_bytes of memory from forward to backward; or NULL */
+    double *loss;              /**< loss layers: [1] or NULL */
+    void *target;              /**< loss layers: int32 [rows, positions] or real [rows, elements] */
 } ls_layer_site;
 
 /** A matrix product that a layer's pass consists of, `times` over: [m,k] by [k,n]. */

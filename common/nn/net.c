@@ -189,6 +189,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .scale = 1.0 / (double)o->divisor,
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
+        .forward = &net->nodes[n].forward,
         .kept = net->nodes[n].kept,
         .loss = o->loss,
         .target = net->target,

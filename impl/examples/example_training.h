@@ -56,24 +56,24 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     if (!out->parameters)
         return ls_fail_memory("example", variables->elements * sizeof *out->parameters);
     ls_variables_initialize(variables, job->seed, out->parameters);
-    LS_TRY(run->kind->load(run, out->parameters));
+    LS_TRY(run->functions->load(run, out->parameters));
     for (uint64_t epoch = 0; epoch < (job->epochs ? steps : 1); epoch++) {
-        LS_TRY(run->kind->step(run, false, each - tail));
+        LS_TRY(run->functions->step(run, LS_FULL, each - tail));
         if (tail)
-            LS_TRY(run->kind->step(run, true, 1));
-        LS_TRY(run->kind->sync(run));
+            LS_TRY(run->functions->step(run, LS_TAIL, 1));
+        LS_TRY(run->functions->sync(run));
     }
     const uint64_t all = job->epochs ? steps * each : steps;
-    LS_TRY(run->kind->records(run, 0, 1, &record, &mark));
+    LS_TRY(run->functions->records(run, 0, 1, &record, &mark));
     out->first = record.loss;
-    LS_TRY(run->kind->records(run, all - 1, 1, &record, &mark));
+    LS_TRY(run->functions->records(run, all - 1, 1, &record, &mark));
     out->last = record.loss;
     ls_evaluation found;
-    LS_TRY(run->kind->evaluate(run, job->data->test.samples, &found));
+    LS_TRY(run->functions->evaluate(run, job->data->test.samples, &found));
     out->accuracy = found.accuracy;
-    run->kind->describe(run, &info);
+    run->functions->describe(run, &info);
     out->nodes = info.program.nodes;
-    return run->kind->gather(run, out->parameters);
+    return run->functions->gather(run, out->parameters);
 }
 
 /** The same for a strategy by name. */
@@ -85,6 +85,6 @@ static inline ls_status example_train(const ls_job *job, const char *name, uint6
     LS_TRY(ls_strategy_find(name, &strategy));
     LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = example_run(run, steps, out);
-    run->kind->close(run);
+    run->functions->close(run);
     return status;
 }

@@ -15,11 +15,11 @@ static ls_status train(ls_run *run, const char *name, float w[3])
 {
     ls_run_info info;
     ls_variables_initialize(&run->job->model->graph->variables, run->job->seed, w);
-    LS_TRY(run->kind->load(run, w));
-    LS_TRY(run->kind->step(run, false, STEPS));
-    LS_TRY(run->kind->sync(run));
-    LS_TRY(run->kind->gather(run, w));
-    run->kind->describe(run, &info);
+    LS_TRY(run->functions->load(run, w));
+    LS_TRY(run->functions->step(run, LS_FULL, STEPS));
+    LS_TRY(run->functions->sync(run));
+    LS_TRY(run->functions->gather(run, w));
+    run->functions->describe(run, &info);
     printf("%s: w = (%.9g, %.9g, %.9g), a program of %zu nodes\n", name, w[0], w[1], w[2],
            info.program.nodes);
     return LS_OK;
@@ -33,7 +33,7 @@ static ls_status run_strategy(ls_job *job, const char *name, size_t devices, flo
     LS_TRY(ls_strategy_find(name, &strategy));
     LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = train(run, name, w);
-    run->kind->close(run);
+    run->functions->close(run);
     return status;
 }
 

@@ -19,9 +19,9 @@ static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
 {
     ls_step_record all, one[2];
     uint64_t mark;
-    LS_TRY(run->kind->records(run, step, 1, &all, &mark));
+    LS_TRY(run->functions->records(run, step, 1, &all, &mark));
     for (int i = 0; i < 2; i++)
-        LS_TRY(run->kind->records_replica(run, i, step, 1, &one[i]));
+        LS_TRY(run->functions->records_replica(run, i, step, 1, &one[i]));
     printf("step %3d: loss %.6f + %.6f = %.6f\n", (int)step + 1, one[0].loss, one[1].loss,
            all.loss);
     *loss = all.loss;
@@ -33,14 +33,14 @@ static ls_status train(ls_run *run, const ls_job *job)
     double first, last;
     ls_evaluation found;
     ls_variables_initialize(&job->model->graph->variables, 1, values[0]);
-    LS_TRY(run->kind->load(run, values[0]));
-    LS_TRY(run->kind->step(run, false, STEPS));
-    LS_TRY(run->kind->sync(run));
+    LS_TRY(run->functions->load(run, values[0]));
+    LS_TRY(run->functions->step(run, LS_FULL, STEPS));
+    LS_TRY(run->functions->sync(run));
     LS_TRY(print_loss(run, 0, &first));
     LS_TRY(print_loss(run, STEPS - 1, &last));
-    LS_TRY(run->kind->evaluate(run, job->data->test.samples, &found));
+    LS_TRY(run->functions->evaluate(run, job->data->test.samples, &found));
     for (int i = 0; i < 2; i++)
-        LS_TRY(run->kind->gather_replica(run, i, values[i]));
+        LS_TRY(run->functions->gather_replica(run, i, values[i]));
     printf("accuracy on %zu images: %.4f\n", job->data->test.samples, found.accuracy);
     LS_TRY(example_expect(!memcmp(values[0], values[1], sizeof values[0]),
                           "the bits of the other replica"));
@@ -56,7 +56,7 @@ static ls_status open_and_train(ls_job *job)
     LS_TRY(ls_optimizer_parse("adam", &job->optimizer));
     LS_TRY(ls_strategy_open(mirrored, job, &run));
     ls_status status = train(run, job);
-    run->kind->close(run);
+    run->functions->close(run);
     return status;
 }
 

@@ -19,7 +19,7 @@ static ls_status train(ls_run *run)
     ls_status status = example_run(run, EPOCHS, &outcome);
     float *other = malloc(bytes);
     if (!status && other)
-        status = run->kind->gather_replica(run, 1, other);
+        status = run->functions->gather_replica(run, 1, other);
     if (!status) {
         printf("loss %.4f, after %d epochs %.4f; accuracy %.4f\n", outcome.first, EPOCHS,
                outcome.last, outcome.accuracy);
@@ -50,7 +50,7 @@ static ls_status show(example *e)
         status = ls_strategy_open(mirrored, &job, &run);
     if (!status) {
         status = train(run);
-        run->kind->close(run);
+        run->functions->close(run);
     }
     ls_data_close(data);
     ls_model_close(model);

@@ -35,15 +35,15 @@ static ls_status train(ls_run *run, double loss[2])
     ls_step_record record[STEPS];
     uint64_t mark;
     ls_variables_initialize(&run->job->model->graph->variables, 1, values[INSTANCES]);
-    LS_TRY(run->kind->load(run, values[INSTANCES]));
-    LS_TRY(run->kind->step(run, false, STEPS));
-    LS_TRY(run->kind->sync(run));
-    LS_TRY(run->kind->records(run, 0, STEPS, record, &mark));
+    LS_TRY(run->functions->load(run, values[INSTANCES]));
+    LS_TRY(run->functions->step(run, LS_FULL, STEPS));
+    LS_TRY(run->functions->sync(run));
+    LS_TRY(run->functions->records(run, 0, STEPS, record, &mark));
     loss[0] = record[0].loss;
     loss[1] = record[STEPS - 1].loss;
     for (int i = 0; i < INSTANCES && strategy->reduces; i++)
-        LS_TRY(run->kind->gather_replica(run, i, values[i]));
-    return strategy->reduces ? LS_OK : run->kind->gather(run, values[INSTANCES]);
+        LS_TRY(run->functions->gather_replica(run, i, values[i]));
+    return strategy->reduces ? LS_OK : run->functions->gather(run, values[INSTANCES]);
 }
 
 static ls_status train_with(const char *name, const ls_job *job, double loss[2])
@@ -53,7 +53,7 @@ static ls_status train_with(const char *name, const ls_job *job, double loss[2])
     LS_TRY(ls_strategy_find(name, &strategy));
     LS_TRY(ls_strategy_open(strategy, job, &run));
     ls_status status = train(run, loss);
-    run->kind->close(run);
+    run->functions->close(run);
     printf("%-24s loss %.6f, after %d steps %.6f\n", name, loss[0], STEPS, loss[1]);
     return status;
 }

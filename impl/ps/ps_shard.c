@@ -51,6 +51,7 @@ void ls_ps_shard_close(ls_ps_shard *s)
 ls_status ls_ps_shard_apply(const ls_ps_shard *s, ls_op_list *ops)
 {
     if (s->replica->elements)
-        LS_TRY(ls_replica_update(s->replica, (ls_range){0, s->replica->elements}, true, ops));
+        LS_TRY(ls_replica_update(s->replica, (ls_range){0, s->replica->elements}, LS_DECAY_TO_ADD,
+                                 ops));
     return ls_replica_finish(s->replica, s->replica->job->batch, ops);
 }

@@ -14,7 +14,7 @@ ls_status ls_inboxes_open(ls_resources *r)
     int peers[LS_JOB_REPLICAS];
     for (int d = 0; d < plan->replicas && plan->strategy->peers; d++) {
         ls_member *m = &r->members[d];
-        const int count = ls_plan_peers(plan, d, peers);
+        const int count = ls_step_plan_peers(plan, d, peers);
         if (m->replica && count)
             LS_TRY(ls_replica_take(m->replica, "inboxes", LS_MEMORY_COMMUNICATION,
                                    (size_t)count * m->replica->elements *
@@ -78,11 +78,11 @@ static void average_peers(ls_step *s)
 {
     int peers[LS_JOB_REPLICAS];
     for (int r = 0; r < ls_replicas(s); r++)
-        for (int i = 0, count = ls_plan_peers(s->plan, r, peers); i < count; i++)
+        for (int i = 0, count = ls_step_plan_peers(s->plan, r, peers); i < count; i++)
             ls_message(s, inbox(s, r, i), ls_parameters(s, peers[i], ls_all(s)), LS_REPLACE);
     for (int r = 0; r < ls_replicas(s); r++)
         if (ls_step_replica(s, r))
-            average_one(s, r, peers, ls_plan_peers(s->plan, r, peers));
+            average_one(s, r, peers, ls_step_plan_peers(s->plan, r, peers));
 }
 
 void ls_average(ls_step *s)

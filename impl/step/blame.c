@@ -127,12 +127,12 @@ ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, ui
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
     const uint64_t window[] = {mark_ns, end_ns > mark_ns ? end_ns : mark_ns};
     ls_trace trace;
-    ls_status status = ls_steps_trace(run, false, &trace);
+    ls_status status = ls_steps_trace(run, LS_TRACE_TIMES, &trace);
     size_t at = 0, part = 0, d;
     memset(out, 0, devices * sizeof *out);
-    for (int m = 0; m < ls_plan_training(plan) && !status; m++) {
+    for (int m = 0; m < ls_step_plan_training(plan) && !status; m++) {
         const bool here = plan->members[m].device >= 0;
-        for (d = 0; here && !ls_plan_is_on(plan, m, d); d++)
+        for (d = 0; here && !ls_step_plan_is_on(plan, m, d); d++)
             ;
         if (here)
             add_lane(&trace, m, &at, &part, window, &out[d]);

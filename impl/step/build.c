@@ -10,7 +10,7 @@
 
 void ls_step_fail(ls_step *s, ls_status status)
 {
-    ls_program_fail(s->program, status);
+    ls_step_program_fail(s->program, status);
 }
 
 bool ls_step_can(ls_step *s, bool can, const char *verb, const char *why)

@@ -20,6 +20,9 @@ struct ls_step {
 /** The program of evaluation has this kind; it is in no step. */
 enum { LS_EVALUATION = LS_STEPS };
 
+/** Of tasks that work on no range of elements. */
+static const ls_range ls_no_range = {0, 0};
+
 /** Keeps the first failure. */
 void ls_step_fail(ls_step *step, ls_status status);
 /** If the verb cannot act, LS_CODE_USAGE with why. Returns whether it can act and nothing failed.

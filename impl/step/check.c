@@ -76,7 +76,7 @@ static void name_member(const ls_step_run *run, int m, ls_member_name *out)
     else
         snprintf(out->text, sizeof out->text, "%.36s for %.36s",
                  ls_device_describe(r->device)->text,
-                 ls_device_describe(ls_planned_device(plan, m - plan->total))->text);
+                 ls_device_describe(ls_step_plan_device(plan, m - plan->total))->text);
 }
 
 ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
@@ -124,7 +124,7 @@ static ls_status list(const ls_step_run *run, int kind, const ls_names *names, F
                 batch_kind == LS_TAIL ? ", the last of an epoch" : "",
                 kind >= LS_LAST ? ", the last of a period" : "");
     fprintf(out, ": %zu tasks, %zu operations\n\n", p->task_count, p->op_count);
-    return ls_program_list(p, names, out);
+    return ls_step_program_list(p, names, out);
 }
 
 ls_status ls_steps_list(const ls_run *run, FILE *out)
@@ -213,14 +213,14 @@ static ls_status check_program(const ls_step_run *run, int kind)
         add_acts(run->resources.members[m].slice[kind % LS_BATCHES], &all);
     ls_status status = judge_uses(&all);
     free(all.items);
-    return status ? status : ls_program_match(p);
+    return status ? status : ls_step_program_match(p);
 }
 
 static ls_status check_pair(const ls_step_run *run, int a, int b)
 {
     ls_race race;
     ls_names names;
-    LS_TRY(ls_programs_race(&run->program[a], &run->program[b], &run->components, &race));
+    LS_TRY(ls_step_programs_race(&run->program[a], &run->program[b], &run->components, &race));
     if (!race.task)
         return LS_OK;
     ls_status status = ls_steps_names(run, &names);

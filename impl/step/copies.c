@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-static const ls_range nothing = {0, 0};
-
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* Whether a copy can be made; if not, says why. */
@@ -36,7 +34,7 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
         return;
     const bool apart = ls_apart(s, to.member, from.member);
     s->program->empty_copies += apart && !to.bytes;
-    ls_task *task = to.bytes ? ls_task_begin(s->program, verb, lane, nothing) : NULL;
+    ls_task *task = to.bytes ? ls_task_begin(s->program, verb, lane, ls_no_range) : NULL;
     if (!task)
         return;
     task->copy = (ls_task_copy){.from_member = from.member,
@@ -45,8 +43,9 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
                                 .to = to.memory,
                                 .bytes = to.bytes,
                                 .apart = apart};
-    ls_task_touch(s->program, from.memory, to.bytes, false);
-    ls_task_touch(s->program, to.memory, to.bytes, true);
+    task->bytes = 2 * (double)to.bytes;
+    ls_task_touch(s->program, from.memory, to.bytes, LS_READS);
+    ls_task_touch(s->program, to.memory, to.bytes, LS_WRITES);
     ls_task_finish(s->program);
 }
 
@@ -72,7 +71,7 @@ void ls_step_add(ls_step *s, const char *verb, ls_span sum, ls_span more)
     ls_op *op = NULL;
     const ls_status status = s->program->status ? LS_OK : kernels->table->add(kernels, &args, &op);
     if (!s->program->status)
-        ls_task_of_op(s->program, verb, sum.member, nothing, op, status);
+        ls_task_of_op(s->program, verb, sum.member, ls_no_range, op, status);
 }
 
 /* Makes a member's sum number `index` readable by the holder; `only`: there is no other sum. */
@@ -139,6 +138,6 @@ void ls_add_up(ls_step *s, const int *members, int count)
     for (int i = 0; i < count && !s->program->status; i++)
         for (size_t k = 0; k < ls_sums(s, i) && !s->program->status; k++)
             spans[at++] = bring(s, members[i], k, parts == 1);
-    ls_step_sum(s, holder, nothing, spans, count, ls_step_replica(s, holder)->gradients);
+    ls_step_sum(s, holder, ls_no_range, spans, count, ls_step_replica(s, holder)->gradients);
     free(spans);
 }

@@ -139,8 +139,8 @@ static void append_part(ls_step *s, int place, int member, ls_half half, reduced
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
     const ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
-    ls_status status = build(s, &s->resources->ends[channel].of[member], member, half,
-                             memory_of(r, what), range, cut, &ops);
+    const ls_end *end = &s->resources->ends[channel].of[member];
+    ls_status status = build(s, end, member, half, memory_of(r, what), range, cut, &ops);
     if (what == SQUARES)
         range = (ls_range){0};
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
@@ -148,9 +148,10 @@ static void append_part(ls_step *s, int place, int member, ls_half half, reduced
         return;
     task->call = call;
     task->end.channel = channel;
+    ls_task_count_messages(s->program, end->comm->rank);
 }
 
-static void append_parts(ls_step *s, int place, ls_half half, reduced what, ls_range range,
+static void append_parts(ls_step *s, int place, ls_half half, ls_range range, reduced what,
                          const ls_extent *cut)
 {
     const ls_planned_group *g = &s->plan->groups[place];
@@ -171,12 +172,12 @@ static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, half, GRADIENTS, range, &g->buckets.extents[b]);
+    append_parts(s, place, half, range, GRADIENTS, &g->buckets.extents[b]);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, LS_HALVES, PARAMETERS, ls_bucket(s, 0, b),
+    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), PARAMETERS,
                  &s->plan->groups->buckets.extents[b]);
 }
 
@@ -210,7 +211,7 @@ void ls_all_gather(ls_step *s, int place, int b)
     const ls_planned_group *g =
         can_share(s, "ls_all_gather") ? group_of(s, "ls_all_gather", place) : NULL;
     if (g)
-        append_parts(s, place, LS_ALL_GATHER, PARAMETERS, ls_bucket(s, place, b),
+        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
                      &g->buckets.extents[b]);
 }
 
@@ -232,8 +233,8 @@ void ls_step_gather_squares(ls_step *s, int place)
     for (size_t b = 0; b < g->buckets.count; b++) {
         const ls_extent extent = squares_of(&g->buckets, b);
         const size_t first = ls_blocks_before(whole, g->buckets.items[b].first);
-        append_parts(s, place, LS_ALL_GATHER, SQUARES,
-                     (ls_range){HALVES_OF_DOUBLE * first, extent.count}, &extent);
+        append_parts(s, place, LS_ALL_GATHER,
+                     (ls_range){HALVES_OF_DOUBLE * first, extent.count}, SQUARES, &extent);
     }
 }
 

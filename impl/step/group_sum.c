@@ -31,8 +31,8 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
     int hosts[LS_JOB_REPLICAS];
     ls_layout own_layout;
     ls_buckets buckets;
-    LS_TRY(ls_plan_buckets(job, parts, place, &buckets));
-    const ls_layout *layout = ls_plan_layout(job, place, hosts, &own_layout);
+    LS_TRY(ls_step_plan_buckets(job, parts, place, &buckets));
+    const ls_layout *layout = ls_step_plan_layout(job, place, hosts, &own_layout);
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++)
         status = sum_bucket(job, layout, has, count, &buckets.items[b], buckets.extents[b], out);

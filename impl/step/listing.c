@@ -32,9 +32,9 @@ static ls_status write_row(const ls_names *n, const ls_step_program *p, size_t t
     fprintf(out, "\t%zu\t", task->ops.count + (task->copy.to != NULL));
     write_waits(p, task, out);
     fputc('\t', out);
-    LS_TRY(ls_names_accesses(n, task, accesses, count, false, out));
+    LS_TRY(ls_names_accesses(n, task, accesses, count, LS_READS, out));
     fputc('\t', out);
-    LS_TRY(ls_names_accesses(n, task, accesses, count, true, out));
+    LS_TRY(ls_names_accesses(n, task, accesses, count, LS_WRITES, out));
     fputc('\n', out);
     return LS_OK;
 }
@@ -82,7 +82,7 @@ static ls_status write_rows(const ls_step_program *p, const ls_names *n, FILE *o
     return LS_OK;
 }
 
-ls_status ls_program_list(const ls_step_program *p, const ls_names *n, FILE *out)
+ls_status ls_step_program_list(const ls_step_program *p, const ls_names *n, FILE *out)
 {
     char *text = NULL;
     size_t size = 0;

@@ -81,8 +81,8 @@ static ls_status enqueue_work(ls_step_run *run, const ls_step_program *p, const 
     LS_TRY(enqueue_ops(run, p, task));
     if (copy->to)
         LS_TRY(ls_queue_copy(queue_of(run, task->lane), copy->to,
-                             ls_planned_device(&run->plan, copy->to_member), copy->from,
-                             ls_planned_device(&run->plan, copy->from_member), copy->bytes));
+                             ls_step_plan_device(&run->plan, copy->to_member), copy->from,
+                             ls_step_plan_device(&run->plan, copy->from_member), copy->bytes));
     return LS_OK;
 }
 

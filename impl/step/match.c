@@ -173,8 +173,8 @@ static ls_status judge(const play *p)
                 "announces messages that do not follow it; send or receive the whole shard");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
-                          "is the last task of its device, and no end of the step "
-                          "follows it; end the step on every device");
+                          "is the last of its device, where the end of the step belongs; after the "
+                          "strategy's tasks, each device needs the task that ends its step");
     }
     return LS_OK;
 }
@@ -195,7 +195,7 @@ static size_t count_pairs(const ls_lanes *lanes)
     return served ? (size_t)c->members * (size_t)c->members : 0;
 }
 
-ls_status ls_program_match(const ls_step_program *s)
+ls_status ls_step_program_match(const ls_step_program *s)
 {
     play p = {.program = s,
               .next = calloc((size_t)s->lanes->count + 1, sizeof *p.next),

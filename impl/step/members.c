@@ -29,7 +29,7 @@ static ls_status open_member(ls_resources *r, int index)
     ls_member *m = &r->members[index];
     const ls_replica_options options = {
         .job = job,
-        .device = ls_planned_device(plan, index),
+        .device = ls_step_plan_device(plan, index),
         .number = shadow ? index - plan->total : index,
         .rows = d >= 0 ? job->batch : 0,
         .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
@@ -83,7 +83,7 @@ ls_status ls_connect(ls_resources *r, const int *members, int count, ls_counting
     ls_device **devices;
     ls_status status = ls_allocate("step", &devices, (size_t)count, sizeof(ls_device *));
     for (int i = 0; i < count && !status; i++) {
-        devices[i] = ls_planned_device(r->plan, members[i]);
+        devices[i] = ls_step_plan_device(r->plan, members[i]);
         status = ls_grow("step", &r->connections, r->connection_count + (size_t)i,
                          sizeof *r->connections);
     }
@@ -198,12 +198,12 @@ ls_status ls_resources_load(const ls_resources *r, const float *parameters)
     return LS_OK;
 }
 
-ls_status ls_resources_gather(const ls_resources *r, int first, int count, bool averages,
+ls_status ls_resources_gather(const ls_resources *r, int first, int count, ls_values values,
                               float *parameters)
 {
     for (int m = first; m < first + count; m++)
         if (r->members[m].replica)
-            LS_TRY(ls_replica_gather(r->members[m].replica, averages, parameters));
+            LS_TRY(ls_replica_gather(r->members[m].replica, values, parameters));
     return LS_OK;
 }
 

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-static const ls_range nothing = {0, 0};
-
 /* ---- Servers and their ranges ---------------------------------------------------------------- */
 
 static const ls_ps_layout *layout_of(const ls_step *s)
@@ -150,7 +148,7 @@ static ls_status open_ends(ls_resources *r)
 
 ls_status ls_ends_open(ls_resources *r)
 {
-    return ls_plan_has_ends(r->plan) ? ls_comm_agree(r->plan->job->comm, open_ends(r)) : LS_OK;
+    return ls_step_plan_has_ends(r->plan) ? ls_comm_agree(r->plan->job->comm, open_ends(r)) : LS_OK;
 }
 
 bool ls_apart(const ls_step *s, int a, int b)
@@ -169,7 +167,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
     if (!ls_step_can(
-            s, ls_plan_has_end(s->plan, member), "ls_message",
+            s, ls_step_plan_has_end(s->plan, member), "ls_message",
             "sends a message between members of two processes, which only servers, members "
             "of one divided replica and replicas with peers can; use ls_all_reduce"))
         return;
@@ -177,7 +175,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].of[member].comm, exchange, &op);
     if (!status && !served)
         op->use = LS_TIME_COMMUNICATION;
-    ls_task *task = ls_task_of_op(s->program, verb, channel->lane[member], nothing, op, status);
+    ls_task *task = ls_task_of_op(s->program, verb, channel->lane[member], ls_no_range, op, status);
     if (!task)
         return;
     task->call = call;
@@ -246,7 +244,7 @@ void ls_serve(ls_step *s, int server)
     if (!can_request(s, "ls_serve") || !ls_step_replica(s, server) || s->batch_kind != LS_FULL)
         return;
     const ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
-    ls_task_of_op(s->before, "serve", server, nothing, op, status);
+    ls_task_of_op(s->before, "serve", server, ls_no_range, op, status);
 }
 
 /* A push request depends on the gradients that it announces: the server waits for nothing else. */
@@ -255,7 +253,7 @@ static void touch_gradients(ls_step *s, int worker, int server)
     ls_range range;
     for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
         const ls_span span = ls_gradient(s, worker, 0, range);
-        ls_task_touch(s->program, span.memory, span.bytes, false);
+        ls_task_touch(s->program, span.memory, span.bytes, LS_READS);
     }
 }
 
@@ -281,9 +279,9 @@ void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
     const ls_status status = ls_ps_request(&s->resources->served->clients[worker],
                                            s->plan->members[server].rank, kind, &ops);
     ls_step_program *in = kind == LS_PS_BYE ? s->after : s->program;
-    ls_program_fail(in, status);
+    ls_step_program_fail(in, status);
     const bool asks = kind == LS_PS_PULL && ls_step_job(s)->ps.backups;
-    ls_task *task = ls_task_begin(in, asks ? "ask" : "request", lane, nothing);
+    ls_task *task = ls_task_begin(in, asks ? "ask" : "request", lane, ls_no_range);
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
@@ -300,7 +298,7 @@ void ls_unless_late(ls_step *s, int worker, void (*part)(ls_step *s, int worker)
         ls_ps_client *client = &s->resources->served->clients[worker];
         const int lane = s->plan->lanes.channels[LS_MESSAGES].lane[worker];
         const ls_status status = ls_ps_begin(client, &ops);
-        ls_task_of(s->program, "begin", lane, nothing, &ops, status);
+        ls_task_of(s->program, "begin", lane, ls_no_range, &ops, status);
         s->program->skip = &client->late;
     }
     part(s, worker);

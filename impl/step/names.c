@@ -218,12 +218,12 @@ static void write_list(const ls_names *n, const list *l, int own, FILE *out)
 }
 
 ls_status ls_names_accesses(const ls_names *n, const ls_task *task, const ls_access *accesses,
-                            size_t count, bool writes, FILE *out)
+                            size_t count, ls_touch touch, FILE *out)
 {
     list l = {0};
     ls_status status = LS_OK;
     for (size_t a = 0; a < count && !status; a++)
-        if (accesses[a].writes == writes)
+        if (accesses[a].writes == (touch == LS_WRITES))
             status = note_access(n, task, &accesses[a], &l);
     if (!status)
         write_list(n, &l, n->lanes->items[task->lane].member, out);
@@ -255,7 +255,7 @@ ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
     fputs(" and ", out);
     write_task(n, race->earlier_program, race->earlier, out);
     fprintf(out, "%s touch ", race->step_before ? " of the step before" : "");
-    ls_status status = ls_names_accesses(n, race->task, &race->both, 1, true, out);
+    ls_status status = ls_names_accesses(n, race->task, &race->both, 1, LS_WRITES, out);
     const bool whole = !fclose(out);
     if (!status)
         status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,

@@ -39,7 +39,7 @@ void ls_names_close(ls_names *names);
 
 /** Writes the names of the memory that accesses [count] of a task read, or write; "-" if none. */
 ls_status ls_names_accesses(const ls_names *names, const ls_task *task, const ls_access *accesses,
-                            size_t count, bool writes, FILE *out);
+                            size_t count, ls_touch touch, FILE *out);
 
 /** Writes "backward, elements 0 to 1289"; of a copy or message also how much goes where: "send, 12
  * bytes to cpu:1", to another process "to rank 1 device 0". */
@@ -53,7 +53,7 @@ const char *ls_names_node(const ls_graph_parts *parts, int place, int node,
 void ls_names_lane(const ls_names *names, int lane, FILE *out);
 
 /** listing.c: writes a line for each task of a program, in columns. */
-ls_status ls_program_list(const ls_step_program *program, const ls_names *names, FILE *out);
+ls_status ls_step_program_list(const ls_step_program *program, const ls_names *names, FILE *out);
 
 /** LS_CODE_CHECK with the race's tasks and memory; LS_OK if there is none. */
 ls_status ls_names_refuse_race(const ls_names *names, const ls_race *race);

@@ -153,9 +153,10 @@ static ls_status check_driver(const ordering *o, int component)
     const size_t last = o->last[component];
     if (!last || o->program->tasks[last - 1].lane == o->sweep.components->items[component].driver)
         return LS_OK;
-    return ls_fail(LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
-                   "ends the step of the smaller batch on another queue than the step of the full "
-                   "batch; end both on the same queue");
+    return ls_fail(
+        LS_CODE_USAGE, "step", o->program->tasks[last - 1].verb,
+        "is the last task of the smaller batch's step, on another queue than the last one of the "
+        "full batch; describe the same last operations for both");
 }
 
 static ls_status order_step(ordering *o)
@@ -190,7 +191,7 @@ static ls_status order_program(ls_step_program *p, const ls_components *componen
     return status;
 }
 
-ls_status ls_programs_order(ls_step_program programs[LS_STEPS], ls_components *out)
+ls_status ls_step_programs_order(ls_step_program programs[LS_STEPS], ls_components *out)
 {
     int *parent;
     *out = (ls_components){0};

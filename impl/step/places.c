@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-static const ls_range nothing = {0, 0};
-
 static const ls_graph_parts *parts_of(const ls_step *s)
 {
     return &s->plan->parts;
@@ -27,7 +25,7 @@ static int member_at(const ls_step_plan *plan, int replica, int place)
 
 static size_t real_bytes(const ls_resources *r)
 {
-    return r->members[ls_plan_own(r->plan)].replica->kernels->table->real_bytes;
+    return r->members[ls_step_plan_own(r->plan)].replica->kernels->table->real_bytes;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -89,25 +87,28 @@ static ls_net *net_of(const ls_step *s, int member, int piece)
 
 /* ---- Messages between places ----------------------------------------------------------------- */
 
+/* What crosses a boundary. */
+typedef enum crossing { OUTPUT, GRADIENT } crossing;
+
 /* The output or its gradient at a boundary, in a member's memory. */
-static ls_span border_at(const ls_step *s, const ls_border *b, int member, int piece, bool gradient)
+static ls_span border_at(const ls_step *s, const ls_border *b, int member, int piece, crossing what)
 {
     ls_span span = {.member = member};
     if (!ls_step_replica(s, member))
         return span;
     const ls_net *net = net_of(s, member, piece);
     const int node = local(s, ls_place_of(s, member), b->node);
-    span.memory = gradient ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
+    span.memory =
+        what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
     span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(s->resources);
     return span;
 }
 
-static void cross(ls_step *s, int replica, int piece, const ls_border *b, bool gradient)
+static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossing what)
 {
-    const int from = member_at(s->plan, replica, gradient ? b->to : b->from);
-    const int to = member_at(s->plan, replica, gradient ? b->from : b->to);
-    ls_message(s, border_at(s, b, to, piece, gradient), border_at(s, b, from, piece, gradient),
-               LS_REPLACE);
+    const int from = member_at(s->plan, replica, what == GRADIENT ? b->to : b->from);
+    const int to = member_at(s->plan, replica, what == GRADIENT ? b->from : b->to);
+    ls_message(s, border_at(s, b, to, piece, what), border_at(s, b, from, piece, what), LS_REPLACE);
 }
 
 /* Elements of a flat buffer; `flat` is NULL for a member in another process. */
@@ -194,7 +195,7 @@ static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
     ls_net_node_lists(net_of(s, member, piece), node, LS_NET_PREDICT, lists);
-    ls_task_begin(s->program, "predict", member, nothing);
+    ls_task_begin(s->program, "predict", member, ls_no_range);
     for (int l = 0; l < LS_NET_LISTS; l++)
         ls_task_add_ops(s->program, lists[l]);
     ls_task_finish(s->program);
@@ -216,7 +217,7 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     }
     for (size_t i = 0; i < parts_of(s)->border_count; i++)
         if (parts_of(s)->borders[i].node == n)
-            cross(s, replica, piece, &parts_of(s)->borders[i], false);
+            cross(s, replica, piece, &parts_of(s)->borders[i], OUTPUT);
 }
 
 /* Whether a node is the first of its place. */
@@ -243,7 +244,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
                             local(s, place, n));
     for (size_t i = 0; i < parts->border_count; i++)
         if (parts->borders[i].first_use == n && parts->borders[i].gradient)
-            cross(s, replica, piece, &parts->borders[i], true);
+            cross(s, replica, piece, &parts->borders[i], GRADIENT);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)
             send_shared(s, replica, piece, i);

@@ -8,7 +8,7 @@
 
 /* ---- Queries --------------------------------------------------------------------------------- */
 
-ls_device *ls_planned_device(const ls_step_plan *plan, int member)
+ls_device *ls_step_plan_device(const ls_step_plan *plan, int member)
 {
     const int number = plan->members[member].device;
     return number < 0                              ? NULL
@@ -16,40 +16,41 @@ ls_device *ls_planned_device(const ls_step_plan *plan, int member)
                                                    : plan->job->variable_device;
 }
 
-bool ls_plan_is_on(const ls_step_plan *plan, int member, size_t index)
+bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index)
 {
     const ls_job *job = plan->job;
-    ls_device *device = ls_planned_device(plan, member);
+    ls_device *device = ls_step_plan_device(plan, member);
     return device &&
            device == (index < job->device_count ? job->devices[index] : job->variable_device);
 }
 
-bool ls_plan_is_shared(const ls_step_plan *plan)
+bool ls_step_plan_is_shared(const ls_step_plan *plan)
 {
     return plan->servers.servers || plan->places > (int)plan->job->device_count;
 }
 
-bool ls_plan_has_ends(const ls_step_plan *plan)
+bool ls_step_plan_has_ends(const ls_step_plan *plan)
 {
-    return ls_plan_is_shared(plan) || (plan->strategy->peers && ls_job_processes(plan->job) > 1);
+    return ls_step_plan_is_shared(plan) ||
+           (plan->strategy->peers && ls_job_processes(plan->job) > 1);
 }
 
-int ls_plan_peers(const ls_step_plan *plan, int replica, int *out)
+int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out)
 {
     return plan->strategy->peers ? plan->strategy->peers(replica, plan->replicas, out) : 0;
 }
 
-bool ls_plan_has_end(const ls_step_plan *plan, int member)
+bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
 {
     return plan->lanes.channels[LS_MESSAGES].lane[member] >= 0;
 }
 
-int ls_plan_training(const ls_step_plan *plan)
+int ls_step_plan_training(const ls_step_plan *plan)
 {
     return plan->servers.servers ? plan->replicas : plan->total;
 }
 
-int ls_plan_own(const ls_step_plan *plan)
+int ls_step_plan_own(const ls_step_plan *plan)
 {
     int own = 0;
     while (plan->members[own].device < 0)
@@ -162,7 +163,7 @@ static ls_status check_peers(const ls_step_plan *plan)
 {
     int peers[LS_JOB_REPLICAS];
     for (int r = 0; r < plan->replicas; r++) {
-        const int count = ls_plan_peers(plan, r, peers);
+        const int count = ls_step_plan_peers(plan, r, peers);
         for (int i = 0, last = -1; i < count; last = peers[i++])
             if (peers[i] <= last || peers[i] == r || peers[i] >= plan->replicas)
                 return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
@@ -175,8 +176,8 @@ static ls_status check_peers(const ls_step_plan *plan)
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
-ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
-                          ls_buckets *out)
+ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
+                               ls_buckets *out)
 {
     const ls_graph_part *part = parts->count ? &parts->parts[place] : NULL;
     const ls_graph *graph = part ? part->graph : job->model->graph;
@@ -186,7 +187,8 @@ ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int pl
 
 /* If a replica has q processes with c devices each, place m of replica d is in process d q + m /
  * c. */
-const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *own_layout)
+const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
+                                     ls_layout *own_layout)
 {
     const int here = (int)job->device_count, places = ls_job_places(job);
     if (!job->layout || places <= here)
@@ -200,13 +202,13 @@ const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_lay
 static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_group *g)
 {
     const ls_job *job = plan->job;
-    LS_TRY(ls_plan_buckets(job, &plan->parts, place, &g->buckets));
+    LS_TRY(ls_step_plan_buckets(job, &plan->parts, place, &g->buckets));
     LS_TRY(ls_allocate("step", &g->members, job->device_count + 1, sizeof *g->members));
     LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
     for (int m = place; m < plan->replicas * plan->places && g->buckets.count; m += plan->places)
         if (plan->members[m].device >= 0)
             g->members[g->count++] = m;
-    g->layout = ls_plan_layout(job, place, g->hosts, &g->own_layout);
+    g->layout = ls_step_plan_layout(job, place, g->hosts, &g->own_layout);
     return LS_OK;
 }
 
@@ -242,7 +244,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
         for (int m = 0; m < plan->total; m++)
             c->lane[m] = -1;
     }
-    for (int i = 0; i < plan->here_count && ls_plan_has_ends(plan); i++) {
+    for (int i = 0; i < plan->here_count && ls_step_plan_has_ends(plan); i++) {
         const bool worker = plan->here[i] < plan->replicas;
         add_end(plan, LS_MESSAGES, plan->here[i],
                 !served                  ? "transfer"

@@ -83,35 +83,36 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
 void ls_step_plan_close(ls_step_plan *plan);
 
 /** NULL: the member is in another process. */
-ls_device *ls_planned_device(const ls_step_plan *plan, int member);
+ls_device *ls_step_plan_device(const ls_step_plan *plan, int member);
 
 /** Whether a member is on the job's device number `index`; device_count: the variable device. */
-bool ls_plan_is_on(const ls_step_plan *plan, int member, size_t index);
+bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index);
 
 /** Whether processes share replicas' variables: places over several, or servers. Then all take part
  * in gathering and evaluation; otherwise each process has whole replicas. */
-bool ls_plan_is_shared(const ls_step_plan *plan);
+bool ls_step_plan_is_shared(const ls_step_plan *plan);
 
 /** Whether the members that exchange messages have ends of a communicator for them: with servers,
  * with peers, or if a replica is divided over several processes. Messages between two members of
  * one process are copies if there are no servers. */
-bool ls_plan_has_ends(const ls_step_plan *plan);
+bool ls_step_plan_has_ends(const ls_step_plan *plan);
 /** Whether this member has an end, in this process. */
-bool ls_plan_has_end(const ls_step_plan *plan, int member);
+bool ls_step_plan_has_end(const ls_step_plan *plan, int member);
 
 /** Replicas whose parameters a replica averages with its own: ls_strategy.peers, or none; `out`
  * [LS_JOB_REPLICAS]. Returns how many. */
-int ls_plan_peers(const ls_step_plan *plan, int replica, int *out);
+int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 
 /** Number of members except shadows and servers; how busy servers are is in their report. */
-int ls_plan_training(const ls_step_plan *plan);
+int ls_step_plan_training(const ls_step_plan *plan);
 
 /** The first member of this process. */
-int ls_plan_own(const ls_step_plan *plan);
+int ls_step_plan_own(const ls_step_plan *plan);
 
 /** The bucket boundaries of the variables that a place updates. */
-ls_status ls_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
-                          ls_buckets *out);
+ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
+                               ls_buckets *out);
 /** Hosts of a group's members: the job's layout, or in `own_layout`, with hosts [LS_JOB_REPLICAS].
  */
-const ls_layout *ls_plan_layout(const ls_job *job, int place, int *hosts, ls_layout *own_layout);
+const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
+                                     ls_layout *own_layout);

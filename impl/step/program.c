@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-void ls_program_fail(ls_step_program *p, ls_status status)
+void ls_step_program_fail(ls_step_program *p, ls_status status)
 {
     p->status = ls_status_first(p->status, status);
 }
@@ -16,14 +16,14 @@ static ls_task *current(ls_step_program *p)
     return p->status ? NULL : &p->tasks[p->task_count - 1];
 }
 
-void ls_task_touch(ls_step_program *p, const void *memory, size_t bytes, bool writes)
+void ls_task_touch(ls_step_program *p, const void *memory, size_t bytes, ls_touch touch)
 {
     if (p->status || !memory || !bytes)
         return;
     p->status = ls_grow("step", &p->accesses, p->access_count, sizeof *p->accesses);
     if (p->status)
         return;
-    p->accesses[p->access_count++] = (ls_access){memory, bytes, writes};
+    p->accesses[p->access_count++] = (ls_access){memory, bytes, touch == LS_WRITES};
     current(p)->accesses.count++;
 }
 
@@ -43,7 +43,7 @@ ls_task *ls_task_begin(ls_step_program *p, const char *verb, int lane, ls_range 
                       .call = -1,
                       .end = {.channel = -1, .peer = -1},
                       .skip = p->skip};
-    ls_task_touch(p, task->skip, sizeof *task->skip, false);
+    ls_task_touch(p, task->skip, sizeof *task->skip, LS_READS);
     return task;
 }
 
@@ -60,7 +60,8 @@ void ls_task_add_ops(ls_step_program *p, const ls_op_list *ops)
         task->flops += op->flops;
         task->bytes += op->bytes;
         for (size_t a = 0; a < op->access_count; a++)
-            ls_task_touch(p, op->accesses[a].memory, op->accesses[a].bytes, op->accesses[a].writes);
+            ls_task_touch(p, op->accesses[a].memory, op->accesses[a].bytes,
+                          op->accesses[a].writes ? LS_WRITES : LS_READS);
     }
 }
 
@@ -68,7 +69,7 @@ void ls_task_take_ops(ls_step_program *p, ls_op_list *ops)
 {
     ls_task_add_ops(p, ops);
     for (size_t i = 0; i < ops->count; i++)
-        ls_program_fail(p, ls_op_list_add(&p->own, ops->items[i])); /* frees it on failure */
+        ls_step_program_fail(p, ls_op_list_add(&p->own, ops->items[i])); /* frees it on failure */
     free(ops->items);
     *ops = (ls_op_list){0};
 }
@@ -107,7 +108,7 @@ void ls_task_finish(ls_step_program *p)
 ls_task *ls_task_of(ls_step_program *p, const char *verb, int lane, ls_range range, ls_op_list *ops,
                     ls_status status)
 {
-    ls_program_fail(p, status);
+    ls_step_program_fail(p, status);
     ls_task_begin(p, verb, lane, range);
     ls_task_take_ops(p, ops);
     ls_task_finish(p);
@@ -121,6 +122,17 @@ ls_task *ls_task_of_op(ls_step_program *p, const char *verb, int lane, ls_range 
     if (!status)
         status = ls_op_list_add(&ops, op);
     return ls_task_of(p, verb, lane, range, &ops, status);
+}
+
+void ls_task_count_messages(ls_step_program *p, int rank)
+{
+    ls_task *task = current(p);
+    for (size_t i = 0; task && i < task->ops.count; i++) {
+        const ls_op *op = p->ops[task->ops.first + i];
+        for (size_t m = 0; m < op->message_count; m++)
+            *(op->messages[m].from == rank ? &task->end.sent : &task->end.received) +=
+                op->messages[m].bytes / sizeof(float);
+    }
 }
 
 void ls_step_program_close(ls_step_program *p)

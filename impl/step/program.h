@@ -16,6 +16,9 @@
 enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
 enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
 
+/** How a task touches memory: ls_access.writes. */
+typedef enum ls_touch { LS_READS, LS_WRITES } ls_touch;
+
 /** Consecutive items of a list. */
 typedef struct ls_items {
     size_t first, count;
@@ -34,7 +37,8 @@ typedef struct ls_task_copy {
 typedef struct ls_task_end {
     int channel;           /**< -1: none of these */
     int peer;              /**< the other member; -1: an all-reduce */
-    size_t sent, received; /**< elements of the message, or of those that a request announces */
+    size_t sent, received; /**< elements of its messages, or of those that a request announces; 0 if
+                                only a library knows */
     bool announces;        /**< a request that announces messages */
     bool counted;          /**< what it sends is counted here, not by its communicator */
 } ls_task_end;
@@ -45,12 +49,13 @@ typedef struct ls_task {
     int node;         /**< node of the member's graph that it computes; -1: several or none */
     ls_range range;   /**< elements that it works on; empty: unknown */
     int lane;
-    ls_items ops;        /**< in the program's ops */
-    ls_items accesses;   /**< in its accesses: reads, then writes, by address, disjoint */
-    ls_items waits;      /**< in its waits: numbers of earlier tasks on other lanes */
-    bool begins;         /**< waits for the beginning of its component's step */
-    double flops, bytes; /**< of its operations, in one run */
-    int call;            /**< tasks with the same number are enqueued together; -1: alone */
+    ls_items ops;      /**< in the program's ops */
+    ls_items accesses; /**< in its accesses: reads, then writes, by address, disjoint */
+    ls_items waits;    /**< in its waits: numbers of earlier tasks on other lanes */
+    bool begins;       /**< waits for the beginning of its component's step */
+    double flops,
+        bytes; /**< of one run: of its operations; bytes read and written by a copy, too */
+    int call;  /**< tasks with the same number are enqueued together; -1: alone */
     ls_task_copy copy;
     ls_task_end end;
     const bool *skip; /**< the task is skipped if true; NULL: never */
@@ -95,7 +100,7 @@ ls_task *ls_task_begin(ls_step_program *program, const char *verb, int lane, ls_
 void ls_task_add_ops(ls_step_program *program, const ls_op_list *ops);
 /** The same; the program takes ownership of the operations, and empties the list. */
 void ls_task_take_ops(ls_step_program *program, ls_op_list *ops);
-void ls_task_touch(ls_step_program *program, const void *memory, size_t bytes, bool writes);
+void ls_task_touch(ls_step_program *program, const void *memory, size_t bytes, ls_touch touch);
 /** Ends the task: sorts and merges its accesses. */
 void ls_task_finish(ls_step_program *program);
 /** Appends a task of new operations, with `status` the outcome of making them; empties the list.
@@ -105,8 +110,11 @@ ls_task *ls_task_of(ls_step_program *program, const char *verb, int lane, ls_ran
 /** The same for one operation. */
 ls_task *ls_task_of_op(ls_step_program *program, const char *verb, int lane, ls_range range,
                        ls_op *op, ls_status status);
+/** Sets what the latest task, an end of rank `rank`, sends and receives: its operations' messages.
+ */
+void ls_task_count_messages(ls_step_program *program, int rank);
 /** Keeps the first failure. */
-void ls_program_fail(ls_step_program *program, ls_status status);
+void ls_step_program_fail(ls_step_program *program, ls_status status);
 void ls_step_program_close(ls_step_program *program);
 
 /** What one run of its tasks sends, except what communicators count. */
@@ -118,12 +126,12 @@ void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times);
 
 /** Finds the components of all programs, and the waits of steps. Close components also on failure.
  */
-ls_status ls_programs_order(ls_step_program programs[LS_STEPS], ls_components *out);
+ls_status ls_step_programs_order(ls_step_program programs[LS_STEPS], ls_components *out);
 void ls_components_close(ls_components *components);
 
 /** LS_CODE_CHECK if ends of messages and all-reduces of this process do not match, or if a member's
  * step has no end. */
-ls_status ls_program_match(const ls_step_program *program);
+ls_status ls_step_program_match(const ls_step_program *program);
 
 /** Two tasks that access the same memory in no order. */
 typedef struct ls_race {
@@ -134,5 +142,5 @@ typedef struct ls_race {
 } ls_race;
 
 /** The first race of a step of `a` and the following one of `b`, both ordered. */
-ls_status ls_programs_race(const ls_step_program *a, const ls_step_program *b,
-                           const ls_components *components, ls_race *out);
+ls_status ls_step_programs_race(const ls_step_program *a, const ls_step_program *b,
+                                const ls_components *components, ls_race *out);

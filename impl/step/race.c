@@ -48,8 +48,8 @@ static void tell_race(const race_check *r, ls_race *out)
     out->both = r->both;
 }
 
-ls_status ls_programs_race(const ls_step_program *a, const ls_step_program *b,
-                           const ls_components *components, ls_race *out)
+ls_status ls_step_programs_race(const ls_step_program *a, const ls_step_program *b,
+                                const ls_components *components, ls_race *out)
 {
     const ls_step_program *const programs[] = {a, b};
     race_check r = {.found = 0};

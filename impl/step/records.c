@@ -33,6 +33,7 @@ typedef struct reading {
     uint64_t first, count;   /* of records */
     size_t width;            /* most numbers that a process sends for a record */
     size_t *at;              /* [replicas] index of the replica's numbers */
+    bool gpu;                /* some member of this process is on a GPU */
     uint64_t mark_ns;        /* latest mark of this process */
     ls_step_record *records; /* [count] of the current member */
     double *mine, *all;      /* [count, width] sent, [processes, count, width] received */
@@ -65,14 +66,22 @@ static void lay_out(reading *r, size_t *used)
 
 /* ---- This process's records ------------------------------------------------------------------ */
 
-/* Whether a member's ends are ends of steps. With backup workers, those of servers with variables
- * are: such a server records each update, one per step, while workers may be behind. */
+static bool on_gpu(const ls_replica *replica)
+{
+    return ls_device_describe(replica->device)->name.kind == LS_DEVICE_GPU;
+}
+
+/* Whether a member's ends are ends of steps. GPUs and processors have clocks that do not compare:
+ * where a process has both, its GPUs' ends count. With backup workers, those of servers with
+ * variables are: such a server records each update, one per step, while workers may be behind. */
 static bool ends_steps(const reading *r, int index)
 {
     const ls_replica *replica = r->resources->members[index].replica;
     const bool serves = r->plan->servers.servers && index >= r->plan->replicas;
-    if (!replica || !ls_ps_by_arrival(&r->job->ps))
-        return replica != NULL;
+    if (!replica || r->gpu != on_gpu(replica))
+        return false;
+    if (!ls_ps_by_arrival(&r->job->ps))
+        return true;
     return r->job->ps.backups ? serves && replica->elements : !serves;
 }
 
@@ -122,6 +131,8 @@ static ls_status read_member(reading *r, int index)
 
 static ls_status read_here(reading *r)
 {
+    for (int i = 0; i < r->plan->total; i++)
+        r->gpu |= r->resources->members[i].replica && on_gpu(r->resources->members[i].replica);
     for (int i = 0; i < r->plan->total; i++)
         if (ends_steps(r, i))
             LS_TRY(read_mark(r, i));

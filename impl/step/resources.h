@@ -80,7 +80,7 @@ ls_traffic ls_build_formula(ls_resources *resources, int kind);
 ls_status ls_resources_load(const ls_resources *resources, const float *parameters);
 /** Copies the variables owned by members [first, first + count) of this process into the whole
  * parameters. */
-ls_status ls_resources_gather(const ls_resources *resources, int first, int count, bool averages,
+ls_status ls_resources_gather(const ls_resources *resources, int first, int count, ls_values values,
                               float *parameters);
 /** Sends values [count] from one process to all others of [first, last], which all call this. */
 ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *values,

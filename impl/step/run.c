@@ -21,7 +21,7 @@ static ls_status open_queues(ls_step_run *me)
         if (l < me->plan.all)
             continue;
         LS_TRY(
-            ls_queue_open(ls_planned_device(&me->plan, member), lanes->items[l].name, &q->queue));
+            ls_queue_open(ls_step_plan_device(&me->plan, member), lanes->items[l].name, &q->queue));
         q->own = true;
     }
     return LS_OK;
@@ -45,7 +45,7 @@ static ls_status open_run(ls_step_run *me)
     LS_TRY(ls_comm_agree(job->comm, open_queues(me)));
     LS_TRY(ls_comm_agree(job->comm, build_programs(me)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
-    LS_TRY(ls_programs_order(me->program, &me->components));
+    LS_TRY(ls_step_programs_order(me->program, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
     return ls_lower(me);
 }
@@ -88,7 +88,7 @@ static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
 {
     const bool turns = !me->program[LS_BEFORE].task_count && !me->program[LS_AFTER].task_count;
     const ls_job *job = me->plan.job;
-    ls_profile_note(me, &me->program[kind], times);
+    ls_steps_profile_note(me, &me->program[kind], times);
     me->counts.enqueued[kind] += times;
     me->counts.at += times;
     for (int c = 0; c < me->components.count && job->capture; c++)
@@ -156,20 +156,20 @@ static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
     return LS_OK;
 }
 
-static ls_status enqueue_between(ls_step_run *me, bool tail, uint64_t times)
+static ls_status enqueue_between(ls_step_run *me, ls_batch_kind kind, uint64_t times)
 {
-    ls_profile_note(me, &me->program[LS_BEFORE], 1);
+    ls_steps_profile_note(me, &me->program[LS_BEFORE], 1);
     LS_TRY(ls_enqueue_apart(me, &me->program[LS_BEFORE]));
-    LS_TRY(enqueue_all(me, tail ? LS_TAIL : LS_FULL, times));
-    ls_profile_note(me, &me->program[LS_AFTER], 1);
+    LS_TRY(enqueue_all(me, kind, times));
+    ls_steps_profile_note(me, &me->program[LS_AFTER], 1);
     return ls_enqueue_apart(me, &me->program[LS_AFTER]);
 }
 
 /* If some queues did not get their part of a step, those that did may wait for it. */
-ls_status ls_steps_enqueue(ls_run *run, bool tail, uint64_t times)
+ls_status ls_steps_enqueue(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
     ls_step_run *me = ls_step_run_of(run);
-    ls_status status = enqueue_between(me, tail, times);
+    ls_status status = enqueue_between(me, kind, times);
     if (status)
         ls_resources_abandon(&me->resources);
     return status;
@@ -212,7 +212,7 @@ ls_status ls_steps_profile(ls_run *run, uint64_t steps)
 {
     ls_step_run *me = ls_step_run_of(run);
     if (steps)
-        LS_TRY(ls_profile_open(me, steps));
+        LS_TRY(ls_steps_profile_open(me, steps));
     for (int l = 0; l < me->plan.lanes.count; l++) {
         ls_lane_queue *q = &me->queues[l];
         if (steps)

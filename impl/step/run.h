@@ -61,7 +61,7 @@ typedef struct ls_step_run {
     ls_run_profile profile;
 } ls_step_run;
 
-extern const ls_run_kind ls_run_of_steps; /**< run_facts.c */
+extern const ls_run_functions ls_run_of_steps; /**< run_facts.c */
 
 /** The run that a strategy was opened as. */
 static inline ls_step_run *ls_step_run_of(const ls_run *run)
@@ -70,7 +70,7 @@ static inline ls_step_run *ls_step_run_of(const ls_run *run)
 }
 
 /** Entries of ls_run_of_steps. */
-ls_status ls_steps_enqueue(ls_run *run, bool tail, uint64_t times);
+ls_status ls_steps_enqueue(ls_run *run, ls_batch_kind kind, uint64_t times);
 ls_status ls_steps_sync(ls_run *run);
 ls_status ls_steps_mark(ls_run *run);
 ls_status ls_steps_profile(ls_run *run, uint64_t steps);
@@ -82,7 +82,7 @@ ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, ui
 ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
 
 /** run_values.c: the variables, or their averages, of the whole model. All processes call it. */
-ls_status ls_steps_gather(ls_step_run *run, bool averages, float *parameters);
+ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters);
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
@@ -104,9 +104,9 @@ ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *program);
 
 /* trace_steps.c */
 /** Allocates the logs of lanes for so many steps. */
-ls_status ls_profile_open(ls_step_run *run, uint64_t steps);
+ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps);
 /** Notes enqueued programs, for the trace. */
-void ls_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times);
+void ls_steps_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times);
 
 /* In builds with LOCKSTEP_HOOKS: edit the tasks of a step, then its waits, and check it
  * (impl/tests/step_edits.c). */

@@ -19,7 +19,7 @@ static ls_replica *replica_of(const ls_run *run, int member)
 static int first_of(const ls_run *run, int index)
 {
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
-    return (ls_plan_own(plan) / plan->places + index) * plan->places;
+    return (ls_step_plan_own(plan) / plan->places + index) * plan->places;
 }
 
 static ls_status load(ls_run *run, const float *parameters)
@@ -33,13 +33,13 @@ static ls_status load(ls_run *run, const float *parameters)
 
 static ls_status gather(ls_run *run, float *parameters)
 {
-    return ls_steps_gather(ls_step_run_of(run), false, parameters);
+    return ls_steps_gather(ls_step_run_of(run), LS_VALUES, parameters);
 }
 
 static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.places, false,
+    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.places, LS_VALUES,
                                parameters);
 }
 
@@ -68,7 +68,7 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 
 static ls_status gradient(ls_run *run, float *out)
 {
-    const ls_replica *r = replica_of(run, ls_plan_own(&ls_step_run_of(run)->plan));
+    const ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
     return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
 }
 
@@ -84,7 +84,7 @@ static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 static void describe(const ls_run *run, ls_run_info *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const ls_kernels *kernels = replica_of(run, ls_plan_own(&me->plan))->kernels;
+    const ls_kernels *kernels = replica_of(run, ls_step_plan_own(&me->plan))->kernels;
     *out = (ls_run_info){.kernels = kernels->table->name,
                          .kernel_library = kernels->table->library(kernels)};
     for (int c = 0; c < me->components.count; c++) {
@@ -103,8 +103,8 @@ static ls_time_profile times(const ls_run *run, size_t index)
 {
     ls_time_profile sum = {0};
     const ls_step_run *me = ls_step_run_of(run);
-    for (int m = 0; m < ls_plan_training(&me->plan); m++)
-        for (int use = 0; use < LS_TIME_USES && ls_plan_is_on(&me->plan, m, index); use++)
+    for (int m = 0; m < ls_step_plan_training(&me->plan); m++)
+        for (int use = 0; use < LS_TIME_USES && ls_step_plan_is_on(&me->plan, m, index); use++)
             sum.ns[use] += me->queues[m].times.ns[use];
     return sum;
 }
@@ -116,7 +116,7 @@ static ls_memory_formula memory(const ls_run *run, size_t index)
     const ls_step_run *me = ls_step_run_of(run);
     ls_memory_formula formula = {0};
     for (int m = 0; m < me->plan.all; m++)
-        if (ls_plan_is_on(&me->plan, m, index))
+        if (ls_step_plan_is_on(&me->plan, m, index))
             ls_resources_memory(&me->resources, m, &formula);
     return formula;
 }
@@ -322,7 +322,7 @@ static ls_status keep(ls_run *run, ls_carried *carried)
     return me->resources.served ? keep_served(&me->resources, carried) : LS_OK;
 }
 
-const ls_run_kind ls_run_of_steps = {
+const ls_run_functions ls_run_of_steps = {
     .load = load,
     .step = ls_steps_enqueue,
     .sync = ls_steps_sync,

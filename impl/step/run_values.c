@@ -14,10 +14,10 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
-    const int own = ls_plan_own(plan), first = own - own % plan->places;
+    const int own = ls_step_plan_own(plan), first = own - own % plan->places;
     const ls_planned_member *members = &plan->members[first];
-    LS_TRY(ls_comm_agree(
-        job->comm, ls_resources_gather(&me->resources, first, plan->places, false, parameters)));
+    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, first, plan->places,
+                                                        LS_VALUES, parameters)));
     for (int p = 0; p < plan->places; p++) {
         const ls_graph_part *part = &plan->parts.parts[p];
         for (size_t v = 0; v < part->graph->variables.count; v++) {
@@ -37,8 +37,8 @@ static ls_status gather_shares(ls_step_run *me, float *averages)
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
     const ls_buckets *buckets = &plan->groups->buckets;
-    LS_TRY(ls_comm_agree(job->comm,
-                         ls_resources_gather(&me->resources, 0, plan->total, true, averages)));
+    LS_TRY(ls_comm_agree(
+        job->comm, ls_resources_gather(&me->resources, 0, plan->total, LS_AVERAGES, averages)));
     for (size_t b = 0; b < buckets->count && job->comm; b++)
         for (int m = 0; m < plan->total; m++) {
             const ls_range share = ls_bucket_share(buckets, b, m, plan->total);
@@ -48,19 +48,18 @@ static ls_status gather_shares(ls_step_run *me, float *averages)
     return LS_OK;
 }
 
-ls_status ls_steps_gather(ls_step_run *me, bool averages, float *out)
+ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
-    const int own = ls_plan_own(plan), places = plan->places;
+    const int own = ls_step_plan_own(plan), places = plan->places;
     if (me->resources.served)
-        return ls_served_gather(&me->resources, averages, out);
-    if (plan->parts.count && ls_plan_is_shared(plan))
+        return ls_served_gather(&me->resources, values, out);
+    if (plan->parts.count && ls_step_plan_is_shared(plan))
         return gather_places(me, out);
-    if (averages && plan->strategy->shares)
+    if (values == LS_AVERAGES && plan->strategy->shares)
         return gather_shares(me, out);
-    return ls_resources_gather(&me->resources,
-                               plan->holder >= 0 ? plan->holder : own - own % places, places,
-                               averages, out);
+    return ls_resources_gather(
+        &me->resources, plan->holder >= 0 ? plan->holder : own - own % places, places, values, out);
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
@@ -103,7 +102,7 @@ static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_ev
 }
 
 /* Copies the variables, or their averages, to a replica; NULL: it is in another process. */
-static ls_status fetch(ls_step_run *me, bool averages, const ls_replica *to)
+static ls_status fetch(ls_step_run *me, ls_values which, const ls_replica *to)
 {
     const ls_job *job = me->plan.job;
     const size_t elements = job->model->graph->variables.elements;
@@ -111,32 +110,17 @@ static ls_status fetch(ls_step_run *me, bool averages, const ls_replica *to)
     ls_status status =
         ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
     if (!status)
-        status = ls_steps_gather(me, averages, values);
+        status = ls_steps_gather(me, which, values);
     if (!status && to)
         status = ls_queue_write(to->queue, to->parameters, values, elements * sizeof *values);
     free(values);
     return status;
 }
 
-/* Evaluates with the averages of all replicas' shares in a replica's parameters, which get back
- * their values. */
-static ls_status evaluate_shared(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
+static ls_status read_values(const ls_replica *r, float **out)
 {
-    const ls_job *job = me->plan.job;
-    const ls_replica *r = me->resources.members[own].replica;
-    float *values;
-    ls_status status =
-        ls_comm_agree(job->comm, ls_allocate("step", &values, r->elements, sizeof *values));
-    if (!status)
-        status = ls_steps_gather(me, false, values);
-    if (!status)
-        status = fetch(me, true, r);
-    if (!status)
-        status = evaluate_replica(me, own, most, out);
-    if (!status)
-        status = ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values);
-    free(values);
-    return status;
+    LS_TRY(ls_allocate("step", out, r->elements, sizeof **out));
+    return ls_queue_read(r->queue, *out, r->parameters, r->elements * sizeof **out);
 }
 
 /* Sends the result of one process to all; in all others, accuracy is -1. */
@@ -154,23 +138,28 @@ static ls_status share_result(const ls_job *job, ls_status mine, ls_evaluation *
 }
 
 /* Evaluates the first replica of this process; with servers, worker 0. A replica without variables
- * of its own gets the variables first. A worker pulls anew in its next step; a tower, which may
- * have fetched ahead, gets back its values. */
+ * of its own, or with only its share of their averages, gets them all first, and then back what it
+ * had: a tower may have fetched ahead. A worker pulls anew in its next step. */
 ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     ls_step_run *me = ls_step_run_of(run);
     const ls_step_plan *plan = &me->plan;
     const bool served = plan->servers.servers;
-    const int own = served ? 0 : ls_plan_own(plan);
+    const int own = served ? 0 : ls_step_plan_own(plan);
     const ls_replica *r = me->resources.members[own].replica;
-    const bool fetches = served || (plan->holder >= 0 && plan->holder != own);
+    const bool shares = plan->strategy->shares && run->job->average != 0;
+    const bool fetches = served || shares || (plan->holder >= 0 && plan->holder != own);
+    float *values = NULL;
+    ls_status status = LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
-    if (plan->strategy->shares && run->job->average != 0)
-        return evaluate_shared(me, own, most, out);
-    ls_status status = fetches ? fetch(me, true, r) : LS_OK;
+    if (fetches && !served)
+        status = ls_comm_agree(run->job->comm, read_values(r, &values));
+    if (!status && fetches)
+        status = fetch(me, LS_AVERAGES, r);
     if (!status && r)
         status = evaluate_replica(me, own, most, out);
-    if (!status && fetches && !served)
-        status = fetch(me, false, r);
-    return ls_plan_is_shared(plan) ? share_result(run->job, status, out) : status;
+    if (!status && values)
+        status = ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values);
+    free(values);
+    return ls_step_plan_is_shared(plan) ? share_result(run->job, status, out) : status;
 }

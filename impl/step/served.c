@@ -22,7 +22,7 @@ ls_status ls_served_open_server(ls_resources *r, int member)
     const int k = member - layout->workers;
     ls_ps_shard *shard = &r->served->servers[k].shard;
     const ls_status status =
-        ls_ps_shard_open(r->plan->job, layout, k, ls_planned_device(r->plan, member), shard);
+        ls_ps_shard_open(r->plan->job, layout, k, ls_step_plan_device(r->plan, member), shard);
     r->members[member].replica = shard->replica;
     return status;
 }
@@ -87,12 +87,12 @@ void ls_served_load(ls_resources *r)
         served->clients[w].newest = 0;
 }
 
-ls_status ls_served_gather(ls_resources *r, bool averages, float *parameters)
+ls_status ls_served_gather(ls_resources *r, ls_values values, float *parameters)
 {
     const ls_job *job = r->plan->job;
     const ls_ps_layout *l = &r->plan->servers;
     LS_TRY(ls_comm_agree(job->comm,
-                         ls_resources_gather(r, l->workers, l->servers, averages, parameters)));
+                         ls_resources_gather(r, l->workers, l->servers, values, parameters)));
     for (size_t i = 0; i < l->range_count && job->comm; i++) {
         const ls_ps_range *range = &l->ranges[i];
         const int from = r->plan->members[l->workers + range->server].process;

@@ -37,4 +37,4 @@ void ls_served_close_requests(ls_resources *resources);
 /** Resets the state of servers, and of workers' ends of requests. */
 void ls_served_load(ls_resources *resources);
 /** Gathers the variables, or their averages, in all processes. All processes call it. */
-ls_status ls_served_gather(ls_resources *resources, bool averages, float *parameters);
+ls_status ls_served_gather(ls_resources *resources, ls_values values, float *parameters);

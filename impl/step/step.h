@@ -29,6 +29,7 @@
  */
 #pragma once
 
+#include "common/comm/comm.h"
 #include "impl/job.h"
 #include "impl/pipeline_schedule.h"
 #include "impl/ps/ps_order.h"
@@ -185,9 +186,6 @@ void ls_share_values(ls_step *step, int replica);
  * counted as traffic if devices differ. Both spans have one size. */
 void ls_fetch(ls_step *step, ls_span to, ls_span from);
 void ls_send(ls_step *step, ls_span to, ls_span from);
-
-/** What the receiver of a message does with it. */
-typedef enum ls_arriving { LS_REPLACE, LS_ADD } ls_arriving;
 
 /** A message between members. The receiver adds it to `to`, or overwrites that. With servers, and
  * between processes, it is an operation at both ends; else a copy by the sender. Between processes,

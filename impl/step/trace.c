@@ -187,9 +187,9 @@ static void find_causes(ls_tracing *w)
     }
 }
 
-ls_status ls_steps_trace(const ls_run *run, bool named, ls_trace *out)
+ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out)
 {
-    ls_tracing w = {.run = ls_step_run_of(run), .out = out, .named = named};
+    ls_tracing w = {.run = ls_step_run_of(run), .out = out, .named = what == LS_TRACE_NAMED};
     *out = (ls_trace){0};
     ls_tracing_open(&w);
     for (int l = 0; l < w.run->plan.lanes.count && !w.status; l++) {

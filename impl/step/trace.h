@@ -70,8 +70,10 @@ typedef struct ls_trace {
     uint64_t lost; /**< waits that did not fit into the logs */
 } ls_trace;
 
-/** Traces the steps that were profiled last, after they have ended; `named`: with names and layers.
- * Close it also on failure. */
-ls_status ls_steps_trace(const ls_run *run, bool named, ls_trace *out);
+/** What a trace has: times, or also names and layers of slices. */
+typedef enum ls_trace_of { LS_TRACE_TIMES, LS_TRACE_NAMED } ls_trace_of;
+
+/** Traces the steps that were profiled last, after they have ended. Close it also on failure. */
+ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out);
 
 void ls_trace_close(ls_trace *trace);

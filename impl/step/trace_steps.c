@@ -187,7 +187,7 @@ static void name_lane(const ls_step_run *run, int l, ls_trace_lane *out)
     const ls_step_plan *plan = &run->plan;
     const ls_lane *lane = &plan->lanes.items[l];
     const ls_replica *replica = run->resources.members[lane->member].replica;
-    const int trains = ls_plan_training(plan);
+    const int trains = ls_step_plan_training(plan);
     out->member = lane->member;
     out->served = out->rank = -1;
     if (!replica)
@@ -293,14 +293,14 @@ static ls_status open_list(ls_run_profile *p, uint64_t steps)
     return p->list ? LS_OK : ls_fail_memory("profile", room * sizeof *p->list);
 }
 
-void ls_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times)
+void ls_steps_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times)
 {
     ls_run_profile *p = &run->profile;
     if (p->steps && program->task_count && p->count < p->room)
         p->list[p->count++] = (ls_enqueued){program, times};
 }
 
-ls_status ls_profile_open(ls_step_run *run, uint64_t steps)
+ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps)
 {
     for (int l = 0; l < run->plan.lanes.count; l++) {
         const size_t each = count_stretches(run, l);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-static const ls_range nothing = {0, 0};
-
 static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
 {
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
@@ -40,7 +38,7 @@ static void append_decay(ls_step *s, int member)
     const ls_replica *r = ls_step_replica(s, member);
     if (!r || r->decays != LS_DECAY_HERE || !r->decay_loss.count)
         return;
-    ls_task_begin(s->program, "decay", member, nothing);
+    ls_task_begin(s->program, "decay", member, ls_no_range);
     ls_task_add_ops(s->program, &r->decay_loss);
     ls_task_finish(s->program);
 }
@@ -52,7 +50,7 @@ void ls_forward(ls_step *s, int member)
     const ls_act *acts = acts_of(s, member, &count);
     while (end < count && acts[end].kind != LS_ACT_BACKWARD)
         end++;
-    append_acts(s, "forward", member, end, nothing);
+    append_acts(s, "forward", member, end, ls_no_range);
 }
 
 /* Number of acts until all of the range is final. */
@@ -110,7 +108,7 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
     for (; act < end && act->piece == piece && !s->program->status; act++) {
         if (!(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) || !has_ops(act))
             continue;
-        ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, nothing);
+        ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, ls_no_range);
         if (task)
             task->node = node;
         begun = true;
@@ -149,7 +147,7 @@ void ls_update(ls_step *s, int member, ls_range range)
     if (s->program->status || !r || !range.count)
         return;
     const ls_range own = {ls_step_offset(s, member, range), range.count};
-    const ls_status status = ls_replica_update(r, own, true, &ops);
+    const ls_status status = ls_replica_update(r, own, LS_DECAY_TO_ADD, &ops);
     ls_task_of(s->program, "update", member, range, &ops, status);
 }
 
@@ -162,7 +160,7 @@ static void append_end(ls_step *s, int member)
         return;
     const ls_status status =
         ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), s->batch_kind), &ops);
-    ls_task_of(s->program, "end", member, nothing, &ops, status);
+    ls_task_of(s->program, "end", member, ls_no_range, &ops, status);
 }
 
 /* Moves the latest task before the copies with which its lane ends. */

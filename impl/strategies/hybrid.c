@@ -5,8 +5,10 @@
  *
  * The inner strategy runs a replica's slice of the batch over its places. Place m all-reduces the
  * gradients of its variables with place m of the other replicas, as `mirrored` does, each bucket as
- * soon as backward has made it final, and then updates them. An inner strategy is a line in
- * `inner_strategies`, a word of --hybrid-inner, and its options in `options`.
+ * soon as backward has made it final, and then updates them. An inner strategy is one line of
+ * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
+ * and what it sends), what the places of a replica do up to their gradients, what they do behind
+ * the updates, and its options.
  *
  * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
  * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
@@ -18,22 +20,32 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct inner_strategy {
-    const ls_strategy *strategy;                     /* whose options, and their meaning, it has */
-    void (*run_replica)(ls_step *step, int replica); /* forward and backward over the places */
-} inner_strategies[] = {
-    {&ls_strategy_model_parallel, ls_node_passes},
-    {&ls_strategy_pipeline, ls_stage_passes},
-};
+/* clang-format off */
+#define INNER_STRATEGIES(X)                                                                        \
+    X("model-parallel", model_parallel, ls_node_passes, ls_share_values,                           \
+      &ls_option_model_parallel_place)                                                             \
+    X("pipeline", pipeline, ls_stage_passes, ls_share_values,                                      \
+      &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)
+/* clang-format on */
+#define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
+#define WORD(word, ...)                          word,
+#define CHOICE(word, ...)                        "|" word
+#define OPTIONS(word, name, passes, behind, ...) __VA_ARGS__,
 
-static const ls_declared_option inner = {
-    "hybrid-inner",
-    "model-parallel|pipeline",
-    "model-parallel",
-    "",
-    "split of each replica",
-    .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"model-parallel", "pipeline", NULL}};
+static const struct inner_strategy {
+    const ls_strategy *strategy;
+    void (*passes)(ls_step *step, int replica); /* forward and backward over the places */
+    void (*behind)(ls_step *step, int replica); /* behind the updates */
+} inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
+
+static const ls_declared_option inner = {"hybrid-inner",
+                                         INNER_STRATEGIES(CHOICE) + 1,
+                                         "model-parallel",
+                                         "",
+                                         "split of each replica",
+                                         .type = LS_DECLARED_WORD,
+                                         .words =
+                                             (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
 
 static const ls_declared_option copies = {
     "hybrid-replicas", "D", "2", "replicas", "copies of the split model", .low = 1, .high = 1024};
@@ -47,7 +59,7 @@ static void build(ls_step *s)
 {
     const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
     for (int r = 0; r < ls_replicas(s); r++)
-        within->run_replica(s, r);
+        within->passes(s, r);
     for (int place = 0; place < ls_places(s); place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             ls_all_reduce(s, place, b);
@@ -56,22 +68,22 @@ static void build(ls_step *s)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
             ls_update(s, m, ls_bucket(s, ls_place_of(s, m), b));
     for (int r = 0; r < ls_replicas(s); r++)
-        ls_share_values(s, r);
+        within->behind(s, r);
 }
 
 static ls_traffic formula(const ls_step *s)
 {
-    const ls_traffic borders = ls_border_traffic(s), sums = ls_reduced_traffic(s);
-    return (ls_traffic){borders.bytes_sent + sums.bytes_sent,
-                        borders.messages_sent + sums.messages_sent};
+    const ls_strategy *within = inner_of(&ls_step_job(s)->options)->strategy;
+    const ls_traffic inside = within->formula(s), sums = ls_reduced_traffic(s);
+    return (ls_traffic){inside.bytes_sent + sums.bytes_sent,
+                        inside.messages_sent + sums.messages_sent};
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
-    const ls_strategy *within = inner_of(values)->strategy;
     (void)ranks;
     return option == &copies || option == &inner ||
-           ls_strategy_option(within, option->name) == option;
+           ls_declared_has(inner_of(values)->strategy->options, option);
 }
 
 static void resolve(ls_job *job, int ranks)
@@ -95,6 +107,7 @@ static void list_divisors(int64_t devices, char *text, size_t size)
 
 static ls_status check(const ls_outline *o)
 {
+    const ls_strategy *within = inner_of(&o->job->options)->strategy;
     const int64_t devices = (int64_t)o->devices * o->ranks, replicas = o->job->split_replicas;
     char divisors[256];
     list_divisors(devices, divisors, sizeof divisors);
@@ -115,7 +128,7 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");
-    return ls_check_microbatches(o, (int)replicas, "replica");
+    return within->check ? within->check(o) : LS_OK;
 }
 
 const ls_strategy ls_strategy_hybrid = {
@@ -125,9 +138,7 @@ const ls_strategy ls_strategy_hybrid = {
     .variables = LS_VARIABLES_PLACED,
     .replicated = true,
     .reduces = true,
-    .options = (const ls_declared_option *const[]){&copies, &inner, &ls_option_model_parallel_place,
-                                                   &ls_option_pipeline_microbatches,
-                                                   &ls_option_pipeline_schedule, NULL},
+    .options = (const ls_declared_option *const[]){&copies, &inner, INNER_STRATEGIES(OPTIONS) NULL},
     .has = has,
     .resolve = resolve,
     .check = check,

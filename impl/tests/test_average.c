@@ -39,7 +39,7 @@ static int setup(void **state)
 /* The averages of the whole model. */
 static void averages_of(ls_run *run, float *out)
 {
-    must(ls_steps_gather(ls_step_run_of(run), true, out));
+    must(ls_steps_gather(ls_step_run_of(run), LS_AVERAGES, out));
 }
 
 /* Evaluates these parameters by `single`. */
@@ -51,9 +51,9 @@ static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
     job.average = 0;
     job.device_count = 1;
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
-    must(run->kind->load(run, parameters));
-    must(run->kind->evaluate(run, SAMPLES, &found));
-    run->kind->close(run);
+    must(run->functions->load(run, parameters));
+    must(run->functions->evaluate(run, SAMPLES, &found));
+    run->functions->close(run);
     return found;
 }
 
@@ -71,22 +71,23 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
         must(ls_declared_set(&job.options, ls_strategy_option(strategy, "towers-staged"), "yes"));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
-    must(run->kind->load(run, w));
+    must(run->functions->load(run, w));
     for (int i = 0; i < PARAMETERS; i++)
         want[i] = (double)w[i];
     for (int t = 1; t <= STEPS; t++) {
-        must(run->kind->step(run, false, 1));
-        must(run->kind->sync(run));
-        must(run->kind->gather(run, w));
+        must(run->functions->step(run, LS_FULL, 1));
+        must(run->functions->sync(run));
+        must(run->functions->gather(run, w));
         for (int i = 0; i < PARAMETERS; i++)
             want[i] += (1 - (1.0 + t) / (10.0 + t)) * ((double)w[i] - want[i]);
-        must(run->kind->evaluate(run, SAMPLES, &found)); /* between steps, as after each epoch */
+        must(run->functions->evaluate(run, SAMPLES,
+                                      &found)); /* between steps, as after each epoch */
     }
     averages_of(run, average);
     for (int i = 0; i < PARAMETERS; i++)
         if (fabs((double)average[i] - want[i]) > 1e-6 * fmax(1, fabs(want[i])))
             fail_msg("%s: average %d is %.9g, not %.9g", name, i, (double)average[i], want[i]);
-    must(run->kind->gather(run, after));
+    must(run->functions->gather(run, after));
     assert_memory_equal(after, w, sizeof w);
     same = evaluation_of(&job, average);
     other = evaluation_of(&job, w);
@@ -95,7 +96,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     if (devices == 1)                              /* equally many rows at a time */
         assert_true(found.outputs == same.outputs);
     assert_true(found.outputs != other.outputs);
-    run->kind->close(run);
+    run->functions->close(run);
 }
 
 static void single(void **state)

@@ -32,10 +32,10 @@ static void count_op(void *context, const ls_op *op)
 
 static uint64_t count_steps(ls_run *run, uint64_t steps)
 {
-    must(run->kind->sync(run));
+    must(run->functions->sync(run));
     const uint64_t before = nodes_so_far();
-    must(run->kind->step(run, false, steps));
-    must(run->kind->sync(run));
+    must(run->functions->step(run, LS_FULL, steps));
+    must(run->functions->sync(run));
     return nodes_so_far() - before;
 }
 
@@ -43,8 +43,8 @@ static uint64_t count_nodes_of(ls_run *run)
 {
     size_t operations = 0;
     ls_run_info info;
-    run->kind->each_op(run, count_op, &operations);
-    run->kind->describe(run, &info);
+    run->functions->each_op(run, count_op, &operations);
+    run->functions->describe(run, &info);
     assert_int_equal(info.program.nodes, operations);
     const uint64_t one = count_steps(run, 1);
     assert_int_equal(count_steps(run, 3), 3 * one);
@@ -81,10 +81,10 @@ static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
     must(ls_optimizer_parse(model->family->default_optimizer, &job.optimizer));
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
-    must(run->kind->load(run, values));
+    must(run->functions->load(run, values));
     const uint64_t nodes = count_nodes_of(run);
     free(values);
-    run->kind->close(run);
+    run->functions->close(run);
     ls_data_close(data);
     ls_model_close(model);
     ls_device_close(device);
@@ -122,6 +122,7 @@ static void test_counts(void **state)
         {"resnet:20", "resnet:20", LS_CONVOLUTION_CUDNN},
         {"resnet:20", "resnet:20 --convolution own", LS_CONVOLUTION_OWN},
         {"poly", "poly", LS_CONVOLUTION_AUTO},
+        {"gpt", "gpt", LS_CONVOLUTION_AUTO},
     };
     int wrong = 0;
     (void)state;

@@ -38,15 +38,15 @@ static void check(const ls_job *job, const char *name, const char *comm, int dri
     must(ls_strategy_find(name, &strategy));
     must(ls_comm_backend_find(comm, &own.transport));
     must(ls_strategy_open(strategy, &own, &run));
-    must(run->kind->mark(run));
-    must(run->kind->step(run, false, STEPS));
-    must(run->kind->sync(run));
+    must(run->functions->mark(run));
+    must(run->functions->step(run, LS_FULL, STEPS));
+    must(run->functions->sync(run));
     for (int i = 0; i < DEVICES; i++) {
         uint64_t end_ns, mark_ns = mark_of(run, i, &end_ns);
         assert_int_equal(mark_ns != 0, driver < 0 || i == driver);
         assert_true(mark_ns < end_ns);
     }
-    run->kind->close(run);
+    run->functions->close(run);
 }
 
 static void drivers_alone_are_marked(void **state)

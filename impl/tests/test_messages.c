@@ -59,9 +59,9 @@ static void check_messages(const fixture *f, ls_variables_at variables)
     must(ls_steps_check(run)); /* no races */
     for (int i = 0; i < PARAMETERS; i++)
         first[i] = (float)(i + 1);
-    must(run->kind->load(run, first));
-    must(run->kind->step(run, false, 2));
-    must(run->kind->sync(run));
+    must(run->functions->load(run, first));
+    must(run->functions->step(run, LS_FULL, 2));
+    must(run->functions->sync(run));
     for (int m = 0; m < MEMBERS; m++) {
         const ls_replica *r = ls_step_run_of(run)->resources.members[m].replica;
         const float times = m == LAST ? 5 : 1; /* 1 at first, and in each of two steps twice */
@@ -71,7 +71,7 @@ static void check_messages(const fixture *f, ls_variables_at variables)
                 fail_msg("member %d: element %d is %g, not %g", m, i, (double)found[i],
                          (double)(times * first[i]));
     }
-    run->kind->close(run);
+    run->functions->close(run);
 }
 
 static void members_of_a_process_add(void **state)
@@ -276,12 +276,12 @@ static void who_waits_for_a_lost_device_is_woken(void **state)
     alarm(60); /* ends a test that waits for ever */
     must(ls_program_launch(steps->lowered.captured[1][LS_FULL], 1));
     f->device[0]->backend = &broken;
-    ls_status status = run->kind->sync(run);
+    ls_status status = run->functions->sync(run);
     f->device[0]->backend = whole;
     assert_non_null(status);
     assert_non_null(strstr(ls_status_text(status), "is lost")); /* the cause, not what follows */
     ls_status_free(status);
-    run->kind->close(run);
+    run->functions->close(run);
     alarm(0);
 }
 

@@ -2,8 +2,8 @@
 /* Models of odd sizes, whole and divided; offsets of a part's variables differ from the whole
  * model's, by any multiple of 4 bytes. model-parallel and pipeline give the bits of `single` with
  * the cuda table, on CPU devices. The emulated cuBLASLt (blas_emulate.h) gives different bits for
- * different alignments. Two LSTMs are included, which are one operation in the whole model only. No
- * tolerance. */
+ * different alignments. Two LSTMs are included, which are one operation in the whole model only;
+ * and a transformer, copied, too. No tolerance. */
 #include "impl/tests/run_emulated.h"
 
 #include "common/nn/places.h"
@@ -16,11 +16,13 @@ typedef struct site {
     ls_device *device[DEVICES];
     ls_model *model;
     ls_data *data;
+    int64_t batch;
 } site;
 
 static int open_site(void **state, const char *model)
 {
     site *s = calloc(1, sizeof *s);
+    s->batch = 20;
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     must(ls_machine_open(&(ls_machine_options){.cpu_devices = DEVICES}, &s->machine));
     for (int i = 0; i < DEVICES; i++) {
@@ -41,6 +43,13 @@ static int open_dense(void **state)
 static int open_twin(void **state)
 {
     return open_site(state, "twin-lstm:7-5-256");
+}
+
+static int open_gpt(void **state)
+{
+    const int status = open_site(state, "gpt:1-2-10-9-17");
+    ((site *)*state)->batch = 5;
+    return status;
 }
 
 static int close_site(void **state)
@@ -68,7 +77,7 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .device_count = (size_t)devices,
                   .place = ls_strategy_divides(strategy) ? place : NULL,
                   .microbatches = strategy == &ls_strategy_pipeline ? 4 : 0,
-                  .batch = 20,
+                  .batch = s->batch,
                   .seed = 1,
                   .shuffle = true,
                   .flip_replica = -1,
@@ -80,13 +89,14 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .records = 8};
     must(ls_places_balance(s->model->graph, devices, place));
     must(ls_optimizer_parse("adam", &job.optimizer));
+    must(ls_allreduce_find("canonical", &job.allreduce));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&s->model->graph->variables, 1, values);
-    must(run->kind->load(run, values));
-    must(run->kind->step(run, false, STEPS));
-    must(run->kind->sync(run));
-    must(run->kind->gather(run, values));
-    run->kind->close(run);
+    must(run->functions->load(run, values));
+    must(run->functions->step(run, LS_FULL, STEPS));
+    must(run->functions->sync(run));
+    must(run->functions->gather(run, values));
+    run->functions->close(run);
     return values;
 }
 
@@ -113,10 +123,27 @@ static void test_pipeline(void **state)
     check_bits(*state, &ls_strategy_pipeline, true);
 }
 
+static void test_transformer(void **state)
+{
+    static const ls_strategy *const strategies[] = {&ls_strategy_mirrored, &ls_strategy_zero,
+                                                    &ls_strategy_pipeline};
+    const site *s = *state;
+    const size_t bytes = s->model->graph->variables.elements * sizeof(float);
+    float *expected = train(s, &ls_strategy_single, 1, true);
+    for (int i = 0; i < 3; i++) {
+        float *got = train(s, strategies[i], DEVICES, true);
+        assert_memory_equal(expected, got, bytes);
+        free(got);
+    }
+    free(expected);
+}
+
 int main(void)
 {
+    const struct CMUnitTest transformer[] = {cmocka_unit_test(test_transformer)};
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_model_parallel),
                                        cmocka_unit_test(test_pipeline)};
     return cmocka_run_group_tests(tests, open_dense, close_site) +
-           cmocka_run_group_tests(tests, open_twin, close_site);
+           cmocka_run_group_tests(tests, open_twin, close_site) +
+           cmocka_run_group_tests(transformer, open_gpt, close_site);
 }

@@ -302,7 +302,7 @@ static void test_recorded(void **state)
                                                ls_net_activation_bytes(graph, sizeof(float),
                                                                        4 * MICROBATCHES / m));
                 }
-                run->kind->close(run);
+                run->functions->close(run);
                 close_all(&f);
             }
 }

@@ -120,14 +120,14 @@ typedef struct counts {
 
 static counts count_steps(ls_run *run, uint64_t steps)
 {
-    must(run->kind->sync(run));
+    must(run->functions->sync(run));
     atomic_store(&own_calls, 0);
     atomic_store(&library_calls, 0);
     atomic_store(&counting, 1);
     if (run->job->capture) /* otherwise the host, which enqueues every operation, sometimes waits */
         (void)getppid();
-    ls_status put = run->kind->step(run, false, steps);
-    ls_status done = run->kind->sync(run);
+    ls_status put = run->functions->step(run, LS_FULL, steps);
+    ls_status done = run->functions->sync(run);
     if (run->job->capture)
         (void)getppid();
     atomic_store(&counting, 0);
@@ -166,8 +166,8 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     ls_variables_initialize(&model->graph->variables, 1, values);
-    must(run->kind->load(run, values));
-    must(run->kind->step(run, false, 10)); /* warm-up */
+    must(run->functions->load(run, values));
+    must(run->functions->step(run, LS_FULL, 10)); /* warm-up */
     counts once = count_steps(run, STEPS), again = count_steps(run, 2 * STEPS);
     print_message("%s: a step allocates %ld times by our code, %ld by libraries\n", model_name,
                   once.own / STEPS, once.library / STEPS);
@@ -176,7 +176,7 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
     assert_int_equal(once.library % STEPS, 0);
     assert_int_equal(again.library, 2 * once.library);
     free(values);
-    run->kind->close(run);
+    run->functions->close(run);
     ls_data_close(data);
     ls_model_close(model);
     ls_device_close(device);
@@ -387,20 +387,20 @@ static void programs_that_wait_for_each_other_end(void **state)
     must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
     const ls_step_run *steps = ls_step_run_of(run);
     assert_int_equal(steps->components.count, 2);
-    must(run->kind->load(run, values));
+    must(run->functions->load(run, values));
     must(ls_queue_enqueue(steps->queues[0].queue, &gate.op));
     must(ls_queue_enqueue(steps->queues[1].queue, &gate.op));
     atomic_store(&pieces_left, 1); /* for the first */
     ls_status status = LS_OK;
     for (; !status && launched < 2 * LS_CPU_SEGMENT; launched++)
-        status = run->kind->step(run, false, 1);
+        status = run->functions->step(run, LS_FULL, 1);
     atomic_store(&pieces_left, -1);
     is_memory(status);
     ls_signal_post(&gate.let, 1);
-    status = run->kind->sync(run); /* returns, and says that a step was given up */
+    status = run->functions->sync(run); /* returns, and says that a step was given up */
     assert_non_null(status);
     ls_status_free(status);
-    run->kind->close(run);
+    run->functions->close(run);
     ls_data_close(data);
     ls_model_close(model);
     close_pair(&p);

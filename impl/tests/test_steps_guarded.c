@@ -131,8 +131,8 @@ static void put(const ls_step_program *p, const ls_task *task)
     for (size_t i = 0; i < task->ops.count; i++)
         must(ls_queue_enqueue(queue, p->ops[task->ops.first + i]));
     if (copy->to)
-        must(ls_queue_copy(queue, copy->to, ls_planned_device(&opened->plan, copy->to_member),
-                           copy->from, ls_planned_device(&opened->plan, copy->from_member),
+        must(ls_queue_copy(queue, copy->to, ls_step_plan_device(&opened->plan, copy->to_member),
+                           copy->from, ls_step_plan_device(&opened->plan, copy->from_member),
                            copy->bytes));
 }
 
@@ -180,7 +180,7 @@ static void say_touched(const ls_step_program *s, const ls_task *task, const cha
     printf(": ");
     ls_names_task(&names, task, stdout);
     printf(") touches ");
-    must(ls_names_accesses(&names, task, &at, 1, true, stdout));
+    must(ls_names_accesses(&names, task, &at, 1, LS_WRITES, stdout));
     printf(", and does not say so\n");
     ls_names_close(&names);
 }
@@ -245,12 +245,12 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
     if (strategy->resolve)
         strategy->resolve(&job, 1);
     must(ls_strategy_open(strategy, &job, &run));
-    must(run->kind->load(run, initial));
+    must(run->functions->load(run, initial));
     opened = ls_step_run_of(run);
     must(ls_steps_check(run));
     for (int kind = 0; kind < LS_KINDS; kind++)
         check_step(&opened->program[kind], name, left_out, seen);
-    run->kind->close(run);
+    run->functions->close(run);
     free(initial);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Options: defaults, both ways to write a value, lists and their products, `--help`, `list`.
- * Refusals are in test_option_refusals.c, plans in test_plan.c.
+ * Refusals are in test_option_refusals.c, plans in test_experiment.c.
  */
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
@@ -47,7 +47,7 @@ static void test_defaults(void **state)
     assert_false(request->baseline || request->soft_placement || request->log_placement);
     assert_null(request->load);
     assert_null(request->save);
-    assert_null(request->label);
+    assert_string_equal(request->cases[0].label, "");
     assert_string_equal(request->results, "results/lockstep.db");
     assert_string_equal(request->format, "table");
     assert_string_equal(request->command, "lockstep run");
@@ -112,7 +112,7 @@ static void test_values_reach_the_request(void **state)
     assert_true(request->baseline);
     assert_string_equal(request->load, "a,b");
     assert_string_equal(request->save, "c");
-    assert_string_equal(request->label, "it's");
+    assert_string_equal(request->cases[0].label, "it's");
     assert_string_equal(request->format, "jsonl");
     assert_null(request->results);
     assert_int_equal(request->progress, 0);

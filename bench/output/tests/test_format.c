@@ -89,7 +89,8 @@ static void table(void **state)
         "model                     strategy       devices step ms     ± samples/s status\n"
         "mlp:784-1024-1024-1024-10 single         2 cpu    0.6823 14.7%    374890 ok\n"
         "poly                      model-parallel 3 cpu                           failed\n"
-        "  loss is NaN: step 7: a | b; a smaller --lr\n");
+        "  loss is NaN: step 7: a | b; a smaller --lr\n"
+        "no room for: loss, accuracy, gate\n");
     assert_writes("table", NULL, 0, "");
     const char *const mixed[] = {failed_row, micro_row, failed_row};
     char *text = written("table", mixed, 3);

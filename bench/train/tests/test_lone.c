@@ -38,9 +38,9 @@ static ls_status mark(ls_run *run)
     return LS_OK;
 }
 
-static ls_status step(ls_run *run, bool tail, uint64_t times)
+static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
-    (void)tail;
+    (void)kind;
     (void)times;
     return fail_if(run, STEP);
 }
@@ -74,12 +74,12 @@ static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 
 static const ls_strategy strategy = {.name = "made up"};
 
-static const ls_run_kind made_up_run = {.mark = mark,
-                                        .step = step,
-                                        .sync = sync_run,
-                                        .records = records,
-                                        .gather = gather,
-                                        .evaluate = evaluate};
+static const ls_run_functions made_up_run = {.mark = mark,
+                                             .step = step,
+                                             .sync = sync_run,
+                                             .records = records,
+                                             .gather = gather,
+                                             .evaluate = evaluate};
 
 /* A rank and its result. */
 typedef struct rank {

@@ -75,7 +75,7 @@ void ls_comm_direct_do(const ls_direct_part *part, float *const *data, int rank,
 static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
     LS_TRY(check(comm));
-    return ls_comm_add_all(comm, half, false, a, ops);
+    return ls_comm_add_all(comm, half, LS_BY_BACKEND, a, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)

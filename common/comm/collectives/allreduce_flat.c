@@ -9,13 +9,13 @@
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
     if (comm->rank > 0) {
-        LS_TRY(ls_comm_add_whole(comm, a, 0, -1, false, ops));
-        return ls_comm_add_whole(comm, a, -1, 0, false, ops);
+        LS_TRY(ls_comm_add_whole(comm, a, 0, -1, LS_REPLACE, ops));
+        return ls_comm_add_whole(comm, a, -1, 0, LS_REPLACE, ops);
     }
     for (int r = 1; r < comm->size; r++)
-        LS_TRY(ls_comm_add_whole(comm, a, -1, r, true, ops));
+        LS_TRY(ls_comm_add_whole(comm, a, -1, r, LS_ADD, ops));
     for (int r = 1; r < comm->size; r++)
-        LS_TRY(ls_comm_add_whole(comm, a, r, -1, false, ops));
+        LS_TRY(ls_comm_add_whole(comm, a, r, -1, LS_REPLACE, ops));
     return LS_OK;
 }
 

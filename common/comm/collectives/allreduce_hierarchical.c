@@ -72,10 +72,11 @@ static ls_status put_level(ls_comm *comm, const ls_allreduce_args *a, const all_
     if (host && me.process != comm->rank)
         return LS_OK;
     if (leader != comm->rank)
-        return ls_comm_add_whole(comm, a, up ? leader : -1, up ? -1 : leader, false, ops);
+        return ls_comm_add_whole(comm, a, up ? leader : -1, up ? -1 : leader, LS_REPLACE, ops);
     for (int r = leader + 1; r < comm->size; r++)
         if (is_under(all, r, leader, host))
-            LS_TRY(ls_comm_add_whole(comm, a, up ? -1 : r, up ? r : -1, up, ops));
+            LS_TRY(ls_comm_add_whole(comm, a, up ? -1 : r, up ? r : -1, up ? LS_ADD : LS_REPLACE,
+                                     ops));
     return LS_OK;
 }
 
@@ -92,9 +93,9 @@ static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const all_l
     LS_TRY(ls_comm_even_split(ls_comm_extent(a), all->hosts, &split));
     ring.offsets = split;
     ring.counts = split + all->hosts;
-    ls_status status = ls_comm_add_ring(comm, &ring, true, ops);
+    ls_status status = ls_comm_add_ring(comm, &ring, LS_REDUCE_SCATTER, ops);
     if (!status)
-        status = ls_comm_add_ring(comm, &ring, false, ops);
+        status = ls_comm_add_ring(comm, &ring, LS_ALL_GATHER, ops);
     free(split);
     return status;
 }

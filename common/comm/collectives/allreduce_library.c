@@ -24,7 +24,7 @@ static ls_status check(const ls_comm *comm)
 static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
     LS_TRY(check(comm));
-    return ls_comm_add_all(comm, half, true, a, ops);
+    return ls_comm_add_all(comm, half, LS_BY_LIBRARY, a, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)

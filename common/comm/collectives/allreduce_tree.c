@@ -18,7 +18,8 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int m, boo
     if (comm->rank % m != 0 || other >= comm->size)
         return LS_OK;
     const bool sends = upper != down;
-    return ls_comm_add_whole(comm, a, sends ? other : -1, sends ? -1 : other, !down, ops);
+    return ls_comm_add_whole(comm, a, sends ? other : -1, sends ? -1 : other,
+                             down ? LS_REPLACE : LS_ADD, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)

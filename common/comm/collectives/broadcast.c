@@ -17,7 +17,7 @@ ls_status ls_broadcast_build(ls_comm *comm, int root, float *data, size_t count,
         const bool receives = relative % (2 * m) == m,
                    sends = relative % (2 * m) == 0 && relative + m < n;
         LS_TRY(ls_comm_add_whole(comm, &all, sends ? (comm->rank + m) % n : -1,
-                                 receives ? (comm->rank - m + n) % n : -1, false, ops));
+                                 receives ? (comm->rank - m + n) % n : -1, LS_REPLACE, ops));
     }
     return LS_OK;
 }

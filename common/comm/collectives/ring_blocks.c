@@ -10,8 +10,9 @@
  */
 #include "common/comm/comm_parts.h"
 
-ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, bool add, ls_op_list *ops)
+ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, ls_half half, ls_op_list *ops)
 {
+    const bool add = half == LS_REDUCE_SCATTER;
     const int n = ring->size, next = (ring->position + 1) % n,
               before = (ring->position - 1 + n) % n;
     for (int s = 0; s < n - 1; s++) {
@@ -33,14 +34,14 @@ ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
                              const size_t *counts, ls_op_list *ops)
 {
     const ls_comm_ring ring = {comm->size, comm->rank, NULL, data, offsets, counts};
-    return ls_comm_add_ring(comm, &ring, false, ops);
+    return ls_comm_add_ring(comm, &ring, LS_ALL_GATHER, ops);
 }
 
 ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
                                  const size_t *counts, ls_op_list *ops)
 {
     const ls_comm_ring ring = {comm->size, comm->rank, NULL, data, offsets, counts};
-    return ls_comm_add_ring(comm, &ring, true, ops);
+    return ls_comm_add_ring(comm, &ring, LS_REDUCE_SCATTER, ops);
 }
 
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts)

@@ -467,6 +467,10 @@ static ls_status open_loaded(ls_comm *processes, ls_device *const *devices, int 
     ls_nccl nccl;
     /* Peers connect when opened, not in their first all-reduce, which runs inside a capture. */
     setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+    /* Launches of a process's ranks are ordered by one graph, so the library need not order them,
+     * which can deadlock if one thread launches graphs of several GPUs (its guide, CUDA graphs). */
+    if (count > 1)
+        setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
     ls_status status = ls_nccl_load(&nccl);
     return ls_comm_nccl_open(&nccl, status, processes, devices, count, comms);
 }

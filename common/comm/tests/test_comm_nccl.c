@@ -434,6 +434,15 @@ static void the_library_has_all_functions(void **state)
     must(status);
     assert_int_equal(nccl.call.ncclGetVersion(&version), ncclSuccess);
     print_message("NCCL %d\n", version);
+    /* So `auto` takes it for GPUs of several processes, unless two ranks were on one GPU. */
+    const ls_device_name gpus[] = {{.kind = LS_DEVICE_GPU, .index = 0, .logical = -1},
+                                   {.kind = LS_DEVICE_GPU, .index = 1, .logical = -1},
+                                   {.kind = LS_DEVICE_CPU}};
+    const ls_comm_backend *found = ls_comm_backend_of_gpus(gpus, 2);
+    assert_non_null(found);
+    assert_string_equal(found->name, "nccl");
+    assert_null(ls_comm_backend_of_gpus(gpus, 3));
+    assert_null(ls_comm_backend_of_gpus((ls_device_name[]){gpus[0], gpus[0]}, 2));
     must_refuse(ls_nccl_check(&nccl, ncclInvalidArgument, "test"), LS_CODE_MISSING, "NCCL: test: ");
     ls_nccl_unload(&nccl);
 }

@@ -83,10 +83,12 @@ static ls_status upload(void *context, void *to, const void *host, size_t bytes)
     char where[32];
     snprintf(where, sizeof where, "gpu:%d", gpu_of(context));
     LS_TRY(ls_cuda_check(where, "select the device", cudaSetDevice(gpu_of(context))));
-    LS_TRY(ls_cuda_check(where, "copy a data set",
-                         cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice)));
-    /* Returns when the bytes have been staged; no queue waits for this stream. */
-    return ls_cuda_check(where, "copy a data set", cudaStreamSynchronize(cudaStreamLegacy));
+    /* Not on the legacy stream, which no capture may depend on, in no thread; no queue waits for
+     * this one. */
+    LS_TRY(ls_cuda_check(
+        where, "copy a data set",
+        cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, cudaStreamPerThread)));
+    return ls_cuda_check(where, "copy a data set", cudaStreamSynchronize(cudaStreamPerThread));
 }
 
 static ls_status enter_arena(const ls_machine *machine, cuda_device *device, bool all)

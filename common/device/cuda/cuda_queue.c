@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static ls_status open_stream(cuda_queue *queue, ls_device *device)
 {
@@ -151,11 +152,23 @@ static ls_status ask_for_access(cuda_device *device, int peer)
 /* ---- Memory of CPU devices: pinned, a chunk of their pool at a time, so that copies need no host
  * thread and do not wait for the stream. ------------------------------------------------------- */
 
+/* More than half of the host's memory, as a CPU device with --memory all has in one chunk, would
+ * take minutes, or end other programs. */
+static bool too_much_to_pin(size_t bytes)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 && bytes / (size_t)page > (size_t)pages / 2;
+}
+
 static ls_status pin_memory(void *memory, size_t bytes)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     char doing[96];
     snprintf(doing, sizeof doing, "pin %zu bytes, which copies to and from a GPU need", bytes);
+    if (too_much_to_pin(bytes))
+        return ls_fail(LS_CODE_USAGE, "host memory", doing,
+                       "is more than half of this host's memory; --memory growth or fraction=0.3 "
+                       "works");
     LS_TRY(exchange_mode("host memory", &mode));
     const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
     LS_TRY(exchange_mode("host memory", &mode));
@@ -205,12 +218,15 @@ ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_devic
     const int other = to_gpu == device->gpu ? from_gpu : to_gpu;
     if (other != device->gpu)
         LS_TRY(ask_for_access(device, other));
-    if (device->peers[other] == CUDA_PEER)
-        device->base.copies.peer_bytes += bytes;
-    else
-        device->base.copies.staged_bytes += bytes;
-    return ls_cuda_check(base->device->info.text, "copy between GPUs",
-                         cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, queue->stream));
+    const bool direct = device->peers[other] == CUDA_PEER;
+    *(direct ? &device->base.copies.peer_bytes : &device->base.copies.staged_bytes) += bytes;
+    const cudaError_t error = cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, queue->stream);
+    if (!error)
+        return LS_OK;
+    return ls_cuda_fail(base->device->info.text, "copy between GPUs", error,
+                        direct ? NULL
+                               : "these GPUs have no peer access; if the copy cannot be captured, "
+                                 "--capture no runs the step uncaptured");
 }
 
 static size_t piece(const cuda_queue *queue, size_t left)
@@ -259,6 +275,9 @@ static ls_status take_fault(cuda_queue *queue)
     case LS_CUDA_FAULT_LABEL:
         return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
                        "a label of the batch is not a class of the model; check the data set");
+    case LS_CUDA_FAULT_TOKEN:
+        return ls_fail(LS_CODE_MISSING, "gpu", queue->base.device->info.text,
+                       "a token of the batch is not one of the model's; check the data set");
     }
     return ls_fail(
         LS_CODE_MISSING, "gpu", queue->base.device->info.text,

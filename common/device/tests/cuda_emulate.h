@@ -27,7 +27,8 @@ static struct {
     size_t available, total;
     cudaError_t memory_info; /* of cudaMemGetInfo */
     cudaError_t malloc_error, query;
-    bool unreachable; /* GPU 2, by its peers */
+    cudaError_t between; /* of a copy between GPUs */
+    bool unreachable;    /* GPU 2, by its peers */
     bool capturing;
     int current;
     int calls;  /* that would wait for the device, or touch it */
@@ -275,8 +276,9 @@ EMULATED(cudaMemcpyAsync, void *to, const void *from, size_t bytes, enum cudaMem
 EMULATED(cudaMemcpyPeerAsync, void *to, int to_gpu, const void *from, int from_gpu, size_t bytes,
          cudaStream_t stream)
 {
-    memcpy(to, from, bytes);
-    return cudaSuccess;
+    if (!cuda_emulated.between)
+        memcpy(to, from, bytes);
+    return cuda_emulated.between;
 }
 
 EMULATED(cudaDeviceCanAccessPeer, int *can, int device, int peer)

@@ -170,6 +170,10 @@ static void copies_are_counted_by_their_way(void **state)
     assert_true(first.peer_bytes == 15 && first.staged_bytes == 100 && first.host_bytes == 500);
     assert_true(third.peer_bytes == 0 && third.staged_bytes == 30 && third.host_bytes == 0);
     assert_int_equal(ls_device_copies(f->device[EMULATED_GPUS]).host_bytes, 0);
+    cuda_emulated.between = cudaErrorNotSupported;
+    says(ls_queue_copy(f->queue[0], at[2], f->device[2], at[0], f->device[0], 1),
+         "no peer access; if the copy cannot be captured, --capture no");
+    cuda_emulated.between = cudaSuccess;
     cuda_emulated.unreachable = false;
 }
 

@@ -356,9 +356,12 @@ static inline float lanes_sum(const lanes *value)
 {
     float part[LS_LANES];
     lanes_put(part, value);
-    for (int half = LS_LANES / 2; half; half /= 2)
+    LS_WRITE_OUT
+    for (int half = LS_LANES / 2; half; half /= 2) {
+        LS_WRITE_OUT
         for (int i = 0; i < half; i++)
             part[i] += part[i + half];
+    }
     return part[0];
 }
 
@@ -366,8 +369,11 @@ static inline double lanes_sum_wide(const lanes_wide *value)
 {
     double part[LS_LANES];
     memcpy(part, value, sizeof part);
-    for (int half = LS_LANES / 2; half; half /= 2)
+    LS_WRITE_OUT
+    for (int half = LS_LANES / 2; half; half /= 2) {
+        LS_WRITE_OUT
         for (int i = 0; i < half; i++)
             part[i] += part[i + half];
+    }
     return part[0];
 }

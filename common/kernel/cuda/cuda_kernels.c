@@ -142,7 +142,8 @@ ls_status ls_cuda_load_own(const char *where)
     const int errors[] = {ls_gpu_load_elements(), ls_gpu_load_batch(), ls_gpu_load_losses(),
                           ls_gpu_load_dense(),    ls_gpu_load_pools(), ls_gpu_load_layout(),
                           ls_gpu_load_lstm(),     ls_gpu_load_conv(),  ls_gpu_load_conv_max(),
-                          ls_gpu_load_residual(), ls_gpu_load_feed()};
+                          ls_gpu_load_residual(), ls_gpu_load_feed(),  ls_gpu_load_transformer(),
+                          ls_gpu_load_attention()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return LS_OK;
@@ -187,7 +188,7 @@ static const char *library(const ls_kernels *kernels)
 
 #define CUDA_ENTRY(entry, args)                                                                    \
     LS_KERNEL_CHECKED(entry, args, ls_cuda_##entry(kernels, arguments, out))
-LS_CUDA_ENTRIES(CUDA_ENTRY)
+LS_KERNEL_ENTRIES(CUDA_ENTRY)
 
 const ls_kernel_table ls_cuda_kernels = {
     .name = "cuda",
@@ -198,4 +199,4 @@ const ls_kernel_table ls_cuda_kernels = {
     .open = open_table,
     .close = close_table,
     .library = library,
-    LS_CUDA_ENTRIES(LS_KERNEL_LISTED)};
+    LS_KERNEL_ENTRIES(LS_KERNEL_LISTED)};

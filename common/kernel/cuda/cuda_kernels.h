@@ -20,14 +20,9 @@ typedef struct cuda_kernels {
     size_t window_bytes; /**< of windows that a convolution makes at a time */
     ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
     bool dnn_absent;     /**< a convolution has looked for it, and it is not here */
-    char library[96];
+    bool dnn_failed;     /**< a trial of it has failed, and the convolution is our own */
+    char library[160];
 } cuda_kernels;
-
-/** Entries of this table: all but those of transformers, whose kernels are still to be written. */
-#define LS_CUDA_ENTRIES(X)                                                                         \
-    LS_KERNEL_CORE_ENTRIES(X)                                                                      \
-    LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
-    LS_KERNEL_JOINT_ENTRIES(X)
 
 /** An operation that is one launch of an own kernel. */
 typedef struct cuda_op {
@@ -36,7 +31,7 @@ typedef struct cuda_op {
     int (*launch)(const struct cuda_op *op, ls_queue *queue);
     union {
 #define LS_CUDA_ARGUMENTS(entry, args) args entry;
-        LS_CUDA_ENTRIES(LS_CUDA_ARGUMENTS)
+        LS_KERNEL_ENTRIES(LS_CUDA_ARGUMENTS)
 #undef LS_CUDA_ARGUMENTS
     } args;
     union {
@@ -100,5 +95,5 @@ void ls_dnn_leave(cuda_kernels *cuda);
 /* ls_cuda_gemm, ...: in the files named for them. */
 #define LS_CUDA_ENTRY(entry, args)                                                                 \
     ls_status ls_cuda_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
-LS_CUDA_ENTRIES(LS_CUDA_ENTRY)
+LS_KERNEL_ENTRIES(LS_CUDA_ENTRY)
 #undef LS_CUDA_ENTRY

@@ -29,6 +29,8 @@ int ls_gpu_load_lstm(void);
 int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
 int ls_gpu_load_residual(void);
+int ls_gpu_load_transformer(void);
+int ls_gpu_load_attention(void);
 
 /** Entries of the table that are a launch with their arguments and nothing else. */
 #define LS_GPU_PLAIN_ENTRIES(X)                                                                    \
@@ -59,7 +61,14 @@ int ls_gpu_load_residual(void);
     X(mean_pool_forward, ls_mean_pool_forward_args)                                                \
     X(mean_pool_backward, ls_mean_pool_backward_args)                                              \
     X(moving_average, ls_moving_average_args)                                                      \
-    X(add_sums, ls_add_sums_args)
+    X(add_sums, ls_add_sums_args)                                                                  \
+    X(positions_forward, ls_positions_forward_args)                                                \
+    X(positions_backward, ls_positions_backward_args)                                              \
+    X(layer_norm_forward, ls_layer_norm_forward_args)                                              \
+    X(layer_norm_backward, ls_layer_norm_backward_args)                                            \
+    X(gelu_forward, ls_gelu_forward_args)                                                          \
+    X(gelu_backward, ls_gelu_backward_args)                                                        \
+    X(attention_forward, ls_attention_forward_args)
 
 /* ls_gpu_relu_forward, ... */
 #define LS_GPU_PLAIN_ENTRY(entry, args) int ls_gpu_##entry(void *stream, const args *arguments);
@@ -117,7 +126,8 @@ typedef struct ls_gpu_parts {
     unsigned *arrived; /**< [1], of bn one of each group: blocks that have left a part */
 } ls_gpu_parts;
 
-/** A fault of a label: `word` (device-visible) becomes `value`. The row's results are NaN. */
+/** A fault of a label or token: `word` (device-visible) becomes `value`. The row's results are NaN.
+ */
 typedef struct ls_gpu_fault {
     unsigned *word;
     unsigned value;
@@ -233,6 +243,16 @@ size_t ls_gpu_bn_arrivals(int64_t channels);
 int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts *parts);
 int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
                             const ls_gpu_parts *parts);
+
+/* ---- gpu_transformer.cu: the same bits as the cpu table; gpu_attention.cu -------------------- */
+
+int ls_gpu_embedding_forward(void *stream, const ls_embedding_forward_args *args,
+                             ls_gpu_fault fault);
+/** `sorted`: memory of as many as there are rows. */
+int ls_gpu_embedding_backward(void *stream, const ls_embedding_backward_args *args,
+                              int64_t *sorted);
+/** `of_rows`: memory, [B,H,T]. */
+int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 
 #include "common/base/grow.h"
 #include "common/kernel/crop_draw.h"
+#include "common/kernel/element_inline.h"
 #include "common/kernel/reference/step_ops.h"
 #include "common/kernel/step_inline.h"
 

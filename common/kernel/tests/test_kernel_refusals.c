@@ -129,8 +129,9 @@ static void refuses_convolutions(ls_kernels *k)
     refused(t->conv_forward(k, &(ls_conv_forward_args){bad, data, data, NULL, data, 0}, &op), op,
             "conv_forward: height: a window of 2");
     bad = good, bad.window.stride_x = 0;
-    refused(t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data}, &op), op,
-            "conv_backward_data: width");
+    refused(
+        t->conv_backward_data(k, &(ls_conv_backward_data_args){bad, data, data, data, NULL}, &op),
+        op, "conv_backward_data: width");
     bad = good, bad.channels = 0;
     refused(t->conv_backward_weights(
                 k, &(ls_conv_backward_weights_args){bad, data, data, data, NULL}, &op),

@@ -214,7 +214,7 @@ static void check_conv_data(fixture *f, const ls_conv_shape *s)
     for (int k = 0; k < 3; k++) {
         apply_conv_backward_data(
             f, tables[k],
-            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k]});
+            &(ls_conv_backward_data_args){*s, k == 2 ? dy1 : dy, k == 2 ? w1 : w, dx[k], NULL});
     }
     double terms = (double)(s->outputs * s->window.height * s->window.width);
     compare("dx", dx[0], dx[1], dx[2], (terms + 4) * U, count);

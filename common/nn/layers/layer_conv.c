@@ -124,6 +124,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dy = site->output_gradient,
         .weight = site->variable[0],
         .dx = site->input_gradient[0],
+        .forward = site->forward && site->forward->count ? site->forward->items[0] : NULL,
     };
     return ls_layer_put_conv_backward_data(site, &data, ops);
 }

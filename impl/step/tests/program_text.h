@@ -71,9 +71,10 @@ static inline void add_word(text_program *t, ls_step_program *p, ls_task *task, 
     size_t first = 0, last = 8;
     int peer;
     char same = 0;
-    if (word[0] == 'r' || word[0] == 'w') {
+    if (word[0] == 'r' || word[0] == 'w' ? LS_WRITES : LS_READS) {
         sscanf(word + 3, "%zu-%zu", &first, &last);
-        ls_task_touch(p, memory_of(word[2]) + first, last - first, word[0] == 'w');
+        ls_task_touch(p, memory_of(word[2]) + first, last - first,
+                      word[0] == 'w' ? LS_WRITES : LS_READS);
     } else if (word[0] == 'm' || word[0] == 'q') {
         need(sscanf(word + 2, "%d/%zu/%zu", &peer, &first, &last) == 3);
         task->end = (ls_task_end){LS_MESSAGES, peer, first, last, word[0] == 'q', true};

@@ -210,7 +210,7 @@ static void check_race(const text_program *t, const struct order_case *c)
     ls_race race;
     char got[TEXT] = "none", bytes[TEXT];
     assert_null(
-        ls_programs_race(&t->program[LS_FULL], &t->program[LS_FULL], &t->components, &race));
+        ls_step_programs_race(&t->program[LS_FULL], &t->program[LS_FULL], &t->components, &race));
     if (race.task) {
         write_bytes(&race.both, bytes);
         snprintf(got, sizeof got, "%zu %zu %s %.20s", (size_t)(race.task - race.program->tasks),
@@ -229,7 +229,7 @@ static void waits_follow_from_accesses(void **state)
         char got[TEXT];
         open_lanes(&t, LANES, false);
         add_text(&t, LS_FULL, c->text);
-        assert_null(ls_programs_order(t.program, &t.components));
+        assert_null(ls_step_programs_order(t.program, &t.components));
         write_components(&t.components, got);
         compare(c->name, "components", got, c->components);
         compare_waits(&t, LS_FULL, c->name);
@@ -248,7 +248,7 @@ static void steps_of_all_kinds_share_components(void **state)
     add_text(&t, LS_FULL, "0 x w:a | begin\n2 x w:c | -\n1 x w:b | 0\n");
     add_text(&t, LS_LAST, "0 x w:a | begin\n1 x r:a | 0\n");
     add_text(&t, LS_AFTER, "2 x w:d | ?\n0 x | ?\n"); /* not the driver */
-    assert_null(ls_programs_order(t.program, &t.components));
+    assert_null(ls_step_programs_order(t.program, &t.components));
     write_components(&t.components, got);
     compare("kinds", "components", got, "0 0 1; 1 2");
     compare_waits(&t, LS_FULL, "full");
@@ -279,8 +279,8 @@ static void both_batches_end_on_one_lane(void **state)
     open_lanes(&t, LANES, false);
     add_text(&t, LS_FULL, "1 x w:a | ?\n0 x r:a | ?\n");
     add_text(&t, LS_TAIL, "0 x w:a | ?\n1 x r:a | ?\n");
-    expect_failure(ls_programs_order(t.program, &t.components), "driver",
-                   "ends the step of the smaller batch on another queue");
+    expect_failure(ls_step_programs_order(t.program, &t.components), "driver",
+                   "is the last task of the smaller batch's step, on another queue");
     close_text(&t);
 }
 
@@ -364,14 +364,13 @@ static const struct match_case {
     {"a worker's request is not another's", "0 ask q:2/0/3 | ?\n1 receive m:2/0/3 | ?\n",
      "announces messages that do not", 2, false},
     {"every step has an end", "0 x | ?\n0 end | ?\n1 x | ?\n1 end | ?\n", NULL, 0, true},
-    {"a step without one", "0 x | ?\n0 end | ?\n1 x | ?\n", "task 2 is the last task of its device",
-     0, true},
-    {"work after the end", "0 end | ?\n0 x | ?\n", "task 1 is the last task of its device", 0,
+    {"a step without one", "0 x | ?\n0 end | ?\n1 x | ?\n", "task 2 is the last of its device", 0,
      true},
+    {"work after the end", "0 end | ?\n0 x | ?\n", "task 1 is the last of its device", 0, true},
     {"a copy after the end", "0 x | ?\n0 end | ?\n0 send c:12 | ?\n0 send c:12 | ?\n", NULL, 0,
      true},
-    {"a copy instead of the end", "0 x | ?\n0 send c:12 | ?\n",
-     "task 0 is the last task of its device", 0, true},
+    {"a copy instead of the end", "0 x | ?\n0 send c:12 | ?\n", "task 0 is the last of its device",
+     0, true},
 };
 
 static void check_match(const struct match_case *c, const char *text, bool elsewhere)
@@ -381,8 +380,8 @@ static void check_match(const struct match_case *c, const char *text, bool elsew
     if (elsewhere)
         t.message_lane[2] = t.group_lane[2] = -1;
     add_text(&t, LS_FULL, text);
-    assert_null(ls_programs_order(t.program, &t.components));
-    expect_failure(ls_program_match(&t.program[LS_FULL]), c->name, c->failure);
+    assert_null(ls_step_programs_order(t.program, &t.components));
+    expect_failure(ls_step_program_match(&t.program[LS_FULL]), c->name, c->failure);
     close_text(&t);
 }
 
@@ -466,9 +465,9 @@ static void a_program_is_listed(void **state)
     open_lanes(&t, LANES, false);
     const ls_names names = {.lanes = &t.lanes, .members = members, .items = buffers, .count = 2};
     add_text(&t, LS_FULL, "0 write w:a | ?\n1 read r:a w:b | ?\n1 send m:2/3/0 r:x | ?\n");
-    assert_null(ls_programs_order(t.program, &t.components));
+    assert_null(ls_step_programs_order(t.program, &t.components));
     FILE *out = open_memstream(&text, &size);
-    assert_null(ls_program_list(&t.program[LS_FULL], &names, out));
+    assert_null(ls_step_program_list(&t.program[LS_FULL], &names, out));
     fclose(out);
     compare("listing", "text", text,
             "task  lane           what                               ops  waits for  reads"

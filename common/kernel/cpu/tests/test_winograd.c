@@ -174,7 +174,7 @@ static void check_shape(fixture *f, const ls_conv_shape *s, bool winograd, bool 
             tables[k], &(ls_conv_backward_weights_args){*s, x, dy, dw[k], whole ? db[k] : NULL},
             &op[1]));
         must(table->conv_backward_data(
-            tables[k], &(ls_conv_backward_data_args){*s, dy, weight, dx[k]}, &op[2]));
+            tables[k], &(ls_conv_backward_data_args){*s, dy, weight, dx[k], NULL}, &op[2]));
         for (int i = 0; i < 3; i++) {
             if (!k)
                 check_name(op[i], winograd);
@@ -217,8 +217,8 @@ static void by_cores(int cores, const ls_conv_shape *s, const outcome *o)
         f.cpu, &(ls_conv_forward_args){*s, x, weight, NULL, o->y, LS_ACTIVATION_NONE}, &op[0]));
     must(table->conv_backward_weights(
         f.cpu, &(ls_conv_backward_weights_args){*s, x, dy, o->dweight, o->dbias}, &op[1]));
-    must(table->conv_backward_data(f.cpu, &(ls_conv_backward_data_args){*s, dy, weight, o->turned},
-                                   &op[2]));
+    must(table->conv_backward_data(
+        f.cpu, &(ls_conv_backward_data_args){*s, dy, weight, o->turned, NULL}, &op[2]));
     for (int i = 0; i < 3; i++) {
         check_name(op[i], i != 1 || s->channels >= 16 * cores);
         run(&f, op[i]);

@@ -26,9 +26,10 @@ typedef struct conv_op {
     ls_cuda_product *product[PARTS]; /* of a part; of the last one, if smaller */
     bool direct;                     /* the windows are the images */
     void *memory;
-    float *windows; /* [part_rows, out_height, out_width, height, width, C] */
-    float *packed;  /* NULL: the weights are in this order */
-    float *sums;    /* of columns, in pieces */
+    float *windows;    /* [part_rows, out_height, out_width, height, width, C] */
+    float *packed;     /* NULL: the weights are in this order, or `lent` */
+    const float *lent; /* the forward operation's `packed`; NULL: none */
+    float *sums;       /* of columns, in pieces */
 } conv_op;
 
 static bool is_direct(const ls_conv_shape *s)
@@ -51,7 +52,7 @@ static ls_conv_shape part_at(const conv_op *c, int64_t first)
 /* The weights, channels-last. */
 static const float *weight_of(const conv_op *c)
 {
-    return c->packed ? c->packed : c->t.weight;
+    return c->lent ? c->lent : c->packed ? c->packed : c->t.weight;
 }
 
 static const ls_cuda_product *product_of(const conv_op *c, int64_t rows)
@@ -216,6 +217,14 @@ static size_t padded(int64_t elements)
     return ((size_t)elements + 63) / 64 * 64;
 }
 
+/* What the task's forward operation leaves of the weights, for a gradient of the image. */
+static const float *reordered(const ls_conv_task *task)
+{
+    const conv_op *c = (const conv_op *)task->forward;
+    const bool ours = task->dx && task->forward && task->forward->run == run_forward;
+    return ours && c->t.weight == task->weight ? c->packed : ls_dnn_reordered(task);
+}
+
 /* Allocates a part's windows, the reordered weights, and sums in pieces. */
 static ls_status take_memory(conv_op *c, size_t window_bytes)
 {
@@ -227,7 +236,8 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     c->part_rows = whole < ROWS_UNIT ? ROWS_UNIT : whole;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
-    const bool pack = ls_conv_taps(s) > 1 && s->channels > 1;
+    c->lent = reordered(&c->t);
+    const bool pack = ls_conv_taps(s) > 1 && s->channels > 1 && !c->lent;
     const size_t windows = c->direct ? 0 : padded(c->part_rows * image);
     const size_t weights = pack ? padded(s->outputs * ls_conv_taps(s) * s->channels) : 0;
     const size_t sums =

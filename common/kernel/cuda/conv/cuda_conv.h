@@ -13,6 +13,7 @@ typedef struct ls_conv_task {
     const float *x, *dy, *weight, *bias;
     bool relu;
     float *y, *dx, *dweight, *dbias;
+    const ls_op *forward; /**< as in ls_conv_backward_data_args */
 } ls_conv_task;
 
 /* What follows of a shape: pixels of an output, of an input, and of a window. */
@@ -35,6 +36,10 @@ static inline int64_t ls_conv_taps(const ls_conv_shape *s)
  *  other way. Returns 0, or the cudaError_t of a launch that was refused. */
 int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const float *from,
                       float *to);
+
+/** By cuDNN: the reordered weights that the task's forward operation leaves, for a gradient of the
+ * image; NULL if that operation is not cuDNN's, or of other weights. */
+const float *ls_dnn_reordered(const ls_conv_task *task);
 
 /** cuda_conv.c: any shape. */
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);

@@ -22,6 +22,12 @@ const char *ls_dnn_version_of(const ls_dnn *dnn, char text[32])
     return text;
 }
 
+const float *ls_dnn_reordered(const ls_conv_task *task)
+{
+    (void)task;
+    return NULL;
+}
+
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why)
 {
     (void)kernels, (void)task, (void)out, (void)why;

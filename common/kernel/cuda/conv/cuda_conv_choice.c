@@ -2,7 +2,8 @@
 /*
  * Convolutions of the cuda table: selects the implementation. Not yet run on a GPU. It is selected
  * when the operation is made, and named in a row's kernels: cuDNN if it is installed and supports
- * the shape, otherwise products of windows. With LS_CONVOLUTION_CUDNN it is an error if cuDNN
+ * the shape, otherwise products of windows, also if cuDNN's trial fails on a device that still
+ * works, which the table's library then says. With LS_CONVOLUTION_CUDNN it is an error if cuDNN
  * cannot; LS_CONVOLUTION_OWN never uses it. The first convolution loads the library, so models
  * without any never do; an installed library that is broken is an error.
  */
@@ -91,6 +92,7 @@ ls_status ls_cuda_conv_backward_weights(ls_kernels *kernels, const ls_conv_backw
 ls_status ls_cuda_conv_backward_data(ls_kernels *kernels, const ls_conv_backward_data_args *a,
                                      ls_op **out)
 {
-    const ls_conv_task task = {.shape = a->shape, .dy = a->dy, .weight = a->weight, .dx = a->dx};
+    const ls_conv_task task = {
+        .shape = a->shape, .dy = a->dy, .weight = a->weight, .dx = a->dx, .forward = a->forward};
     return choose(kernels, &task, out);
 }

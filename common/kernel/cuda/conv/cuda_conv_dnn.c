@@ -17,7 +17,9 @@
 #include "common/kernel/cuda/conv/cuda_dnn.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const float one = 1, zero = 0;
 
@@ -42,11 +44,12 @@ typedef struct dnn_conv {
     cudnnStatus_t (*call)(const struct dnn_conv *c);
     bool fused; /* bias and ReLU are in the call */
     size_t workspace_bytes;
-    void *memory;    /* holds the following arrays */
-    void *workspace; /* [workspace_bytes] */
-    float *packed;   /* weights or their gradient, [O, height, width, C] */
-    float *bias_at;  /* [O] */
-    float *sums;     /* of columns, in pieces */
+    void *memory;      /* holds the following arrays */
+    void *workspace;   /* [workspace_bytes] */
+    float *packed;     /* weights or their gradient, [O, height, width, C]; NULL: `lent` */
+    const float *lent; /* the forward operation's reordered weights; NULL: none */
+    float *bias_at;    /* [O] */
+    float *sums;       /* of columns, in pieces */
 } dnn_conv;
 
 /* ---- The library of a table ------------------------------------------------------------------ */
@@ -119,9 +122,9 @@ static cudnnStatus_t call_weights(const dnn_conv *c)
 static cudnnStatus_t call_data(const dnn_conv *c)
 {
     const ls_dnn *d = c->dnn;
-    return d->call.cudnnConvolutionBackwardData(d->handle, &one, c->weights, c->packed, c->result,
-                                                c->t.dy, c->window, data, c->workspace,
-                                                c->workspace_bytes, &zero, c->image, c->t.dx);
+    return d->call.cudnnConvolutionBackwardData(
+        d->handle, &one, c->weights, c->lent ? c->lent : c->packed, c->result, c->t.dy, c->window,
+        data, c->workspace, c->workspace_bytes, &zero, c->image, c->t.dx);
 }
 
 /* The handle belongs to the table, which may have several queues. */
@@ -152,7 +155,7 @@ static ls_status bring(const dnn_conv *c, ls_queue *queue)
     const ls_conv_shape *s = &c->t.shape;
     const ls_add_args bias = {c->fused ? s->outputs : 0, c->t.bias, NULL, c->bias_at};
     void *stream = ls_queue_native(queue);
-    if (c->t.weight)
+    if (c->t.weight && !c->lent)
         LS_TRY(ls_cuda_launched(&c->op, queue,
                                 ls_conv_swap_taps(stream, s, false, c->t.weight, c->packed)));
     return ls_cuda_launched(&c->op, queue, ls_gpu_add(stream, &bias));
@@ -182,6 +185,13 @@ static ls_status run(ls_op *op, ls_queue *queue)
     LS_TRY(bring(c, queue));
     LS_TRY(ls_dnn_check(c->dnn, call_on(c, ls_queue_native(queue)), op->name));
     return finish(c, queue);
+}
+
+const float *ls_dnn_reordered(const ls_conv_task *task)
+{
+    const dnn_conv *c = (const dnn_conv *)task->forward;
+    const bool ours = task->dx && task->forward && task->forward->run == run;
+    return ours && c->t.y && c->t.weight == task->weight ? c->packed : NULL;
 }
 
 /* ---- Making one ------------------------------------------------------------------------------ */
@@ -288,7 +298,7 @@ static ls_status take_memory(dnn_conv *c)
         float **at;
         int64_t count;
     } rooms[] = {
-        {&c->packed, s->outputs * ls_conv_taps(s) * s->channels},
+        {&c->packed, c->lent ? 0 : s->outputs * ls_conv_taps(s) * s->channels},
         {&c->bias_at, c->fused ? s->outputs : 0},
         {&c->sums, c->t.dbias ? pieces * s->outputs : 0},
     };
@@ -334,7 +344,26 @@ static ls_status try_out(void *context)
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-static ls_status prepare(dnn_conv *c, const char **why)
+/* With `auto`, a trial that failed on a device that still works is no failure of the run: what it
+ * was is added to the table's library, which a row has. Not if memory was lacking, which depends on
+ * more than the shape, nor if the failure belongs to the device. */
+static ls_status give_way(cuda_kernels *cuda, cudnnStatus_t status, ls_status failure,
+                          const char **why)
+{
+    if (cuda->base.convolution == LS_CONVOLUTION_CUDNN || ls_dnn_lacks_memory(status) ||
+        ls_status_is_final(failure))
+        return failure;
+    *why = "its trial failed";
+    const size_t used = strlen(cuda->library);
+    if (!cuda->dnn_failed)
+        snprintf(cuda->library + used, sizeof cuda->library - used, " (a trial failed: %s)",
+                 cuda->dnn->call.cudnnGetErrorString(status));
+    cuda->dnn_failed = true;
+    ls_status_free(failure);
+    return LS_OK;
+}
+
+static ls_status prepare(dnn_conv *c, cuda_kernels *cuda, const char **why)
 {
     attempt a = {.conv = c};
     LS_TRY(describe(c));
@@ -343,8 +372,11 @@ static ls_status prepare(dnn_conv *c, const char **why)
         LS_TRY(take_memory(c));
         LS_TRY(ls_device_call(c->device, try_out, &a));
     }
+    if (!a.status)
+        return LS_OK;
     if (!ls_dnn_unsupported(a.status))
-        return ls_dnn_check(c->dnn, a.status, c->op.name);
+        return give_way(cuda, a.status, ls_cuda_blame(ls_dnn_check(c->dnn, a.status, c->op.name)),
+                        why);
     *why = "the algorithm that it is asked for does not take it";
     return LS_OK;
 }
@@ -369,7 +401,8 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
     c->t = *task;
     c->math = kernels->math;
     c->fused = task->bias != NULL;
-    ls_status status = prepare(c, why);
+    c->lent = ls_dnn_reordered(task);
+    ls_status status = prepare(c, (cuda_kernels *)kernels, why);
     if (status || *why) {
         destroy(&c->op);
         return status;

@@ -74,6 +74,12 @@ bool ls_dnn_unsupported(cudnnStatus_t status)
     return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
 }
 
+bool ls_dnn_lacks_memory(cudnnStatus_t status)
+{
+    return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
 static bool pads_alike(int64_t in, int64_t out, int64_t window, int64_t stride, int64_t before)
 {
     const int64_t room = in + 2 * before - window;

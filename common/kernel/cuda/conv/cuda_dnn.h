@@ -70,3 +70,6 @@ const char *ls_dnn_refuses(const ls_conv_shape *shape);
 
 /** Whether the status means that the library cannot do such a shape, not that it failed. */
 bool ls_dnn_unsupported(cudnnStatus_t status);
+
+/** Whether it means that memory of the host or of the device was lacking. */
+bool ls_dnn_lacks_memory(cudnnStatus_t status);

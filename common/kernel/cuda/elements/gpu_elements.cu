@@ -70,6 +70,20 @@ struct relu_backward : arrays<2, 1> {
     }
 };
 
+struct gelu_forward : arrays<1, 1> {
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = ls_gelu_element(x[0]);
+    }
+};
+
+struct gelu_backward : arrays<2, 1> {
+    __device__ void apply(const float *x, float *y) const
+    {
+        y[0] = x[1] * ls_gelu_slope(x[0]);
+    }
+};
+
 struct add_two : arrays<2, 1> {
     __device__ void apply(const float *x, float *y) const
     {
@@ -109,6 +123,16 @@ int ls_gpu_relu_forward(void *stream, const ls_relu_forward_args *args)
 int ls_gpu_relu_backward(void *stream, const ls_relu_backward_args *args)
 {
     return launch_elements(stream, relu_backward{}, args->count, args->dx, args->y, args->dy);
+}
+
+int ls_gpu_gelu_forward(void *stream, const ls_gelu_forward_args *args)
+{
+    return launch_elements(stream, gelu_forward{}, args->count, args->y, args->x);
+}
+
+int ls_gpu_gelu_backward(void *stream, const ls_gelu_backward_args *args)
+{
+    return launch_elements(stream, gelu_backward{}, args->count, args->dx, args->x, args->dy);
 }
 
 int ls_gpu_add(void *stream, const ls_add_args *args)
@@ -398,9 +422,10 @@ int ls_gpu_clip_factor(void *stream, const ls_clip_factor_args *args)
 
 int ls_gpu_load_elements(void)
 {
-    return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
-                       element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
-                       element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
-                       update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>,
-                       update_kernel<rmsprop>, square_sums_kernel, clip_factor_kernel);
+    return ls_gpu_load(
+        element_kernel<relu_forward>, element_kernel<relu_backward>, element_kernel<gelu_forward>,
+        element_kernel<gelu_backward>, element_kernel<add_two>, element_kernel<copy_one>,
+        element_kernel<fill_with>, element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
+        update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>, update_kernel<rmsprop>,
+        square_sums_kernel, clip_factor_kernel);
 }

@@ -48,6 +48,16 @@ struct ls_cuda_product {
     float *parts;    /* NULL: the sum is not split */
 };
 
+/* What the heuristic returns for some reduction schemes, without what does not suit, and how far
+ * the trial of them is. */
+typedef struct candidate_list {
+    ls_cuda_product *product;
+    uint32_t schemes;
+    int count;
+    cublasLtMatmulHeuristicResult_t at[CANDIDATES];
+    cublasStatus_t status; /* of the latest trial; before the first, of what there is to try */
+} candidate_list;
+
 /* ---- Descriptions ---------------------------------------------------------------------------- */
 
 static ls_status set_desc(const ls_cuda_product *p, cublasLtMatmulDescAttributes_t attribute,
@@ -152,73 +162,70 @@ static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreferen
     return LS_OK;
 }
 
-/* Whether a candidate is usable: it fits the workspace, and does not split its sums. */
-static bool suits(const ls_cuda_product *p, const cublasLtMatmulHeuristicResult_t *candidate)
+/* Whether to try a candidate: it fits the workspace, and does not split its sums. The library need
+ * not know the number of pieces for each kind of kernel; without a reduction scheme there is one.
+ */
+static bool suits(const candidate_list *l, const cublasLtMatmulHeuristicResult_t *candidate)
 {
+    const ls_cuda_product *p = l->product;
     int32_t pieces = 0;
     size_t written;
     if (candidate->state != CUBLAS_STATUS_SUCCESS || candidate->workspaceSize > workspace_most)
         return false;
+    if (p->spec.any_order)
+        return true;
     if (p->blas->call.cublasLtMatmulAlgoConfigGetAttribute(
             &candidate->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &pieces, sizeof pieces, &written) !=
         CUBLAS_STATUS_SUCCESS)
-        return false;
-    return pieces <= 1 || p->spec.any_order;
+        return l->schemes == CUBLASLT_REDUCTION_SCHEME_NONE;
+    return pieces <= 1;
 }
 
-/* The first suitable candidate of those that the heuristic returns for these reduction schemes. If
- * it returns none, that is not a failure. */
-static ls_status ask(ls_cuda_product *p, cublasLtMatmulPreference_t preference, uint32_t schemes,
-                     bool *found)
+static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
 {
-    cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
+    const ls_cuda_product *p = l->product;
     int count = 0;
-    LS_TRY(set_preference(p, preference, schemes));
+    LS_TRY(set_preference(p, preference, l->schemes));
     const cublasStatus_t status = p->blas->call.cublasLtMatmulAlgoGetHeuristic(
         p->blas->handle, p->desc, p->layout[0], p->layout[1], p->layout[2], p->layout[2],
-        preference, CANDIDATES, candidates, &count);
+        preference, CANDIDATES, l->at, &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-        count = 0;
+        count = 0; /* it has none: no failure */
     else
         LS_TRY(ls_blas_check(p->blas, status, "choose an algorithm"));
-    for (int i = 0; i < count && !*found; i++)
-        if (suits(p, &candidates[i])) {
-            p->algorithm = candidates[i].algo;
-            p->workspace_bytes = candidates[i].workspaceSize;
-            *found = true;
-        }
+    for (int i = 0; i < count; i++)
+        if (suits(l, &l->at[i]))
+            l->at[l->count++] = l->at[i];
     return LS_OK;
 }
 
-/* Prefers candidates without split sums; if there are none, checks all. */
-static ls_status choose(ls_cuda_product *p, cublasLtMatmulPreference_t preference)
+/* Runs on the device's thread. */
+static ls_status list_candidates(void *context)
 {
-    static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,
-                                       CUBLASLT_REDUCTION_SCHEME_MASK};
-    bool found = false;
-    for (int i = p->spec.any_order; i < 2 && !found; i++)
-        LS_TRY(ask(p, preference, schemes[i], &found));
-    if (found)
-        return LS_OK;
-    char shape[96];
-    const ls_gemm_args *g = &p->spec.gemm;
-    snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
-    return ls_fail(LS_CODE_MISSING, "cuBLASLt", shape,
-                   "it has no algorithm that does not split the sums of this product; try another "
-                   "version of the library");
+    candidate_list *l = context;
+    const ls_blas_functions *call = &l->product->blas->call;
+    cublasLtMatmulPreference_t preference;
+    l->count = 0;
+    LS_TRY(ls_blas_check(l->product->blas, call->cublasLtMatmulPreferenceCreate(&preference),
+                         "state a preference"));
+    ls_status status = ask(l, preference);
+    call->cublasLtMatmulPreferenceDestroy(preference);
+    return status;
 }
 
-static ls_status multiply(const ls_cuda_product *p, const ls_cuda_operands *on, float scale,
-                          void *stream)
+static cublasStatus_t multiply(const ls_cuda_product *p, const ls_cuda_operands *on, float scale,
+                               void *stream)
 {
     const float before = on->accumulate && !p->parts ? 1 : 0;
     void *c = p->parts ? p->parts : on->c;
-    return ls_blas_check(p->blas,
-                         p->blas->call.cublasLtMatmul(p->blas->handle, p->desc, &scale, on->b,
-                                                      p->layout[0], on->a, p->layout[1], &before, c,
-                                                      p->layout[2], c, p->layout[2], &p->algorithm,
-                                                      p->workspace, p->workspace_bytes, stream),
-                         "multiply");
+    return p->blas->call.cublasLtMatmul(
+        p->blas->handle, p->desc, &scale, on->b, p->layout[0], on->a, p->layout[1], &before, c,
+        p->layout[2], c, p->layout[2], &p->algorithm, p->workspace, p->workspace_bytes, stream);
+}
+
+static ls_status run_multiply(const ls_cuda_product *p, const ls_cuda_operands *on, void *stream)
+{
+    return ls_blas_check(p->blas, multiply(p, on, 1, stream), "multiply");
 }
 
 /* What remains to do after the product; without rows if nothing remains. */
@@ -244,29 +251,12 @@ static ls_cuda_operands own_operands(const ls_cuda_product *p)
     return (ls_cuda_operands){.a = g->a, .b = g->b, .c = g->c, .accumulate = g->accumulate};
 }
 
-/* Runs it once, so that the library loads its kernels before any capture. If c is added to, it
- * stays unchanged; otherwise it is overwritten, as by every run. */
-static ls_status try_out(void *context)
-{
-    const ls_cuda_product *p = context;
-    const ls_cuda_operands on = own_operands(p);
-    LS_TRY(multiply(p, &on, on.accumulate ? 0 : 1, cudaStreamPerThread));
-    return ls_cuda_check(ls_device_describe(p->device)->text, "try a product",
-                         cudaStreamSynchronize(cudaStreamPerThread));
-}
-
 /* Runs on the device's thread. */
-static ls_status create(void *context)
+static ls_status describe_all(void *context)
 {
     ls_cuda_product *p = context;
-    cublasLtMatmulPreference_t preference;
     LS_TRY(describe(p));
-    LS_TRY(lay_out_all(p));
-    LS_TRY(ls_blas_check(p->blas, p->blas->call.cublasLtMatmulPreferenceCreate(&preference),
-                         "state a preference"));
-    ls_status status = choose(p, preference);
-    p->blas->call.cublasLtMatmulPreferenceDestroy(preference);
-    return status;
+    return lay_out_all(p);
 }
 
 static size_t parts_bytes(const ls_cuda_product *p)
@@ -287,6 +277,76 @@ static void *align_workspace(void *room)
     return (char *)room + (WORKSPACE_ALIGNMENT - (uintptr_t)room % WORKSPACE_ALIGNMENT);
 }
 
+/* Runs the algorithm once, so that the library loads its kernels before any capture. If c is added
+ * to, it stays unchanged; otherwise it is overwritten, as by every run. A refusal is no failure of
+ * the device, which the wait would show. */
+static ls_status try_out(void *context)
+{
+    candidate_list *l = context;
+    const ls_cuda_operands on = own_operands(l->product);
+    l->status = multiply(l->product, &on, on.accumulate ? 0 : 1, cudaStreamPerThread);
+    if (l->status)
+        cudaGetLastError(); /* the status has it; the next launch must not report it */
+    return ls_cuda_check(ls_device_describe(l->product->device)->text, "try a product",
+                         cudaStreamSynchronize(cudaStreamPerThread));
+}
+
+static ls_status take_workspace(ls_cuda_product *p)
+{
+    ls_device_release(p->device, p->room);
+    p->room = p->workspace = NULL;
+    if (!p->workspace_bytes)
+        return LS_OK;
+    LS_TRY(ls_device_allocate(p->device, LS_MEMORY_WORKSPACE, workspace_room(p), &p->room));
+    p->workspace = align_workspace(p->room);
+    return LS_OK;
+}
+
+/* Whether another candidate may run: not if the library lacks memory or its context, which depends
+ * on more than the shape. */
+static bool may_try_next(cublasStatus_t status)
+{
+    return status != CUBLAS_STATUS_ALLOC_FAILED && status != CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+/* Keeps the first candidate of the list that runs. */
+static ls_status try_candidates(candidate_list *l)
+{
+    ls_cuda_product *p = l->product;
+    for (int i = 0; i < l->count; i++) {
+        p->algorithm = l->at[i].algo;
+        p->workspace_bytes = l->at[i].workspaceSize;
+        LS_TRY(take_workspace(p));
+        LS_TRY(ls_device_call(p->device, try_out, l));
+        if (l->status == CUBLAS_STATUS_SUCCESS || !may_try_next(l->status))
+            return ls_blas_check(p->blas, l->status, "try a product");
+    }
+    return LS_OK;
+}
+
+/* Candidates without split sums are tried first; if none runs, those that the library lists for all
+ * schemes. */
+static ls_status choose(ls_cuda_product *p)
+{
+    static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,
+                                       CUBLASLT_REDUCTION_SCHEME_MASK};
+    const ls_gemm_args *g = &p->spec.gemm;
+    candidate_list list = {.product = p, .status = CUBLAS_STATUS_NOT_SUPPORTED};
+    char shape[96];
+    for (int i = p->spec.any_order; i < 2 && list.status != CUBLAS_STATUS_SUCCESS; i++) {
+        list.schemes = schemes[i];
+        LS_TRY(ls_device_call(p->device, list_candidates, &list));
+        LS_TRY(try_candidates(&list));
+    }
+    if (list.status == CUBLAS_STATUS_SUCCESS)
+        return LS_OK;
+    snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
+    return ls_fail(LS_CODE_MISSING, "cuBLASLt", shape,
+                   "no algorithm that does not split the sums of this product runs (%s); try "
+                   "another version of the library",
+                   p->blas->call.cublasLtGetStatusString(list.status));
+}
+
 /* ---- The interface --------------------------------------------------------------------------- */
 
 ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
@@ -304,12 +364,9 @@ ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
         status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, parts_bytes(p), &parts);
     p->parts = parts;
     if (!status)
-        status = ls_device_call(device, create, p);
-    if (!status && p->workspace_bytes)
-        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, workspace_room(p), &p->room);
-    p->workspace = p->room ? align_workspace(p->room) : NULL;
+        status = ls_device_call(device, describe_all, p);
     if (!status)
-        status = ls_device_call(device, try_out, p);
+        status = choose(p);
     if (status) {
         ls_cuda_product_close(p);
         return status;
@@ -341,7 +398,7 @@ ls_status ls_cuda_product_multiply(const ls_cuda_product *p, ls_queue *queue, ls
 {
     const ls_cuda_operands on = own_operands(p);
     *rest = rest_of(p, &on);
-    return multiply(p, &on, 1, ls_queue_native(queue));
+    return run_multiply(p, &on, ls_queue_native(queue));
 }
 
 ls_status ls_cuda_product_run(const ls_cuda_product *p, ls_queue *queue)
@@ -354,7 +411,7 @@ ls_status ls_cuda_product_run_on(const ls_cuda_product *p, ls_queue *queue,
                                  const ls_cuda_operands *on)
 {
     const ls_gpu_rest rest = rest_of(p, on);
-    LS_TRY(multiply(p, on, 1, ls_queue_native(queue)));
+    LS_TRY(run_multiply(p, on, ls_queue_native(queue)));
     return ls_cuda_check(ls_device_describe(p->device)->text, "finish a product",
                          (cudaError_t)ls_gpu_finish_product(ls_queue_native(queue), &rest));
 }

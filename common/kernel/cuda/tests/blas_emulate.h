@@ -3,8 +3,9 @@
  * cuBLASLt's functions that the cuda table calls, as loops on host memory, following the library's
  * documentation: column-major matrices, D = op(A) op(B) + beta C. Sums in double. There are no
  * epilogues: none may be used (cuda_product.c). Its heuristic returns candidates that must be
- * rejected before the right one: one that splits its sums, one that failed. It first returns none
- * without split sums if the number of terms is divisible by 3. The arguments are recorded. For
+ * rejected before the right one: one that splits its sums, one that failed, one that does not tell
+ * in how many pieces it splits them, and two that cannot run. It first returns none without split
+ * sums if the number of terms is divisible by 3. The arguments are recorded. For
  * matrices that are all declared with an alignment of 16 bytes it returns an algorithm with other
  * bits: sums in float.
  */
@@ -38,6 +39,8 @@ typedef struct blas_preference {
 /* In the algorithm's opaque words: how many pieces a sum is split into, and how much workspace. */
 typedef struct blas_algorithm {
     int32_t pieces;
+    bool silent;           /* about the pieces */
+    cublasStatus_t status; /* of a product */
     uint32_t alignment[4];
 } blas_algorithm;
 
@@ -61,11 +64,15 @@ static struct {
     _Atomic int32_t latest;
 } blas_pieces = {.allowed = 1};
 
-/* Products so far, and whether they are only counted: checked, but not computed. */
+/* Products so far, those that were refused, and whether they are only counted: checked, but not
+ * computed. */
 static struct {
-    _Atomic uint64_t products;
+    _Atomic uint64_t products, refused;
     bool only;
 } blas_counted;
+
+/* A test's own failure of every product. */
+static cublasStatus_t blas_failure = CUBLAS_STATUS_SUCCESS;
 
 static size_t blas_get_version(void)
 {
@@ -225,12 +232,18 @@ static cublasStatus_t blas_heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc
         *desc,
         {*(blas_layout *)(void *)a, *(blas_layout *)(void *)b, *(blas_layout *)(void *)d},
         *preference};
-    if (!handle || c != d || most < 3 || !blas_fits(desc, (void *)a, (void *)b, (void *)d, &terms))
+    if (!handle || c != d || most < 5 || !blas_fits(desc, (void *)a, (void *)b, (void *)d, &terms))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (preference->schemes == CUBLASLT_REDUCTION_SCHEME_NONE && terms % 3 == 0)
         return CUBLAS_STATUS_SUCCESS;
-    for (*count = 0; *count < 3; (*count)++) {
-        blas_algorithm algorithm = {.pieces = *count == 0 ? 4 : 1};
+    const bool whole = preference->schemes == CUBLASLT_REDUCTION_SCHEME_NONE;
+    const blas_algorithm all[] = {{.pieces = 4},
+                                  {.pieces = 1},
+                                  {whole ? 1 : 4, true, CUBLAS_STATUS_NOT_SUPPORTED, {0}},
+                                  {1, false, CUBLAS_STATUS_INTERNAL_ERROR, {0}},
+                                  {.pieces = 1, .silent = whole}};
+    for (*count = 0; *count < 5; (*count)++) {
+        blas_algorithm algorithm = all[*count];
         memcpy(algorithm.alignment, preference->alignment, sizeof algorithm.alignment);
         memset(&out[*count], 0, sizeof *out);
         memcpy(&out[*count].algo, &algorithm, sizeof algorithm);
@@ -246,7 +259,8 @@ static cublasStatus_t blas_config(const cublasLtMatmulAlgo_t *algo,
 {
     blas_algorithm algorithm;
     memcpy(&algorithm, algo, sizeof algorithm);
-    if (attribute != CUBLASLT_ALGO_CONFIG_SPLITK_NUM || bytes != sizeof algorithm.pieces)
+    if (attribute != CUBLASLT_ALGO_CONFIG_SPLITK_NUM || bytes != sizeof algorithm.pieces ||
+        algorithm.silent)
         return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(out, &algorithm.pieces, bytes);
     *written = bytes;
@@ -303,6 +317,10 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     blas_algorithm algorithm;
     uint64_t terms;
     memcpy(&algorithm, algo, sizeof algorithm);
+    if (algorithm.status || blas_failure) {
+        blas_counted.refused++;
+        return blas_failure ? blas_failure : algorithm.status;
+    }
     blas_pieces.latest = algorithm.pieces;
     const void *const places[4] = {a_, b_, c_, d_};
     bool aligned = true;

@@ -13,6 +13,8 @@
 #include "common/kernel/cuda/sequences/gpu_lstm.cu"
 #include "common/kernel/cuda/images/gpu_pools.cu"
 #include "common/kernel/cuda/images/gpu_residual.cu"
+#include "common/kernel/cuda/transformer/gpu_attention.cu"
+#include "common/kernel/cuda/transformer/gpu_transformer.cu"
 
 /* Launches so far; from here on they are only counted, where that is wanted. */
 extern "C" uint64_t gpu_emulated_launches(bool only);

@@ -161,8 +161,9 @@ static void multiply(fixture *f, ls_kernels *kernels, ls_math math, const float 
     run(f, op);
 }
 
-/* Within the bound, and not float32. */
-static void check_tf32(fixture *f, ls_kernels *kernels, int64_t n)
+/* Within the bound. Returns how many of the elements are float32's: all of them if the library has
+ * chosen an algorithm without tensor cores, as it may for matrices that begin anywhere. */
+static int64_t check_tf32(fixture *f, ls_kernels *kernels, int64_t n)
 {
     const int64_t count = n * n;
     float *a = randoms(count, 1), *b = randoms(count, 2), *full = randoms(count, 3);
@@ -176,6 +177,6 @@ static void check_tf32(fixture *f, ls_kernels *kernels, int64_t n)
     for (int64_t i = 0; i < count; i++)
         same += rounded[i] == full[i];
     print_message("tf32: %lld of %lld elements are float32's\n", (long long)same, (long long)count);
-    assert_true(same < count / 2);
     free(a), free(b), free(a1), free(b1), free(full), free(limit), free(rounded);
+    return same;
 }

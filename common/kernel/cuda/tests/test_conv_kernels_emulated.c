@@ -154,6 +154,49 @@ static void test_alignment(void **state)
     case_close(&c);
 }
 
+/* A gradient of the image uses the weights as its forward operation has reordered them: the same
+ * bits, with less memory; not of other weights, nor of another implementation's for cuDNN. */
+static void test_lent(void **state)
+{
+    static const ls_convolution ways_of[][2] = {{LS_CONVOLUTION_AUTO, LS_CONVOLUTION_AUTO},
+                                                {LS_CONVOLUTION_OWN, LS_CONVOLUTION_OWN},
+                                                {LS_CONVOLUTION_AUTO, LS_CONVOLUTION_OWN},
+                                                {LS_CONVOLUTION_OWN, LS_CONVOLUTION_AUTO}};
+    fixture *f = *state;
+    const ls_conv_shape *s = &conv_shapes[6];
+    const int64_t weights = s->outputs * filter_elements(s), x = s->rows * in_elements(s);
+    float *dy = randoms(s->rows * out_elements(s), 7), *other = randoms(weights, 8);
+    for (size_t w = 0; w < sizeof ways_of / sizeof *ways_of; w++) {
+        conv_case c;
+        float *dx[3];
+        size_t workspace[3];
+        f->cpu->convolution = ways_of[w][0];
+        must(case_open(f, s, FORWARD, &c));
+        put(f, &c);
+        memcpy(other, c.in[1], (size_t)weights * sizeof *other);
+        f->cpu->convolution = ways_of[w][1];
+        for (int i = 0; i < 3; i++) { /* without, with, and with another's weights */
+            ls_conv_backward_data_args args = {.shape = *s,
+                                               .dy = dy,
+                                               .weight = i == 2 ? other : c.in[1],
+                                               .dx = dx[i] = randoms(x, 9),
+                                               .forward = i ? c.op : NULL};
+            ls_op *op;
+            must(f->cpu->table->conv_backward_data(f->cpu, &args, &op));
+            workspace[i] = op->workspace;
+            run(f, op);
+        }
+        for (int i = 1; i < 3; i++)
+            same_bits("lent", dx[i], dx[0], (size_t)x * sizeof(float));
+        assert_true(workspace[2] == workspace[0]);
+        assert_int_equal(workspace[1] < workspace[0], w < 3);
+        for (int i = 0; i < 3; i++)
+            free(dx[i]);
+        case_close(&c);
+    }
+    free(dy), free(other);
+}
+
 static void test_own(void **state)
 {
     fixture *f = *state;
@@ -248,6 +291,37 @@ static void test_broken(void **state)
     }
 }
 
+/* What a trial answers, on a device that works: without being required, the library gives way, and
+ * the row's library has the first reason; a lack of memory is an error. */
+static void test_failed_trials(void **state)
+{
+    static const char *const functions[3][2] = {
+        {"cudnnGetConvolutionForwardWorkspaceSize", "cudnnConvolutionBiasActivationForward"},
+        {"cudnnGetConvolutionBackwardFilterWorkspaceSize", "cudnnConvolutionBackwardFilter"},
+        {"cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"}};
+    static const int failures[] = {CUDNN_STATUS_BAD_PARAM, CUDNN_STATUS_EXECUTION_FAILED,
+                                   CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED};
+    fixture *f = *state;
+    for (int direction = 0; direction < 3; direction++)
+        for (int i = 0; i < 2; i++) {
+            made_up->fail = functions[direction][i];
+            for (int k = 0; k < 3; k++) {
+                conv_case c;
+                made_up->failure = failures[k];
+                must(case_open(f, &conv_shapes[6], (conv_direction)direction, &c));
+                assert_non_null(strstr(way_of(&c), ".cublaslt"));
+                put(f, &c);
+                case_close(&c);
+            }
+            made_up->failure = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+            refuses(f, &conv_shapes[6], direction, "it failed: CUDNN_STATUS_OF_THE_MADE_UP");
+        }
+    made_up->fail = NULL;
+    const char *said = strstr(library_of(f), ", cuDNN 9.");
+    assert_non_null(said);
+    assert_string_equal(strchr(said, '('), "(a trial failed: CUDNN_STATUS_BAD_PARAM)");
+}
+
 /* Any function may fail while an operation is made: one line that names the status. */
 static void test_failures(void **state)
 {
@@ -261,6 +335,7 @@ static void test_failures(void **state)
         {"cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"}};
     fixture *f = *state;
     conv_case c;
+    f->cpu->convolution = LS_CONVOLUTION_CUDNN;
     must(case_open(f, &conv_shapes[6], FORWARD, &c)); /* the library is open */
     for (int direction = 0; direction < 3; direction++)
         for (int i = 0; i < 11 && functions[direction][i]; i++) {
@@ -296,11 +371,13 @@ int main(void)
         CONV_TEST(test_ways),
         CONV_TEST(test_measured_ways),
         CONV_TEST(test_alignment),
+        CONV_TEST(test_lent),
         CONV_TEST(test_own),
         CONV_TEST(test_insist),
         CONV_TEST(test_tf32),
         CONV_TEST(test_missing),
         CONV_TEST(test_broken),
+        CONV_TEST(test_failed_trials),
         CONV_TEST(test_failures),
     };
     (void)run_layer_tests;

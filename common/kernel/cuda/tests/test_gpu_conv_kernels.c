@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of gpu:0 by cuDNN where it supports the shape: the tests of test_layer_kernels.c
- * with their tolerances, the same bits each time and from a CUDA graph, TF32 only on request.
+ * with their tolerances, the same bits each time, from a CUDA graph, and wherever tensors begin (a
+ * multiple of 16 bytes, as a part of a model has them), TF32 only on request.
  * Prints what only a GPU shows: the implementation of each shape, and for the shapes of cnn,
  * cifar10 and resnet:20 both implementations' times, error and bits (conv_ways.h). A wrong result,
  * a varying one, and a plain shape that cuDNN refuses although it is required, all fail. Our own
  * kernels are in test_gpu_layer_kernels. Skipped without a GPU or cuDNN. Not yet run on a GPU.
  */
+#include <stdint.h>
 #include <stdio.h>
 
 #if LS_HAS_CUDNN
@@ -136,6 +138,66 @@ static void test_same_bits(void **state)
         }
 }
 
+/* The output of a convolution whose tensors begin `shift` bytes after a multiple of 256. */
+static float *moved(fixture *f, const ls_conv_shape *s, conv_direction direction, size_t shift)
+{
+    ls_kernels *inner = staging_of(f->cpu)->inner;
+    ls_queue *queue = staging_of(f->cpu)->queue;
+    conv_case c = case_tensors(s, direction);
+    const int64_t x = s->rows * in_elements(s), y = s->rows * out_elements(s);
+    const int64_t w = s->outputs * filter_elements(s);
+    const int64_t counts[DIRECTIONS][3] = {{x, w, y}, {x, y, w}, {y, w, x}};
+    const float *const from[] = {c.in[0], c.in[1]};
+    void *base[3], *at[3];
+    ls_op *op;
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = (size_t)counts[direction][i] * sizeof(float);
+        must(ls_device_allocate(inner->device, LS_MEMORY_WORKSPACE, bytes + 512, &base[i]));
+        at[i] = (char *)base[i] + (256 - (uintptr_t)base[i] % 256) + shift;
+        if (i < 2)
+            must(ls_queue_write(queue, at[i], from[i], bytes));
+    }
+    const ls_conv_forward_args forward = {.shape = *s, .x = at[0], .weight = at[1], .y = at[2]};
+    const ls_conv_backward_weights_args weights = {
+        .shape = *s, .x = at[0], .dy = at[1], .dweight = at[2]};
+    const ls_conv_backward_data_args data = {
+        .shape = *s, .dy = at[0], .weight = at[1], .dx = at[2]};
+    must(direction == FORWARD   ? inner->table->conv_forward(inner, &forward, &op)
+         : direction == WEIGHTS ? inner->table->conv_backward_weights(inner, &weights, &op)
+                                : inner->table->conv_backward_data(inner, &data, &op));
+    must(ls_queue_enqueue(queue, op));
+    must(ls_queue_read(queue, c.out, at[2], (size_t)c.count * sizeof *c.out));
+    ls_op_free(op);
+    for (int i = 0; i < 3; i++)
+        ls_device_release(inner->device, base[i]);
+    float *out = c.out;
+    free(c.in[0]), free(c.in[1]), free(c.bias), free(c.sums);
+    return out;
+}
+
+static void test_places(void **state)
+{
+    static const ls_conv_shape shapes[] = {
+        {64, 64, 64, {12, 12, 12, 12, 5, 5, 1, 1, 2, 2}},
+        {64, 16, 32, {32, 32, 16, 16, 3, 3, 2, 2, 1, 1}},
+    };
+    static const size_t shifts[] = {16, 64, 128};
+    for (int i = 0; i < 2; i++)
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
+            const ls_conv_shape *s = &shapes[i];
+            const size_t counts[] = {(size_t)(s->rows * out_elements(s)),
+                                     (size_t)(s->outputs * filter_elements(s)),
+                                     (size_t)(s->rows * in_elements(s))};
+            float *want = moved(*state, s, (conv_direction)direction, 0);
+            for (int k = 0; k < 3; k++) {
+                float *got = moved(*state, s, (conv_direction)direction, shifts[k]);
+                same_bits("moved", got, want, counts[direction] * sizeof *got);
+                free(got);
+            }
+            free(want);
+        }
+}
+
 /* Float32 is within its tolerance of the reference (above); TF32 only within its own. */
 static void test_tf32(void **state)
 {
@@ -182,6 +244,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_usable),
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_each_way),
     };

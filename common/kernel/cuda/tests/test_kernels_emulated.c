@@ -92,7 +92,7 @@ static void test_step(void **state)
 static void test_tf32(void **state)
 {
     fixture *f = *state;
-    check_tf32(f, f->cpu, 100);
+    assert_true(check_tf32(f, f->cpu, 100) < 100 * 100 / 2);
 }
 
 /* Only measuring roofs uses the library's first choice, which splits sums. */
@@ -112,6 +112,40 @@ static void test_any_order(void **state)
     }
     f->cpu->any_order = false;
     blas_pieces.allowed = 1;
+}
+
+/* Candidates are tried in order until one runs; a lack of memory ends the trial. */
+static void test_candidates(void **state)
+{
+    static const struct {
+        int64_t k; /* divisible by 3: no candidates without split sums */
+        cublasStatus_t failure;
+        uint64_t tried;
+        const char *text; /* of the failure */
+    } cases[] = {
+        {20, CUBLAS_STATUS_SUCCESS, 2, NULL},
+        {21, CUBLAS_STATUS_SUCCESS, 1, NULL},
+        {20, CUBLAS_STATUS_NOT_SUPPORTED, 3 + 2, "cuBLASLt: 4x4x20: no algorithm that does not"},
+        {20, CUBLAS_STATUS_ALLOC_FAILED, 1, "cuBLASLt: try a product: it failed: CUBLAS_STATUS_"},
+    };
+    fixture *f = *state;
+    float data[21 * 4] = {0}, c[16];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_op *op = NULL;
+        blas_failure = cases[i].failure;
+        blas_counted.refused = 0;
+        ls_status status = f->cpu->table->gemm(
+            f->cpu, &(ls_gemm_args){.m = 4, .n = 4, .k = cases[i].k, .a = data, .b = data, .c = c},
+            &op);
+        blas_failure = CUBLAS_STATUS_SUCCESS;
+        assert_int_equal(blas_counted.refused, cases[i].tried);
+        if (!cases[i].text)
+            must(status);
+        else if (!strstr(ls_status_text(status), cases[i].text))
+            fail_msg("%s", ls_status_text(status));
+        ls_status_free(cases[i].text ? status : LS_OK);
+        ls_op_free(op);
+    }
 }
 
 /* ---- Wherever matrices lie ---------------------------------------------------------------------
@@ -245,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_candidates),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -79,10 +79,41 @@ static void test_values_and_lists(void **state)
     assert_int_equal(request->cases[15].steps, 7);
     assert_int_equal(request->cases[15].micro_shards, 8);
     assert_true(request->cases[15].learning_rate == 1e-3);
-    assert_string_equal(request->label, "some text, with a comma");
+    assert_string_equal(request->cases[0].label, "some text, with a comma");
     assert_int_equal(request->log.level, LS_LOG_QUIET);
     assert_string_equal(request->command, "lockstep run --plan=p.yaml --steps=7");
     ls_request_free(request);
+}
+
+/* The command line replaces `defaults:` silently, and other keys with a note; not `exclude:`. */
+static void test_the_command_line_replaces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t cases, batch;
+        const char *note; /* NULL: none */
+    } plans[] = {
+        {"defaults: {batch: [4, 5]}\ncases: [{seed: 2}]\n", 1, 3, NULL},
+        {"model: mlp\nbatch: [4, 5]\n", 1, 3,
+         "plan: p.yaml:2:1: --batch of the command line replaces this"},
+        {"cases: [{seed: 2, batch: 4}]\n", 1, 3,
+         "plan: p.yaml:1:19: --batch of the command line replaces this"},
+        {"cases: [{seed: [2, 4]}]\nexclude: [{batch: 3, seed: 4}]\n", 1, 3, NULL},
+    };
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        ls_request *request;
+        write_plan(plans[i].text, strlen(plans[i].text));
+        ls_status status = parse("--batch=3", &request);
+        if (status)
+            fail_msg("%s", ls_status_text(status));
+        assert_int_equal(request->case_count, plans[i].cases);
+        assert_int_equal(request->cases[0].batch, plans[i].batch);
+        if (plans[i].note ? !strstr(request->notes, plans[i].note)
+                          : strstr(request->notes, "replaces") != NULL)
+            fail_msg("the notes of %s are: %s", plans[i].text, request->notes);
+        ls_request_free(request);
+    }
 }
 
 static void test_unknown_and_repeated_keys(void **state)
@@ -95,8 +126,6 @@ static void test_unknown_and_repeated_keys(void **state)
     assert_refused("--batch: 3\n", "p.yaml:1:1: --batch: unknown key");
     assert_refused("plan: other.yaml\n", "p.yaml:1:1");
     assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: conflicts with --epochs");
-    write_plan("model: mlp\nbatch: 3\n", 20);
-    assert_refused_with("--batch=3", "batch twice", "p.yaml:2:1: batch: given on the command line");
     write_plan("epochs: 3\n", 10);
     assert_refused_with("--steps=3", "steps and epochs", "conflicts with");
 }
@@ -191,7 +220,7 @@ static void test_cases_and_defaults(void **state)
     assert_string_equal(request->cases[4].model, "mlp");
     assert_int_equal(request->cases[4].steps, 7);
     assert_int_equal(request->cases[4].epochs, 0);
-    assert_string_equal(request->label, "text");
+    assert_string_equal(request->cases[0].label, "text");
     ls_request_free(request);
     request = accept_plan("cases: [{}]\n");
     assert_int_equal(request->case_count, 1);
@@ -242,16 +271,13 @@ static void test_refused_parts(void **state)
     assert_refused("cases: [3]\n", "p.yaml:1:9: anything but a mapping");
     assert_refused("cases: [{batch: 3, batch: 4}]\n", "p.yaml:1:20: batch: given twice");
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: batsh: unknown key");
-    assert_refused("cases: [{label: a}]\n", "p.yaml:1:10: label: belongs to the whole command");
+    assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: belongs to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
     assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option beside `cases:`");
     assert_refused("defaults: [1]\n", "p.yaml:1:11: anything but a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
     assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: concerns no case");
     assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n", "ps-mode: concerns no case");
-    write_plan("cases: [{batch: 3}]\n", 20);
-    assert_refused_with("--batch=3", "batch twice",
-                        "p.yaml:1:10: batch: given on the command line");
 }
 
 /* Writes the same few bytes many times. */
@@ -297,15 +323,21 @@ static void test_hostile(void **state)
 
 int main(void)
 {
-    char folder[] = "test_plan.XXXXXX";
+    char folder[] = "test_experiment.XXXXXX";
     if (!mkdtemp(folder) || chdir(folder) != 0)
         return EXIT_FAILURE;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_and_lists), cmocka_unit_test(test_unknown_and_repeated_keys),
-        cmocka_unit_test(test_bad_values),       cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_missing_file),     cmocka_unit_test(test_cases_and_defaults),
-        cmocka_unit_test(test_exclude),          cmocka_unit_test(test_repeat_and_budget),
-        cmocka_unit_test(test_refused_parts),    cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_values_and_lists),
+        cmocka_unit_test(test_the_command_line_replaces),
+        cmocka_unit_test(test_unknown_and_repeated_keys),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_cases_and_defaults),
+        cmocka_unit_test(test_exclude),
+        cmocka_unit_test(test_repeat_and_budget),
+        cmocka_unit_test(test_refused_parts),
+        cmocka_unit_test(test_hostile),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink("p.yaml");

@@ -4,7 +4,7 @@
  * column, and refused input is never stored completely. Refused: anchors, aliases, tags, anything
  * nested more deeply than a plan.
  */
-#include "bench/cli/plan.h"
+#include "bench/cli/experiment.h"
 #include "bench/cli/option_table.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
@@ -34,7 +34,7 @@ typedef struct plan_reading {
     struct fy_event *event;
     char origin[ORIGIN_CAPACITY];
     ls_option_set *set; /* options of the command line, and of the plan for all cases */
-    ls_plan_file *out;
+    ls_experiment *out;
     bool seen[PLAN_KEYS];
     char option_at[ORIGIN_CAPACITY]; /* of the first option at the plan's top level */
 } plan_reading;
@@ -42,7 +42,7 @@ typedef struct plan_reading {
 /* A mapping of options that is currently read. */
 typedef struct mapping {
     ls_option_set *set;
-    bool of_case; /* in `cases:` or `exclude:`, so it has no options of the whole command */
+    plan_key of; /* CASES or EXCLUDE: without options of the whole command; PLAN_KEYS: none */
 } mapping;
 
 static ls_status refuse(const char *origin, const char *why)
@@ -154,6 +154,23 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
     }
 }
 
+/* Reads the value of an option that the command line gives, and keeps that one's. */
+static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_option *option)
+{
+    ls_experiment *out = plan->out;
+    ls_option_set unused;
+    if (to->of != DEFAULTS) {
+        LS_TRY(ls_grow("plan", &out->replaced, out->replaced_count, sizeof *out->replaced));
+        ls_plan_replaced *one = &out->replaced[out->replaced_count++];
+        *one = (ls_plan_replaced){.option = option->name};
+        snprintf(one->origin, sizeof one->origin, "%.200s", plan->origin);
+    }
+    LS_TRY(ls_option_set_open(plan->set->command, &unused));
+    ls_status status = read_value(plan, &(mapping){&unused, to->of}, option);
+    ls_option_set_close(&unused);
+    return status;
+}
+
 /* Reads the option that is a key of the mapping, and its value. */
 static ls_status read_option(plan_reading *plan, const mapping *to, const char *key)
 {
@@ -165,13 +182,12 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
         return refuse_shape(plan, "an option of the command line only");
     const ls_setting setting = {.option = option, .origin = plan->origin};
     const ls_option_given *line = ls_option_set_find(plan->set, option->name);
-    if (to->of_case && !option->sweeps)
+    if ((to->of == CASES || to->of == EXCLUDE) && !option->sweeps)
         return ls_setting_refuse(
             &setting, LS_CODE_USAGE,
             "belongs to the whole command, not to a case; give it under `defaults:`");
-    if (line->count && !line->values[0].origin)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "given on the command line too; give it only once");
+    if (line->count && !line->values[0].origin && to->of != EXCLUDE)
+        return pass_over(plan, to, option);
     LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
     return read_value(plan, to, option);
 }
@@ -193,7 +209,7 @@ static ls_status read_mapping(plan_reading *plan, const mapping *to)
 /* ---- cases, defaults, exclude, repeat, budget ------------------------------------------------ */
 
 /* Adds a mapping, which begins here. */
-static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_set **out)
+static ls_status add_part(plan_reading *plan, ls_experiment_parts *parts, ls_option_set **out)
 {
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     if (parts->count == LS_CASES_MOST)
@@ -203,7 +219,7 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
             LS_CASES_MOST);
     LS_TRY(check_begin(plan, FYET_MAPPING_START));
     LS_TRY(ls_grow("plan", &parts->items, parts->count, sizeof *parts->items));
-    ls_plan_part *part = &parts->items[parts->count];
+    ls_experiment_part *part = &parts->items[parts->count];
     LS_TRY(ls_option_set_open(plan->set->command, &part->set));
     parts->count++;
     write_position(plan, mark->line, mark->column, SHORT_PATH, part->origin, sizeof part->origin);
@@ -212,8 +228,9 @@ static ls_status add_part(plan_reading *plan, ls_plan_parts *parts, ls_option_se
 }
 
 /* Reads a list of mappings. */
-static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
+static ls_status read_parts(plan_reading *plan, plan_key of)
 {
+    ls_experiment_parts *parts = of == CASES ? &plan->out->cases : &plan->out->exclude;
     ls_option_set *set = NULL;
     LS_TRY(check_begin(plan, FYET_SEQUENCE_START));
     for (;;) {
@@ -221,14 +238,14 @@ static ls_status read_parts(plan_reading *plan, ls_plan_parts *parts)
         if (plan->event->type == FYET_SEQUENCE_END)
             return parts->count ? LS_OK : refuse_shape(plan, "an empty list");
         LS_TRY(add_part(plan, parts, &set));
-        LS_TRY(read_mapping(plan, &(mapping){set, true}));
+        LS_TRY(read_mapping(plan, &(mapping){set, of}));
     }
 }
 
 /* Reads the value of `repeat:` or `budget:`. */
 static ls_status read_figure(plan_reading *plan, plan_key key)
 {
-    ls_plan_file *out = plan->out;
+    ls_experiment *out = plan->out;
     const char *text = NULL;
     LS_TRY(scalar_text(plan, &text));
     if (key == REPEAT && !ls_parse_integer(text, 1, LS_CASES_MOST, &out->repeat))
@@ -238,7 +255,7 @@ static ls_status read_figure(plan_reading *plan, plan_key key)
     if (key == BUDGET && (!ls_parse_duration(text, &out->budget_ns) || out->budget_ns < 1000000))
         return ls_fail(LS_CODE_USAGE, "plan", plan->origin,
                        "budget: '%.80s' is not valid; a time: 30s, 2min", text);
-    snprintf(key == REPEAT ? out->repeat_at : out->budget_at, LS_PLAN_ORIGIN, "%.200s",
+    snprintf(key == REPEAT ? out->repeat_at : out->budget_at, LS_EXPERIMENT_ORIGIN, "%.200s",
              plan->origin);
     return LS_OK;
 }
@@ -253,11 +270,10 @@ static ls_status read_key(plan_reading *plan, plan_key key)
     LS_TRY(advance(plan));
     switch (key) {
     case CASES:
-        return read_parts(plan, &plan->out->cases);
     case EXCLUDE:
-        return read_parts(plan, &plan->out->exclude);
+        return read_parts(plan, key);
     case DEFAULTS: /* as if its options were at the top level */
-        return read_mapping(plan, &(mapping){plan->set, false});
+        return read_mapping(plan, &(mapping){plan->set, DEFAULTS});
     default:
         return read_figure(plan, key);
     }
@@ -282,7 +298,7 @@ static ls_status read_document(plan_reading *plan)
         if (key == PLAN_KEYS && !*plan->option_at)
             memcpy(plan->option_at, plan->origin, sizeof plan->option_at);
         LS_TRY(key < PLAN_KEYS ? read_key(plan, key)
-                               : read_option(plan, &(mapping){plan->set, false}, text));
+                               : read_option(plan, &(mapping){plan->set, PLAN_KEYS}, text));
     }
     LS_TRY(expect(plan, FYET_DOCUMENT_END, "this"));
     LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
@@ -321,23 +337,24 @@ static ls_status load_text(const char *path, char **out, size_t *out_length)
     return LS_OK;
 }
 
-static void close_parts(ls_plan_parts *parts)
+static void close_parts(ls_experiment_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
         ls_option_set_close(&parts->items[i].set);
     free(parts->items);
 }
 
-void ls_plan_file_close(ls_plan_file *plan)
+void ls_experiment_close(ls_experiment *plan)
 {
     if (!plan)
         return;
     close_parts(&plan->cases);
     close_parts(&plan->exclude);
+    free(plan->replaced);
     free(plan);
 }
 
-ls_status ls_plan_read(const char *path, ls_option_set *set, ls_plan_file *out)
+ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment *out)
 {
     char *text = NULL;
     size_t length = 0;

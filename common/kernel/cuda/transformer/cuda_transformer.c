@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transformers' operations of the cuda table that need more than their arguments. Not yet run on a
+ * GPU. What is no token cannot stop a launched step: it sets the queue's fault, which the next
+ * ls_queue_sync reports, and its row is NaN.
+ */
+#include "common/device/cuda/cuda.h"
+#include "common/kernel/cuda/cuda_kernels.h"
+
+static int launch_embedding_forward(const cuda_op *op, ls_queue *queue)
+{
+    return ls_gpu_embedding_forward(
+        ls_queue_native(queue), &op->args.embedding_forward,
+        (ls_gpu_fault){ls_cuda_queue_fault(queue), LS_CUDA_FAULT_TOKEN});
+}
+
+ls_status ls_cuda_embedding_forward(ls_kernels *kernels, const ls_embedding_forward_args *arguments,
+                                    ls_op **out)
+{
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(embedding_forward), out);
+}
+
+/* Like ls_cuda_op_make, with workspace. */
+static ls_status make_with(ls_kernels *kernels, const cuda_op *like, int64_t count, size_t size,
+                           ls_op **out)
+{
+    cuda_op *op;
+    LS_TRY(ls_cuda_op_open(kernels, like, (size_t)count * size, &op));
+    *out = &op->op;
+    return LS_OK;
+}
+
+LS_CUDA_LAUNCH_WITH(embedding_backward, op->workspace)
+ls_status ls_cuda_embedding_backward(ls_kernels *kernels,
+                                     const ls_embedding_backward_args *arguments, ls_op **out)
+{
+    return make_with(kernels, &LS_CUDA_LIKE(embedding_backward), arguments->rows, sizeof(int64_t),
+                     out);
+}
+
+LS_CUDA_LAUNCH_WITH(attention_backward, op->workspace)
+ls_status ls_cuda_attention_backward(ls_kernels *kernels,
+                                     const ls_attention_backward_args *arguments, ls_op **out)
+{
+    const ls_attention_shape *s = &arguments->shape;
+    return make_with(kernels, &LS_CUDA_LIKE(attention_backward), s->rows * s->heads * s->steps,
+                     sizeof(float), out);
+}

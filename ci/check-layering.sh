@@ -21,23 +21,24 @@ function order(parent, names,   levels, same, files, i, j, k) {
 BEGIN {
   order("", "common < impl < bench")
   order("common/", "base < device < kernel comm data < nn")
-  order("common/device/", "cpu cuda")
+  order("common/device/", "cpu cuda fake")
   order("common/comm/", "collectives cuda mpi nccl")
   order("common/kernel/", "reference < cpu cuda")
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
-  order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress < commands < main.c")
+  order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress predict < commands < main.c")
+  order("bench/predict/", "simgrid")
   order("impl/step/", \
         "plan.h+plan.c < " \
         "program.h+[sweep.h]+names.h+program.c+order.c+sweep.c+match.c+race.c+names.c+listing.c < " \
-        "step.h+resources.h+[build.h]+served.h+members.c+served.c+build.c+verbs.c+copies.c+group.c+group_sum.c+" \
+        "step.h+resources.h+[build.h]+served.h+members.c+served.c+build.c+verbs.c+copies.c+group.c+group_sum.c+clip.c+" \
         "average.c+places.c+message.c < " \
         "run.h+trace.h+[trace_private.h]+run.c+lower.c+check.c+run_values.c+run_facts.c+records.c+trace.c+" \
         "trace_steps.c+blame.c")
   split("^dnnl common/kernel/cpu/ ^oneapi/dnnl common/kernel/cpu/ ^hwloc common/device/ " \
-        "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl)/ " \
-        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/nccl/ " \
+        "^mpi\\.h common/comm/mpi/ ^cuda common/(device|kernel|comm)/(cuda|nccl|fake)/ " \
+        "^cublas common/kernel/cuda/ ^cudnn common/kernel/cuda/ ^nccl common/comm/(nccl|tests)/ " \
         "^xxhash common/base/ ^zlib common/data/ ^jansson (bench|common/data)/ " \
         "^sqlite3 bench/ ^libfyaml bench/ ^cmocka /tests/", vendors, " ")
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs missing packages of Debian 12 and 13: ci/install.sh build | test | all
-#   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh
+#   build    for building and running: MPI, gnuplot for plots, curl for datasets/fetch.sh, SimGrid for predict
 #   test     also for the tests (clang, sanitizers, clang-format, cmocka, tools)
 #   all      also for the slow tests (debootstrap; chromium; Slurm, whose daemons stay idle; zsh and lintian, which
 #            test_install uses if installed; arm64's compiler and emulator)
@@ -11,7 +11,7 @@
 set -euo pipefail
 packages=(gcc libc6-dev cmake ninja-build git ca-certificates libdnnl-dev libhwloc-dev
   libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev zlib1g-dev libgomp1
-  libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist)
+  libopenmpi-dev openmpi-bin gnuplot-nox curl dataset-fashion-mnist g++ libsimgrid-dev)
 test_packages=(libcmocka-dev pkgconf clang clang-format libclang-rt-dev python3 python3-jsonschema strace sqlite3
   ccache doxygen dpkg-dev file python3-yaml)
 case "${1:-build}" in

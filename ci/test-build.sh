@@ -18,4 +18,4 @@ if grep -q '^LOCKSTEP_TESTS_FOR:STRING=bare$' "$dir/CMakeCache.txt"; then # as o
   rm -f "$programs"/{gnuplot,mpi,orte,nvcc,ncu,nvidia-smi}*
   export PATH=$programs LOCKSTEP_HIDDEN="gnuplot mpirun nvcc"
 fi
-ctest --test-dir "$dir" -j$((2 * $(nproc))) --output-on-failure --no-tests=error
+ctest --test-dir "$dir" -j$((2 * $(nproc))) -LE slow --output-on-failure --no-tests=error

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds, and runs the tests through CTest: ci/test.sh [--all]
 #   --all    also the tests labelled slow and peers
-# Builds: build (gcc), build-clang, build-asan, build-tsan, and build-hooks, which has no MPI and CUDA; warnings are
-# errors in all of them. The tests of the other builds are tests of `build` (label sanitizer).
+# Builds: build (gcc), build-clang, build-asan, build-tsan, build-hooks, which has no MPI and CUDA, and build-fake where
+# CUDA's headers are; warnings are errors in all of them. The tests of the other builds are tests of `build` (label sanitizer).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exclude=(-LE 'slow|peers')
@@ -17,11 +17,12 @@ done
 ci/install.sh "$packages"
 launcher=()
 if command -v ccache >/dev/null; then # two of the builds have the same GPU kernels
-  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=yes
 fi
 options=(-DLOCKSTEP_TESTS=ON -DLOCKSTEP_WERROR=ON -DCMAKE_CUDA_ARCHITECTURES=80)
 presets=(release clang asan tsan hooks)
+if command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then presets+=(fake); fi
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 for preset in "${presets[@]}"; do # all at once: configuring one uses one core

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_JOB_REPLICAS = 1024 }; /* most replicas of a job */
+enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
 
 /** A full batch; an epoch's remainder batch. */
 typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;
@@ -72,7 +72,11 @@ typedef struct ls_job {
     const ls_allreduce *allreduce; /**< the algorithm; exact mode: canonical */
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
     bool overlap;        /**< all-reduces have a queue of their own */
-    ls_math math;        /**< arithmetic of products */
+    int gradient_windows; /**< a device holds whole gradients of so many buckets, and of all others
+                               its shares (windows.h); 0: all whole */
+    int windows;          /**< the same of parameters */
+    bool windows_given;   /**< false: both rise to what one node needs */
+    ls_math math;         /**< arithmetic of products */
     const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
     bool capture;                 /**< replay captured programs */
     int flip_replica; /**< injected fault: a bit of this replica's gradient is flipped; -1: none */

@@ -31,17 +31,26 @@ ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, si
     return take(r, (ls_replica_buffer){.what = what, .use = use, .bytes = bytes}, out);
 }
 
-/* Element i is that of the variables, except in optimizer state of shares. */
-static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, size_t elements,
+/* An array of all elements, element i that of the variables; or of the shares alone. */
+static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, bool shared,
                             void *out)
 {
-    const bool shared = use == LS_MEMORY_OPTIMIZER && r->shares.buckets;
     const ls_replica_buffer array = {.what = what,
                                      .use = use,
-                                     .element = shared ? 0 : real_bytes(r),
-                                     .bytes = elements * real_bytes(r),
+                                     .element = shared && r->shares.buckets ? 0 : real_bytes(r),
+                                     .bytes = (shared ? r->stated : r->elements) * real_bytes(r),
                                      .carried = use != LS_MEMORY_GRADIENTS};
     return take(r, array, out);
+}
+
+/* The memory of windows; without these, `whole`. */
+static ls_status take_windows(ls_replica *r, const char *what, const ls_windows *windows,
+                              void *whole, void **out)
+{
+    *out = whole;
+    return windows ? ls_replica_take(r, what, LS_MEMORY_COMMUNICATION,
+                                     windows->elements * real_bytes(r), out)
+                   : LS_OK;
 }
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
@@ -60,18 +69,21 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
 {
     const size_t records = r->job->records;
     if (r->own_variables)
-        LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->elements, &r->parameters));
-    LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->elements, &r->gradients));
+        LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows, &r->parameters));
+    LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->gradient_windows, &r->gradients));
+    LS_TRY(take_windows(r, "window", r->windows, r->parameters, &r->window));
+    LS_TRY(
+        take_windows(r, "gradient window", r->gradient_windows, r->gradients, &r->gradient_window));
     for (int i = 0; i < r->slots; i++)
-        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, r->stated, &r->slot[i]));
+        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->slot[i]));
     if (r->job->average != 0 && r->updates)
-        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, r->stated, &r->average));
+        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->average));
     LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
     if (r->more > r->sums - 1)
-        LS_TRY(take_carried(r, "loss", 2 * sizeof *r->decay, &r->decay));
+        LS_TRY(take_carried(r, "loss", 3 * sizeof *r->decay, &r->decay));
     if (r->more)
         LS_TRY(
             take_small(r, "records", records * r->more * sizeof *r->more_losses, &r->more_losses));
@@ -99,30 +111,6 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
     return LS_OK;
 }
 
-/* Appends setting decay[0] to weight decay's part of the loss, summed variable by variable. */
-static ls_status append_decay_loss(ls_replica *r, ls_op_list *ops)
-{
-    const ls_variables *variables = &r->graph->variables;
-    ls_update_range *ranges;
-    LS_TRY(ls_allocate("replica", &ranges, variables->count, sizeof *ranges));
-    ls_weight_decay_args args = {
-        .count = (int64_t)r->owned, .weight = r->parameters, .ranges = ranges, .loss = r->decay};
-    for (size_t i = 0; i < variables->count; i++) {
-        const ls_variable *v = &variables->items[i];
-        if (v->decay != 0 && v->offset < r->owned) /* others belong to another part */
-            ranges[args.range_count++] =
-                (ls_update_range){(int64_t)v->offset, (int64_t)v->count, v->decay, 0, false};
-    }
-    ls_op *op;
-    ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
-    if (!status)
-        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
-    free(ranges);
-    LS_TRY(status);
-    op->use = LS_TIME_OPTIMIZER;
-    return ls_op_list_add(ops, op);
-}
-
 static ls_status open_parts(ls_replica *r, int64_t rows)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
@@ -131,8 +119,8 @@ static ls_status open_parts(ls_replica *r, int64_t rows)
     LS_TRY(take_buffers(r, (size_t)rows));
     LS_TRY(share_split(r, &r->job->data->train, r->train));
     LS_TRY(share_split(r, &r->job->data->test, r->test));
-    if (r->decay)
-        LS_TRY(append_decay_loss(r, &r->decay_loss));
+    if (r->decay && !r->windows)
+        LS_TRY(ls_replica_decay_loss(r, &r->decay_loss));
     return r->kernels->table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
 }
 
@@ -174,6 +162,8 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->elements = replica->graph->variables.elements;
     replica->owned = options->part ? options->part->owned : replica->elements;
     replica->shares = options->shares;
+    replica->windows = options->windows;
+    replica->gradient_windows = options->gradient_windows;
     replica->stated = count_stated(replica);
     replica->more = replica->sums - 1;
     replica->decays = options->decay_loss;
@@ -334,7 +324,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
     LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
     op->use = LS_TIME_HARNESS;
     LS_TRY(ls_op_list_add(ops, op));
-    return r->decay && r->decays == LS_DECAY_UPDATES ? append_decay_loss(r, ops) : LS_OK;
+    return r->decay && r->decays == LS_DECAY_UPDATES ? ls_replica_decay_loss(r, ops) : LS_OK;
 }
 
 /* ---- Records -------------------------------------------------------------------------------- */

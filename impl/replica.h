@@ -18,7 +18,7 @@
 #include "common/nn/graph_parts.h"
 #include "common/nn/net.h"
 #include "common/nn/net_nodes.h"
-#include "impl/buckets.h"
+#include "impl/windows.h"
 #include "impl/strategy.h"
 
 enum {
@@ -62,11 +62,15 @@ typedef struct ls_replica {
     size_t owned;              /**< the first ones, which it updates itself, */
     ls_shares shares;          /**< or, of these, its shares */
     size_t stated;             /**< elements that it updates: owned, or those of its shares */
-    void *parameters;          /**< real [P] */
+    void *parameters;          /**< real [P]; in windows [stated], its shares */
+    const ls_windows *windows; /**< NULL, or in which it has whole parameters of some buckets */
+    const ls_windows *gradient_windows; /**< likewise gradients */
+    void *window;                       /**< real, of `windows`; without these, `parameters` */
+    void *gradient_window;              /**< likewise */
     ls_decay_loss decays;
     bool own_variables;      /**< false: `variables_of` has its parameters and argument block */
     bool updates;            /**< whether it updates variables */
-    void *gradients;         /**< real [P] */
+    void *gradients;         /**< real [P]; in windows [stated], the sums of its shares */
     void *slot[2];           /**< real [stated], as many as the optimizer has; others NULL */
     void *average;           /**< real [stated]: moving averages, if it updates; else NULL */
     double *squares;         /**< [blocks of the whole model] sums of the gradient's squares; NULL:
@@ -78,7 +82,8 @@ typedef struct ls_replica {
     size_t more;             /**< parts recorded after the first: sums - 1, and weight decay's */
     double *more_losses;     /**< [job->records, more]; NULL: none */
     ls_op_list decay_loss;   /**< sets decay[0]; empty if this replica does not compute it */
-    double *decay;           /**< [2] weight decay's part of the loss, and 0; or NULL */
+    double *decay;           /**< [3] weight decay's part of the loss, 0, and that of a bucket in
+                                  a window; or NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
@@ -103,7 +108,8 @@ typedef struct ls_replica_options {
     const ls_graph_part *part; /**< NULL: the whole model */
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
     ls_shares shares;          /**< buckets NULL: it updates all variables */
-    bool no_optimizer;         /**< another replica updates: no optimizer state */
+    const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
+    bool no_optimizer; /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
                                                 parameters and argument block it shares */
@@ -144,6 +150,17 @@ ls_status ls_replica_clip_all(ls_replica *replica, ls_decay_left decay, ls_op_li
  * it), the optimizer's pass, and the steps of moving statistics and averages. */
 ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left decay,
                             ls_op_list *ops);
+
+/** Where an update finds a range of its own elements in optimizer state, and in parameters and
+ * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
+ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
+
+/** Appends setting decay[0] to weight decay's part of the loss, of all variables that it owns. */
+ls_status ls_replica_decay_loss(ls_replica *replica, ls_op_list *ops);
+
+/** Appends adding weight decay's part of a bucket in a window to the step's; `first` of a step: to
+ * nothing. */
+ls_status ls_replica_decay(ls_replica *replica, ls_range bucket, bool first, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);

@@ -41,15 +41,20 @@ typedef struct run_of {
     int64_t count;
 } run_of;
 
+/* Where a range of its gradients is, and of its parameters: elements of these. */
+typedef struct where {
+    size_t gradient, weight;
+} where;
+
 /* Appends the sums of a run of blocks that are next to each other in the whole model. */
-static ls_status append_run(ls_replica *r, size_t first, const run_of *run, size_t block,
+static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t block,
                             ls_op_list *ops)
 {
     const ls_update_range *last = &run->items[run->count - 1];
-    const size_t bytes = first * r->kernels->table->real_bytes;
+    const size_t real = r->kernels->table->real_bytes;
     const ls_square_sums_args args = {.count = last->first + last->count,
-                                      .gradient = (char *)r->gradients + bytes,
-                                      .weight = (char *)r->parameters + bytes,
+                                      .gradient = (char *)r->gradients + at.gradient * real,
+                                      .weight = (char *)r->parameters + at.weight * real,
                                       .ranges = run->items,
                                       .range_count = run->count,
                                       .sums = r->squares + block};
@@ -59,8 +64,8 @@ static ls_status append_run(ls_replica *r, size_t first, const run_of *run, size
     return ls_op_list_add(ops, op);
 }
 
-static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left decay, run_of *run,
-                                ls_op_list *ops)
+static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left decay, where at,
+                                run_of *run, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
     size_t first = range.first, begin = 0, next = 0;
@@ -72,27 +77,33 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
         const size_t whole = (r->part ? r->part->whole[i] : v->offset) + both.first - v->offset;
         const size_t block = ls_blocks_before(&r->job->model->graph->variables, whole);
         if (run->count && block != next) {
-            LS_TRY(append_run(r, first, run, begin, ops));
+            LS_TRY(append_run(r, at, run, begin, ops));
             run->count = 0;
         }
         if (!run->count) {
+            at.gradient += both.first - first;
+            at.weight += both.first - first;
             first = both.first;
             begin = block;
         }
-        run->items[run->count++] = (ls_update_range){.first = (int64_t)(both.first - first),
-                                                     .count = (int64_t)both.count,
-                                                     .decay = decay == LS_DECAY_TO_ADD ? v->decay : 0,
-                                                     .keep = v->keep};
+        run->items[run->count++] =
+            (ls_update_range){.first = (int64_t)(both.first - first),
+                              .count = (int64_t)both.count,
+                              .decay = decay == LS_DECAY_TO_ADD ? v->decay : 0,
+                              .keep = v->keep};
         next = block + (size_t)ls_square_blocks((int64_t)both.count);
     }
-    return run->count ? append_run(r, first, run, begin, ops) : LS_OK;
+    return run->count ? append_run(r, at, run, begin, ops) : LS_OK;
 }
 
 ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
     run_of run = {0};
+    size_t share;
+    LS_TRY(ls_replica_find(r, range, &share));
+    const where at = {r->gradient_windows ? share : range.first, r->windows ? share : range.first};
     LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
-    const ls_status status = append_squares(r, range, decay, &run, ops);
+    const ls_status status = append_squares(r, range, decay, at, &run, ops);
     free(run.items);
     return status;
 }

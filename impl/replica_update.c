@@ -15,8 +15,7 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
-/* Finds where a range's optimizer state begins. */
-static ls_status find_state(const ls_replica *r, ls_range range, size_t *out)
+ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
 {
     const ls_shares *s = &r->shares;
     *out = 0;
@@ -95,8 +94,8 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
     const ls_optimizer_args args = {
         .kind = o->rule->kind,
         .count = (int64_t)count,
-        .weight = element_at(r, r->parameters, first),
-        .gradient = element_at(r, r->gradients, first),
+        .weight = element_at(r, r->parameters, r->windows ? state : first),
+        .gradient = element_at(r, r->gradients, r->gradient_windows ? state : first),
         .slot = {element_at(r, r->slot[0], state), element_at(r, r->slot[1], state)},
         .mu = o->mu,
         .beta1 = o->beta1,
@@ -120,10 +119,11 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
 /* Appends the step of moving averages towards the updated parameters. */
 static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_op_list *ops)
 {
+    const size_t first = r->windows ? state : range.first;
     const ls_moving_average_args args = {.count = (int64_t)range.count,
                                          .decay = r->job->average,
                                          .state = r->state,
-                                         .value = element_at(r, r->parameters, range.first),
+                                         .value = element_at(r, r->parameters, first),
                                          .average = element_at(r, r->average, state)};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
@@ -135,9 +135,67 @@ static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_
 ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
 {
     size_t state;
-    LS_TRY(find_state(r, range, &state));
+    LS_TRY(ls_replica_find(r, range, &state));
     LS_TRY(append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->clip == 0, ops));
     return r->average ? append_average(r, range, state, ops) : LS_OK;
+}
+
+/* ---- Weight decay's part of the loss -------------------------------------------------------- */
+
+/* Appends setting *loss to weight decay's part of the loss of the variables in a range, whose first
+ * element is at `weight`, summed variable by variable; nothing if none decays. */
+static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *weight, double *loss,
+                                   ls_op_list *ops)
+{
+    const ls_variables *variables = &r->graph->variables;
+    ls_update_range *ranges;
+    LS_TRY(ls_allocate("replica", &ranges, variables->count, sizeof *ranges));
+    ls_weight_decay_args args = {
+        .count = (int64_t)range.count, .weight = weight, .ranges = ranges, .loss = loss};
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const size_t first = v->offset - range.first;
+        if (v->decay != 0 && v->offset >= range.first && first < range.count)
+            ranges[args.range_count++] =
+                (ls_update_range){(int64_t)first, (int64_t)v->count, v->decay, 0, false};
+    }
+    ls_op *op = NULL;
+    ls_status status = LS_OK;
+    if (args.range_count)
+        status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
+    if (args.range_count && !status)
+        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
+    free(ranges);
+    LS_TRY(status);
+    if (!op)
+        return LS_OK;
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
+{
+    return append_decay_loss(r, (ls_range){0, r->owned}, r->parameters, r->decay, ops);
+}
+
+ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_list *ops)
+{
+    const char *weight = (const char *)r->window +
+                         ls_windows_at(r->windows, bucket.first) * r->kernels->table->real_bytes;
+    double *sum = r->decay, *nothing = r->decay + 1, *part = r->decay + 2;
+    ls_op *op;
+    if (first) {
+        const ls_add_loss_args zero = {.a = nothing, .b = nothing, .out = sum};
+        LS_TRY(r->kernels->table->add_loss(r->kernels, &zero, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    const size_t before = ops->count;
+    LS_TRY(append_decay_loss(r, bucket, weight, part, ops));
+    if (ops->count == before)
+        return LS_OK;
+    const ls_add_loss_args add = {.a = sum, .b = part, .out = sum};
+    LS_TRY(r->kernels->table->add_loss(r->kernels, &add, &op));
+    return ls_op_list_add(ops, op);
 }
 
 /* ---- Initial values ------------------------------------------------------------------------- */
@@ -169,10 +227,9 @@ static ls_status move(const ls_replica *r, float *flat, size_t elements, float *
     return LS_OK;
 }
 
-/* The same for moving averages, which a replica with shares has of these. */
-static ls_status move_averages(const ls_replica *r, float *model, bool out)
+/* The same for a buffer of what it updates, which a replica with shares has of these. */
+static ls_status move_shares(const ls_replica *r, float *flat, float *model, bool out)
 {
-    float *flat = r->average;
     if (!r->shares.buckets)
         return move(r, flat, r->owned, model, out);
     for (size_t b = 0; b < r->shares.buckets->count; b++) {
@@ -186,9 +243,10 @@ static ls_status move_averages(const ls_replica *r, float *model, bool out)
 
 ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
 {
-    const bool raw = values == LS_VALUES || !r->average;
-    return raw ? move(r, r->parameters, r->owned, parameters, true)
-               : move_averages(r, parameters, true);
+    if (values == LS_AVERAGES && r->average)
+        return move_shares(r, r->average, parameters, true);
+    return r->windows ? move_shares(r, r->parameters, parameters, true)
+                      : move(r, r->parameters, r->owned, parameters, true);
 }
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
@@ -196,7 +254,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     const ls_step_state start = state_at_start(r->job);
     const size_t real = r->kernels->table->real_bytes;
     float *model = (float *)parameters;
-    LS_TRY(move(r, r->parameters, r->elements, model, false));
+    LS_TRY(r->windows ? move_shares(r, r->parameters, model, false)
+                      : move(r, r->parameters, r->elements, model, false));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->slots && !status; i++)
@@ -205,9 +264,10 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
     if (!status && r->average)
-        status = move_averages(r, model, false);
+        status = move_shares(r, r->average, model, false);
     if (!status && r->decay)
-        status = ls_queue_write(r->queue, r->decay, (const double[]){0, 0}, 2 * sizeof *r->decay);
+        status =
+            ls_queue_write(r->queue, r->decay, (const double[]){0, 0, 0}, 3 * sizeof *r->decay);
     return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);
 }
 

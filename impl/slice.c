@@ -56,10 +56,13 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "the tree that sums the shards has too many levels; give fewer shards");
     ls_slice_level *l = &s->levels[index];
-    *l = (ls_slice_level){.gradients = r->gradients, .loss = r->loss + index};
+    *l = (ls_slice_level){.gradients = r->gradient_window, .loss = r->loss + index};
+    const ls_windows *windows = r->gradient_windows;
     if (index > 0)
-        LS_TRY(ls_replica_take(r, "further sums", LS_MEMORY_GRADIENTS,
-                               r->elements * r->kernels->table->real_bytes, &l->gradients));
+        LS_TRY(ls_replica_take(
+            r, "further sums", windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
+            (windows ? windows->elements : r->elements) * r->kernels->table->real_bytes,
+            &l->gradients));
     s->level_count++;
     return LS_OK;
 }
@@ -99,9 +102,11 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .kernels = r->kernels,
         .rows = rows,
         .divisor = divisor_of(s),
-        .parameters = r->parameters,
+        .parameters = r->window,
         .gradients = s->levels[index].gradients,
-        .loss = s->levels[index].loss,
+        .parameter_at = r->windows ? r->windows->at : NULL,
+        .gradient_at = r->gradient_windows ? r->gradient_windows->at : NULL,
+        .loss = r->loss + (ls_slice_abreast(s) ? (size_t)slot : index),
         .memory_of = slot_net(s, slot),
         .synced = s->options.synced,
     };
@@ -167,22 +172,38 @@ static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
     return LS_OK;
 }
 
-ls_status ls_slice_build_sum(ls_slice *s, size_t into, size_t from)
+ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
 {
     ls_replica *r = s->options.replica;
-    const ls_slice_level *left = &s->levels[into], *right = &s->levels[from];
-    const ls_add_args add = {.count = (int64_t)r->elements,
-                             .a = left->gradients,
-                             .b = right->gradients,
-                             .y = left->gradients};
-    const ls_add_loss_args loss = {.a = left->loss, .b = right->loss, .out = left->loss};
+    const size_t first =
+        ls_windows_at(r->gradient_windows, range.first) * r->kernels->table->real_bytes;
+    char *left = (char *)s->levels[into].gradients + first;
+    const ls_add_args add = {.count = (int64_t)range.count,
+                             .a = left,
+                             .b = (const char *)s->levels[from].gradients + first,
+                             .y = left};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->add(r->kernels, &add, &op);
     if (!status)
         op->use = LS_TIME_BACKWARD;
-    LS_TRY(act_op(s, LS_ACT_SUM, status, op));
-    status = r->kernels->table->add_loss(r->kernels, &loss, &op);
+    return act_op(s, LS_ACT_SUM, status, op);
+}
+
+ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
+{
+    ls_replica *r = s->options.replica;
+    double *left = r->loss + into;
+    const ls_add_loss_args loss = {.a = left, .b = r->loss + from, .out = left};
+    ls_op *op = NULL;
+    const ls_status status = r->kernels->table->add_loss(r->kernels, &loss, &op);
     return act_op(s, LS_ACT_LOSS, status, op);
+}
+
+/* Appends into = into + from for gradients and losses of two levels. */
+static ls_status build_sum(ls_slice *s, size_t into, size_t from)
+{
+    LS_TRY(ls_slice_add(s, into, from, (ls_range){0, s->options.replica->elements}));
+    return ls_slice_add_loss(s, into, from);
 }
 
 /* sum(lo, hi) of shards that are all this replica's. */
@@ -192,7 +213,7 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
         return build_next(s, lo, index);
     LS_TRY(build_tree(s, lo, ls_slice_middle(lo, hi), index));
     LS_TRY(build_tree(s, ls_slice_middle(lo, hi), hi, index + 1));
-    return ls_slice_build_sum(s, index, index + 1);
+    return build_sum(s, index, index + 1);
 }
 
 /* Sums micro-batches in order. A tail batch may leave some of them empty. */
@@ -203,7 +224,7 @@ static ls_status build_fast(ls_slice *s)
             continue;
         LS_TRY(build_next(s, piece, s->sums ? 1 : 0));
         if (s->sums)
-            LS_TRY(ls_slice_build_sum(s, 0, 1));
+            LS_TRY(build_sum(s, 0, 1));
         s->sums = 1;
     }
     return LS_OK;
@@ -215,8 +236,8 @@ static ls_status build(ls_slice *s)
     const ls_job *job = o->replica->job;
     const int64_t rows = ls_slice_rows(job, o);
     ls_net *net;
-    if (o->synced)
-        return ls_slice_build_synced(s, rows);
+    if (ls_slice_abreast(s))
+        return ls_slice_build_abreast(s, rows);
     LS_TRY(ls_slice_need_level(s, 0));
     if (!rows) /* a tail batch may have fewer samples than there are replicas */
         return LS_OK;
@@ -246,14 +267,15 @@ static ls_status build_delay(ls_slice *s)
 
 static bool is_flipped(const ls_slice *s)
 {
-    return s->options.replica->job->flip_replica == s->options.replica->number && s->sums;
+    return s->options.replica->job->flip_replica == s->options.replica->number && s->piece_count;
 }
 
-static ls_status build_fault(ls_slice *s)
+ls_status ls_slice_fault(ls_slice *s, ls_range range)
 {
     ls_replica *r = s->options.replica;
-    const ls_flip_bit_args args = {.count = (int64_t)r->elements,
-                                   .data = r->gradients,
+    const size_t first = ls_windows_at(r->gradient_windows, range.first);
+    const ls_flip_bit_args args = {.count = (int64_t)range.count,
+                                   .data = (float *)r->gradient_window + first,
                                    .state = r->state,
                                    .step = r->job->flip_step};
     ls_op *op = NULL;
@@ -263,11 +285,12 @@ static ls_status build_fault(ls_slice *s)
     return act_op(s, LS_ACT_FAULT, status, op);
 }
 
-/* Ends the list of acts. If the slice is one piece without an injected fault, gradients are final
- * node by node; otherwise, after the last act. */
+/* Ends the list of acts. If the slice is one piece without an injected fault, or has windows,
+ * gradients are final node by node; otherwise, after the last act. */
 static void end_acts(ls_slice *s)
 {
-    const bool by_node = s->piece_count == 1 && !is_flipped(s) && !s->options.synced;
+    const ls_replica *r = s->options.replica;
+    const bool by_node = s->piece_count == 1 && !is_flipped(s) && !ls_slice_abreast(s);
     for (size_t i = 0; i < s->act_count; i++) {
         ls_act *act = &s->acts[i];
         if (act->own.count)
@@ -275,8 +298,8 @@ static void end_acts(ls_slice *s)
         if (by_node && act->kind == LS_ACT_BACKWARD)
             ls_net_node_final(s->work[0], act->node, &act->final.first, &act->final.count);
     }
-    if (s->sums && !by_node)
-        s->acts[s->act_count - 1].final = (ls_range){0, s->options.replica->elements};
+    if (s->sums && !by_node && !r->gradient_windows)
+        s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */
@@ -294,8 +317,8 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_status status = build_delay(slice);
     if (!status)
         status = build(slice);
-    if (!status)
-        status = build_fault(slice);
+    if (!status && !options->replica->gradient_windows)
+        status = ls_slice_fault(slice, (ls_range){0, options->replica->elements});
     if (status) {
         ls_slice_close(slice);
         return status;

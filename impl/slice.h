@@ -31,8 +31,8 @@ typedef struct ls_slice_options {
     ls_slice
         *memory_of; /**< NULL, or a slice whose memory it shares, of pieces at least as large */
     bool synced;    /**< batch statistics of the whole batch: all pieces run a node before any runs
-                         the next one, each with its own memory and gradients, and statistics are
-                         summed in the order of gradients */
+                         the next one, each with its own memory, and statistics are summed in the
+                         order of gradients; so do those of a replica with windows of gradients */
     bool apart;     /**< synced: the pieces' gradients are not summed here */
     ls_comm *comm;  /**< synced: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by slice.c, slice_synced.c and slice_tree.c. */
+/* Shared by slice.c, slice_abreast.c and slice_tree.c. */
 #pragma once
 
 #include "impl/slice.h"
@@ -42,7 +42,14 @@ int64_t ls_slice_piece_rows(const ls_slice *slice, int64_t piece);
 /** Allocates gradients and loss of a level, unless it has them; levels are allocated in order. */
 ls_status ls_slice_need_level(ls_slice *slice, size_t index);
 
-/** Finds or opens a net for `rows` rows in a slot, with the gradients of level `index`. */
+/** Whether all pieces run a node before any runs the next one. */
+static inline bool ls_slice_abreast(const ls_slice *slice)
+{
+    return slice->options.synced || slice->options.replica->gradient_windows;
+}
+
+/** Finds or opens a net for `rows` rows in a slot, with the gradients of level `index`, and that
+ * level's loss; of pieces abreast, loss number `slot`. */
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int slot, ls_net **out);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
@@ -55,8 +62,13 @@ ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int no
 /** Appends the gathering of the next piece into a net with the gradients of level `index`. */
 ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 
-/** Appends into = into + from for gradients and losses of two levels. */
-ls_status ls_slice_build_sum(ls_slice *slice, size_t into, size_t from);
+/** Appends into = into + from for a range of two levels' gradients, which windows may not cut; and
+ * for two losses. */
+ls_status ls_slice_add(ls_slice *slice, size_t into, size_t from, ls_range range);
+ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
 
-/** Builds a `synced` slice; its largest piece has `rows` rows. */
-ls_status ls_slice_build_synced(ls_slice *slice, int64_t rows);
+/** Appends the injected fault in a range of the first sum, if the replica has one. */
+ls_status ls_slice_fault(ls_slice *slice, ls_range range);
+
+/** Builds a slice whose pieces are abreast; its largest piece has `rows` rows. */
+ls_status ls_slice_build_abreast(ls_slice *slice, int64_t rows);

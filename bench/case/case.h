@@ -63,6 +63,20 @@ typedef struct ls_case {
     bool comm_auto;       /**< `auto` has chosen it; for GPUs nccl may replace mpi */
 } ls_case;
 
+/** How `predict` plays cases (bench/predict); for all cases of a command. */
+typedef struct ls_prediction_request {
+    char *platform;       /**< NULL: not given */
+    char *durations;      /**< "measured", a file, or "flops=RATE"; NULL: measured */
+    char *slowdown;       /**< "RANK=FACTOR"; NULL: none */
+    char *memory_limit;   /**< of each device; NULL: none */
+    int engine;           /**< ls_engine */
+    int collectives;      /**< ls_expansion */
+    int draws;            /**< 0: as many as fit the number of devices */
+    int devices_per_host; /**< devices that share a host */
+    bool calibrate;       /**< durations are measured and written to `out` */
+    bool validate;        /**< measured rows are predicted, and compared */
+} ls_prediction_request;
+
 /** A command: its cases, and options that hold for all of them. The request owns the text. */
 typedef struct ls_request {
     ls_case *cases;
@@ -80,6 +94,8 @@ typedef struct ls_request {
     bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
     char *out;       /**< file of the trace; NULL: not given */
+    bool predict;    /**< `predict`: played in virtual time */
+    ls_prediction_request prediction;
     bool print_step; /**< the step is listed, nothing is trained */
     bool soft_placement;
     bool log_placement;

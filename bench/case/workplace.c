@@ -12,6 +12,7 @@
 #include "common/nn/layer.h"
 #include "common/nn/places.h"
 #include "impl/strategies.h"
+#include "impl/windows.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -213,8 +214,8 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
 /*
  * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. If one
  * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
- * are one bucket. Otherwise a bucket is an eighth of them, so that most are reduced during
- * backward, but not so small that latency dominates.
+ * are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an eighth of them,
+ * so that most are reduced during backward, but not so small that latency dominates.
  */
 static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
@@ -231,10 +232,11 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
         like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact && !plan->strategy->shares ? SIZE_MAX
-                        : c->bucket_bytes >= 0                ? (size_t)c->bucket_bytes
-                        : job->overlap                        ? eighth
-                                                              : SIZE_MAX;
+    job->bucket_bytes = job->exact && !plan->strategy->shares   ? SIZE_MAX
+                        : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
+                        : job->overlap || job->gradient_windows ? eighth
+                                                                : SIZE_MAX;
+    LS_TRY(ls_windows_check(job));
     if (job->exact)
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)

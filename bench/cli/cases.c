@@ -29,7 +29,7 @@ ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option
                               const char *name)
 {
     const ls_option_given *given = ls_option_set_find(set, name);
-    ls_setting setting = {.option = ls_option_find(name, strlen(name)),
+    ls_setting setting = {.option = ls_option_find_in(name, strlen(name), set->command),
                           .processes = parsing->processes};
     if (given->count > 0)
         setting.origin = given->values[0].origin;
@@ -53,7 +53,7 @@ static ls_status count_devices(const ls_request *request, size_t *count)
 /* Replaces `all` by its expansion. */
 static ls_status expand(const ls_request_parsing *parsing, ls_option_set *set, const char *name)
 {
-    const ls_option *option = ls_option_find(name, strlen(name));
+    const ls_option *option = ls_option_find_in(name, strlen(name), set->command);
     ls_option_given *given = &set->given[option - ls_option_table(&(size_t){0})];
     const ls_option_given old = *given;
     bool any = false;

@@ -19,7 +19,8 @@ enum {
     LS_FOR_RESULTS = 16,
     LS_FOR_TRACE = 32, /**< also has the options of LS_FOR_RUN */
     LS_FOR_REGRESS = 64,
-    LS_FOR_REPORT = 128
+    LS_FOR_REPORT = 128,
+    LS_FOR_PREDICT = 256 /**< also has the options of LS_FOR_RUN */
 };
 
 /** The heading in `--help` for an option. */

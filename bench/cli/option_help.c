@@ -10,9 +10,9 @@ static const struct {
     unsigned bit;
     const char *name;
 } commands[] = {
-    {LS_FOR_TRACE, "trace"},     {LS_FOR_REGRESS, "regress"}, {LS_FOR_RUN, "run"},
-    {LS_FOR_VERIFY, "verify"},   {LS_FOR_MICRO, "micro"},     {LS_FOR_DEVICES, "devices"},
-    {LS_FOR_RESULTS, "results"}, {LS_FOR_REPORT, "report"},
+    {LS_FOR_TRACE, "trace"},     {LS_FOR_PREDICT, "predict"}, {LS_FOR_REGRESS, "regress"},
+    {LS_FOR_RUN, "run"},         {LS_FOR_VERIFY, "verify"},   {LS_FOR_MICRO, "micro"},
+    {LS_FOR_DEVICES, "devices"}, {LS_FOR_RESULTS, "results"}, {LS_FOR_REPORT, "report"},
 };
 
 const char *ls_option_command_name(unsigned command)
@@ -57,7 +57,7 @@ static ls_status refuse_unknown(const char *name, unsigned command, const char *
 ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
                             const ls_option **out)
 {
-    const ls_option *option = ls_option_find(name, length);
+    const ls_option *option = ls_option_find_in(name, length, command);
     if (!option) {
         char text[NAME_CAPACITY];
         snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text),

@@ -42,6 +42,8 @@ enum {
 #define COMM_NCCL ""
 #endif
 
+static const char *const engines[] = {"auto", "simgrid", "ports", NULL};
+static const char *const expansions[] = {"flows", "messages", NULL};
 static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers from -1 */
 
 static bool reduces(const ls_strategy *strategy)
@@ -65,9 +67,9 @@ static const ls_option general[] = {
      "that many of the best kind here; all: 1 to as many as there are; or names: "
      "cpu:0+cpu:1, gpu:0/0+gpu:0/1",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_devices, IN_CASE(devices),
-     .low = 1, .high = 1024},
+     .low = 1, .high = 4096},
     {"cpu-devices", "N", "cores / cores per device", "devices", "number of CPU devices", MACHINE,
-     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 1024},
+     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 4096},
     {"cores-per-device", "N", "1", "cores", "cores of each CPU device", MACHINE,
      .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cores_per_device), .low = 1,
      .high = 64},
@@ -222,8 +224,8 @@ static const ls_option general[] = {
      "for export and regress; a picture for results trend; required for trace (a file) and report "
      "(a "
      "folder)",
-     LS_FOR_RESULTS | LS_FOR_TRACE | LS_FOR_REGRESS | LS_FOR_REPORT, .group = LS_HELP_OUTPUT,
-     .set = ls_set_text, IN_REQUEST(out)},
+     LS_FOR_RESULTS | LS_FOR_TRACE | LS_FOR_REGRESS | LS_FOR_REPORT | LS_FOR_PREDICT,
+     .group = LS_HELP_OUTPUT, .set = ls_set_text, IN_REQUEST(out)},
     {"trace-steps", "N", "3", "steps", "steps that are traced, after the warm-up", LS_FOR_TRACE,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(trace_steps), .low = 1,
      .high = 1000},
@@ -251,6 +253,45 @@ static const ls_option general[] = {
     {"build", "COMMAND", "none", "",
      "for bisect: builds the program build/lockstep in a commit's work tree", LS_FOR_REGRESS,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
+    {"platform", "NETWORK", "none", "",
+     "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "
+     "two-level:host=1us@10GB/s,net=10us@25Gbps; or FILE.xml of SimGrid",
+     LS_FOR_PREDICT, .group = LS_HELP_STRATEGY, .set = ls_set_text,
+     IN_REQUEST(prediction.platform)},
+    {"devices-per-host", "K", "1", "devices",
+     "devices that share a host, and this machine's cores while durations are measured",
+     LS_FOR_PREDICT, .group = LS_HELP_STRATEGY, .set = ls_set_int,
+     IN_REQUEST(prediction.devices_per_host), .low = 1, .high = 1024},
+    {"durations", "measured|FILE|flops=RATE", "measured", "",
+     "of operations: measured here; from predict --calibrate; or FLOPs over a rate, a guess",
+     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_text,
+     IN_REQUEST(prediction.durations)},
+    {"engine", "auto|simgrid|ports", "auto", "",
+     "what plays the steps; auto: ports for flat platforms, else simgrid", LS_FOR_PREDICT,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.engine),
+     .words = engines},
+    {"collectives", "flows|messages", "flows", "",
+     "flows: a ring's messages to one rank are one; messages: each by itself", LS_FOR_PREDICT,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.collectives),
+     .words = expansions},
+    {"draws", "N", "32; above 256 devices 8", "draws",
+     "plays with durations drawn from the measured spread; 1: medians alone", LS_FOR_PREDICT,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(prediction.draws), .low = 1,
+     .high = 10000},
+    {"slowdown", "RANK=FACTOR", "none", "", "durations of a device are multiplied by it",
+     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_text,
+     IN_REQUEST(prediction.slowdown)},
+    {"memory-limit", "SIZE", "none", "bytes",
+     "of each device; a case that needs more is an error row, which says how much", LS_FOR_PREDICT,
+     .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.memory_limit)},
+    {"calibrate", "yes|no", "no", "",
+     "measures durations, writes them to --out FILE for --durations, and predicts nothing",
+     LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     IN_REQUEST(prediction.calibrate)},
+    {"validate", "yes|no", "no", "",
+     "predicts the cases of measured rows of this machine, and prints the errors", LS_FOR_PREDICT,
+     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     IN_REQUEST(prediction.validate)},
     {"plan", "FILE", "none", "",
      "YAML file with these names as keys; values or lists; or with `cases:`, a list of such "
      "mappings, `defaults:`, `exclude:`, `repeat: N`, `budget: 2min`",
@@ -275,7 +316,7 @@ static const ls_option general[] = {
 
 /* ---- Declared options ----------------------------------------------------------------------- */
 
-enum { CAPACITY = 128 };
+enum { CAPACITY = 160 };
 
 /* All options: created before the first lookup, and never changed. */
 static ls_option table[CAPACITY];
@@ -340,14 +381,20 @@ const ls_option *ls_option_table(size_t *count)
     return table;
 }
 
-const ls_option *ls_option_find(const char *name, size_t length)
+const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command)
 {
     size_t count;
-    const ls_option *options = ls_option_table(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
-            return &options[i];
-    return NULL;
+    const ls_option *options = ls_option_table(&count), *found = NULL;
+    for (size_t i = 0; i < count && !(found && found->commands & command); i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0 &&
+            (!found || options[i].commands & command))
+            found = &options[i];
+    return found;
+}
+
+const ls_option *ls_option_find(const char *name, size_t length)
+{
+    return ls_option_find_in(name, length, 0);
 }
 
 /* ---- Which cases an option concerns --------------------------------------------------------- */

@@ -29,6 +29,9 @@ char *ls_option_concerns(const ls_option *option, char *text, size_t size);
 /** NULL where there is none of this name (of `length` characters). */
 const ls_option *ls_option_find(const char *name, size_t length);
 
+/** Of two of this name, that of `command` (LS_FOR_*). */
+const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command);
+
 /**
  * The option of this name that `command` has. LS_CODE_USAGE with the nearest name, or with the
  * subcommands that it belongs to; `origin` as in ls_setting.

@@ -139,9 +139,9 @@ static const struct {
     {"data-parallel", "that is --strategy mirrored here"},
     {"dataparallel", "that is --strategy mirrored here"},
     {"horovod", "that is --strategy mirrored here, with --allreduce ring"},
-    {"fsdp", "that is --strategy zero --zero-stage 3, of which this version has stage 1"},
-    {"fully-sharded", "that is --strategy zero --zero-stage 3, of which this version has stage 1"},
-    {"deepspeed", "that is --strategy zero here, of whose --zero-stage this version has 1"},
+    {"fsdp", "that is --strategy zero --zero-stage 3 here"},
+    {"fully-sharded", "that is --strategy zero --zero-stage 3 here"},
+    {"deepspeed", "that is --strategy zero here, with --zero-stage 1, 2 or 3"},
 };
 
 static const char *other_name(const char *name)

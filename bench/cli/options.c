@@ -35,15 +35,21 @@ static void set_defaults(ls_request *request)
     request->cases->ranks = request->processes->size;
     if (request->verify)
         request->cases->gate_steps = -1;
+    if (request->predict) { /* virtual steps are alike, so that few say all */
+        request->cases->steps = 5;
+        request->cases->warmup = 3;
+    }
 }
 
-static ls_status default_request(bool verify, const ls_processes *processes, FILE *err,
+static ls_status default_request(unsigned command, const ls_processes *processes, FILE *err,
                                  ls_request **out)
 {
     ls_request *request;
     LS_TRY(ls_allocate("options", &request, 1, sizeof *request));
     *out = request;
-    request->verify = verify;
+    request->verify = command & LS_FOR_VERIFY;
+    request->predict = command & LS_FOR_PREDICT;
+    request->trace = command & LS_FOR_TRACE;
     request->log = (ls_log){err, LS_LOG_NORMAL};
     /* including padding: compared as bytes */
     LS_TRY(ls_allocate("options", &request->cases, 1, sizeof *request->cases));
@@ -68,6 +74,10 @@ void ls_request_free(ls_request *request)
     free(request->save);
     free(request->ps_record);
     free(request->out);
+    free(request->prediction.platform);
+    free(request->prediction.durations);
+    free(request->prediction.slowdown);
+    free(request->prediction.memory_limit);
     free(request->columns);
     free(request->results);
     free(request->format);
@@ -198,22 +208,20 @@ ls_status ls_command_line(int argc, char **argv, char **out)
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out)
 {
-    const bool verify = strcmp(argv[0], "verify") == 0, trace = strcmp(argv[0], "trace") == 0;
-    const unsigned command = verify  ? LS_FOR_VERIFY
-                             : trace ? LS_FOR_RUN | LS_FOR_TRACE
-                                     : LS_FOR_RUN;
+    const unsigned command = strcmp(argv[0], "verify") == 0    ? LS_FOR_VERIFY
+                             : strcmp(argv[0], "trace") == 0   ? LS_FOR_RUN | LS_FOR_TRACE
+                             : strcmp(argv[0], "predict") == 0 ? LS_FOR_RUN | LS_FOR_PREDICT
+                                                               : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
     ls_request_parsing parsing = {.processes = processes};
     char *notes = NULL;
     size_t size;
     FILE *stream = open_memstream(&notes, &size);
     ls_status status =
-        stream ? default_request(verify, processes ? processes : &alone, stream, &parsing.request)
+        stream ? default_request(command, processes ? processes : &alone, stream, &parsing.request)
                : ls_fail_memory("options", 0);
     if (!status)
         status = ls_option_set_open(command, parsing.request->given);
-    if (!status)
-        parsing.request->trace = trace;
     parsing.set = parsing.request ? parsing.request->given : NULL;
     parsing.plan = parsing.request ? parsing.request->plan : NULL;
     if (!status)

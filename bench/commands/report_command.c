@@ -37,7 +37,7 @@ static ls_status take(void *context, int64_t number, const json_t *row)
     if (id && json_object_get(task->ids, id))
         return LS_OK;
     LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
-    if (!holds)
+    if (!holds || !ls_row_filter_mixes(task->filter, row))
         return LS_OK;
     if (id)
         json_object_set_new(task->ids, id, json_true());

@@ -26,7 +26,7 @@ static const results_verb verbs[] = {
     {"list", "", 0, false, " where since last sort columns format ", "the rows, oldest first",
      ls_results_list, NULL},
     {"show", "ID", 1, false, " columns format all ",
-     "what bounds a row, and its figures; ID: its beginning, last, last~N", ls_results_show, NULL},
+     "what bounds a row, its figures; ID: its beginning, last, last~N", ls_results_show, NULL},
     {"label", "ID.. TEXT", 2, true, " ", "gives rows another label; \"\": none", ls_results_label,
      NULL},
     {"diff", "A B", 2, false, " format ",

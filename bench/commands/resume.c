@@ -38,7 +38,7 @@ static ls_status count_row(void *context, int64_t number, const json_t *row)
 {
     (void)number;
     known_rows *known = context;
-    if (strcmp(ls_row_text(row, "result", "status"), "ok") != 0)
+    if (strcmp(ls_row_text(row, "result", "status"), "ok") != 0 || ls_row_is_predicted(row))
         return LS_OK;
     char *key = key_of(row, known->fitted);
     const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;

@@ -265,7 +265,7 @@ static ls_status one_step(oracle *me, int batch_kind)
 static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
     for (; times; times--)
-        LS_TRY(one_step((oracle *)run, kind));
+        LS_TRY(one_step((oracle *)run, (int)kind));
     return LS_OK;
 }
 

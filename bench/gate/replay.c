@@ -273,7 +273,7 @@ static ls_status one_step(replay *me, int batch_kind)
 static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
     for (; times; times--)
-        LS_TRY(one_step((replay *)run, kind));
+        LS_TRY(one_step((replay *)run, (int)kind));
     return LS_OK;
 }
 

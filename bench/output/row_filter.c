@@ -2,6 +2,8 @@
 /* Filter; see row_filter.h. */
 #include "bench/output/row_filter.h"
 
+#include "bench/output/row_same.h"
+
 #include "bench/output/format_parts.h"
 #include "bench/output/value_order.h"
 #include "common/base/numbers.h"
@@ -121,6 +123,15 @@ void ls_row_filter_close(ls_row_filter *filter)
 const char *ls_row_filter_path(const ls_row_filter *filter, size_t index)
 {
     return filter && index < filter->count ? filter->conditions[index].key.path : NULL;
+}
+
+bool ls_row_filter_mixes(const ls_row_filter *filter, const json_t *row)
+{
+    bool asked = !ls_row_is_predicted(row);
+    const char *path;
+    for (size_t i = 0; !asked && (path = ls_row_filter_path(filter, i)); i++)
+        asked = strncmp(path, "prediction", 10) == 0 || strcmp(path, "result.warnings") == 0;
+    return asked;
 }
 
 static bool in_order(int kind, int order)

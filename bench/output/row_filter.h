@@ -32,6 +32,10 @@ void ls_row_filter_close(ls_row_filter *filter);
  * a text. */
 ls_status ls_row_filter_holds(const ls_row_filter *filter, const json_t *row, bool *out);
 
+/** Whether a row may stand beside measured ones: it was measured, or a condition speaks of
+ * predictions (a field of the group `prediction`, or result.warnings). */
+bool ls_row_filter_mixes(const ls_row_filter *filter, const json_t *row);
+
 /** The paths of the conditions, one by one; NULL after the last. */
 const char *ls_row_filter_path(const ls_row_filter *filter, size_t index);
 

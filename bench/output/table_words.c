@@ -2,6 +2,8 @@
 /* The lines below a table; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "bench/output/row_same.h"
+
 #include "impl/strategies.h"
 
 #include <stdlib.h>
@@ -143,7 +145,8 @@ static void print_environment(FILE *stream, const json_t *row, const json_t *gro
     }
 }
 
-/* Ranks rows of one environment; fewer than two with a time are not ranked. */
+/* Ranks rows of one environment, all measured or all predicted; fewer than two with a time are not
+ * ranked. */
 static void rank_rows(ls_writer *writer, const json_t *rows, const json_t *groups, bool mean)
 {
     timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
@@ -187,6 +190,7 @@ void ls_table_rank(ls_writer *writer, const json_t *rows)
             json_t *value = json_object_get(group, environment[e]);
             json_array_append(values, value ? value : json_null());
         }
+        json_array_append_new(values, json_boolean(ls_row_is_predicted(row)));
         char *name = json_dumps(values, JSON_COMPACT);
         if (!name)
             continue;

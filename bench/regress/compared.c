@@ -105,7 +105,7 @@ ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int s
 {
     bool meant;
     LS_TRY(ls_row_filter_holds(task->where, row, &meant));
-    if (!meant || !json_object_get(row, "case"))
+    if (!meant || !json_object_get(row, "case") || !ls_row_filter_mixes(task->where, row))
         return LS_OK;
     ls_regress_case *one = ls_regress_find(regress, task, side, row);
     if (!one)

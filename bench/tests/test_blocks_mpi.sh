@@ -5,7 +5,7 @@
 small="--model mlp:784-12-10 --batch 12 --warmup 2 --data synthetic:200 --epochs 2 --gate-steps 0"
 for blocks in 1 3; do
     ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --devices 2 \
-        --strategy mirrored,zero,pipeline,hybrid,local-sgd --reduce fast,exact
+        --strategy mirrored,zero,pipeline,hybrid,local-sgd --zero-stage 3 --bucket-bytes 8KiB --reduce fast,exact
     cp out rows.$blocks
     ranks_ok 2 run --blocks $blocks --format jsonl --results none --cpu-devices 4 $small --strategy ps \
         --ps-colocate yes --ps-servers 2 --ps-mode sync,ssp

@@ -26,7 +26,8 @@ case_of() { # OPTIONS: predicts, then runs
 }
 case_of $mlp --strategy single
 case_of $mlp --strategy independent,local-sgd,gossip,mirrored,zero,towers,ps,pipeline --devices 2,3
-case_of $mlp --strategy mirrored,zero,towers --devices 3 --reduce exact
+case_of $mlp --strategy mirrored,towers --devices 3 --reduce exact
+case_of $mlp --strategy zero --zero-stage 1,3 --devices 3 --reduce exact --bucket-bytes 0
 case_of $mlp --strategy towers --devices 2 --variable-device cpu:2 --cpu-devices 3
 case_of $mlp --strategy towers --devices 2 --towers-staged yes --optimizer sgd,momentum,adam
 case_of $mlp --strategy ps --ranks 4 --ps-servers 2 --ps-mode sync,async
@@ -61,6 +62,13 @@ refused() {
 refused optimizer --model mlp:784-32-10 --data synthetic:60 --batch 4 --strategy single,mirrored,towers --devices 1 --memory fraction=0.00001
 refused activations --model mlp:784-32-10 --strategy mirrored --devices 2 --memory fraction=0.0001 --batch 6000 --data synthetic:6000
 refused parameters --model mlp --data synthetic:60 --strategy ps --ranks 3 --memory fraction=0.000001 --optimizer sgd --batch 6
+# What mirrored cannot hold trains by shares, in the same memory: 8 MB of 9.2.
+deep="--model mlp:784-256-256-256-256-256-256-10 --data synthetic:60 --batch 12 --bucket-bytes 200KiB --devices 2"
+refused optimizer $deep --strategy mirrored --memory fraction=0.0001
+fraction=$(sed -n 's/.* fit into the \([0-9]*\) that .*/\1/p' out | awk '{ printf "%.8f", 8e6 / $1 * 0.0001 }')
+refused optimizer $deep --strategy mirrored --memory fraction=$fraction
+lockstep run $small $deep --strategy zero --zero-stage 3 --memory fraction=$fraction
+rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in rows] == ['ok']"
 # The gate's judge opens first, without the case's limit: 1/1024 of the machine's memory is too small for it.
 lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy single --devices cpu:0 --cpu-devices 1024
 expect "too large a judge: status 3" [ "$code" -eq 3 ]

@@ -49,8 +49,11 @@ refused 2 '--strategy|Horovod|mirrored here' run --strategy Horovod
 refused 2 '--strategy|fsdp|--strategy zero --zero-stage 3' run --strategy fsdp
 refused 2 '--strategy|fully-sharded|--strategy zero --zero-stage 3' run --strategy fully-sharded
 refused 2 '--strategy|DeepSpeed|--strategy zero here' run --strategy DeepSpeed
-refused 2 'zero-stage|this version has stage 1|use --zero-stage 1' run --strategy zero --devices 2 --zero-stage 2
-refused 2 'zero-stage|this version has stage 1|use --zero-stage 1' run --strategy zero --devices 2 --zero-stage 3
+refused 2 'zero-windows|--zero-stage 3' run --strategy zero --devices 2 --zero-stage 2 --zero-windows 2
+refused 2 'zero-windows|--zero-reshard yes' run --strategy zero --devices 2 --zero-stage 3 --zero-reshard no --zero-windows 2
+refused 2 'zero-reshard|--zero-stage 3' run --strategy zero --devices 2 --zero-reshard no
+refused 2 'zero-windows|1 to' run --strategy zero --devices 2 --zero-stage 3 --zero-windows 0
+refused 2 'zero-windows|needs 2 buckets at once|at least 2' run --strategy zero --devices 2 --zero-stage 3 --zero-windows 1 --bucket-bytes 0
 refused 2 'zero-stage|1 to 3' run --strategy zero --devices 2 --zero-stage 4
 refused 2 'zero-stage|--strategy zero' run --strategy mirrored --devices 2 --zero-stage 1
 refused 2 'flat|cannot be cut|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat

@@ -348,11 +348,12 @@ ls_status ls_session_gather(ls_session *session, float *values)
 }
 
 /* Rank 0 evaluates. All ranks do if servers hold the parameters, the model is divided over ranks,
- * or each has averages of a share of the parameters. */
+ * or each has a share of the parameters, or of their averages. */
 static bool evaluates(const ls_session *session)
 {
     return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||
-           (session->plan->strategy->shares && session->job.average != 0) ||
+           (session->plan->strategy->shares &&
+            (session->job.average != 0 || session->job.windows)) ||
            ls_job_places(&session->job) > (int)session->job.device_count;
 }
 
@@ -380,8 +381,9 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const ls_strategy *strategy = session->run->strategy;
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
+    const bool have = strategy->reduces && strategy->equivalent && !session->job.windows;
     *differs = 0;
-    for (size_t i = 1; i < here && strategy->reduces && strategy->equivalent; i++) {
+    for (size_t i = 1; i < here && have; i++) {
         LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
         if (memcmp(other, first, variables->elements * sizeof *first) == 0)
             continue;

@@ -118,12 +118,12 @@ size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
 static const char *remedy_of(const ls_memory_formula *formula)
 {
     static const char *const remedies[LS_MEMORY_USES] = {
-        [LS_MEMORY_PARAMETERS] = "a smaller model, one that is divided (--strategy pipeline, "
-                                 "model-parallel)",
+        [LS_MEMORY_PARAMETERS] = "a smaller model, one that is divided (--strategy zero, "
+                                 "pipeline, model-parallel)",
         [LS_MEMORY_GRADIENTS] = "a smaller model or --micro-shards, or one that is divided "
-                                "(--strategy pipeline, model-parallel)",
+                                "(--strategy zero, pipeline, model-parallel)",
         [LS_MEMORY_OPTIMIZER] = "--optimizer sgd, a smaller model, or one that is divided "
-                                "(--strategy pipeline, model-parallel)",
+                                "(--strategy zero, pipeline, model-parallel)",
         [LS_MEMORY_ACTIVATIONS] = "a smaller --batch, or more devices",
         [LS_MEMORY_COMMUNICATION] = "a smaller --bucket-bytes, or another --allreduce",
         [LS_MEMORY_WORKSPACE] = "a smaller --batch, or more devices",

@@ -3,10 +3,11 @@
 # requires it, OFF leaves it out. Sets LOCKSTEP_HAS_CUDA and, for libraries that may be missing, LOCKSTEP_HAS_CUDNN
 # and LOCKSTEP_HAS_NCCL; LOCKSTEP_<name>_VERSION and _FOLDER. cudart is linked statically; cuBLASLt, cuDNN and NCCL
 # are loaded on first use, so the program starts without CUDA.
-set(LOCKSTEP_CUDA AUTO CACHE STRING "CUDA back end: AUTO, ON or OFF")
-set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
-if(NOT LOCKSTEP_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "LOCKSTEP_CUDA is ${LOCKSTEP_CUDA}; AUTO, ON or OFF")
+# FAKE: for tests, with the headers alone, on fake GPUs (common/device/fake).
+set(LOCKSTEP_CUDA AUTO CACHE STRING "CUDA back end: AUTO, ON, OFF or, for tests, FAKE")
+set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF FAKE)
+if(NOT LOCKSTEP_CUDA MATCHES "^(AUTO|ON|OFF|FAKE)$")
+  message(FATAL_ERROR "LOCKSTEP_CUDA is ${LOCKSTEP_CUDA}; AUTO, ON, OFF or FAKE")
 endif()
 foreach(name CUDA CUBLAS CUDNN NCCL)
   set(LOCKSTEP_HAS_${name} 0)
@@ -47,7 +48,7 @@ function(lockstep_find_loaded name header library macro)
   find_file(LOCKSTEP_${name}_LIBRARY NAMES lib${library}.so ${ARGN} HINTS ${lockstep_cuda_folders}
             PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE} /usr/lib64 PATH_SUFFIXES lib64 lib)
   mark_as_advanced(LOCKSTEP_${name}_INCLUDE_DIR LOCKSTEP_${name}_LIBRARY)
-  if(NOT LOCKSTEP_${name}_INCLUDE_DIR OR NOT LOCKSTEP_${name}_LIBRARY)
+  if(NOT LOCKSTEP_${name}_INCLUDE_DIR OR (NOT LOCKSTEP_${name}_LIBRARY AND NOT LOCKSTEP_CUDA STREQUAL "FAKE"))
     return()
   endif()
   file(READ "${LOCKSTEP_${name}_INCLUDE_DIR}/${header}" text)
@@ -64,7 +65,9 @@ function(lockstep_find_loaded name header library macro)
   set(LOCKSTEP_${name}_FOLDER ${folder} PARENT_SCOPE)
 endfunction()
 
-if(LOCKSTEP_CUDA)
+if(LOCKSTEP_CUDA STREQUAL "FAKE")
+  include(FakeGpu)
+elseif(LOCKSTEP_CUDA)
   find_program(lockstep_nvcc nvcc HINTS $ENV{CUDA_HOME}/bin ${LOCKSTEP_DEPS}/bin /usr/local/cuda/bin)
   mark_as_advanced(lockstep_nvcc)
   if(lockstep_nvcc AND NOT DEFINED ENV{CUDACXX})
@@ -112,6 +115,9 @@ if(NOT LOCKSTEP_HAS_CUDA)
 endif()
 
 # Kernels: bits are a contract there, too, so nothing is contracted or approximated.
+if(LOCKSTEP_CUDA STREQUAL "FAKE")
+  return()
+endif()
 add_library(lockstep_cuda_options INTERFACE)
 target_include_directories(lockstep_cuda_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_features(lockstep_cuda_options INTERFACE $<$<BOOL:${LOCKSTEP_HAS_CUDA}>:cuda_std_17>)

@@ -20,6 +20,15 @@ file(WRITE ${printed}/changelog "lockstep (${PROJECT_VERSION}) unstable; urgency
 add_custom_command(OUTPUT ${printed}/changelog.gz VERBATIM
                    COMMAND gzip -9nc ${printed}/changelog > ${printed}/changelog.gz)
 list(APPEND printed_files ${printed}/lockstep.1.gz ${printed}/changelog.gz)
+if(LOCKSTEP_HAS_SIMGRID) # each program has a manual page
+  file(WRITE ${printed}/lockstep-simgrid.1 ".TH LOCKSTEP-SIMGRID 1\n.SH NAME\n"
+    "lockstep-simgrid \\- plays activities on a network simulated by SimGrid\n.SH DESCRIPTION\n"
+    "Started by \\fBlockstep predict\\fR; takes no arguments.\n.SH SEE ALSO\n\\fBlockstep\\fR(1)\n")
+  add_custom_command(OUTPUT ${printed}/lockstep-simgrid.1.gz VERBATIM
+                     COMMAND gzip -9nc ${printed}/lockstep-simgrid.1 > ${printed}/lockstep-simgrid.1.gz)
+  list(APPEND printed_files ${printed}/lockstep-simgrid.1.gz)
+  install(FILES ${printed}/lockstep-simgrid.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 add_custom_target(printed ALL DEPENDS ${printed_files})
 install(FILES ${printed}/lockstep.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${printed}/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

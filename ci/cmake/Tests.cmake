@@ -6,10 +6,10 @@
 # Which tests this build compiles and runs: `all`, or for a build in addition to such a one (presets asan, tsan,
 # clang, hooks) those in which an instrumented program, another compiler's, or one without MPI and CUDA, may behave
 # differently.
-set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler, bare")
-set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler bare)
-if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler|bare)$")
-  message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread, compiler or bare")
+set(LOCKSTEP_TESTS_FOR all CACHE STRING "all, or beside such a build those for: address, thread, compiler, bare, fake")
+set_property(CACHE LOCKSTEP_TESTS_FOR PROPERTY STRINGS all address thread compiler bare fake)
+if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(all|address|thread|compiler|bare|fake)$")
+  message(FATAL_ERROR "LOCKSTEP_TESTS_FOR is ${LOCKSTEP_TESTS_FOR}; all, address, thread, compiler, bare or fake")
 endif()
 # Units and examples are left out in which instrumentation cannot find more: guarded pages and staging; for `address`,
 # those that wait or compute long; for `thread`, those with one thread, or only a strategy's threads. Integration
@@ -36,6 +36,9 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
   set(units "^test_(cuda_.*|machine|options|option_refusals)$")
   set(integration "^test_(gpu_absent|gpu_rehearsal|install|no_mpi|report|results_verbs|slurm)$")
+elseif(LOCKSTEP_TESTS_FOR STREQUAL "fake") # those of GPUs, which are skipped elsewhere
+  set(units "^test_gpu_(device|comm|nccl|kernels|layer_kernels|residual_kernels|conv_kernels)$")
+  set(integration "^test_fake")
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
@@ -44,7 +47,7 @@ list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")
 endif()
-if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler") # the GPU kernels again, compiled for CPUs
+if(LOCKSTEP_HAS_CUDA AND NOT LOCKSTEP_TESTS_FOR MATCHES "^(compiler|fake)$") # the GPU kernels again, compiled for CPUs
   enable_language(CXX)
   add_library(gpu_emulated OBJECT common/kernel/cuda/tests/gpu_emulated.cpp)
   add_library(sums_emulated OBJECT common/comm/tests/sums_emulated.cpp)
@@ -91,6 +94,9 @@ foreach(source ${unit_tests})
   set(labels unit ${folder})
   if(name MATCHES "^test_gpu_") # skipped without a GPU
     list(APPEND labels gpu)
+    if(LOCKSTEP_TESTS_FOR STREQUAL "fake" AND NOT name MATCHES "device$") # 10 to 100 s each
+      list(APPEND labels slow)
+    endif()
   elseif(name MATCHES "_(kernels|launches)_emulated$")
     list(APPEND labels long)
   endif()
@@ -219,7 +225,7 @@ set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules t
     test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure test_tiny_data)
 # Measuring the roof takes 2 s on one rank while others wait: it is measured once before, for all tests.
 set(roof XDG_CACHE_HOME=${CMAKE_CURRENT_BINARY_DIR}/cache)
-if(NOT LOCKSTEP_TESTS_FOR STREQUAL "compiler")
+if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(compiler|fake)$")
   add_test(NAME roof COMMAND lockstep run --model poly --steps 1 --results none)
   set_tests_properties(roof PROPERTIES LABELS integration TIMEOUT 600 ENVIRONMENT ${roof} FIXTURES_SETUP roof)
 endif()
@@ -227,7 +233,7 @@ file(GLOB integration_tests CONFIGURE_DEPENDS bench/tests/test_*.sh impl/tests/t
      reports/tests/test_*.sh)
 foreach(source ${integration_tests})
   get_filename_component(name ${source} NAME_WE)
-  if(NOT name MATCHES "${integration}")
+  if(NOT name MATCHES "${integration}" OR (name MATCHES "^test_fake" AND NOT LOCKSTEP_TESTS_FOR STREQUAL "fake"))
     continue()
   endif()
   set(program $<TARGET_FILE:lockstep>)
@@ -277,7 +283,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
            ${CMAKE_CURRENT_BINARY_DIR}/docs)
   set_tests_properties(check.format check.layering check.public check.messages check.hooks check.docs
                        PROPERTIES LABELS unit TIMEOUT 600)
-  foreach(build asan tsan clang hooks)
+  foreach(build asan tsan clang hooks fake)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
              ${CMAKE_CURRENT_SOURCE_DIR}/build-${build})
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600

@@ -7,7 +7,7 @@
 #include "common/device/machine_gpus.h"
 #include "common/device/pulse.h"
 
-enum { LS_MACHINE_DEVICES_MOST = 1024, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LOGICAL_MOST = 64 };
+enum { LS_MACHINE_DEVICES_MOST = 4096, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LOGICAL_MOST = 64 };
 
 struct ls_machine {
     ls_machine_info info;

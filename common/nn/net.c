@@ -140,21 +140,27 @@ static ls_status take_buffers(ls_net *net)
 
 /* ---- Operations ----------------------------------------------------------------------------- */
 
-static void *at_variable(const ls_net *net, void *flat, int variable)
+static void *at_variable(const ls_net *net, void *flat, const size_t *at, int variable)
 {
-    size_t real = net->options.kernels->table->real_bytes;
-    return flat ? (char *)flat + net->options.graph->variables.items[variable].offset * real : NULL;
+    const size_t real = net->options.kernels->table->real_bytes;
+    const size_t offset = net->options.graph->variables.items[variable].offset;
+    return flat ? (char *)flat + (at ? at[variable] : offset) * real : NULL;
 }
 
-/* The gradient of node n's variable v: in the flat buffer, or with the same layout in memory of a
- * node that shares it. */
+static void *at_flat_gradient(const ls_net *net, int variable)
+{
+    return at_variable(net, net->options.gradients, net->options.gradient_at, variable);
+}
+
+/* The gradient of node n's variable v: in the flat buffer, or with that layout in memory of a node
+ * that shares it. */
 static void *at_gradient(const ls_net *net, int n, int v)
 {
     const ls_node *node = graph_node(net, n);
     const ls_variable *items = net->options.graph->variables.items;
     char *shared = net->nodes[n].shared_gradient;
     if (node->shares < 0)
-        return at_variable(net, net->options.gradients, node->variables[v]);
+        return at_flat_gradient(net, node->variables[v]);
     return shared ? shared + (items[node->variables[v]].offset - items[node->variables[0]].offset) *
                                  net->options.kernels->table->real_bytes
                   : NULL;
@@ -199,7 +205,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         site.input[i] = net->nodes[node->inputs[i]].output;
     }
     for (int v = 0; v < node->variable_count; v++) {
-        site.variable[v] = at_variable(net, o->parameters, node->variables[v]);
+        site.variable[v] = at_variable(net, o->parameters, o->parameter_at, node->variables[v]);
         site.variable_gradient[v] = at_gradient(net, n, v);
     }
     const int user = net->nodes[n].last_use;
@@ -233,17 +239,31 @@ static ls_status build_forward(ls_net *net, int n)
     return node->layer->predict ? node->layer->predict(&site, &my->predict) : LS_OK;
 }
 
-/* Adds what later nodes computed for variables that node n owns, in forward order. */
-static ls_status add_shared(ls_net *net, int n, ls_op_list *ops)
+/* Adds what node `later` computed for variables that node n owns, as many at once as adjoin. */
+static ls_status add_shared_of(ls_net *net, int n, int later, ls_op_list *ops)
 {
     const ls_node *node = graph_node(net, n);
-    for (int later = n + 1; later < net->options.graph->count; later++) {
-        if (graph_node(net, later)->shares != n || !node->variable_count)
-            continue;
-        LS_TRY(append_add(net, at_variable(net, net->options.gradients, node->variables[0]),
-                          net->nodes[later].shared_gradient,
-                          (int64_t)count_variables(net->options.graph, node), ops));
+    const ls_variable *items = net->options.graph->variables.items;
+    const size_t real = net->options.kernels->table->real_bytes;
+    for (int v = 0, next; v < node->variable_count; v = next) {
+        char *sum = at_flat_gradient(net, node->variables[v]);
+        size_t count = items[node->variables[v]].count;
+        for (next = v + 1; next < node->variable_count; next++) {
+            if ((char *)at_flat_gradient(net, node->variables[next]) != sum + count * real)
+                break;
+            count += items[node->variables[next]].count;
+        }
+        LS_TRY(append_add(net, sum, at_gradient(net, later, v), (int64_t)count, ops));
     }
+    return LS_OK;
+}
+
+/* The same of all later nodes, in forward order. */
+static ls_status add_shared(ls_net *net, int n, ls_op_list *ops)
+{
+    for (int later = n + 1; later < net->options.graph->count; later++)
+        if (graph_node(net, later)->shares == n)
+            LS_TRY(add_shared_of(net, n, later, ops));
     return LS_OK;
 }
 

@@ -19,15 +19,18 @@ typedef struct ls_net ls_net;
 
 /** What a net is made of. */
 typedef struct ls_net_options {
-    const ls_graph *graph; /**< borrowed */
-    ls_kernels *kernels;   /**< of the device it runs on */
-    int64_t rows;          /**< samples of this replica's slice */
-    uint64_t divisor;      /**< global batch size: the loss is the sum over rows / divisor */
-    void *parameters;      /**< real [elements], device memory, borrowed */
-    void *gradients;       /**< real [elements]; NULL: forward only */
-    double *loss;          /**< [1], device memory, borrowed; NULL: not wanted */
-    ls_net *memory_of;     /**< NULL, or a net with at least as many rows whose memory this one
-                                uses as well: they never run at the same time */
+    const ls_graph *graph;      /**< borrowed */
+    ls_kernels *kernels;        /**< of the device it runs on */
+    int64_t rows;               /**< samples of this replica's slice */
+    uint64_t divisor;           /**< global batch size: the loss is the sum over rows / divisor */
+    void *parameters;           /**< real [elements], device memory, borrowed */
+    void *gradients;            /**< real [elements]; NULL: forward only */
+    const size_t *parameter_at; /**< [variables] element of `parameters` at which each begins; NULL:
+                                     as in the flat buffer. Borrowed, as is the next */
+    const size_t *gradient_at;  /**< likewise, of `gradients` */
+    double *loss;               /**< [1], device memory, borrowed; NULL: not wanted */
+    ls_net *memory_of;          /**< NULL, or a net with at least as many rows whose memory this one
+                                     uses as well: they never run at the same time */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;

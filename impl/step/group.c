@@ -8,6 +8,7 @@
  * operations of all members; otherwise each member waits for its peers on its own queue.
  */
 #include "common/base/grow.h"
+#include "common/comm/comm_sums.h"
 #include "impl/step/build.h"
 
 #include <stdlib.h>
@@ -87,46 +88,75 @@ ls_status ls_groups_open(ls_resources *r)
 
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
-/* Builds a member's all-reduce, or a half of it, of a range of `flat`, its gradients, parameters or
- * sums of squares. */
-static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, void *flat,
+/* What a collective is of. */
+typedef enum reduced { GRADIENTS, PARAMETERS, SQUARES } reduced;
+
+/* Where a bucket of a member's parameters, or gradients, is when it is whole; or a range of its
+ * sums of squares, as floats. */
+static float *whole_at(const ls_replica *r, reduced what, ls_range range)
+{
+    if (what == SQUARES)
+        return (float *)r->squares + range.first;
+    if (what == PARAMETERS)
+        return (float *)r->window + ls_windows_at(r->windows, range.first);
+    return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
+}
+
+/* Appends the copy of a member's share of a bucket: parameters from where they are kept into the
+ * window, gradients from the window to where they are kept. */
+static ls_status copy_share(const ls_replica *r, reduced what, ls_range bucket, ls_op_list *ops)
+{
+    const ls_shares *shares = &r->shares;
+    const size_t b = (size_t)ls_windows_unit(shares->buckets, bucket.first);
+    const ls_range share = ls_bucket_share(shares->buckets, b, shares->share, shares->count);
+    float *whole = whole_at(r, what, bucket) + (share.first - bucket.first);
+    ls_op *op;
+    size_t at;
+    if (!share.count)
+        return LS_OK;
+    LS_TRY(ls_replica_find(r, share, &at));
+    const ls_sum_step copy = what == PARAMETERS
+                                 ? (ls_sum_step){whole, (float *)r->parameters + at, NULL}
+                                 : (ls_sum_step){(float *)r->gradients + at, whole, NULL};
+    LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* Builds a member's all-reduce, or a half of it, of a range of what it has, which may be cut as
+ * `cut` says. */
+static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, reduced what,
                        ls_range range, const ls_extent *cut, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
+    const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    float *sums[LS_REPLICA_LOSSES];
-    ls_allreduce_args args = {.data = (float *)flat + range.first,
-                              .count = range.count,
-                              .cut = cut,
-                              .scratch = end->scratch};
+    float *sums[LS_REPLICA_LOSSES], *data = whole_at(r, what, range);
+    ls_allreduce_args args = {
+        .data = data, .count = range.count, .cut = cut, .scratch = end->scratch};
     if (job->exact && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
         args.sums = sums;
         args.sum_count = ls_slice_sums(slice);
     }
     for (size_t k = 0; k < args.sum_count; k++)
-        sums[k] = (float *)ls_slice_gradients(slice, k) + range.first;
-    return half == LS_HALVES ? job->allreduce->build(end->comm, &args, ops)
-                             : job->allreduce->half(end->comm, half, &args, ops);
+        sums[k] = (float *)ls_slice_gradients(slice, k) + (data - (float *)r->gradient_window);
+    if (half == LS_HALVES)
+        return job->allreduce->build(end->comm, &args, ops);
+    if (half == LS_ALL_GATHER && what == PARAMETERS && r->windows)
+        LS_TRY(copy_share(r, PARAMETERS, range, ops));
+    LS_TRY(job->allreduce->half(end->comm, half, &args, ops));
+    return half == LS_REDUCE_SCATTER && r->gradient_windows ? copy_share(r, GRADIENTS, range, ops)
+                                                            : LS_OK;
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
 static void append_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    const ls_fill_args fill = {.count = (int64_t)range.count,
-                               .y = (float *)r->gradients + range.first};
+    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, GRADIENTS, range)};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
     ls_task_of_op(s->program, "zeros", member, range, op, status);
-}
-
-/* What is reduced, or gathered. */
-typedef enum reduced { GRADIENTS, PARAMETERS, SQUARES } reduced;
-
-static void *memory_of(const ls_replica *r, reduced what)
-{
-    return what == PARAMETERS ? r->parameters : what == SQUARES ? r->squares : r->gradients;
 }
 
 /* Appends the all-reduce, or a half of it, of a range of what a member has. */
@@ -137,10 +167,9 @@ static void append_part(ls_step *s, int place, int member, ls_half half, reduced
                                         [LS_REDUCE_SCATTER] = "reduce-scatter",
                                         [LS_ALL_GATHER] = "all-gather"};
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
-    const ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
     const ls_end *end = &s->resources->ends[channel].of[member];
-    ls_status status = build(s, end, member, half, memory_of(r, what), range, cut, &ops);
+    ls_status status = build(s, end, member, half, what, range, cut, &ops);
     if (what == SQUARES)
         range = (ls_range){0};
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
@@ -233,8 +262,8 @@ void ls_step_gather_squares(ls_step *s, int place)
     for (size_t b = 0; b < g->buckets.count; b++) {
         const ls_extent extent = squares_of(&g->buckets, b);
         const size_t first = ls_blocks_before(whole, g->buckets.items[b].first);
-        append_parts(s, place, LS_ALL_GATHER,
-                     (ls_range){HALVES_OF_DOUBLE * first, extent.count}, SQUARES, &extent);
+        append_parts(s, place, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
+                     SQUARES, &extent);
     }
 }
 
@@ -265,16 +294,25 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
     return sum;
 }
 
+int ls_bucket_ahead(const ls_step *s, int b)
+{
+    return s->plan->windows.buckets ? ls_windows_ahead(&s->plan->windows, b) : -1;
+}
+
 ls_traffic ls_halves_traffic(const ls_step *s)
 {
     const ls_allreduce *algorithm = ls_step_job(s)->allreduce;
+    const ls_windows *windows = &s->plan->windows;
     ls_traffic sum = {0};
     for (int b = 0; b < (int)s->plan->groups->buckets.count; b++)
-        for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++)
+        for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
+            const bool twice =
+                half == LS_ALL_GATHER && windows->buckets && ls_windows_twice(windows, b);
             ls_traffic_add(&sum,
                            algorithm->half_formula(half, ls_replicas(s),
                                                    s->plan->groups->buckets.extents[b],
                                                    ls_shards(s)),
-                           1);
+                           twice ? 2 : 1);
+        }
     return sum;
 }

@@ -9,11 +9,11 @@
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* Workers get variables in each step, so one of them computes weight decay's part of the loss; with
- * backup workers all do, since worker 0 may skip the step. */
+/* Workers, and replicas with windows, get variables in each step, so one of them computes weight
+ * decay's part of the loss; with backup workers all do, since worker 0 may skip the step. */
 static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
 {
-    if (!plan->servers.servers)
+    if (!plan->servers.servers && !plan->windows.buckets)
         return LS_DECAY_UPDATES;
     return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }
@@ -37,6 +37,8 @@ static ls_status open_member(ls_resources *r, int index)
         .shares = {.buckets = plan->strategy->shares ? &plan->groups->buckets : NULL,
                    .share = index,
                    .count = plan->replicas},
+        .windows = plan->windows.buckets ? &plan->windows : NULL,
+        .gradient_windows = plan->gradient_windows.buckets ? &plan->gradient_windows : NULL,
         .no_optimizer = r->served || (plan->holder >= 0 && plan->holder != index),
         .decay_loss = decay_loss_of(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};

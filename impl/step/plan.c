@@ -212,6 +212,16 @@ static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_grou
     return LS_OK;
 }
 
+/* At least so many windows as one node needs. */
+static ls_status plan_windows(const ls_step_plan *plan, int count, bool keeps, ls_windows *out)
+{
+    const ls_graph *graph = plan->job->model->graph;
+    const ls_buckets *buckets = &plan->groups->buckets;
+    const int least = ls_windows_least(graph, buckets);
+    return count ? ls_windows_open(graph, buckets, count > least ? count : least, keeps, out)
+                 : LS_OK;
+}
+
 /* ---- Lanes and channels ---------------------------------------------------------------------- */
 
 /* Gives a member an end of a channel: on a lane of its own, or on its compute lane. */
@@ -268,6 +278,10 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
     LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->places, sizeof *plan->groups));
     for (int p = 0; p < plan->places && strategy->reduces; p++)
         LS_TRY(plan_group(plan, plan->group_count++, &plan->groups[p]));
+    if (strategy->shares) {
+        LS_TRY(plan_windows(plan, job->windows, true, &plan->windows));
+        LS_TRY(plan_windows(plan, job->gradient_windows, false, &plan->gradient_windows));
+    }
     return plan_lanes(plan);
 }
 
@@ -277,6 +291,8 @@ void ls_step_plan_close(ls_step_plan *plan)
         free(plan->lanes.channels[c].lane);
     free(plan->lanes.channels);
     free(plan->lanes.items);
+    ls_windows_close(&plan->windows);
+    ls_windows_close(&plan->gradient_windows);
     for (int g = 0; g < plan->group_count; g++) {
         free(plan->groups[g].members);
         free(plan->groups[g].hosts);

@@ -75,6 +75,9 @@ typedef struct ls_step_plan {
     int here_count;
     ls_planned_group *groups; /**< [group_count] by place; none if nothing is reduced */
     int group_count;
+    ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
+                                      all are whole */
+    ls_windows gradient_windows; /**< likewise of gradients */
     ls_lanes lanes;
 } ls_step_plan;
 

@@ -160,7 +160,7 @@ static ls_status enqueue_between(ls_step_run *me, ls_batch_kind kind, uint64_t t
 {
     ls_steps_profile_note(me, &me->program[LS_BEFORE], 1);
     LS_TRY(ls_enqueue_apart(me, &me->program[LS_BEFORE]));
-    LS_TRY(enqueue_all(me, kind, times));
+    LS_TRY(enqueue_all(me, (int)kind, times));
     ls_steps_profile_note(me, &me->program[LS_AFTER], 1);
     return ls_enqueue_apart(me, &me->program[LS_AFTER]);
 }

@@ -69,6 +69,9 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 static ls_status gradient(ls_run *run, float *out)
 {
     const ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
+    if (r->gradient_windows)
+        return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
+                       "has shares of it on each device; use a strategy that has it whole");
     return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
 }
 

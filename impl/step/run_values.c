@@ -31,19 +31,19 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
     return LS_OK;
 }
 
-/* The averages of all replicas' shares. */
-static ls_status gather_shares(ls_step_run *me, float *averages)
+/* All replicas' shares of the variables, or of their averages. */
+static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
     const ls_buckets *buckets = &plan->groups->buckets;
-    LS_TRY(ls_comm_agree(
-        job->comm, ls_resources_gather(&me->resources, 0, plan->total, LS_AVERAGES, averages)));
+    LS_TRY(
+        ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, plan->total, values, out)));
     for (size_t b = 0; b < buckets->count && job->comm; b++)
         for (int m = 0; m < plan->total; m++) {
             const ls_range share = ls_bucket_share(buckets, b, m, plan->total);
             LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
-                                averages + share.first, share.count));
+                                out + share.first, share.count));
         }
     return LS_OK;
 }
@@ -56,8 +56,8 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
         return ls_served_gather(&me->resources, values, out);
     if (plan->parts.count && ls_step_plan_is_shared(plan))
         return gather_places(me, out);
-    if (values == LS_AVERAGES && plan->strategy->shares)
-        return gather_shares(me, out);
+    if (plan->windows.buckets || (values == LS_AVERAGES && plan->strategy->shares))
+        return gather_shares(me, values, out);
     return ls_resources_gather(
         &me->resources, plan->holder >= 0 ? plan->holder : own - own % places, places, values, out);
 }
@@ -117,6 +117,51 @@ static ls_status fetch(ls_step_run *me, ls_values which, const ls_replica *to)
     return status;
 }
 
+/* A forward pass whose parameters come from the host into windows. */
+typedef struct visit {
+    ls_replica *replica;
+    const ls_net *net;
+    const float *values; /* float32 [elements] */
+} visit;
+
+/* Moves each bucket into its window just before the first node that needs it. */
+static ls_status predict_in_windows(void *context)
+{
+    const visit *v = context;
+    const ls_windows *windows = v->replica->windows;
+    int next = (int)windows->buckets->count;
+    for (int n = 0; n + 1 < windows->graph->count; n++) {
+        for (const int need = ls_windows_need(windows, n); next > need;) {
+            const ls_range bucket = windows->buckets->items[--next];
+            LS_TRY(
+                ls_queue_write(v->replica->queue,
+                               (float *)v->replica->window + ls_windows_at(windows, bucket.first),
+                               v->values + bucket.first, bucket.count * sizeof *v->values));
+        }
+        LS_TRY(ls_net_node_enqueue(v->net, n, LS_NET_PREDICT, v->replica->queue));
+    }
+    return LS_OK;
+}
+
+/* Evaluates on a replica that has shares of the parameters. */
+static ls_status evaluate_in_windows(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
+{
+    const ls_job *job = me->plan.job;
+    const ls_member *m = &me->resources.members[own];
+    const ls_tested part = {m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+    float *values;
+    ls_status status = ls_comm_agree(
+        job->comm, ls_allocate("step", &values, m->replica->elements, sizeof *values));
+    if (!status)
+        status = ls_steps_gather(me, LS_AVERAGES, values);
+    visit v = {part.replica, part.net, values};
+    if (!status)
+        status = ls_replica_evaluate(&part, 1, predict_in_windows, &v, most, out);
+    free(values);
+    return status;
+}
+
+/* Reads a replica's parameters into new memory. */
 static ls_status read_values(const ls_replica *r, float **out)
 {
     LS_TRY(ls_allocate("step", out, r->elements, sizeof **out));
@@ -152,6 +197,8 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     float *values = NULL;
     ls_status status = LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
+    if (plan->windows.buckets)
+        return evaluate_in_windows(me, own, most, out);
     if (fetches && !served)
         status = ls_comm_agree(run->job->comm, read_values(r, &values));
     if (!status && fetches)

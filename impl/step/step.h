@@ -127,6 +127,11 @@ bool ls_apart(const ls_step *step, int a, int b);
  * pieces (ls_pieces), that of the first. */
 void ls_forward(ls_step *step, int member);
 
+/** Goes on with the forward pass, up to the first node that needs variables of a bucket before
+ * number `b`: the forward pass begins with the last one. If the member holds all variables whole,
+ * the whole forward pass. */
+void ls_forward_bucket(ls_step *step, int member, int b);
+
 /** Runs the backward pass (and both passes of further pieces) until the gradients of `range` are
  * final; nothing if they already are. */
 void ls_backward(ls_step *step, int member, ls_range range);
@@ -212,9 +217,14 @@ ls_range ls_share(const ls_step *step, int member, int b);
 
 /** The halves of an all-reduce. After the first, a member has the sum of its share of the bucket's
  * gradients, and the rest of them is undefined; the second gives all members the parameters of
- * all shares. */
+ * all shares. Where they are held in windows (windows.h), the first begins in the bucket's window,
+ * and the second ends there. */
 void ls_reduce_scatter(ls_step *step, int place, int b);
 void ls_all_gather(ls_step *step, int place, int b);
+
+/** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1: none.
+ */
+int ls_bucket_ahead(const ls_step *step, int b);
 
 /** Sets every replica's parameters, at once, to the mean of its own and its peers' before
  * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean
@@ -246,7 +256,8 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 /** Of the all-reduces of all buckets of all places. */
 ls_traffic ls_reduced_traffic(const ls_step *step);
 
-/** Of a reduce-scatter and an all-gather of all buckets. */
+/** Of a reduce-scatter and an all-gather of all buckets, and of a second all-gather of those whose
+ * windows others take before the backward pass. */
 ls_traffic ls_halves_traffic(const ls_step *step);
 
 /** Of boundaries between places, and of variables that several places use, in all replicas. */

@@ -53,6 +53,39 @@ void ls_forward(ls_step *s, int member)
     append_acts(s, "forward", member, end, ls_no_range);
 }
 
+/* Appends weight decay's part of the loss that is a bucket's in a window. */
+static void append_bucket_decay(ls_step *s, int member, int b)
+{
+    ls_replica *r = ls_step_replica(s, member);
+    const ls_range bucket = ls_bucket(s, 0, b);
+    ls_op_list ops = {0};
+    if (s->program->status || !r->decay)
+        return;
+    const bool first = (size_t)b + 1 == r->windows->buckets->count;
+    const ls_status status = ls_replica_decay(r, bucket, first, &ops);
+    if (ops.count || status)
+        ls_task_of(s->program, "decay", member, bucket, &ops, status);
+}
+
+void ls_forward_bucket(ls_step *s, int member, int b)
+{
+    size_t count;
+    const ls_replica *r = ls_step_replica(s, member);
+    if (!r)
+        return;
+    if (!r->windows) {
+        ls_forward(s, member);
+        return;
+    }
+    append_bucket_decay(s, member, b);
+    const ls_act *acts = acts_of(s, member, &count);
+    size_t end = s->appended[member];
+    while (end < count && acts[end].kind != LS_ACT_BACKWARD &&
+           (acts[end].kind != LS_ACT_FORWARD || ls_windows_need(r->windows, acts[end].node) >= b))
+        end++;
+    append_acts(s, "forward", member, end, ls_bucket(s, 0, b));
+}
+
 /* Number of acts until all of the range is final. */
 static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
 {

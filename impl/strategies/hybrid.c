@@ -39,7 +39,7 @@ static const struct inner_strategy {
 } inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
 
 static const ls_declared_option inner = {"hybrid-inner",
-                                         INNER_STRATEGIES(CHOICE) + 1,
+                                         &INNER_STRATEGIES(CHOICE)[1],
                                          "model-parallel",
                                          "",
                                          "split of each replica",

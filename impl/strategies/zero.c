@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zero: synchronous data parallelism without redundant optimizer state (Rajbhandari et al., "ZeRO:
- * Memory Optimizations Toward Training Trillion Parameter Models", SC 2020), stage 1. Each device
- * has a replica with all parameters and gradients, as in `mirrored`, but updates only its share of
- * every bucket (floor(q P / n) to floor((q + 1) P / n) - 1 of P elements to replica q), and has
- * optimizer state and moving averages of no more. An all-reduce is cut in two: a reduce-scatter
- * gives each replica the sum of its share's gradients, while backward goes on; behind its update,
- * an all-gather gives all replicas its parameters, while it updates the next share.
+ * zero: synchronous data parallelism without redundant memory (Rajbhandari et al., "ZeRO: Memory
+ * Optimizations Toward Training Trillion Parameter Models", SC 2020; stage 3 is PyTorch's FSDP).
+ * Replica q of n owns, and alone updates, a share of every bucket: of P elements floor(q P / n) to
+ * floor((q + 1) P / n) - 1. It holds by shares, in stage 1, optimizer state and moving averages; in
+ * stage 2 gradients, too, and whole those of two buckets, in windows that they take in turns; in
+ * stage 3 parameters, too, and whole those of W buckets, gathered before each of their passes. A
+ * gather waits until its window is not read any more, so it runs while W - 1 other buckets are
+ * computed. Before backward it is said before the pass: said after the reduce-scatter it would wait
+ * behind that on the communication lane.
  *
  * Reduction order: that of `mirrored` with the same algorithm and buckets; in exact mode the fixed
- * tree (slice.h), in buckets of --bucket-bytes, too. Leaves out: stages 2 and 3, which share
- * gradients and parameters, too; sums of libraries; elements of 16 bits: all are float32, so bytes
- * and memory are twice those of bfloat16.
+ * tree (slice.h), in buckets of --bucket-bytes, too. Leaves out: sums of libraries; checkpoints by
+ * shares; gradients of several batches without an exchange; elements of 16 bits: all is float32,
+ * twice the bytes of bfloat16.
  */
 #include "common/comm/comm.h"
 #include "impl/step/step.h"
@@ -19,12 +21,39 @@
 
 #include <string.h>
 
+enum { WINDOWS = 2, ALL = INT32_MAX };
+static const ls_declared_option stage = {
+    "zero-stage", "K",      "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
+    .low = 1,     .high = 3};
+static const ls_declared_option reshard = {"zero-reshard",
+                                           "yes|no",
+                                           "yes",
+                                           "",
+                                           "no: parameters stay whole until backward",
+                                           .type = LS_DECLARED_SWITCH,
+                                           .when = "--zero-stage 3"};
+static const ls_declared_option windows = {"zero-windows",
+                                           "W",
+                                           "2",
+                                           "",
+                                           "buckets held whole at once, or what a layer needs",
+                                           .low = 1,
+                                           .high = ALL,
+                                           .when = "--zero-stage 3 --zero-reshard yes"};
+
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
-    for (int r = 0; r < n; r++)
-        ls_forward(s, r);
+    const bool gathers = ls_declared_number(&ls_step_job(s)->options, &stage) == 3;
+    for (int b = buckets; b-- > 0;) {
+        if (gathers)
+            ls_all_gather(s, 0, b);
+        for (int r = 0; r < n; r++)
+            ls_forward_bucket(s, r, b);
+    }
     for (int b = 0; b < buckets; b++) {
+        if (ls_bucket_ahead(s, b) >= 0)
+            ls_all_gather(s, 0, ls_bucket_ahead(s, b));
         for (int r = 0; r < n; r++)
             ls_backward(s, r, ls_bucket(s, 0, b));
         ls_reduce_scatter(s, 0, b);
@@ -33,21 +62,36 @@ static void build(ls_step *s)
     for (int b = 0; b < buckets; b++) {
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));
-        ls_all_gather(s, 0, b);
+        if (!gathers)
+            ls_all_gather(s, 0, b);
     }
 }
 
-static const ls_declared_option stage = {
-    "zero-stage", "1",      "1", "", "what is divided over the replicas; 1: optimizer state",
-    .low = 1,     .high = 3};
+static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    const bool third = ls_declared_number(values, &stage) == 3;
+    (void)ranks;
+    return option == &stage || (third && option == &reshard) ||
+           (third && option == &windows && ls_declared_number(values, &reshard));
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    const int64_t number = ls_declared_number(&job->options, &stage);
+    const int count = (int)ls_declared_number(&job->options, &windows);
+    (void)ranks;
+    if (number < 2)
+        return;
+    job->gradient_windows = number == 3 ? count : WINDOWS;
+    if (number == 3)
+        job->windows = ls_declared_number(&job->options, &reshard) ? count : ALL;
+    for (int i = 0; i < LS_DECLARED_MOST; i++)
+        job->windows_given |= job->options.items[i].option == &windows;
+}
 
 static ls_status check(const ls_outline *o)
 {
     const ls_allreduce *algorithm;
-    if (ls_declared_number(&o->job->options, &stage) > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
-                       "this version has stage 1 only: optimizer state by shares; use "
-                       "--zero-stage 1");
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "zero sums in an order of its own, not a library's; use direct, "
@@ -60,13 +104,15 @@ static ls_status check(const ls_outline *o)
 
 const ls_strategy ls_strategy_zero = {
     .name = "zero",
-    .help = "mirrored, with the optimizer's state and update shared out over the replicas",
+    .help = "mirrored, with optimizer state, gradients, parameters shared out (ZeRO 1-3, FSDP)",
     .equivalent = true,
     .syncs_statistics = true,
     .replicated = true,
     .reduces = true,
     .shares = true,
-    .options = (const ls_declared_option *const[]){&stage, NULL},
+    .options = (const ls_declared_option *const[]){&stage, &reshard, &windows, NULL},
+    .has = has,
+    .resolve = resolve,
     .check = check,
     .build = build,
     .formula = ls_halves_traffic,

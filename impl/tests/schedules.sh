@@ -38,7 +38,7 @@ schedules() {
       --allreduce flat,ring,tree,halving-doubling,direct,canonical --reduce fast,exact --capture yes,no
     verify 8 --strategy mirrored --devices 3 --cpu-devices 3 --cores-per-device 2 --model tied "${small[@]}" \
       --bucket-bytes 0,2KiB --allreduce ring,direct --capture yes,no
-    verify 4 --strategy zero --devices 3 --cpu-devices 3 --cores-per-device 2 --model mlp:784-16-10 "${small[@]}" \
+    verify 4 --strategy zero --zero-stage 3 --devices 3 --cpu-devices 3 --cores-per-device 2 --model mlp:784-16-10 "${small[@]}" \
         --bucket-bytes 0 --reduce fast,exact --capture yes,no
     verify 8 --strategy ps --ranks 4 --model mlp:784-16-10 "${small[@]}" --ps-servers 1,2 --ps-colocate yes,no --reduce fast,exact
     verify 4 --strategy ps --devices 3 --cpu-devices 3 --cores-per-device 2 --model tied "${small[@]}" --reduce fast,exact --capture yes,no

@@ -217,6 +217,8 @@ static const struct planted {
     {LS_PLANT_gather_left_out, DROP, LAST_RANGE, "all-gather", NULL, false},
     {LS_PLANT_gather_stale, EARLY, LAST_RANGE, "all-gather", "update", false},
     {LS_PLANT_shared_wait, DROP_WAIT, ALL, "update", "reduce-scatter", false},
+    {LS_PLANT_window_early, DROP_WAIT, ALL, "all-gather", "", false},
+    {LS_PLANT_window_not_refilled, DROP, BEHIND, "all-gather", "backward", false},
     {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
     {LS_PLANT_clip_late, EARLY, ALL, "update", "clip", false},
 };

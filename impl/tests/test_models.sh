@@ -12,7 +12,7 @@ for model in "cnn --batch $images --data synthetic:$samples" "cifar10 --batch 7 
     "twin-lstm:9 --batch 10 --data synthetic:$some" "lstm-stack:2 --batch 10 --data synthetic:$some" \
     "gpt:2-2-64-64 --batch 10 --data synthetic:$some"; do
     for strategy in "single --devices 1" "towers --devices $devices" "mirrored --devices $devices" \
-        "zero --devices $devices --bucket-bytes 0" "towers --devices 2 --colocate-gradients no" "model-parallel --devices $devices" \
+        "zero --devices $devices --zero-stage 3 --bucket-bytes 0" "towers --devices 2 --colocate-gradients no" "model-parallel --devices $devices" \
         "pipeline --devices 2 --pipeline-microbatches 2"; do
         lockstep_ok verify --model $model --strategy $strategy --cpu-devices 3 \
             --reduce $reduces --epochs 1 $small --format jsonl

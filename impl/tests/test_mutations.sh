@@ -18,7 +18,7 @@ cat >"$dir/configurations" <<T
 --strategy independent --devices 2 --model poly --data synthetic:50 --batch 20 --epochs 2
 --strategy mirrored --devices 2 $small
 --strategy mirrored --devices 2 --cpu-devices 2 --cores-per-device 2 --bucket-bytes 0 $small
---strategy zero --devices 2 --cpu-devices 2 --cores-per-device 2 --bucket-bytes 0 --optimizer adam $longer
+--strategy zero --zero-stage 3 --devices 2 --cpu-devices 2 --cores-per-device 2 --bucket-bytes 0 --optimizer adam $longer
 --strategy towers --devices 2 $small
 --strategy pipeline --devices 2 --pipeline-microbatches 2 $small
 --strategy model-parallel --devices 2 $small

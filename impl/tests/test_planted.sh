@@ -145,6 +145,21 @@ average 0 --strategy zero --devices 3
 applied_twice 0 --strategy zero --devices 3 --optimizer adam
 update_left_out 0 --strategy zero --devices 2 --steps 1
 tail_position 0 --strategy zero --devices 3 --data synthetic:250 --epochs 3
+share_not_summed 0 --strategy zero --zero-stage 2 --devices 3 --bucket-bytes 0
+scatter_early 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 2KiB
+gather_left_out 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact --bucket-bytes 2KiB
+gather_stale 0 --strategy zero --zero-stage 2 --devices 2 --bucket-bytes 0
+shared_wait 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no
+window_early 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no --bucket-bytes 0
+window_not_refilled 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 0
+share_stale 0 --strategy zero --zero-stage 3 --devices 2
+pieces_left_out 0 --strategy zero --zero-stage 2 --devices 2 --reduce exact
+pieces_left_out 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
+zeros_left_out 0 --strategy zero --zero-stage 2 --devices 3 --data synthetic:202 --epochs 2 --bucket-bytes 0
+zeros_left_out 0 --strategy zero --zero-stage 3 --devices 3 --data synthetic:202 --epochs 2 --bucket-bytes 0
+average 0 --strategy zero --zero-stage 2 --devices 3
+average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
+applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact

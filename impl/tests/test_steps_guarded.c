@@ -323,6 +323,12 @@ static void check_strategies(const ls_job *job, const fixture *f)
     check(job, "mirrored", NULL, NULL);
     check(&overlapped, "mirrored", NULL, NULL);
     check(&overlapped, "zero", NULL, NULL);
+    set(&overlapped, "zero", "zero-stage", "2");
+    check(&overlapped, "zero", NULL, NULL);
+    overlapped.model = f->shared;
+    overlapped.data = f->data_of_shared;
+    set(&overlapped, "zero", "zero-stage", "3");
+    check(&overlapped, "zero", NULL, NULL);
     check(job, "towers", NULL, NULL);
     check(&apart, "towers", NULL, NULL);
     check_served(job, NULL, NULL);
@@ -333,6 +339,8 @@ static void check_strategies(const ls_job *job, const fixture *f)
     check(job, "independent", NULL, NULL);
     check(job, "gossip", NULL, NULL);
     check(job, "local-sgd", NULL, NULL);
+    overlapped.model = job->model;
+    overlapped.data = job->data;
     check(&overlapped, "local-sgd", NULL, NULL);
 }
 

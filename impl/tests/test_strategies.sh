@@ -31,15 +31,22 @@ verify 50 --strategy mirrored --devices 1,2,3,4,5,6,7,8,16 --batch 256,100,7 --m
   --data synthetic:1000 --reduce exact --steps 6 --warmup 0
 verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
   --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
-# zero: shares of all buckets, uneven and (poly's three elements) empty, in both modes.
-verify 36 --strategy zero --devices 1,2,3,5,16 --batch 100,7 --model mlp:784-16-10,poly --data synthetic:1000 \
-  --reduce exact --bucket-bytes auto,0 --steps 6 --warmup 0 --optimizer adam
-verify 54 --strategy zero --devices 1,2,3,5,16 --batch 100,7 --model mlp:784-16-10,poly --data synthetic:1000 \
-  --allreduce ring,direct,halving-doubling --bucket-bytes 0 --steps 6 --warmup 0 --optimizer adam
-verify 16 --strategy zero --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
-  --data synthetic:129 --epochs 2 --bucket-bytes auto,0 --reduce fast,exact --capture no,yes
-verify 4 --strategy zero --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 --epochs 2 \
-  --bucket-bytes 0 --reduce fast,exact --capture no,yes
+# zero: shares of all buckets, uneven and (poly's three elements) empty, in all stages and both modes. What pairs of
+# options do; test_zero_slow has every model and number of devices.
+zero=(--strategy zero --zero-stage 1,2,3 --data synthetic:1000 --steps 6 --warmup 0 --optimizer adam)
+verify 18 "${zero[@]}" --devices 2,5,16 --batch 100 --model mlp:784-16-10,poly --reduce exact --bucket-bytes 0
+verify 12 "${zero[@]}" --devices 1,3 --batch 7 --model mlp:784-16-10,poly --reduce exact --bucket-bytes auto
+verify 18 "${zero[@]}" --devices 3,16 --batch 100 --model mlp:784-16-10 --bucket-bytes 0 \
+  --allreduce ring,direct,halving-doubling
+verify 9 "${zero[@]}" --devices 1,2,5 --batch 7 --model poly --bucket-bytes 0 --allreduce ring
+apart=(--cpu-devices 3 --cores-per-device 2 --batch 64 --data synthetic:129 --epochs 2 --reduce fast,exact)
+verify 6 --strategy zero --zero-stage 1,2,3 "${apart[@]}" --devices 3 --model mlp:784-16-16-10 --bucket-bytes auto
+verify 8 --strategy zero --zero-stage 3 --zero-windows 2,3 "${apart[@]}" --devices 2 --model mlp:784-16-16-10 \
+  --bucket-bytes 0 --capture no,yes
+verify 2 --strategy zero --zero-stage 3 --zero-reshard no "${apart[@]}" --devices 2 --model mlp:784-16-10 \
+  --bucket-bytes 0
+verify 6 --strategy zero --zero-stage 1,2,3 --comm device --devices 3 --batch 64 --model mlp:784-16-10 \
+  --data synthetic:129 --epochs 2 --bucket-bytes 0 --reduce fast,exact
 # All-reduces on their own queue (several cores per device), buckets of all sizes, captured or not.
 verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
   --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
@@ -69,7 +76,7 @@ verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data sy
   --warmup 0 --reduce fast,exact
 # One digest for all of them in exact mode.
 for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "mirrored --devices 3" \
-  "zero --devices 3"; do
+  "zero --devices 3 --zero-stage 2" "zero --devices 3 --zero-stage 3"; do
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --model mlp:784-16-10 --data synthetic:500 --reduce exact --epochs 2 \
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1
@@ -106,12 +113,12 @@ for row in rows:
 ring = next(row for row in rows if row["case"]["allreduce"] == "ring")
 assert ring["traffic"]["bytes_sent"] == 2 * 2 * 4 * ring["case"]["parameters"]
 P
-# zero has the bits and the bytes of mirrored, and by shares its optimizer state and moving averages, with which it
-# evaluates; after five blocks, too.
-for model in "mlp:784-16-10 --optimizer adam" "cifar10 --gate-steps 1"; do
-  for blocks in 1 5; do
-    # shellcheck disable=SC2086
-    "$LOCKSTEP" run --strategy mirrored,zero --devices 3 --batch 30 --data synthetic:120 --steps 8 --warmup 2 \
+# zero has the bits of mirrored, and its bytes, but for the gathers of stage 3 before backward; and by shares what its
+# stage says, with whole buckets in windows; after five blocks, too.
+while read -r blocks model; do
+  # shellcheck disable=SC2086
+  for strategy in mirrored "zero --zero-stage 1,2,3"; do
+    "$LOCKSTEP" run --strategy $strategy --devices 3 --batch 30 --data synthetic:120 --steps 8 --warmup 2 \
       --results none --allreduce ring --bucket-bytes 0 --blocks $blocks --format jsonl --verbose --model $model 2>"$dir/err"
   done >"$dir/rows"
   cat "$dir/rows" >>"$dir/every"
@@ -119,20 +126,33 @@ for model in "mlp:784-16-10 --optimizer adam" "cifar10 --gate-steps 1"; do
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 assert len(rows) == 4 and all(row["result"]["status"] == "ok" for row in rows), [row["result"] for row in rows]
-assert len({json.dumps([row["train"], row["traffic"]]) for row in rows}) == 1, [row["train"] for row in rows]
-zero, mirrored = ([row for row in rows if row["case"]["strategy"] == name] for name in ("zero", "mirrored"))
-assert all(row["case"]["zero_stage"] == 1 for row in zero) and "zero_stage" not in mirrored[0]["case"]
-buckets = (12544, 16, 160, 10) if zero[0]["case"]["model"].startswith("mlp") else \
+assert len({json.dumps(row["train"]) for row in rows}) == 1, [row["train"] for row in rows]
+mirrored, zero = rows[0], rows[1:]
+assert [row["case"]["zero_stage"] for row in zero] == [1, 2, 3] and "zero_stage" not in mirrored["case"]
+buckets = (12544, 16, 160, 10) if mirrored["case"]["model"].startswith("mlp") else \
   (4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10)
-assert sum(buckets) == zero[0]["case"]["parameters"], zero[0]["case"]["parameters"]
+elements, n, windows = sum(buckets), 3, sum(max(buckets[w::2]) for w in range(2))
+assert elements == mirrored["case"]["parameters"], mirrored["case"]["parameters"]
 for row in zero:
-    for q, (device, whole) in enumerate(zip(row["memory"]["devices"], mirrored[0]["memory"]["devices"])):
-        arrays = whole["optimizer"] // (4 * sum(buckets))
-        share = sum((q + 1) * p // 3 - q * p // 3 for p in buckets)
-        assert arrays > 0 and device["optimizer"] == device["formula"]["optimizer"] == 4 * share * arrays, (q, device)
-        assert [device[use] for use in ("parameters", "gradients")] == [whole[use] for use in ("parameters", "gradients")]
+    stage, traffic = row["case"]["zero_stage"], row["traffic"]
+    again = (elements - sum(buckets[-2:])) * (stage == 3)
+    assert traffic["bytes_sent"] == traffic["bytes_formula"] == 4 * (n - 1) * (2 * elements + again), (stage, traffic)
+    assert traffic["messages_sent"] == traffic["messages_formula"] == mirrored["traffic"]["messages_sent"] + \
+      (n - 1) * n * (len(buckets) - 2) * (stage == 3), (stage, traffic)
+    for q, (device, whole) in enumerate(zip(row["memory"]["devices"], mirrored["memory"]["devices"])):
+        share = sum((q + 1) * p // n - q * p // n for p in buckets)
+        want = {use: whole[use] // elements * share for use in ("optimizer", "gradients", "parameters")[:stage]}
+        want["communication"] = whole.get("communication", 0) + 4 * windows * (stage - 1)
+        for use in ("optimizer", "gradients", "parameters", "communication"):
+            bytes = want.get(use, whole.get(use, 0))
+            assert device.get(use, 0) == device["formula"].get(use, 0) == bytes, (stage, q, use, device, bytes)
+        assert want["optimizer"] > 0
 P
-done
+done <<'T'
+1 mlp:784-16-10 --optimizer adam
+5 mlp:784-16-10 --optimizer adam
+5 cifar10 --gate-steps 1
+T
 # Traffic equals the formula, and memory the allocator's count.
 "$LOCKSTEP" run --strategy towers --devices 4 --batch 64 --data synthetic:500 --results none --format jsonl \
   --towers-staged no,yes --colocate-gradients yes,no >"$dir/rows"
@@ -171,8 +191,8 @@ P
 # The gate detects one flipped bit in any device's gradient, and such a row has no timing.
 for strategy in "single --devices 1 --inject bitflip=0:3" "towers --devices 3 --inject bitflip=0:0" \
   "towers --devices 3 --inject bitflip=2:5" "mirrored --devices 3 --inject bitflip=1:9" \
-  "mirrored --devices 2 --reduce exact --inject bitflip=1:4" "zero --devices 3 --inject bitflip=1:9" \
-  "zero --devices 2 --reduce exact --inject bitflip=1:4" \
+  "mirrored --devices 2 --reduce exact --inject bitflip=1:4" "zero --devices 3 --zero-stage 2 --inject bitflip=1:9" \
+  "zero --devices 2 --zero-stage 3 --bucket-bytes 0 --reduce exact --inject bitflip=1:4" \
   "towers --devices 3 --colocate-gradients no --inject bitflip=2:5" \
   "towers --devices 3 --colocate-gradients no --reduce exact --capture no --inject bitflip=1:2"; do
   code=0

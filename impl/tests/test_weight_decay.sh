@@ -48,7 +48,7 @@ model="--model cifar10 --data file:zeros.st --batch 12 --warmup 0 --results none
 lockstep_ok run $model --gate-steps 0 --steps 0 --save before.st
 for case in "single --devices 1" "single --devices 1 --reduce exact" "towers --devices 3" \
     "mirrored --devices 3" "mirrored --devices 2 --bucket-bytes 4096" \
-    "mirrored --devices 3 --reduce exact" "zero --devices 3 --bucket-bytes 4096" "model-parallel --devices 3" \
+    "mirrored --devices 3 --reduce exact" "zero --devices 3 --zero-stage 3 --bucket-bytes 4096" "model-parallel --devices 3" \
     "pipeline --devices 2 --pipeline-microbatches 3" "pipeline --devices 3 --reduce exact"; do
     lockstep_ok run $model --cpu-devices 3 --strategy $case --steps 1 --save after.st --format jsonl
     cp "$work/out" row.json

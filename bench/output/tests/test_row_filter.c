@@ -295,16 +295,40 @@ static void noise_and_steps(void **state)
     assert_true(with_changes(40, 5) >= SERIES * 95 / 100);
 }
 
+/* Predicted rows stand beside measured ones only where a condition speaks of them. */
+static void predictions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *where;
+        bool mixes;
+    } cases[] = {{"strategy=mirrored", false},
+                 {"prediction.engine=ports", true},
+                 {"result.warnings~predicted", true}};
+    json_t *row = json_loads("{\"case\":{\"strategy\":\"mirrored\"},\"prediction\":{},"
+                             "\"result\":{\"warnings\":[\"predicted\"]}}",
+                             0, NULL);
+    json_t *measured = json_loads("{\"result\":{\"warnings\":[\"short\"]}}", 0, NULL);
+    assert_false(ls_row_filter_mixes(NULL, row));
+    assert_true(ls_row_filter_mixes(NULL, measured));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_row_filter *filter;
+        assert_null(ls_row_filter_open(cases[i].where, &filter));
+        assert_int_equal(ls_row_filter_mixes(filter, row), cases[i].mixes);
+        assert_true(ls_row_filter_mixes(filter, measured));
+        ls_row_filter_close(filter);
+    }
+    json_decref(row);
+    json_decref(measured);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys),
-        cmocka_unit_test(filters),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(since),
-        cmocka_unit_test(order),
-        cmocka_unit_test(known_series),
-        cmocka_unit_test(noise_and_steps),
+        cmocka_unit_test(keys),         cmocka_unit_test(predictions),
+        cmocka_unit_test(filters),      cmocka_unit_test(numbers),
+        cmocka_unit_test(since),        cmocka_unit_test(order),
+        cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,10 @@
  */
 #include "common/kernel/cuda/tests/made_up_cudnn.h"
 
+#ifdef LOCKSTEP_FAKE_GPU
+#include "common/device/fake/fake.h"
+#endif
+
 #include <cudnn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -24,6 +28,7 @@ made_up_control made_up_cudnn = {.version = CUDNN_VERSION};
 struct cudnnContext {
     cudaStream_t stream;
     bool set;
+    int device; /* of a fake GPU */
 };
 struct cudnnTensorStruct {
     cudnnTensorFormat_t format;
@@ -87,7 +92,12 @@ void cudnnGetLastErrorString(char *message, size_t most)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
-    return create(__func__, handle, sizeof **handle);
+    const cudnnStatus_t status = create(__func__, handle, sizeof **handle);
+#ifdef LOCKSTEP_FAKE_GPU
+    if (!status)
+        (*handle)->device = ls_fake_current();
+#endif
+    return status;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
@@ -183,6 +193,7 @@ typedef struct convolution {
     cudnnConvolutionDescriptor_t window;
     const float *x, *w, *y;
     bool known; /* algorithm is set */
+    void *workspace;
 } convolution;
 
 static bool fits(int in, int out, int window, int pad, int stride)
@@ -212,7 +223,7 @@ static cudnnStatus_t find_workspace(const char *function, const convolution *c, 
 }
 
 /* Called before a run. Both factors must mean overwriting. */
-static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, const convolution *c,
+static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, convolution *c,
                            const void *factors[2], void *workspace, size_t bytes)
 {
     const cudnnStatus_t status = check(c), failure = fails(function);
@@ -228,7 +239,16 @@ static cudnnStatus_t begin(const char *function, cudnnHandle_t handle, const con
         return CUDNN_STATUS_BAD_PARAM;
     if (one < 1 || one > 1 || zero < 0 || zero > 0)
         return CUDNN_STATUS_BAD_PARAM;
-    memset(workspace, 0x7f, bytes);
+#ifdef LOCKSTEP_FAKE_GPU
+    const void *const places[] = {c->x, c->w, c->y, workspace};
+    if (handle->device != ls_fake_current() || handle->device != ls_fake_device_of(handle->stream))
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    for (int i = 0; i < 4; i++)
+        if (ls_fake_owner(places[i]) != handle->device)
+            ls_fake_refuse("%s on gpu:%d: tensor %d is not its memory", function, handle->device,
+                           i);
+#endif
+    c->workspace = workspace;
     made_up_cudnn.calls++;
     made_up_cudnn.stream = handle->stream;
     return CUDNN_STATUS_SUCCESS;
@@ -303,13 +323,55 @@ static double *sum_up(const convolution *c, size_t count,
     return sums;
 }
 
-static void store(double *sums, size_t count, float *out)
+/* What remains to do of a call, with copies of its descriptors. */
+typedef struct job {
+    convolution c;
+    struct cudnnTensorStruct image, result;
+    struct cudnnFilterStruct filter;
+    struct cudnnConvolutionStruct window;
+    void (*meet)(const convolution *, meeting, double *);
+    size_t count;
+    float *out;
+    const float *bias; /* NULL: none */
+    bool cuts;         /* what is negative */
+    int call;          /* its number */
+} job;
+
+static void run(void *context)
 {
-    sums[count / 2] +=
-        made_up_cudnn.spoil ? made_up_cudnn.spoil == 1 ? 100 : made_up_cudnn.calls * 1e-6 : 0;
-    for (size_t i = 0; i < count; i++)
-        out[i] = (float)sums[i];
+    job *j = context;
+    convolution c = j->c;
+    c.image = &j->image;
+    c.result = &j->result;
+    c.filter = &j->filter;
+    c.window = &j->window;
+    memset(c.workspace, 0x7f, WORKSPACE);
+    double *sums = sum_up(&c, j->count, j->meet);
+    for (size_t i = 0; i < j->count && j->bias; i++) {
+        sums[i] += (double)j->bias[i % (size_t)j->result.c];
+        if (j->cuts && !(sums[i] > 0))
+            sums[i] = 0;
+    }
+    sums[j->count / 2] += made_up_cudnn.spoil ? made_up_cudnn.spoil == 1 ? 100 : j->call * 1e-6 : 0;
+    for (size_t i = 0; i < j->count; i++)
+        j->out[i] = (float)sums[i];
     free(sums);
+}
+
+/* At once, or when a fake GPU comes to it. */
+static cudnnStatus_t put(const convolution *c, void (*meet)(const convolution *, meeting, double *),
+                         size_t count, float *out, const float *bias, bool cuts)
+{
+    job j = {*c,    *c->image, *c->result, *c->filter, *c->window,         meet,
+             count, out,       bias,       cuts,       made_up_cudnn.calls};
+#ifdef LOCKSTEP_FAKE_GPU
+    const ls_fake_work work = {"a convolution of cuDNN", run, NULL, &j, sizeof j, 0};
+    if (ls_fake_enqueue(made_up_cudnn.stream, &work))
+        return CUDNN_STATUS_EXECUTION_FAILED;
+#else
+    run(&j);
+#endif
+    return CUDNN_STATUS_SUCCESS;
 }
 
 static size_t count_tensor(cudnnTensorDescriptor_t t)
@@ -337,13 +399,11 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
                                       size_t bytes, const void *beta,
                                       const cudnnTensorDescriptor_t y_tensor, void *y)
 {
-    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm]};
+    convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm], NULL};
     const size_t count = count_tensor(y_tensor);
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
-    if (!status)
-        store(sum_up(&c, count, meet_y), count, y);
-    return status;
+    return status ? status : put(&c, meet_y, count, y, NULL, false);
 }
 
 cudnnStatus_t cudnnConvolutionBiasActivationForward(
@@ -354,9 +414,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const cudnnTensorDescriptor_t bias_tensor, const void *bias,
     const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_tensor, void *y)
 {
-    const convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm]};
+    convolution c = {x_tensor, y_tensor, filter, window, x, w, y, forward[algorithm], NULL};
     const size_t count = count_tensor(y_tensor);
-    const float *add = bias;
     if (x_tensor->c == 1)
         return CUDNN_STATUS_NOT_SUPPORTED;
     if (!z || z_tensor->c != y_tensor->c || (uintptr_t)bias % 16 || bias_tensor->c != y_tensor->c ||
@@ -364,18 +423,9 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
         return CUDNN_STATUS_BAD_PARAM;
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
-    if (status)
-        return status;
-    double *sums = sum_up(&c, count, meet_y);
-    for (size_t i = 0; i < count; i++) {
-        sums[i] += (double)add[i % (size_t)y_tensor->c];
-        const bool cuts = activation->mode == CUDNN_ACTIVATION_RELU ||
-                          algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-        if (cuts && !(sums[i] > 0))
-            sums[i] = 0;
-    }
-    store(sums, count, y);
-    return status;
+    const bool cuts = activation->mode == CUDNN_ACTIVATION_RELU ||
+                      algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+    return status ? status : put(&c, meet_y, count, y, bias, cuts);
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
@@ -398,13 +448,11 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            size_t bytes, const void *beta,
                                            const cudnnTensorDescriptor_t dx_tensor, void *dx)
 {
-    const convolution c = {dx_tensor, dy_tensor, filter, window, dx, w, dy, data[algorithm]};
+    convolution c = {dx_tensor, dy_tensor, filter, window, dx, w, dy, data[algorithm], NULL};
     const size_t count = count_tensor(dx_tensor);
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
-    if (!status)
-        store(sum_up(&c, count, meet_x), count, dx);
-    return status;
+    return status ? status : put(&c, meet_x, count, dx, NULL, false);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
@@ -423,12 +471,10 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
     const cudnnConvolutionDescriptor_t window, cudnnConvolutionBwdFilterAlgo_t algorithm,
     void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t filter, void *dw)
 {
-    const convolution c = {x_tensor, dy_tensor, filter, window, x, dw, dy, weights[algorithm]};
+    convolution c = {x_tensor, dy_tensor, filter, window, x, dw, dy, weights[algorithm], NULL};
     const size_t count =
         (size_t)filter->k * (size_t)filter->c * (size_t)filter->h * (size_t)filter->w;
     const cudnnStatus_t status =
         begin(__func__, handle, &c, (const void *[]){alpha, beta}, workspace, bytes);
-    if (!status)
-        store(sum_up(&c, count, meet_w), count, dw);
-    return status;
+    return status ? status : put(&c, meet_w, count, dw, NULL, false);
 }

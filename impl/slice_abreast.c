@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slice whose pieces advance node by node, for statistics of the whole batch (--sync-bn):
+ * A slice whose pieces advance node by node: so a bucket's parameters are needed once in each pass,
+ * and its gradients are final while those of other nodes are not yet begun (windows.h); and
+ * statistics can be of the whole batch (--sync-bn):
  *
  *     for each node, forward and then backward: the first half of each piece; its sums are reduced
  *     over pieces and replicas; the second half of each piece
  *
- * Sums are reduced in the order of the gradients, so they have the same bits everywhere: in exact
- * mode up the tree of shards (each replica computes its finished subtrees, an all-gather exchanges
- * them, and each replica adds the rest); in fast mode ((s0 + s1) + s2) + ... by replica number.
+ * The pieces' gradients of a node are on the stack of slice.c, and added there before the next
+ * node's, so that few are held at once. Sums of statistics are reduced in the order of the
+ * gradients, so they have the same bits everywhere: in exact mode up the tree of shards (each
+ * replica computes its finished subtrees, an all-gather exchanges them, and each replica adds the
+ * rest); in fast mode ((s0 + s1) + s2) + ... by replica number.
  */
 #include "common/base/grow.h"
 #include "impl/slice_private.h"
@@ -31,15 +35,41 @@ static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
     return false;
 }
 
-/* The first piece of a sum uses the sum's level; all other pieces have levels behind the sums'. */
-static size_t level_of(const plan *p, int64_t piece)
+/* A piece's memory and loss: the first piece of a sum has the sum's number, all others come behind.
+ */
+static size_t slot_of(const plan *p, int64_t piece)
 {
-    size_t sum, level = p->count;
+    size_t sum, slot = p->count;
     if (starts_a_sum(p, piece, &sum))
         return sum;
     for (int64_t earlier = p->sums[0].first; earlier < piece; earlier++)
-        level += !starts_a_sum(p, earlier, &sum);
+        slot += !starts_a_sum(p, earlier, &sum);
+    return slot;
+}
+
+/* The level of a piece's gradients on the stack. */
+static size_t level_of(const plan *p, int64_t piece)
+{
+    size_t level = 0;
+    while (p->sums[level].last <= piece)
+        level++;
+    int64_t lo = p->sums[level].first, hi = p->sums[level].last;
+    while (hi - lo > 1) {
+        const int64_t mid = ls_slice_middle(lo, hi);
+        level += piece >= mid;
+        *(piece < mid ? &hi : &lo) = mid;
+    }
     return level;
+}
+
+/* The number of a piece among the slice's. */
+static int number_of(const plan *p, int64_t piece)
+{
+    int64_t before = 0;
+    size_t k = 0;
+    for (; p->sums[k].last <= piece; k++)
+        before += p->sums[k].last - p->sums[k].first;
+    return (int)(before + piece - p->sums[k].first);
 }
 
 static ls_status make_plan(ls_slice *s, plan *p)
@@ -67,31 +97,44 @@ static ls_status make_plan(ls_slice *s, plan *p)
 
 /* ---- Pieces and gradients ------------------------------------------------------------------- */
 
-static ls_status build_tree(const plan *p, int64_t lo, int64_t hi)
+/* Adds up the pieces' losses. */
+static ls_status add_losses(const plan *p, int64_t lo, int64_t hi)
 {
     if (hi - lo == 1)
         return LS_OK;
     const int64_t mid = ls_slice_middle(lo, hi);
-    LS_TRY(build_tree(p, lo, mid));
-    LS_TRY(build_tree(p, mid, hi));
-    return ls_slice_build_sum(p->s, level_of(p, lo), level_of(p, mid));
+    LS_TRY(add_losses(p, lo, mid));
+    LS_TRY(add_losses(p, mid, hi));
+    return ls_slice_add_loss(p->s, slot_of(p, lo), slot_of(p, mid));
+}
+
+static ls_status need_levels(ls_slice *s, size_t last)
+{
+    for (size_t l = 0; l <= last; l++)
+        LS_TRY(ls_slice_need_level(s, l));
+    return LS_OK;
 }
 
 static ls_status build_pieces(const plan *p, int64_t rows)
 {
     ls_slice *s = p->s;
     ls_net *net;
-    int64_t pieces = 0;
-    for (size_t k = 0; k < p->count; k++)
-        pieces += p->sums[k].last - p->sums[k].first;
+    const ls_subtree *last = p->sums + p->count;
+    const int pieces = p->count ? number_of(p, last[-1].last - 1) + 1 : 0;
+    if (pieces > LS_REPLICA_LOSSES)
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
+                       "a device has %d shards in flight at once, of which there can be %d; give "
+                       "fewer shards, or more devices",
+                       pieces, (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, 0));
-    for (int64_t l = 0; l < pieces; l++) { /* the largest of each level: others share it */
-        LS_TRY(ls_slice_need_level(s, (size_t)l));
-        LS_TRY(ls_slice_need_net(s, (size_t)l, rows, (int)l, &net));
-    }
-    for (size_t k = 0; k < p->count; k++)
-        for (int64_t piece = p->sums[k].first; piece < p->sums[k].last; piece++)
-            LS_TRY(ls_slice_feed(s, piece, level_of(p, piece), (int)level_of(p, piece)));
+    for (const ls_subtree *sum = p->sums; sum < last; sum++) /* a slot's largest: others share it */
+        for (int64_t piece = sum->first; piece < sum->last; piece++) {
+            LS_TRY(need_levels(s, level_of(p, piece)));
+            LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, (int)slot_of(p, piece), &net));
+        }
+    for (const ls_subtree *sum = p->sums; sum < last; sum++)
+        for (int64_t piece = sum->first; piece < sum->last; piece++)
+            LS_TRY(ls_slice_feed(s, piece, level_of(p, piece), (int)slot_of(p, piece)));
     return LS_OK;
 }
 
@@ -129,13 +172,15 @@ typedef struct meeting {
 
 static ls_status add_tree(const meeting *m, int64_t lo, int64_t hi)
 {
-    const int64_t first = m->plan->s->first, mid = ls_slice_middle(lo, hi);
+    const plan *p = m->plan;
+    const int64_t mid = ls_slice_middle(lo, hi);
     if (hi - lo == 1)
         return LS_OK;
     LS_TRY(add_tree(m, lo, mid));
     LS_TRY(add_tree(m, mid, hi));
-    const double *const parts[2] = {m->at[lo - first], m->at[mid - first]};
-    return append_add(m->plan, parts, m->at[lo - first], m->count, m->ops);
+    double *left = m->at[number_of(p, lo)];
+    const double *const parts[2] = {left, m->at[number_of(p, mid)]};
+    return append_add(p, parts, left, m->count, m->ops);
 }
 
 static double *gathered(const meeting *m, size_t sum)
@@ -189,9 +234,8 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
         return LS_OK;
     for (int piece = 0; piece < s->piece_count; piece++)
         m.at[piece] = ls_net_node_sums(s->work[piece], n, backward, &m.count);
-    const int64_t first = p->count ? p->sums[0].first : 0;
     for (size_t k = 0; k < p->count; k++) {
-        const double *const sum[2] = {m.at[p->sums[k].first - first], NULL};
+        const double *const sum[2] = {m.at[number_of(p, p->sums[k].first)], NULL};
         LS_TRY(add_tree(&m, p->sums[k].first, p->sums[k].last));
         LS_TRY(append_add(p, sum, gathered(&m, p->before + k), m.count, ops));
     }
@@ -204,40 +248,101 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
     return LS_OK;
 }
 
-/* A node's passes over all pieces: first halves, reduction of the sums, second halves. */
-static ls_status build_node(const plan *p, int n, bool backward)
+/* ---- Passes --------------------------------------------------------------------------------- */
+
+/* Appends the reduction of a node's sums, and the second halves. */
+static ls_status build_rest(const plan *p, int n, bool backward)
 {
-    const ls_net_pass halves[] = {LS_NET_FORWARD_HALF, LS_NET_BACKWARD_HALF};
-    const ls_net_pass rests[] = {LS_NET_FORWARD_REST, LS_NET_BACKWARD_REST};
     const ls_act_kind kind = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD;
     ls_slice *s = p->s;
     ls_act *meet;
-    for (int piece = 0; piece < s->piece_count; piece++)
-        LS_TRY(ls_slice_act_node(s, kind, piece, n, halves[backward]));
+    if (!s->options.synced)
+        return LS_OK;
     LS_TRY(ls_slice_act(s, kind, 0, n, &meet));
     LS_TRY(build_meeting(p, n, backward, &meet->own));
     for (int piece = 0; piece < s->piece_count; piece++)
-        LS_TRY(ls_slice_act_node(s, kind, piece, n, rests[backward]));
+        LS_TRY(ls_slice_act_node(s, kind, piece, n,
+                                 backward ? LS_NET_BACKWARD_REST : LS_NET_FORWARD_REST));
     return LS_OK;
 }
 
-ls_status ls_slice_build_synced(ls_slice *s, int64_t rows)
+static ls_status build_forward(const plan *p, int n)
+{
+    for (int piece = 0; piece < p->s->piece_count; piece++)
+        LS_TRY(ls_slice_act_node(p->s, LS_ACT_FORWARD, piece, n, LS_NET_FORWARD_HALF));
+    return build_rest(p, n, false);
+}
+
+/* Adds a node's gradients of two levels. */
+static ls_status add_gradients(const plan *p, int n, size_t into, size_t from)
+{
+    ls_range left;
+    const ls_windows *windows = p->s->options.replica->gradient_windows;
+    if (!ls_net_node_final(p->s->work[0], n, &left.first, &left.count))
+        return LS_OK;
+    while (left.count) {
+        const ls_range part = windows ? ls_windows_part(windows, left) : left;
+        LS_TRY(ls_slice_add(p->s, into, from, part));
+        left.first += part.count;
+        left.count -= part.count;
+    }
+    return LS_OK;
+}
+
+/* The first half of a node's backward pass over pieces [lo, hi), whose sum is on a level. */
+static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t level)
+{
+    if (hi - lo == 1)
+        return ls_slice_act_node(p->s, LS_ACT_BACKWARD, number_of(p, lo), n, LS_NET_BACKWARD_HALF);
+    const int64_t mid = ls_slice_middle(lo, hi);
+    LS_TRY(build_tree(p, n, lo, mid, level));
+    LS_TRY(build_tree(p, n, mid, hi, level + 1));
+    return add_gradients(p, n, level, level + 1);
+}
+
+/* With windows, a node's gradients are final after its last act. The injected fault is in the first
+ * bucket that is whole. */
+static ls_status end_node(const plan *p, int n)
+{
+    ls_slice *s = p->s;
+    const ls_windows *windows = s->options.replica->gradient_windows;
+    ls_range final;
+    if (!windows || !s->piece_count ||
+        !ls_net_node_final(s->work[0], n, &final.first, &final.count))
+        return LS_OK;
+    if (ls_range_common(final, (ls_range){windows->buckets->items[0].first, 1}).count)
+        LS_TRY(ls_slice_fault(s, windows->buckets->items[0]));
+    s->acts[s->act_count - 1].final = final;
+    return LS_OK;
+}
+
+static ls_status build_backward(const plan *p, int n)
+{
+    for (size_t k = 0; k < p->count; k++)
+        LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k));
+    LS_TRY(build_rest(p, n, true));
+    return end_node(p, n);
+}
+
+ls_status ls_slice_build_abreast(ls_slice *s, int64_t rows)
 {
     const ls_graph *graph = s->options.replica->graph;
     plan p;
     size_t most = 0;
     LS_TRY(make_plan(s, &p));
     LS_TRY(build_pieces(&p, rows));
-    for (int n = 0; n < graph->count; n++)
+    for (int n = 0; n < graph->count && s->options.synced; n++)
         most = sums_of_node(graph, n) > most ? sums_of_node(graph, n) : most;
-    LS_TRY(ls_replica_take(s->options.replica, NULL, LS_MEMORY_COMMUNICATION,
-                           p.all * most * sizeof *s->gathered, &s->gathered));
+    if (s->options.synced)
+        LS_TRY(ls_replica_take(s->options.replica, NULL, LS_MEMORY_COMMUNICATION,
+                               p.all * most * sizeof *s->gathered, &s->gathered));
     for (int n = 0; n < graph->count; n++)
-        LS_TRY(build_node(&p, n, false));
+        LS_TRY(build_forward(&p, n));
+    for (size_t k = 0; k < p.count; k++)
+        LS_TRY(add_losses(&p, p.sums[k].first, p.sums[k].last));
     for (int n = graph->count; n-- > 0;)
-        LS_TRY(build_node(&p, n, true));
-    for (; s->sums < p.count; s->sums++)
-        LS_TRY(build_tree(&p, p.sums[s->sums].first, p.sums[s->sums].last));
+        LS_TRY(build_backward(&p, n));
+    s->sums = p.count;
     return LS_OK;
 }
 

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Durations by key, and their file; see durations.h. */
+#include "bench/predict/durations.h"
+
+#include "bench/predict/durations_parts.h"
+#include "common/base/digest.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Keys ----------------------------------------------------------------------------------- */
+
+typedef struct key {
+    double flops, bytes;
+    uint64_t name;
+} key;
+
+static size_t slot_of(const ls_durations *d, const char *name, double flops, double bytes)
+{
+    const key k = {flops, bytes, ls_hash64(name, strlen(name))};
+    return (size_t)ls_hash64(&k, sizeof k) & (d->slot_count - 1);
+}
+
+static bool same(double a, double b)
+{
+    return !(a < b) && !(a > b);
+}
+
+ls_duration *ls_durations_find(const ls_durations *d, const char *name, double flops, double bytes)
+{
+    if (!d->slot_count)
+        return NULL;
+    for (size_t s = slot_of(d, name, flops, bytes); d->slots[s];
+         s = (s + 1) & (d->slot_count - 1)) {
+        ls_duration *item = &d->items[d->slots[s] - 1];
+        if (same(item->flops, flops) && same(item->bytes, bytes) && strcmp(item->name, name) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+static void put(ls_durations *d, size_t number)
+{
+    const ls_duration *item = &d->items[number];
+    size_t s = slot_of(d, item->name, item->flops, item->bytes);
+    while (d->slots[s])
+        s = (s + 1) & (d->slot_count - 1);
+    d->slots[s] = number + 1;
+}
+
+/* The table is at most half full. */
+static ls_status make_room(ls_durations *d)
+{
+    if (2 * (d->count + 1) <= d->slot_count)
+        return LS_OK;
+    free(d->slots);
+    d->slots = NULL;
+    d->slot_count = d->slot_count ? 2 * d->slot_count : 64;
+    LS_TRY(ls_allocate("durations", &d->slots, d->slot_count, sizeof *d->slots));
+    for (size_t i = 0; i < d->count; i++)
+        put(d, i);
+    return LS_OK;
+}
+
+ls_status ls_durations_add(ls_durations *d, const char *name, double flops, double bytes, double ns)
+{
+    LS_TRY(make_room(d));
+    LS_TRY(ls_grow("durations", &d->items, d->count, sizeof *d->items));
+    char *copy = strdup(name);
+    if (!copy)
+        return ls_fail_memory("durations", strlen(name));
+    d->items[d->count] = (ls_duration){.name = copy, .flops = flops, .bytes = bytes, .ns = ns};
+    put(d, d->count++);
+    return LS_OK;
+}
+
+double ls_duration_of(const ls_durations *d, const ls_op *op)
+{
+    if (d->flops_per_s > 0)
+        return op->flops * 1e9 / d->flops_per_s;
+    const ls_duration *item = ls_durations_find(d, op->name, op->flops, op->bytes);
+    return item ? item->ns : NAN;
+}
+
+bool ls_duration_is_timed(const ls_op *op)
+{
+    ls_virtual_comm comm;
+    return op->use != LS_TIME_DELAY && !ls_virtual_comm_of(op, &comm);
+}
+
+ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
+{
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        const ls_step_program *p = &run->program[kind];
+        for (size_t i = 0; i < p->op_count; i++)
+            if (ls_duration_is_timed(p->ops[i]) && isnan(ls_duration_of(d, p->ops[i])))
+                return ls_fail(LS_CODE_MISSING, "durations", p->ops[i]->name,
+                               "has no duration at %.0f FLOPs and %.0f bytes; calibrate with the "
+                               "same model, batch and devices, or use --durations measured",
+                               p->ops[i]->flops, p->ops[i]->bytes);
+    }
+    return LS_OK;
+}
+
+void ls_durations_close(ls_durations *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        free(d->items[i].name);
+        free(d->items[i].samples);
+    }
+    free(d->items);
+    free(d->slots);
+    free(d->spread);
+    *d = (ls_durations){0};
+}
+
+/* ---- The file ------------------------------------------------------------------------------- */
+
+static ls_status refuse(const char *path, const char *why)
+{
+    return ls_fail(LS_CODE_MISSING, "durations", path,
+                   "%s; predict --calibrate --out FILE writes such a file", why);
+}
+
+static bool is_time(const json_t *value)
+{
+    return json_is_number(value) && json_number_value(value) >= 0;
+}
+
+static ls_status read_operations(const char *path, const json_t *operations, ls_durations *out)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(operations, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        const json_t *flops = json_object_get(one, "flops"), *bytes = json_object_get(one, "bytes"),
+                     *ns = json_object_get(one, "ns");
+        if (!name || !is_time(flops) || !is_time(bytes) || !is_time(ns))
+            return refuse(path, "an operation lacks its name, flops, bytes or ns, or one is below "
+                                "0");
+        if (!ls_durations_find(out, name, json_number_value(flops), json_number_value(bytes)))
+            LS_TRY(ls_durations_add(out, name, json_number_value(flops), json_number_value(bytes),
+                                    json_number_value(ns)));
+    }
+    return out->count ? LS_OK : refuse(path, "it has no operations");
+}
+
+static ls_status read_spread(const char *path, const json_t *spread, ls_durations *out)
+{
+    size_t i;
+    json_t *one;
+    LS_TRY(ls_allocate("durations", &out->spread, json_array_size(spread) + 1, sizeof(double)));
+    json_array_foreach(spread, i, one)
+    {
+        if (!json_is_number(one) || !(json_number_value(one) > 0))
+            return refuse(path, "its spread has a ratio that is not above 0");
+        out->spread[out->spread_count++] = json_number_value(one);
+    }
+    return LS_OK;
+}
+
+static ls_status read_root(const char *path, const json_t *root, ls_durations *out)
+{
+    const json_t *add = json_object_get(root, "add_ns"), *copy = json_object_get(root, "copy_ns"),
+                 *message = json_object_get(root, "message_ns");
+    if (!is_time(add) || !is_time(copy) || !is_time(message))
+        return refuse(path, "add_ns, copy_ns or message_ns is missing or below 0");
+    out->add_ns = json_number_value(add);
+    out->copy_ns = json_number_value(copy);
+    out->message_ns = json_number_value(message);
+    LS_TRY(read_spread(path, json_object_get(root, "spread"), out));
+    return read_operations(path, json_object_get(root, "operations"), out);
+}
+
+ls_status ls_durations_read(const char *path, ls_durations *out)
+{
+    json_error_t error;
+    json_auto_t *root = json_load_file(path, 0, &error);
+    *out = (ls_durations){0};
+    if (!root)
+        return ls_fail(LS_CODE_MISSING, "durations", path,
+                       "line %d: %s; predict --calibrate --out FILE writes such a file",
+                       error.line > 0 ? error.line : 1, error.text);
+    ls_status status = read_root(path, root, out);
+    if (status)
+        ls_durations_close(out);
+    return status;
+}
+
+ls_status ls_durations_write(const char *path, const ls_durations *d)
+{
+    json_auto_t *root = json_object();
+    json_t *operations = json_array(), *spread = json_array();
+    for (size_t i = 0; i < d->count; i++)
+        json_array_append_new(operations, json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name,
+                                                    "flops", d->items[i].flops, "bytes",
+                                                    d->items[i].bytes, "ns", d->items[i].ns));
+    for (size_t i = 0; i < d->spread_count; i++)
+        json_array_append_new(spread, json_real(d->spread[i]));
+    json_object_set_new(root, "add_ns", json_real(d->add_ns));
+    json_object_set_new(root, "copy_ns", json_real(d->copy_ns));
+    json_object_set_new(root, "message_ns", json_real(d->message_ns));
+    json_object_set_new(root, "spread", spread);
+    json_object_set_new(root, "operations", operations);
+    return json_dump_file(root, path, JSON_INDENT(1)) == 0
+               ? LS_OK
+               : ls_fail(LS_CODE_MISSING, "durations", path,
+                         "cannot be written; name a file in a folder that exists");
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Durations of operations: measured here, from a file, or by a rate of FLOPs.
+ *
+ * Two operations of equal name, FLOPs and bytes have one duration. `measured`: the first device
+ * that has a key runs its share of the step, without what is exchanged, on a real device of this
+ * machine, some times over; with K devices a host, all devices of its host run at once. A key's
+ * duration is the median. The spread is the ratio of each repetition to the median repetition;
+ * those over twice as long were interrupted by other programs, and are left out. What a message
+ * costs besides the network (waking up, mostly) is measured by exchanges of two real devices.
+ */
+#pragma once
+
+#include "common/device/machine.h"
+#include "impl/step/run.h"
+
+#include <jansson.h>
+
+/** Operations of one kind. */
+typedef struct ls_duration {
+    char *name;
+    double flops, bytes;
+    double ns;       /**< NaN: not known yet */
+    double *samples; /**< [sample_count] */
+    size_t sample_count;
+} ls_duration;
+
+typedef struct ls_durations {
+    double flops_per_s; /**< above 0: all durations are FLOPs over this rate */
+    ls_duration *items; /**< [count] */
+    size_t count;
+    size_t *slots; /**< [slot_count] hash table of numbers of items, from 1 */
+    size_t slot_count;
+    double add_ns, copy_ns; /**< of an element that is added on arrival; of a byte copied within a
+                                 device */
+    double message_ns;      /**< of a message, besides the network */
+    double *spread;         /**< [spread_count] */
+    size_t spread_count;
+} ls_durations;
+
+/** Duration of an operation in ns; NaN if it is not known. */
+double ls_duration_of(const ls_durations *durations, const ls_op *op);
+
+/** LS_CODE_MISSING names the first operation of the run's steps that has no duration. */
+ls_status ls_durations_check(const ls_durations *durations, const ls_step_run *run);
+
+/** Measures what the run's steps need and is not known yet. The run is on virtual devices; its
+ * replicas get the parameters `initial`. */
+ls_status ls_durations_measure(ls_durations *durations, const ls_machine *machine, ls_step_run *run,
+                               int devices_per_host, const float *initial);
+
+/** Reads what ls_durations_write wrote. LS_CODE_MISSING names the file and what is wrong. */
+ls_status ls_durations_read(const char *path, ls_durations *out);
+ls_status ls_durations_write(const char *path, const ls_durations *durations);
+
+void ls_durations_close(ls_durations *durations);

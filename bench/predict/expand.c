@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Expanded all-reduces; see expand.h. */
+#include "bench/predict/expand.h"
+
+#include "common/base/grow.h"
+#include "common/comm/comm_parts.h"
+
+#include <stdlib.h>
+
+/* ---- Messages: what `build` makes ------------------------------------------------------------ */
+
+/* A communicator whose exchanges are appended to the moves. One operation stands for all. */
+typedef struct reader {
+    ls_comm base;
+    ls_op op;
+    ls_expanded *to;
+    size_t count;
+} reader;
+
+static void keep(ls_op *op)
+{
+    (void)op;
+}
+
+static ls_status append_move(reader *r, const ls_move *move)
+{
+    LS_TRY(ls_grow("all-reduce", &r->to->moves, r->count, sizeof *move));
+    r->to->moves[r->count++] = *move;
+    return LS_OK;
+}
+
+static ls_status read_exchange(ls_comm *base, const ls_exchange *x, ls_op **out)
+{
+    reader *r = (reader *)base;
+    const bool sends = x->to >= 0 && !x->inside, comes = x->from >= 0 && !x->inside;
+    const ls_move move = {.to = sends ? x->to : -1,
+                          .from = comes ? x->from : -1,
+                          .sent = sends ? x->send_count : 0,
+                          .received = comes ? x->receive_count : 0,
+                          .added = x->add ? x->receive_count : 0,
+                          .sent_rounds = sends,
+                          .came_rounds = comes};
+    free(r->op.accesses);
+    free(r->op.messages);
+    r->op = (ls_op){.name = "exchange", .destroy = keep};
+    *out = &r->op;
+    return append_move(r, &move);
+}
+
+static const ls_comm_backend reading = {
+    .name = "virtual", .help = "", .exchange = read_exchange, .alone = true};
+
+/* Operations that are not exchanges are local sums: elements that they add. */
+static ls_status add_local_sums(reader *r, ls_op_list *ops)
+{
+    size_t at = 0;
+    double summed = 0;
+    const size_t begin = r->to->first[r->base.rank];
+    for (size_t i = 0; i < ops->count; i++) {
+        if (ops->items[i] != &r->op) {
+            summed += ops->items[i]->flops;
+            ls_op_free(ops->items[i]);
+            continue;
+        }
+        r->to->moves[begin + at++].summed = summed;
+        summed = 0;
+    }
+    free(ops->items);
+    *ops = (ls_op_list){0};
+    if (summed > 0)
+        return append_move(r, &(ls_move){.to = -1, .from = -1, .summed = summed});
+    return LS_OK;
+}
+
+/* `build` only computes with these addresses. Each sum has memory of its own, far from others'. */
+static float *address_of(size_t number, size_t count)
+{
+    static const uintptr_t base = (uintptr_t)1 << 40;
+    return (float *)(base + number * ((count + 64) / 16 * 16) * sizeof(float)); // NOLINT
+}
+
+static ls_status read_rank(reader *r, const ls_layout *layout)
+{
+    const ls_expanded *e = r->to;
+    const ls_allreduce *a = e->algorithm;
+    ls_subtree trees[LS_SUBTREES];
+    float *sums[LS_SUBTREES];
+    ls_allreduce_args args = {.data = address_of(1, e->count),
+                              .count = e->count,
+                              .scratch = address_of(LS_SUBTREES + 2, e->count),
+                              .shards = e->shards};
+    if (e->shards && e->half != LS_ALL_GATHER) {
+        args.sum_count = ls_canonical_subtrees(r->base.rank, e->ranks, e->shards, trees);
+        args.sums = sums;
+        for (size_t k = 0; k < args.sum_count; k++)
+            sums[k] = address_of(1 + k, e->count);
+    }
+    ls_op_list ops = {0};
+    r->base.layout = layout;
+    ls_status status = e->half == LS_HALVES ? a->build(&r->base, &args, &ops)
+                                            : a->half(&r->base, e->half, &args, &ops);
+    return ls_status_first(status, add_local_sums(r, &ops));
+}
+
+static ls_status read_messages(ls_expanded *e, const ls_layout *layout, ls_device *const *devices)
+{
+    reader r = {.to = e};
+    ls_status status = LS_OK;
+    for (int rank = 0; rank < e->ranks && !status; rank++) {
+        r.base = (ls_comm){.backend = &reading,
+                           .rank = rank,
+                           .size = e->ranks,
+                           .device = devices[rank],
+                           .linked = true};
+        e->first[rank] = r.count;
+        status = read_rank(&r, layout);
+    }
+    e->first[e->ranks] = r.count;
+    free(r.op.accesses);
+    free(r.op.messages);
+    return status;
+}
+
+/* ---- Flows of `ring` ------------------------------------------------------------------------ */
+
+/* Reduce-scatter: rank r sends all blocks but its own, r. All-gather: all but block r + 1, which
+ * the next rank has (allreduce_ring.c). Empty blocks are not sent. */
+static void sum_ring(const ls_expanded *e, int rank, size_t *sent, uint32_t *rounds, size_t *added)
+{
+    const int next = (rank + 1) % e->ranks;
+    const size_t own = ls_comm_parts(ls_elements(e->count), rank, 1, e->ranks).count;
+    const size_t after = ls_comm_parts(ls_elements(e->count), next, 1, e->ranks).count;
+    const size_t filled =
+        e->count < (size_t)e->ranks ? e->count : (size_t)e->ranks; /* blocks that are not empty */
+    *sent = *added = 0;
+    *rounds = 0;
+    if (e->half != LS_ALL_GATHER) {
+        *sent += e->count - own;
+        *added += e->count - own;
+        *rounds += (uint32_t)(filled - (own > 0));
+    }
+    if (e->half != LS_REDUCE_SCATTER) {
+        *sent += e->count - after;
+        *rounds += (uint32_t)(filled - (after > 0));
+    }
+}
+
+static ls_status make_flows(ls_expanded *e)
+{
+    LS_TRY(ls_allocate("all-reduce", &e->moves, (size_t)e->ranks, sizeof *e->moves));
+    for (int rank = 0; rank <= e->ranks; rank++)
+        e->first[rank] = (size_t)rank;
+    for (int rank = 0; rank < e->ranks; rank++) {
+        const int next = (rank + 1) % e->ranks;
+        ls_move *own = &e->moves[rank], *its = &e->moves[next];
+        size_t added;
+        own->to = next;
+        its->from = rank;
+        sum_ring(e, rank, &own->sent, &own->sent_rounds, &added);
+        its->received = own->sent;
+        its->came_rounds = own->sent_rounds;
+        its->added = added;
+    }
+    return LS_OK;
+}
+
+/* ---- The list ------------------------------------------------------------------------------- */
+
+static void close_expanded(ls_expanded *e)
+{
+    if (!e)
+        return;
+    free(e->first);
+    free(e->moves);
+    free(e);
+}
+
+static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
+{
+    return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
+           e->count == what->count && e->shards == what->shards;
+}
+
+static ls_status fill(const ls_expansions *list, ls_expanded *e, const ls_layout *layout,
+                      ls_device *const *devices)
+{
+    LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)e->ranks + 1, sizeof *e->first));
+    if (list->level == LS_EXPAND_FLOWS && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
+        return make_flows(e);
+    return read_messages(e, layout, devices);
+}
+
+ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_layout *layout,
+                    const ls_virtual_comm *what, const ls_expanded **out)
+{
+    ls_expanded *e;
+    for (size_t i = list->count; i-- > 0;) {
+        *out = list->items[i];
+        if (is(*out, algorithm, what))
+            return LS_OK;
+    }
+    LS_TRY(ls_grow("all-reduce", &list->items, list->count, sizeof *list->items));
+    LS_TRY(ls_allocate("all-reduce", &e, 1, sizeof *e));
+    list->items[list->count++] = e;
+    *e = (ls_expanded){.algorithm = algorithm,
+                       .half = what->half,
+                       .ranks = what->size,
+                       .count = what->count,
+                       .shards = what->shards};
+    *out = e;
+    return fill(list, e, layout, what->devices);
+}
+
+void ls_expansions_close(ls_expansions *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        close_expanded(list->items[i]);
+    free(list->items);
+    *list = (ls_expansions){0};
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduces, expanded into what each rank sends and receives, once for each algorithm, size and
+ * number of ranks. A rank's moves are one after the other; a move ends when what it sends has been
+ * taken and what it receives has come and been added.
+ *     messages  the exchanges that the algorithm's own `build` makes
+ *     flows     of `ring`: one move for a rank, with the sum of its bytes, and a latency for each
+ * of its messages. With equal links and ranks that begin together, that takes as long as the
+ * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Of other algorithms: the messages, of which
+ * they have few
+ */
+#pragma once
+
+#include "bench/predict/virtual.h"
+
+typedef enum ls_expansion { LS_EXPAND_FLOWS, LS_EXPAND_MESSAGES } ls_expansion;
+
+/** What a rank sends and receives at once; elements of 4 bytes. */
+typedef struct ls_move {
+    int to, from;                      /**< ranks; -1: none */
+    size_t sent, received, added;      /**< elements */
+    double summed;                     /**< elements that it adds by itself, before */
+    uint32_t sent_rounds, came_rounds; /**< messages that make up each of both */
+} ls_move;
+
+typedef struct ls_expanded {
+    const ls_allreduce *algorithm;
+    ls_half half;
+    int ranks;
+    size_t count;
+    int64_t shards;
+    size_t *first; /**< [ranks + 1] where a rank's moves begin */
+    ls_move *moves;
+} ls_expanded;
+
+typedef struct ls_expansions {
+    ls_expansion level;
+    ls_expanded **items; /**< [count] */
+    size_t count;
+} ls_expansions;
+
+/** The expansion of an all-reduce of `algorithm` that an operation stands for; owned by the list.
+ * `layout` as of its communicator. */
+ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_layout *layout,
+                    const ls_virtual_comm *what, const ls_expanded **out);
+
+void ls_expansions_close(ls_expansions *list);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Platform: the network between virtual devices.
+ *     flat       every device has a port out and a port in, of one bandwidth; a message takes one
+ *                latency. Transfers of a port take turns (common/device/link.h)
+ *     two-level  device i is on host floor(i / K); a message within a host takes the host's latency
+ *                and the ports of both devices; one between hosts takes the latencies of host and
+ *                network once each, and the ports of both devices and both hosts. Ports share
+ *                fairly
+ *     file       a SimGrid platform file; its hosts in the order of their names
+ */
+#pragma once
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+typedef enum ls_platform_kind {
+    LS_PLATFORM_NONE, /**< one device */
+    LS_PLATFORM_FLAT,
+    LS_PLATFORM_TWO_LEVEL,
+    LS_PLATFORM_FILE
+} ls_platform_kind;
+
+/** Of one level of a network. */
+typedef struct ls_platform_level {
+    double latency_ns;
+    double bytes_per_s; /**< of each port; 0: not limited */
+} ls_platform_level;
+
+typedef struct ls_platform {
+    ls_platform_kind kind;
+    ls_platform_level device; /**< flat: the network; two-level: within a host */
+    ls_platform_level net;    /**< two-level: between hosts */
+    const char *text;         /**< as given; borrowed */
+} ls_platform;
+
+/** "flat:latency=10us,bandwidth=1GB/s", "two-level:host=1us@10GB/s,net=10us@25Gbps", "FILE.xml".
+ * LS_CODE_USAGE says what is valid. */
+ls_status ls_platform_parse(const char *text, ls_platform *out);

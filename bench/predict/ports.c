@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine `ports`, and the choice of an engine; see engine.h. */
+#include "bench/predict/engine.h"
+
+#include "common/base/grow.h"
+#include "build_info.h"
+
+#include <stdlib.h>
+
+/* ---- Events, earliest first; equal ones in the order of their numbers ------------------------ */
+
+typedef struct event {
+    double ns;
+    uint32_t node;
+    bool ends; /* the activity has ended; else it is ready. Ends come first */
+} event;
+
+typedef struct heap {
+    event *items;
+    size_t count;
+} heap;
+
+static bool before(const event *a, const event *b)
+{
+    if (a->ns < b->ns || a->ns > b->ns)
+        return a->ns < b->ns;
+    if (a->ends != b->ends)
+        return a->ends;
+    return a->node < b->node;
+}
+
+static void push(heap *h, event e)
+{
+    size_t at = h->count++;
+    for (; at && before(&e, &h->items[(at - 1) / 2]); at = (at - 1) / 2)
+        h->items[at] = h->items[(at - 1) / 2];
+    h->items[at] = e;
+}
+
+static event pop(heap *h)
+{
+    const event top = h->items[0], last = h->items[--h->count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
+        if (child + 1 < h->count && before(&h->items[child + 1], &h->items[child]))
+            child++;
+        if (!before(&h->items[child], &last))
+            break;
+        h->items[at] = h->items[child];
+    }
+    h->items[at] = last;
+    return top;
+}
+
+/* ---- Playing -------------------------------------------------------------------------------- */
+
+typedef struct player {
+    const ls_play *play;
+    heap events;
+    uint32_t *left;         /* [count] activities that each still waits for */
+    double *out_ns, *in_ns; /* [devices] until when ports are booked */
+    double *end_ns;
+    size_t ended;
+} player;
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* When an activity that is ready at `ns` ends. */
+static double end_of(player *p, const ls_activity_node *node, double ns)
+{
+    const ls_platform_level *net = &p->play->platform->device;
+    const double amount = ls_play_amount(p->play, node);
+    if (node->to < 0)
+        return ns + amount;
+    double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
+    start += net->bytes_per_s > 0 ? amount * 1e9 / net->bytes_per_s : 0;
+    p->out_ns[node->from] = p->in_ns[node->to] = start;
+    return start + node->rounds * net->latency_ns;
+}
+
+static void release_followers(player *p, uint32_t node, double ns)
+{
+    const ls_play_graph *g = p->play->graph;
+    for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
+        if (--p->left[g->next[e]] == 0)
+            push(&p->events, (event){ns, g->next[e], false});
+}
+
+static void run(player *p)
+{
+    const ls_play_graph *g = p->play->graph;
+    for (size_t n = 0; n < g->count; n++) {
+        p->left[n] = g->nodes[n].waits;
+        if (!p->left[n])
+            push(&p->events, (event){0, (uint32_t)n, false});
+    }
+    while (p->events.count) {
+        const event e = pop(&p->events);
+        if (!e.ends) {
+            push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, true});
+            continue;
+        }
+        p->end_ns[e.node] = e.ns;
+        p->ended++;
+        release_followers(p, e.node, e.ns);
+    }
+}
+
+ls_status ls_ports_play(const ls_play *play, double *end_ns)
+{
+    const size_t count = play->graph->count, devices = (size_t)play->devices;
+    player p = {.play = play, .end_ns = end_ns};
+    ls_status status = ls_allocate("activities", &p.events.items, count + 1, sizeof(event));
+    if (!status)
+        status = ls_allocate("activities", &p.left, count + 1, sizeof *p.left);
+    if (!status)
+        status = ls_allocate("activities", &p.out_ns, devices, sizeof *p.out_ns);
+    if (!status)
+        status = ls_allocate("activities", &p.in_ns, devices, sizeof *p.in_ns);
+    if (!status) {
+        run(&p);
+        if (p.ended < count)
+            status = ls_fail(LS_CODE_CHECK, "engine", "ports",
+                             "%zu of %zu activities never end: they wait for each other",
+                             count - p.ended, count);
+    }
+    free(p.events.items);
+    free(p.left);
+    free(p.out_ns);
+    free(p.in_ns);
+    return status;
+}
+
+/* ---- Choice --------------------------------------------------------------------------------- */
+
+const char *const ls_engine_words[] = {"auto", "simgrid", "ports", NULL};
+
+ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
+{
+    const bool flat = platform->kind <= LS_PLATFORM_FLAT;
+    if (*engine == LS_ENGINE_AUTO)
+        *engine = flat ? LS_ENGINE_PORTS : LS_ENGINE_SIMGRID;
+    if (*engine == LS_ENGINE_PORTS && !flat)
+        return ls_fail(LS_CODE_USAGE, "option --engine", "ports",
+                       "plays flat platforms only; use simgrid");
+#if !LS_HAS_SIMGRID
+    if (*engine == LS_ENGINE_SIMGRID)
+        return ls_fail(LS_CODE_MISSING, "option --engine", "simgrid",
+                       "this build has no SimGrid; install libsimgrid-dev and build with "
+                       "-DLOCKSTEP_SIMGRID=ON, or use a flat platform and --engine ports");
+#endif
+    return LS_OK;
+}
+
+ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
+{
+#if LS_HAS_SIMGRID
+    if (engine == LS_ENGINE_SIMGRID)
+        return ls_simgrid_play(play, end_ns);
+#endif
+    (void)engine;
+    return ls_ports_play(play, end_ns);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* Predictions; see predict.h. */
+#include "bench/predict/predict.h"
+
+#include "bench/predict/unroll.h"
+#include "bench/predict/virtual.h"
+#include "bench/statistics/statistics.h"
+#include "common/base/clock.h"
+#include "common/base/digest.h"
+#include "common/base/grow.h"
+#include "common/base/numbers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Options -------------------------------------------------------------------------------- */
+
+static ls_status read_durations(const char *text, ls_predictor *out)
+{
+    static const char flops[] = "flops=";
+    if (!text || strcmp(text, "measured") == 0) {
+        out->measures = true;
+        return LS_OK;
+    }
+    if (strncmp(text, flops, sizeof flops - 1) != 0)
+        return ls_durations_read(text, &out->durations);
+    if (!ls_parse_real(text + sizeof flops - 1, &out->durations.flops_per_s) ||
+        !(out->durations.flops_per_s > 0))
+        return ls_fail(LS_CODE_USAGE, "option --durations", text,
+                       "the rate is no number above 0; FLOPs a second, as flops=2e10");
+    return LS_OK;
+}
+
+static ls_status read_slowdown(const char *text, ls_predictor *out)
+{
+    int64_t device;
+    char copy[64];
+    out->slow_device = -1;
+    out->slow_factor = 1;
+    if (!text)
+        return LS_OK;
+    snprintf(copy, sizeof copy, "%s", text);
+    char *equals = strchr(copy, '=');
+    if (equals)
+        *equals++ = 0;
+    if (!equals || !ls_parse_integer(copy, 0, INT32_MAX, &device) ||
+        !ls_parse_real(equals, &out->slow_factor) || !(out->slow_factor > 0))
+        return ls_fail(LS_CODE_USAGE, "option --slowdown", text,
+                       "is no RANK=FACTOR above 0; 3=1.2 makes device 3 a fifth slower");
+    out->slow_device = (int)device;
+    return LS_OK;
+}
+
+ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out)
+{
+    *out = (ls_predictor){
+        .request = request, .engine = (ls_engine)request->engine, .memory_limit = SIZE_MAX};
+    if (request->platform)
+        LS_TRY(ls_platform_parse(request->platform, &out->platform));
+    LS_TRY(ls_engine_choose(&out->platform, &out->engine));
+    if (request->memory_limit && !ls_parse_bytes(request->memory_limit, &out->memory_limit))
+        return ls_fail(LS_CODE_USAGE, "option --memory-limit", request->memory_limit,
+                       "is no size; bytes, or as 16GB, 512MiB");
+    LS_TRY(read_slowdown(request->slowdown, out));
+    if (request->calibrate && request->durations && strcmp(request->durations, "measured") != 0)
+        return ls_fail(LS_CODE_USAGE, "option --durations", request->durations,
+                       "is not measured, and --calibrate measures; leave it out");
+    return read_durations(request->durations, out);
+}
+
+void ls_predictor_close(ls_predictor *predictor)
+{
+    ls_durations_close(&predictor->durations);
+}
+
+/* Number of samples of the synthetic data: their shape counts, not their number. */
+static const char data_text[] = "synthetic:4096";
+
+static ls_status refuse_no_platform(void)
+{
+    return ls_fail(LS_CODE_USAGE, "option", "--platform",
+                   "is missing, and there are several devices; as "
+                   "flat:latency=10us,bandwidth=1GB/s");
+}
+
+ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan)
+{
+    bool apart = ls_plan_has_variable_device(plan); /* the variables' device is one more */
+    for (size_t i = 0; i < plan->device_count; i++)
+        apart = apart && !ls_device_name_overlaps(&plan->devices[i], &plan->variable_device);
+    const size_t devices = plan->device_count + apart;
+    if (devices > 1 && predictor->platform.kind == LS_PLATFORM_NONE)
+        return refuse_no_platform();
+    if (predictor->slow_device >= (int)devices)
+        return ls_fail(LS_CODE_USAGE, "option --slowdown", predictor->request->slowdown,
+                       "names a device that the case lacks; it has %zu, numbered from 0", devices);
+    if (plan->devices->kind != LS_DEVICE_CPU)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices",
+                       "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
+                       "as cpu:0+cpu:1");
+    if (ls_ps_by_arrival(&plan->job.ps))
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
+                       "of servers that serve requests as they arrive cannot be predicted: their "
+                       "order is no part of the step; use sync, without backup workers");
+    if (plan->job.sync_statistics)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "has sums inside a pass, which are not played; leave it out");
+    if (plan->config->fault.kind && !plan->config->fault.delay_ns)
+        return ls_fail(LS_CODE_USAGE, "option", "--inject",
+                       "strikes what is trained, and predict trains nothing; delay=RANK:TIME "
+                       "works");
+    return LS_OK;
+}
+
+ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out)
+{
+    memcpy(out, given, sizeof *out); /* including padding */
+    int64_t number;
+    const bool several =
+        strchr(given->devices, '+') || ls_parse_integer(given->devices, 2, INT32_MAX, &number);
+    if (several && predictor->platform.kind == LS_PLATFORM_NONE)
+        return refuse_no_platform();
+    if (several && predictor->platform.kind == LS_PLATFORM_FLAT)
+        snprintf(out->link_text, sizeof out->link_text, "%s",
+                 predictor->platform.text + sizeof "flat:" - 1);
+    else if (several)
+        snprintf(out->link_text, sizeof out->link_text, "%s", "platform");
+    if (strncmp(given->data, "file:", 5) != 0)
+        snprintf(out->data, sizeof out->data, "%s", data_text);
+    return LS_OK;
+}
+
+/* ---- Virtual devices ------------------------------------------------------------------------ */
+
+typedef struct virtual_run {
+    ls_job job;
+    ls_device *like;     /* a real device, for kernels */
+    ls_device **devices; /* [count] */
+    size_t count;
+    ls_allreduce described;
+    const ls_allreduce *algorithm;
+    ls_layout layout;
+    int *hosts;
+    ls_run *run;
+} virtual_run;
+
+/* Devices of several hosts: for the all-reduce that goes by hosts. */
+static ls_status lay_out(virtual_run *v, int per_host)
+{
+    const int devices = (int)v->job.device_count;
+    if (per_host <= 1 || devices % per_host || devices == per_host)
+        return LS_OK;
+    LS_TRY(ls_allocate("predict", &v->hosts, (size_t)devices, sizeof *v->hosts));
+    for (int i = 0; i < devices; i++)
+        v->hosts[i] = i / per_host;
+    v->layout = (ls_layout){.processes = devices, .host = v->hosts};
+    v->job.layout = &v->layout;
+    return LS_OK;
+}
+
+static ls_status open_like(const ls_machine *machine, virtual_run *v)
+{
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    const ls_device_name name = {
+        .kind = LS_DEVICE_CPU, .index = 0, .logical = -1, .replica = -1, .task = -1};
+    return ls_device_open(machine, &name, &policy, &v->like);
+}
+
+static ls_status open_device(virtual_run *v, const ls_device_name *name)
+{
+    LS_TRY(ls_virtual_device_open(name, (int)v->count, v->like, &v->devices[v->count]));
+    v->count++;
+    return LS_OK;
+}
+
+static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan, int per_host,
+                              virtual_run *v)
+{
+    v->job = plan->job;
+    LS_TRY(open_like(machine, v));
+    LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
+    for (size_t i = 0; i < plan->device_count; i++) {
+        LS_TRY(open_device(v, &plan->devices[i]));
+        if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
+            v->job.variable_device = v->devices[i];
+    }
+    if (!v->job.variable_device && ls_plan_has_variable_device(plan)) {
+        LS_TRY(open_device(v, &plan->variable_device));
+        v->job.variable_device = v->devices[v->count - 1];
+    }
+    v->algorithm = v->job.allreduce;
+    v->described = ls_virtual_allreduce(v->algorithm);
+    v->job.allreduce = &v->described;
+    v->job.devices = v->devices;
+    v->job.device_count = plan->device_count;
+    v->job.transport = &ls_comm_virtual;
+    v->job.capture = false;
+    v->job.delay_ns = plan->config->fault.delay_ns;
+    LS_TRY(lay_out(v, per_host));
+    return ls_strategy_open(plan->strategy, &v->job, &v->run);
+}
+
+static void close_virtual(virtual_run *v)
+{
+    if (v->run)
+        v->run->functions->close(v->run);
+    for (size_t i = 0; i < v->count; i++)
+        ls_device_close(v->devices[i]);
+    ls_device_close(v->like);
+    free(v->devices);
+    free(v->hosts);
+}
+
+static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_predicted *out)
+{
+    size_t fullest = 0;
+    LS_TRY(ls_allocate("predict", &out->ledgers, v->count, sizeof *out->ledgers));
+    LS_TRY(ls_allocate("predict", &out->memory, v->count, sizeof *out->memory));
+    out->devices = v->count;
+    for (size_t i = 0; i < v->count; i++) {
+        size_t bytes = 0;
+        out->ledgers[i] = ls_device_ledger(v->devices[i]);
+        out->memory[i] = v->run->functions->memory(v->run, i);
+        for (int use = 0; use < LS_MEMORY_USES; use++)
+            bytes += out->memory[i].bytes[use];
+        if (bytes > out->most_memory) {
+            out->most_memory = bytes;
+            fullest = i;
+        }
+    }
+    if (out->most_memory <= p->memory_limit)
+        return LS_OK;
+    char needs[32], limit[32];
+    return ls_fail(LS_CODE_MISSING, "memory", ls_device_describe(v->devices[fullest])->text,
+                   "the case needs %s (%zu bytes) there, and --memory-limit allows %s",
+                   ls_format_bytes((double)out->most_memory, needs), out->most_memory,
+                   ls_format_bytes((double)p->memory_limit, limit));
+}
+
+/* ---- Draws ---------------------------------------------------------------------------------- */
+
+/* Each device in each step is as much slower than the median as some measured repetition was. */
+static void draw(const ls_predictor *p, const ls_play *play, uint64_t seed, uint64_t number,
+                 bool medians, size_t steps, double *factors)
+{
+    const ls_durations *d = &p->durations;
+    for (size_t i = 0; i < steps * (size_t)play->devices; i++) {
+        const uint64_t key[3] = {seed, number, i};
+        const bool slow = (int)(i % (size_t)play->devices) == p->slow_device;
+        factors[i] = medians || !d->spread_count
+                         ? 1
+                         : d->spread[ls_hash64(key, sizeof key) % d->spread_count];
+        if (slow)
+            factors[i] *= p->slow_factor;
+    }
+}
+
+/* The times of the counted steps, from the ends of all. */
+static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup, size_t steps,
+                       double *ends, double *step_ms)
+{
+    memset(ends, 0, (warmup + steps) * sizeof *ends);
+    for (size_t i = 0; i < u->end_count; i++) {
+        const uint32_t step = u->graph.nodes[u->ends[i]].step;
+        const double ns = end_ns[u->ends[i]];
+        ends[step] = ns > ends[step] ? ns : ends[step];
+    }
+    for (size_t s = 0; s < steps; s++)
+        step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
+}
+
+typedef struct play_room {
+    double *end_ns, *factors, *ends, *sorted;
+} play_room;
+
+static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
+                            const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
+                            ls_predicted *out)
+{
+    const size_t all = warmup + out->steps;
+    LS_TRY(ls_allocate("predict", &room->end_ns, u->graph.count, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->factors, all * (size_t)play->devices, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
+    play->factors = room->factors;
+    for (size_t d = 0; d < out->draws; d++) {
+        double *step_ms = out->step_ms + d * out->steps;
+        ls_statistics s;
+        draw(p, play, plan->config->seed, d, out->draws == 1, all, room->factors);
+        LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
+        take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
+        memcpy(room->sorted, step_ms, out->steps * sizeof(double));
+        ls_statistics_compute(room->sorted, out->steps, &s);
+        out->median_ms[d] = s.median;
+    }
+    return LS_OK;
+}
+
+/* Without a spread all draws are the same one. */
+static size_t draws_of(const ls_predictor *p, size_t devices)
+{
+    if (!p->durations.spread_count)
+        return 1;
+    if (p->request->draws)
+        return (size_t)p->request->draws;
+    return devices > 256 ? 8 : 32;
+}
+
+static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan, const virtual_run *v,
+                          ls_predicted *out)
+{
+    const uint64_t period = (uint64_t)plan->job.period, asked = (uint64_t)plan->timed;
+    const size_t warmup = (size_t)(period ? ((uint64_t)plan->warmup + period - 1) / period * period
+                                          : (uint64_t)plan->warmup);
+    out->steps = (size_t)(period ? (asked + period - 1) / period * period : asked);
+    const ls_unroll what = {.run = ls_step_run_of(v->run),
+                            .algorithm = v->algorithm,
+                            .durations = &p->durations,
+                            .level = (ls_expansion)p->request->collectives,
+                            .most = LS_ACTIVITIES_MOST,
+                            .steps = warmup + out->steps};
+    ls_play play = {.platform = &p->platform,
+                    .devices = (int)v->count,
+                    .devices_per_host = p->request->devices_per_host};
+    ls_unrolled unrolled = {0};
+    play_room room = {0};
+    ls_status status = ls_unroll_steps(&what, &unrolled);
+    play.graph = &unrolled.graph;
+    out->draws = draws_of(p, v->count);
+    if (!status)
+        status = play_draws(p, plan, &unrolled, &play, warmup, &room, out);
+    out->activities = unrolled.graph.count;
+    out->sent = unrolled.sent;
+    free(room.end_ns);
+    free(room.factors);
+    free(room.ends);
+    free(room.sorted);
+    ls_unrolled_close(&unrolled);
+    return status;
+}
+
+/* ---- A case --------------------------------------------------------------------------------- */
+
+static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
+                         virtual_run *v, ls_predicted *out)
+{
+    LS_TRY(open_virtual(machine, plan, p->request->devices_per_host, v));
+    LS_TRY(take_memory(p, v, out));
+    ls_step_run *run = ls_step_run_of(v->run);
+    if (p->measures)
+        LS_TRY(ls_durations_measure(&p->durations, machine, run, p->request->devices_per_host,
+                                    plan->initial));
+    LS_TRY(ls_durations_check(&p->durations, run));
+    out->formula = ls_build_formula(&run->resources, LS_FULL);
+    return plan->timed ? play_all(p, plan, v, out) : LS_OK;
+}
+
+ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
+                                 const ls_plan_of_case *plan)
+{
+    const int per_host = p->request->devices_per_host;
+    virtual_run v = {0};
+    ls_status status = open_virtual(machine, plan, per_host, &v);
+    if (!status)
+        status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v.run), per_host,
+                                      plan->initial);
+    close_virtual(&v);
+    return status;
+}
+
+ls_status ls_predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
+                     ls_predicted *out)
+{
+    const uint64_t begin_ns = ls_clock_ns();
+    virtual_run v = {0};
+    *out = (ls_predicted){0};
+    ls_status status = predict(p, machine, plan, &v, out);
+    close_virtual(&v);
+    out->wall_s = (double)(ls_clock_ns() - begin_ns) * 1e-9;
+    return status;
+}
+
+void ls_predicted_close(ls_predicted *p)
+{
+    free(p->step_ms);
+    free(p->median_ms);
+    free(p->ledgers);
+    free(p->memory);
+    *p = (ls_predicted){0};
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Prediction of a case: its strategy's own step, built on virtual devices, played in virtual time.
+ */
+#pragma once
+
+#include "bench/case/workplace.h"
+#include "bench/predict/durations.h"
+#include "bench/predict/engine.h"
+#include "bench/predict/expand.h"
+
+#include <jansson.h>
+
+enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused */
+
+/** How cases are played: the request's options, read. */
+typedef struct ls_predictor {
+    const ls_prediction_request *request;
+    ls_platform platform;
+    ls_engine engine;
+    size_t memory_limit; /**< SIZE_MAX: none */
+    int slow_device;     /**< -1: none */
+    double slow_factor;
+    ls_durations durations; /**< what is known so far */
+    bool measures;          /**< what is not known is measured */
+} ls_predictor;
+
+/** Reads the options; refuses what is wrong with them. Close it also on failure. */
+ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out);
+void ls_predictor_close(ls_predictor *predictor);
+
+/** A case as it is played: the platform is its link, and the data are synthetic, since only their
+ * shape counts. LS_CODE_USAGE for what cannot be predicted. */
+ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out);
+
+/** LS_CODE_USAGE for a resolved case that cannot be predicted, or that an option does not fit. */
+ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan);
+
+/** What a case would take. */
+typedef struct ls_predicted {
+    double *step_ms; /**< [draws, steps] counted steps */
+    size_t draws, steps;
+    double *median_ms;         /**< [draws] of each draw's steps */
+    size_t activities;         /**< delays and messages of all steps of a draw */
+    ls_traffic sent, formula;  /**< of a step */
+    ls_memory_ledger *ledgers; /**< [devices] */
+    ls_memory_formula *memory; /**< [devices] */
+    size_t devices;
+    size_t most_memory; /**< bytes of the fullest device */
+    double wall_s;
+} ls_predicted;
+
+/** Predicts a resolved case. A device that needs more than the memory limit: LS_CODE_MISSING, and
+ * `out` has the memory, but no times. Close it also on failure. */
+ls_status ls_predict(ls_predictor *predictor, const ls_machine *machine,
+                     const ls_plan_of_case *plan, ls_predicted *out);
+/** Measures the durations of a case, and plays nothing. */
+ls_status ls_predictor_calibrate(ls_predictor *predictor, const ls_machine *machine,
+                                 const ls_plan_of_case *plan);
+
+void ls_predicted_close(ls_predicted *predicted);
+
+/** The row of a case, owned by the caller; of a `plan` whose case names the data that the user
+ * gave. `error`: why there are no times, or NULL. */
+ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *workplace,
+                           const ls_plan_of_case *plan, const ls_predicted *predicted,
+                           const char *error, json_t **out);

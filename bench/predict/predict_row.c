@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of predictions; see predict.h. */
+#include "bench/predict/predict.h"
+#include "bench/output/format_parts.h"
+#include "bench/row/row.h"
+#include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The interval of the median: of the draws. */
+static bool interval_of(const ls_predicted *p, double ci95[2])
+{
+    enum { LEAST = 2 };
+    double *sorted = p->draws >= LEAST ? calloc(p->draws, sizeof *sorted) : NULL;
+    if (!sorted)
+        return false;
+    memcpy(sorted, p->median_ms, p->draws * sizeof *sorted);
+    ls_statistics_sort(sorted, p->draws);
+    ci95[0] = ls_statistics_quantile(sorted, p->draws, 0.025);
+    ci95[1] = ls_statistics_quantile(sorted, p->draws, 0.975);
+    free(sorted);
+    return true;
+}
+
+static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
+{
+    const size_t count = p->draws * p->steps;
+    double *sorted, ci95[2];
+    ls_statistics s;
+    LS_TRY(ls_allocate("row", &sorted, count, sizeof *sorted));
+    memcpy(sorted, p->step_ms, count * sizeof *sorted);
+    ls_statistics_compute(sorted, count, &s);
+    free(sorted);
+    json_t *step = json_pack("{s:f,s:f,s:f,s:f,s:f,s:I}", "mean", s.mean, "median", s.median, "p10",
+                             s.p10, "p90", s.p90, "p99", s.p99, "n", (json_int_t)count);
+    if (interval_of(p, ci95))
+        json_object_set_new(step, "ci95", json_pack("[f,f]", ci95[0], ci95[1]));
+    const double batch = (double)plan->job.batch;
+    json_object_set_new(row, "time",
+                        json_pack("{s:o,s:f,s:f}", "step_ms", step, "samples_per_s",
+                                  batch * 1e3 / s.median, "samples_per_s_mean",
+                                  batch * 1e3 / s.mean));
+    return LS_OK;
+}
+
+static void put_traffic(json_t *row, const ls_predicted *p)
+{
+    if (!p->sent.messages_sent)
+        return;
+    json_t *group = json_object();
+    ls_put_integer(group, "bytes_sent", p->sent.bytes_sent);
+    ls_put_integer(group, "messages_sent", p->sent.messages_sent);
+    ls_put_integer(group, "bytes_formula", p->formula.bytes_sent);
+    ls_put_integer(group, "messages_formula", p->formula.messages_sent);
+    json_object_set_new(row, "traffic", group);
+}
+
+static void put_memory(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
+{
+    json_t *devices = json_array();
+    for (size_t i = 0; i < p->devices; i++) {
+        char text[32];
+        size_t peak = 0;
+        json_t *device = json_object(), *formula = json_object();
+        const ls_device_name *name =
+            i < plan->device_count ? &plan->devices[i] : &plan->variable_device;
+        ls_put_text(device, "device", ls_device_name_text(name, text));
+        for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
+            ls_put_integer(device, ls_memory_use_name(use), p->ledgers[i].in_use[use]);
+            ls_put_integer(formula, ls_memory_use_name(use), p->memory[i].bytes[use]);
+            peak += p->memory[i].bytes[use];
+        }
+        ls_put_integer(formula, "peak", peak);
+        ls_put_integer(device, "reserved", p->ledgers[i].reserved);
+        ls_put_integer(device, "peak", p->ledgers[i].in_use_peak);
+        json_object_set_new(device, "formula", formula);
+        json_array_append_new(devices, device);
+    }
+    json_object_set_new(row, "memory", json_pack("{s:o}", "devices", devices));
+}
+
+static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_predicted *p)
+{
+    static const char *const levels[] = {
+        [LS_EXPAND_FLOWS] = "flows", [LS_EXPAND_MESSAGES] = "messages"};
+    const ls_prediction_request *request = predictor->request;
+    json_t *group = json_object();
+    double ci95[2];
+    ls_put_text(group, "engine", ls_engine_words[predictor->engine]);
+    ls_put_text(group, "platform", request->platform ? request->platform : "none");
+    ls_put_text(group, "collectives", levels[request->collectives]);
+    ls_put_text(group, "durations", request->durations ? request->durations : "measured");
+    ls_put_integer(group, "devices_per_host", (uint64_t)request->devices_per_host);
+    ls_put_integer(group, "activities", p->activities);
+    if (p->draws)
+        ls_put_integer(group, "draws", p->draws);
+    if (p->draws && interval_of(p, ci95) && ci95[0] + ci95[1] > 0) {
+        ls_put_real(group, "error", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));
+        ls_put_text(group, "error_source", "draws");
+    }
+    ls_put_real(group, "wall_s", p->wall_s);
+    json_object_set_new(row, "prediction", group);
+}
+
+ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *workplace,
+                           const ls_plan_of_case *plan, const ls_predicted *p, const char *error,
+                           json_t **out)
+{
+    const ls_row_facts facts = {.workplace = workplace, .plan = plan, .error = error};
+    json_t *row;
+    LS_TRY(ls_row_build(&facts, &row));
+    json_t *result = json_object_get(row, "result");
+    json_object_set_new(result, "warnings", json_pack("[s]", "predicted"));
+    ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
+    if (!error)
+        put_traffic(row, p);
+    if (p->devices)
+        put_memory(row, plan, p);
+    put_prediction(row, predictor, p);
+    if (status)
+        json_decref(row);
+    else
+        *out = row;
+    return status;
+}

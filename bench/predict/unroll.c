@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* Unrolled steps; see unroll.h. */
+#include "bench/predict/unroll.h"
+
+#include "common/base/digest.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Ends that wait for their other end ------------------------------------------------------ */
+
+/* One end of a message. */
+typedef struct message_end {
+    uint32_t ready, join; /* the end is there after `ready`; `join` waits for the message */
+    int device;
+    size_t count, added; /* elements */
+    uint32_t rounds;
+} message_end;
+
+typedef struct pending_end {
+    message_end end;
+    size_t next; /* of the same channel, from 1; 0: none */
+} pending_end;
+
+/* Ends of one direction between two ranks of a communicator. */
+typedef struct channel {
+    const void *group; /* NULL: the slot is free */
+    int from, to;
+    bool sends;         /* what waits are sends */
+    size_t first, last; /* in pending, from 1; 0: none */
+} channel;
+
+typedef struct unroller {
+    const ls_unroll *what;
+    ls_unrolled *out;
+    ls_expansions expansions;
+    uint32_t step;
+    uint32_t *tail;    /* [lanes] the lane's latest activity */
+    uint32_t *begun;   /* [components] the end of its previous step */
+    uint32_t *done;    /* [tasks] of the step's program */
+    channel *channels; /* [channel_count] hash table */
+    size_t channel_count, channels_used;
+    pending_end *pending;
+    size_t pending_count, waiting;
+} unroller;
+
+static size_t slot_of(const unroller *u, const void *group, int from, int to)
+{
+    struct {
+        const void *group;
+        int from, to;
+    } key = {group, from, to};
+    return (size_t)ls_hash64(&key, sizeof key) & (u->channel_count - 1);
+}
+
+static channel *find(const unroller *u, const void *group, int from, int to)
+{
+    size_t s = slot_of(u, group, from, to);
+    while (u->channels[s].group && (u->channels[s].group != group || u->channels[s].from != from ||
+                                    u->channels[s].to != to))
+        s = (s + 1) & (u->channel_count - 1);
+    return &u->channels[s];
+}
+
+static ls_status enlarge(unroller *u)
+{
+    if (2 * (u->channels_used + 1) <= u->channel_count)
+        return LS_OK;
+    channel *old = u->channels;
+    const size_t count = u->channel_count;
+    u->channel_count = count ? 2 * count : 256;
+    ls_status status = ls_allocate("predict", &u->channels, u->channel_count, sizeof *u->channels);
+    for (size_t i = 0; i < count && !status; i++)
+        if (old[i].group)
+            *find(u, old[i].group, old[i].from, old[i].to) = old[i];
+    free(old);
+    return status;
+}
+
+/* Both ends are there. */
+static ls_status meet(unroller *u, const message_end *send, const message_end *receive)
+{
+    ls_play_graph *g = &u->out->graph;
+    const ls_durations *d = u->what->durations;
+    uint32_t message, taken;
+    if (send->count != receive->count)
+        return ls_fail(LS_CODE_CHECK, "predict", "message",
+                       "%zu elements are sent and %zu received", send->count, receive->count);
+    if (send->device == receive->device) {
+        LS_TRY(ls_play_delay(g, u->step, receive->device,
+                             d->copy_ns * (double)send->count * sizeof(float), send->ready,
+                             &message));
+    } else {
+        LS_TRY(ls_play_message(g, u->step, send->device, receive->device,
+                               (double)send->count * sizeof(float), send->rounds, send->ready,
+                               &message));
+        if (!u->step) {
+            u->out->sent.bytes_sent += send->count * sizeof(float);
+            u->out->sent.messages_sent += send->rounds;
+        }
+    }
+    LS_TRY(ls_play_wait(g, receive->ready, message));
+    const double ns = d->add_ns * (double)receive->added + d->message_ns * receive->rounds;
+    taken = message;
+    if (ns > 0)
+        LS_TRY(ls_play_delay(g, u->step, receive->device, ns, message, &taken));
+    LS_TRY(ls_play_wait(g, taken, send->join));
+    return send->join == receive->join ? LS_OK : ls_play_wait(g, taken, receive->join);
+}
+
+/* An end of a message arrives: meets the other end, or waits for it. */
+static ls_status arrive(unroller *u, const void *group, int from, int to, bool sends,
+                        const message_end *end)
+{
+    LS_TRY(enlarge(u));
+    channel *c = find(u, group, from, to);
+    if (!c->group) {
+        *c = (channel){.group = group, .from = from, .to = to};
+        u->channels_used++;
+    }
+    if (c->first && c->sends != sends) {
+        const pending_end *other = &u->pending[c->first - 1];
+        const message_end its = other->end;
+        c->first = other->next;
+        u->waiting--;
+        return sends ? meet(u, end, &its) : meet(u, &its, end);
+    }
+    LS_TRY(ls_grow("predict", &u->pending, u->pending_count, sizeof *u->pending));
+    u->pending[u->pending_count++] = (pending_end){.end = *end};
+    if (c->first)
+        u->pending[c->last - 1].next = u->pending_count;
+    else
+        c->first = u->pending_count;
+    c->last = u->pending_count;
+    c->sends = sends;
+    u->waiting++;
+    return LS_OK;
+}
+
+/* ---- Tasks ---------------------------------------------------------------------------------- */
+
+/* A task at work: the device and the latest activity. */
+typedef struct at_work {
+    int device;
+    uint32_t tail;
+    double ns; /* of operations that are not in an activity yet */
+} at_work;
+
+/* Makes one activity of the operations so far; `always`: even if there are none. */
+static ls_status flush(unroller *u, at_work *w, bool always)
+{
+    if (!always && !(w->ns > 0))
+        return LS_OK;
+    LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, w->ns, w->tail, &w->tail));
+    w->ns = 0;
+    return LS_OK;
+}
+
+static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, const ls_move *m)
+{
+    w->ns += m->summed * u->what->durations->add_ns;
+    LS_TRY(flush(u, w, false));
+    if (m->to < 0 && m->from < 0)
+        return LS_OK;
+    message_end end = {.ready = w->tail, .device = w->device};
+    LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, 0, w->tail, &end.join));
+    w->tail = end.join;
+    if (m->to >= 0) {
+        end.count = m->sent;
+        end.rounds = m->sent_rounds;
+        LS_TRY(arrive(u, comm->group, comm->rank, m->to, true, &end));
+    }
+    if (m->from < 0)
+        return LS_OK;
+    end.count = m->received;
+    end.added = m->added;
+    end.rounds = m->came_rounds;
+    return arrive(u, comm->group, m->from, comm->rank, false, &end);
+}
+
+static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
+{
+    const ls_exchange *x = &comm->exchange;
+    if (!comm->whole)
+        return move(u, w, comm,
+                    &(ls_move){.to = x->to,
+                               .from = x->from,
+                               .sent = x->send_count,
+                               .received = x->receive_count,
+                               .added = x->add ? x->receive_count : 0,
+                               .sent_rounds = x->to >= 0,
+                               .came_rounds = x->from >= 0});
+    const ls_expanded *all;
+    LS_TRY(
+        ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm, &all));
+    for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
+        LS_TRY(move(u, w, comm, &all->moves[i]));
+    return LS_OK;
+}
+
+static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *task, at_work *w)
+{
+    ls_virtual_comm comm;
+    for (size_t i = 0; i < task->ops.count; i++) {
+        const ls_op *op = p->ops[task->ops.first + i];
+        if (ls_virtual_comm_of(op, &comm))
+            LS_TRY(exchange(u, w, &comm));
+        else
+            w->ns += op->use == LS_TIME_DELAY ? (double)u->what->run->base.job->delay_ns
+                                              : ls_duration_of(u->what->durations, op);
+    }
+    return LS_OK;
+}
+
+static ls_status add_copy(unroller *u, const ls_task_copy *copy, at_work *w)
+{
+    const ls_planned_member *members = u->what->run->plan.members;
+    const int from = members[copy->from_member].device, to = members[copy->to_member].device;
+    if (!copy->to)
+        return LS_OK;
+    if (from == to) {
+        w->ns += u->what->durations->copy_ns * (double)copy->bytes;
+        return LS_OK;
+    }
+    LS_TRY(flush(u, w, false));
+    if (!u->step) {
+        u->out->sent.bytes_sent += copy->bytes;
+        u->out->sent.messages_sent++;
+    }
+    LS_TRY(ls_play_message(&u->out->graph, u->step, from, to, (double)copy->bytes, 1, w->tail,
+                           &w->tail));
+    w->ns += u->what->durations->message_ns;
+    return LS_OK;
+}
+
+/* What a task waits for, as one activity if there is more than the one before it on its lane. */
+static ls_status begin(unroller *u, const ls_step_program *p, const ls_task *task, at_work *w)
+{
+    const ls_step_run *run = u->what->run;
+    const int component = run->components.of[task->lane];
+    *w = (at_work){.device = run->plan.members[run->plan.lanes.items[task->lane].member].device,
+                   .tail = u->tail[task->lane]};
+    if (!task->waits.count && !task->begins)
+        return LS_OK;
+    LS_TRY(flush(u, w, true));
+    for (size_t i = 0; i < task->waits.count; i++)
+        LS_TRY(ls_play_wait(&u->out->graph, u->done[p->waits[task->waits.first + i]], w->tail));
+    return task->begins ? ls_play_wait(&u->out->graph, u->begun[component], w->tail) : LS_OK;
+}
+
+static ls_status add_task(unroller *u, const ls_step_program *p, const ls_task *task)
+{
+    at_work w;
+    LS_TRY(begin(u, p, task, &w));
+    LS_TRY(add_ops(u, p, task, &w));
+    LS_TRY(add_copy(u, &task->copy, &w));
+    LS_TRY(flush(u, &w, w.tail == LS_PLAY_NONE));
+    u->done[task - p->tasks] = u->tail[task->lane] = w.tail;
+    if (strcmp(task->verb, "end") == 0) {
+        LS_TRY(ls_grow("predict", &u->out->ends, u->out->end_count, sizeof *u->out->ends));
+        u->out->ends[u->out->end_count++] = w.tail;
+    }
+    if (u->out->graph.count > u->what->most)
+        return ls_fail(LS_CODE_USAGE, "predict", "activities",
+                       "are more than %llu, in step %u of %llu; use --collectives flows, fewer "
+                       "--devices or --steps",
+                       (unsigned long long)u->what->most, u->step + 1,
+                       (unsigned long long)u->what->steps);
+    return LS_OK;
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+static ls_status add_step(unroller *u)
+{
+    const ls_step_run *run = u->what->run;
+    const uint64_t period = (uint64_t)run->base.job->period;
+    const bool last = period && u->step % period == period - 1;
+    const ls_step_program *p = &run->program[last ? LS_FULL + LS_LAST : LS_FULL];
+    ls_status status = ls_allocate("predict", &u->done, p->task_count + 1, sizeof *u->done);
+    for (size_t t = 0; t < p->task_count && !status; t++)
+        status = add_task(u, p, &p->tasks[t]);
+    free(u->done);
+    u->done = NULL;
+    LS_TRY(status);
+    if (u->waiting)
+        return ls_fail(LS_CODE_CHECK, "predict", "messages",
+                       "%zu ends have no other end in the step", u->waiting);
+    u->pending_count = 0; /* all have met */
+    for (int c = 0; c < run->components.count; c++)
+        u->begun[c] = u->tail[run->components.items[c].driver];
+    return LS_OK;
+}
+
+static ls_status unroll(unroller *u)
+{
+    const ls_step_run *run = u->what->run;
+    const size_t lanes = (size_t)run->plan.lanes.count, components = (size_t)run->components.count;
+    LS_TRY(ls_allocate("predict", &u->tail, lanes, sizeof *u->tail));
+    LS_TRY(ls_allocate("predict", &u->begun, components, sizeof *u->begun));
+    memset(u->tail, 0xff, lanes * sizeof *u->tail); /* LS_PLAY_NONE */
+    memset(u->begun, 0xff, components * sizeof *u->begun);
+    for (; u->step < u->what->steps; u->step++)
+        LS_TRY(add_step(u));
+    return ls_play_seal(&u->out->graph);
+}
+
+ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out)
+{
+    unroller u = {.what = what, .out = out, .expansions = {.level = what->level}};
+    *out = (ls_unrolled){0};
+    ls_status status = unroll(&u);
+    ls_expansions_close(&u.expansions);
+    free(u.tail);
+    free(u.begun);
+    free(u.channels);
+    free(u.pending);
+    return status;
+}
+
+void ls_unrolled_close(ls_unrolled *unrolled)
+{
+    ls_play_close(&unrolled->graph);
+    free(unrolled->ends);
+    *unrolled = (ls_unrolled){0};
+}

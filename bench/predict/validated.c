@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Validated rows; see validated.h. */
+#include "bench/predict/validated.h"
+
+#include "bench/output/format_parts.h"
+#include "bench/output/row_same.h"
+#include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Pairs ---------------------------------------------------------------------------------- */
+
+static bool is_timed(const json_t *row)
+{
+    return strcmp(ls_row_text(row, "result", "status"), "ok") == 0 &&
+           ls_row_number(row, "time.step_ms.median") > 0;
+}
+
+/* The latest measured row of the case, on this machine; NULL: there is none. */
+static const json_t *find_measured(const ls_validations *v, const json_t *row)
+{
+    const unsigned machine = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST;
+    for (size_t i = json_array_size(v->measured); i-- > 0;) {
+        const json_t *other = json_array_get(v->measured, i);
+        if (ls_row_same_case(row, other, LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS, false) &&
+            !ls_row_other_machine(row, other, machine))
+            return other;
+    }
+    return NULL;
+}
+
+static size_t devices_of(const json_t *row)
+{
+    return json_array_size(json_object_get(json_object_get(row, "case"), "devices"));
+}
+
+static ls_status add(ls_validations *v, json_t *row, bool *added)
+{
+    const json_t *measured = find_measured(v, row);
+    json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
+    *added = measured;
+    if (!measured)
+        return LS_OK;
+    LS_TRY(ls_grow("validations", &v->items, v->count, sizeof *v->items));
+    ls_validation *one = &v->items[v->count++];
+    *one = (ls_validation){.devices = devices_of(row),
+                           .predicted_ms = ls_row_number(row, "time.step_ms.median"),
+                           .measured_ms = ls_row_number(measured, "time.step_ms.median"),
+                           .row = json_incref(row)};
+    one->low_ms = ci95 ? json_number_value(json_array_get(ci95, 0)) : one->predicted_ms;
+    one->high_ms = ci95 ? json_number_value(json_array_get(ci95, 1)) : one->predicted_ms;
+    snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_text(row, "case", "strategy"));
+    return LS_OK;
+}
+
+ls_status ls_validations_open(const json_t *rows, ls_validations *out)
+{
+    size_t i;
+    json_t *row;
+    *out = (ls_validations){.measured = json_array()};
+    json_array_foreach(rows, i, row)
+    {
+        if (!ls_row_is_predicted(row) && json_object_get(row, "case") && is_timed(row))
+            json_array_append(out->measured, row);
+    }
+    json_array_foreach(rows, i, row)
+    {
+        bool added;
+        if (ls_row_is_predicted(row) && is_timed(row))
+            LS_TRY(add(out, row, &added));
+    }
+    return LS_OK;
+}
+
+void ls_validations_close(ls_validations *v)
+{
+    for (size_t i = 0; i < v->count; i++)
+        json_decref(v->items[i].row);
+    free(v->items);
+    json_decref(v->measured);
+    *v = (ls_validations){0};
+}
+
+/* ---- Intervals ------------------------------------------------------------------------------ */
+
+/* The 97.5% quantile of Student's distribution (from 11 degrees on within 1%). */
+static double student(size_t degrees)
+{
+    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571,
+                               2.447,  2.365, 2.306, 2.262, 2.228};
+    return degrees <= sizeof t / sizeof *t ? t[degrees - 1] : 1.96 + 2.6 / (double)degrees;
+}
+
+/* What is known of the model's error. */
+typedef struct model_error {
+    double squares;
+    size_t count, most; /* rows; most devices of one */
+} model_error;
+
+/* Of rows of the strategy, or of all, except those of this case. */
+static model_error errors_of(const ls_validations *v, const json_t *row, bool all)
+{
+    model_error sum = {0};
+    for (size_t i = 0; i < v->count; i++) {
+        const ls_validation *one = &v->items[i];
+        const double error = log(one->measured_ms / one->predicted_ms);
+        if ((!all && strcmp(one->strategy, ls_row_text(row, "case", "strategy")) != 0) ||
+            ls_row_same_case(row, one->row, LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS, false))
+            continue;
+        sum.squares += error * error;
+        sum.most = one->devices > sum.most ? one->devices : sum.most;
+        sum.count++;
+    }
+    return sum;
+}
+
+static void widen(const ls_validations *v, json_t *row)
+{
+    enum { ENOUGH = 3 };
+    json_t *group = json_object_get(row, "prediction"),
+           *step = json_object_get(json_object_get(row, "time"), "step_ms"),
+           *ci95 = json_object_get(step, "ci95");
+    const double median = json_number_value(json_object_get(step, "median"));
+    double low = ci95 ? json_number_value(json_array_get(ci95, 0)) : median;
+    double high = ci95 ? json_number_value(json_array_get(ci95, 1)) : median;
+    char source[96];
+    model_error known = errors_of(v, row, false);
+    const bool own = known.count >= ENOUGH;
+    if (!own)
+        known = errors_of(v, row, true);
+    if (!known.count || !(low > 0))
+        return;
+    const double model = student(known.count) * sqrt(known.squares / (double)known.count);
+    low = median * exp(-hypot(fmax(log(median / low), 0), model));
+    high = median * exp(hypot(fmax(log(high / median), 0), model));
+    json_object_set_new(step, "ci95", json_pack("[f,f]", low, high));
+    snprintf(source, sizeof source, "draws; errors of %zu validated rows of %s", known.count,
+             own ? ls_row_text(row, "case", "strategy") : "any strategy");
+    json_object_set_new(group, "error", json_real((high - low) / (high + low)));
+    json_object_set_new(group, "error_source", json_string(source));
+    json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
+}
+
+ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
+{
+    *added = false;
+    if (!is_timed(row))
+        return LS_OK;
+    widen(v, row);
+    return add(v, row, added);
+}
+
+/* ---- Printing ------------------------------------------------------------------------------- */
+
+static double error_of(const ls_validation *one)
+{
+    return one->predicted_ms / one->measured_ms - 1;
+}
+
+static bool has_held(const ls_validation *one)
+{
+    return one->low_ms <= one->measured_ms && one->measured_ms <= one->high_ms;
+}
+
+static void print_one(const ls_validation *one, bool json, FILE *stream)
+{
+    if (!json) {
+        fprintf(stream, "%-16s %7zu %12.4f %12.4f %+8.2f%% %12.4f %12.4f  %s\n", one->strategy,
+                one->devices, one->predicted_ms, one->measured_ms, 100 * error_of(one), one->low_ms,
+                one->high_ms, has_held(one) ? "yes" : "no");
+        return;
+    }
+    json_auto_t *line =
+        json_pack("{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", json_object_get(one->row, "case"),
+                  "predicted_ms", one->predicted_ms, "measured_ms", one->measured_ms, "error",
+                  error_of(one), "ci95", one->low_ms, one->high_ms, "held", has_held(one));
+    json_dumpf(line, stream, JSON_COMPACT);
+    fputc('\n', stream);
+}
+
+static void print_summary(double *errors, size_t count, size_t held, bool json, FILE *stream)
+{
+    ls_statistics_sort(errors, count);
+    const double median = count ? ls_statistics_quantile(errors, count, 0.5) : 0;
+    const double largest = count ? errors[count - 1] : 0;
+    const double share = count ? (double)held / (double)count : 0;
+    if (json)
+        fprintf(stream,
+                "{\"summary\":{\"rows\":%zu,\"median_error\":%.6f,\"largest_error\":%.6f,"
+                "\"held\":%.4f}}\n",
+                count, median, largest, share);
+    else
+        fprintf(stream,
+                "%zu rows validated: median error %.2f%%, largest %.2f%%; %.0f%% of the intervals "
+                "held\n",
+                count, 100 * median, 100 * largest, 100 * share);
+}
+
+void ls_validations_print(const ls_validations *v, size_t first, bool json, FILE *stream)
+{
+    double *errors = calloc(v->count + 1, sizeof *errors);
+    size_t count = 0, held = 0;
+    if (!json)
+        fprintf(stream, "%-16s %7s %12s %12s %9s %12s %12s  %s\n", "strategy", "devices",
+                "predicted ms", "measured ms", "error", "from", "to", "held");
+    for (size_t i = first; errors && i < v->count; i++) {
+        print_one(&v->items[i], json, stream);
+        errors[count++] = fabs(error_of(&v->items[i]));
+        held += has_held(&v->items[i]);
+    }
+    if (errors)
+        print_summary(errors, count, held, json, stream);
+    free(errors);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Validated rows: predicted rows beside measured ones of the same case and machine. Their errors
+ * are the model's, and widen the intervals of further predictions. The half width of an interval,
+ * in logarithms, is the root of the sum of the squares of that of the draws and of t e: e is the
+ * root mean square of the errors of the strategy's validated rows, if there are three or more, else
+ * of all, and t the 97.5% quantile of Student's distribution with as many degrees of freedom as
+ * there are rows. Rows of the case itself do not count. A prediction for more devices than any of
+ * the rows is extrapolated.
+ */
+#pragma once
+
+#include "common/base/status.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/** A predicted row and what was measured. */
+typedef struct ls_validation {
+    char strategy[32];
+    size_t devices;
+    double predicted_ms, measured_ms;
+    double low_ms, high_ms; /**< of the predicted row; equal: it has no interval */
+    json_t *row;            /**< the predicted one */
+} ls_validation;
+
+typedef struct ls_validations {
+    json_t *measured;     /**< rows that may be of the same case, an array */
+    ls_validation *items; /**< [count] */
+    size_t count;
+} ls_validations;
+
+/** Of rows of a database (an array, borrowed): its predicted rows are validated by its measured
+ * ones. Close it also on failure. */
+ls_status ls_validations_open(const json_t *rows, ls_validations *out);
+void ls_validations_close(ls_validations *validations);
+
+/** Sets a predicted row's interval, prediction.error, .error_source and .extrapolated by the
+ * validations so far; then adds the row to them, if its case was measured here: *added. */
+ls_status ls_validations_take(ls_validations *validations, json_t *row, bool *added);
+
+/** Prints a line for each of the validations from number `first` on, and their summary: as a table,
+ * or (`json`) an object a line. */
+void ls_validations_print(const ls_validations *validations, size_t first, bool json, FILE *stream);

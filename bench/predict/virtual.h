@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtual devices, and a communicator between them: what a strategy's step is built on where the
+ * devices are not here. A device has a name and addresses; its memory is address space that costs
+ * nothing until something writes to it, it has no threads, and its queues do nothing, except that
+ * they write what the host gives them. So any number of them opens, and the step program of a run
+ * on them (impl/step/program.h) can be read; enqueuing steps does nothing. An operation of such a
+ * device can be timed on the queue of a real one (durations.h).
+ *
+ * The communicator makes one operation for each exchange, and with ls_virtual_allreduce one for a
+ * whole all-reduce, which say what is exchanged; expand.h has the exchanges of the whole.
+ * Leaves out GPUs, host calls (send, receive), and memory that ranks share.
+ */
+#pragma once
+
+#include "common/comm/comm.h"
+#include "common/device/device.h"
+
+/** Opens a virtual CPU device, number `number` of its platform, with as many cores as `like`, a
+ * real one, on whose thread kernels are made; borrowed. NULL: one core, and this thread. */
+ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device *like,
+                                 ls_device **out);
+
+/** That number. */
+int ls_virtual_number(const ls_device *device);
+
+extern const ls_comm_backend ls_comm_virtual;
+
+/** What an operation of the communicator stands for. */
+typedef struct ls_virtual_comm {
+    const void *group; /**< the same for all ends of one communicator */
+    int rank, size;
+    ls_device *const *devices; /**< [size] */
+    bool whole;                /**< an all-reduce, or a half of it; else an exchange */
+    ls_exchange exchange;
+    ls_half half;
+    size_t count; /**< elements of the all-reduce */
+    int64_t shards;
+    size_t sums; /**< of exact mode: finished subtrees of this rank */
+} ls_virtual_comm;
+
+/** False if the operation is none of this communicator's. */
+bool ls_virtual_comm_of(const ls_op *op, ls_virtual_comm *out);
+
+/** An all-reduce that is described by one operation, in place of `algorithm`, whose other answers
+ * it gives. */
+ls_allreduce ls_virtual_allreduce(const ls_allreduce *algorithm);

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The program on fake GPUs (common/device/fake; preset fake): synchronous strategies have the bits of `single`, with
+# NCCL's sums they are bounded. test_fake_slow.sh has all strategies, models and more orders.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+small="--model mlp:784-16-10 --batch 32 --data synthetic:320 --steps 2 --warmup 1"
+
+lockstep_ok devices
+expect "eight GPUs, of which no figure is a GPU's" eval '[ "$(grep -c "^gpu:[0-7] .*no figure of it" out)" -eq 8 ]'
+# shellcheck disable=SC2086
+LS_FAKE_SEED=2 lockstep_ok verify $small --strategy mirrored --reduce exact --devices gpu:0+gpu:1
+expect "the bits of single" grep -q '^mirrored, exact: .* the bits of single' out
+# shellcheck disable=SC2086
+lockstep_ok verify $small --strategy mirrored --comm nccl --devices gpu:0+gpu:1 --verbose
+
+finish

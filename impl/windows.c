@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows of a flat buffer; see windows.h. */
+#include "impl/windows.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+int ls_windows_unit(const ls_buckets *buckets, size_t index)
+{
+    int unit = 0; /* the first elements are in the last one */
+    while (index < buckets->items[unit].first)
+        unit++;
+    return unit;
+}
+
+/* The unit of a node's variable, of those that the node has. */
+static int unit_of(const ls_graph *graph, const ls_buckets *buckets, const ls_node *node, int v)
+{
+    return ls_windows_unit(buckets, graph->variables.items[node->variables[v]].offset);
+}
+
+int ls_windows_need(const ls_windows *w, int node)
+{
+    const ls_node *its = &w->graph->nodes[node];
+    int need = (int)w->buckets->count;
+    for (int v = 0; v < its->variable_count; v++) {
+        const int unit = unit_of(w->graph, w->buckets, its, v);
+        need = unit < need ? unit : need;
+    }
+    return need;
+}
+
+int ls_windows_least(const ls_graph *graph, const ls_buckets *buckets)
+{
+    int least = 1;
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        int low = (int)buckets->count, high = -1;
+        for (int v = 0; v < node->variable_count; v++) {
+            const int unit = unit_of(graph, buckets, node, v);
+            low = unit < low ? unit : low;
+            high = unit > high ? unit : high;
+        }
+        least = high - low + 1 > least ? high - low + 1 : least;
+    }
+    return least;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* Whether several nodes use variables of a unit. */
+static bool is_tied(const ls_windows *w, int unit)
+{
+    for (int n = 0; n < w->graph->count; n++) {
+        const ls_node *node = &w->graph->nodes[n];
+        for (int v = 0; v < node->variable_count && node->shares >= 0; v++)
+            if (unit_of(w->graph, w->buckets, node, v) == unit)
+                return true;
+    }
+    return false;
+}
+
+/* Gives numbers to units that take turns. */
+static void take_turns(ls_windows *w, bool keeps)
+{
+    for (int unit = (int)w->buckets->count; unit-- > 0;)
+        w->turn[unit] = keeps && is_tied(w, unit) ? -1 : w->turns++;
+    w->count = w->count < w->turns ? w->count : w->turns;
+}
+
+/* Element of the windows' memory at which a unit begins: behind the windows before its own. */
+static size_t begin_of(const ls_windows *w, const size_t *sizes, int unit)
+{
+    size_t begin = 0;
+    for (int window = 0; w->turn[unit] >= 0 && window < w->turn[unit] % w->count; window++)
+        begin += sizes[window];
+    return begin;
+}
+
+/* Lays the windows out, one after the other, then those of units that have their own. */
+static void lay_out(ls_windows *w, size_t *sizes)
+{
+    const ls_variables *variables = &w->graph->variables;
+    const int units = (int)w->buckets->count;
+    for (int unit = 0; unit < units; unit++) {
+        const size_t count = w->buckets->items[unit].count;
+        if (w->turn[unit] < 0)
+            continue;
+        size_t *size = &sizes[w->turn[unit] % w->count];
+        *size = count > *size ? count : *size;
+    }
+    for (int window = 0; window < w->count; window++)
+        w->elements += sizes[window];
+    for (int unit = units; unit-- > 0;) {
+        const ls_range *range = &w->buckets->items[unit];
+        const bool own = w->turn[unit] < 0;
+        const size_t begin = own ? w->elements : begin_of(w, sizes, unit);
+        w->elements += own ? range->count : 0;
+        for (size_t v = 0; v < variables->count; v++) {
+            const ls_variable *its = &variables->items[v];
+            if (its->offset >= range->first && its->offset < range->first + range->count)
+                w->at[v] = begin + its->offset - range->first;
+        }
+    }
+}
+
+ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int count, bool keeps,
+                          ls_windows *out)
+{
+    size_t *sizes;
+    *out = (ls_windows){.graph = graph, .buckets = buckets, .count = count};
+    LS_TRY(ls_allocate("windows", &out->turn, buckets->count, sizeof *out->turn));
+    LS_TRY(ls_allocate("windows", &out->at, graph->variables.count, sizeof *out->at));
+    LS_TRY(ls_allocate("windows", &sizes, buckets->count, sizeof *sizes));
+    take_turns(out, keeps);
+    lay_out(out, sizes);
+    free(sizes);
+    return LS_OK;
+}
+
+void ls_windows_close(ls_windows *w)
+{
+    free(w->turn);
+    free(w->at);
+    *w = (ls_windows){0};
+}
+
+/* ---- Where elements are ---------------------------------------------------------------------- */
+
+size_t ls_windows_at(const ls_windows *w, size_t index)
+{
+    if (!w)
+        return index;
+    const ls_variable *v = ls_variables_holding(&w->graph->variables, index);
+    return w->at[v - w->graph->variables.items] + index - v->offset;
+}
+
+ls_range ls_windows_part(const ls_windows *w, ls_range range)
+{
+    return ls_range_common(range, w->buckets->items[ls_windows_unit(w->buckets, range.first)]);
+}
+
+bool ls_windows_twice(const ls_windows *w, int unit)
+{
+    return w->turn[unit] >= 0 && w->turn[unit] < w->turns - w->count;
+}
+
+int ls_windows_ahead(const ls_windows *w, int unit)
+{
+    const int turn = w->turn[unit] - (w->count - 1);
+    for (int ahead = unit; turn >= 0 && ahead < (int)w->buckets->count; ahead++)
+        if (w->turn[ahead] == turn)
+            return ls_windows_twice(w, ahead) ? ahead : -1;
+    return -1;
+}
+
+/* ---- The check ------------------------------------------------------------------------------- */
+
+ls_status ls_windows_check(const ls_job *job)
+{
+    const ls_graph *graph = job->model->graph;
+    ls_buckets buckets;
+    if (!job->windows_given)
+        return LS_OK;
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
+    const int least = ls_windows_least(graph, &buckets);
+    ls_buckets_close(&buckets);
+    return job->windows >= least
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",
+                         "one layer of the model needs %d buckets at once; give at least %d "
+                         "windows, or a larger --bucket-bytes",
+                         least, least);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Windows: memory in which units take turns, on a device that holds only its shares of a flat
+ * buffer. A unit is a bucket (buckets.h), never cut. Of the units that take turns, in the order of
+ * the forward pass, number t is in window t mod W, which is as large as its largest unit. A unit
+ * with variables that several nodes use can have a window of its own, from first to last use.
+ */
+#pragma once
+
+#include "impl/buckets.h"
+#include "impl/job.h"
+
+typedef struct ls_windows {
+    const ls_graph *graph;     /**< borrowed, as are the buckets */
+    const ls_buckets *buckets; /**< the units; the last one is the first of the forward pass */
+    int count;                 /**< W */
+    int turns;                 /**< units that take turns */
+    int *turn;                 /**< [units] number t of each; -1: it has a window of its own */
+    size_t *at;                /**< [variables] element of the windows' memory at which it begins */
+    size_t elements;           /**< of all windows */
+} ls_windows;
+
+/** `count` windows, or as many as there are units. `keeps`: units with variables that several nodes
+ * use have windows of their own. Close it also on failure. */
+ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int count, bool keeps,
+                          ls_windows *out);
+void ls_windows_close(ls_windows *windows);
+
+/** The unit that holds element `index`. */
+int ls_windows_unit(const ls_buckets *buckets, size_t index);
+
+/** Where element `index` of the flat buffer is in the windows' memory; NULL: there are no windows.
+ */
+size_t ls_windows_at(const ls_windows *windows, size_t index);
+
+/** The first elements of a range, as many as are in one unit. */
+ls_range ls_windows_part(const ls_windows *windows, ls_range range);
+
+/** The last unit, in the order of the forward pass, of whose variables a node needs some; one more
+ * than the last number: it needs none. */
+int ls_windows_need(const ls_windows *windows, int node);
+
+/** The unit to gather again before the backward pass of a unit, so that this one and the W - 1
+ * units before it in the forward pass are there; -1: all are. */
+int ls_windows_ahead(const ls_windows *windows, int unit);
+
+/** Whether the unit is gathered in both passes: it is not among the last W of the forward pass. */
+bool ls_windows_twice(const ls_windows *windows, int unit);
+
+/** Most units that one node has variables in: so many windows are needed at least. */
+int ls_windows_least(const ls_graph *graph, const ls_buckets *buckets);
+
+/** LS_CODE_USAGE if the job asks for fewer windows than one node needs. */
+ls_status ls_windows_check(const ls_job *job);

@@ -22,5 +22,6 @@ scaling-peers intel-xeon-emerald-rapids-scaling.jsonl throughput-strong batch_gl
 growth growth-amd-epyc-zen5.jsonl program-strong
 stragglers stragglers-amd-epyc-zen5.jsonl stragglers
 training training.jsonl accuracy
+gpt-learning gpt-learning.jsonl loss-steps
 pipeline pipeline-amd-epyc-zen5.jsonl pipeline-idle
 PICTURES

@@ -384,7 +384,7 @@ expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in 
 expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
 # Of rows of ranks with their baseline and label, too.
 of_ranks() { "$launcher" 2 "$LOCKSTEP" run --results "$@" --quiet >/dev/null; }
-cases_of() { "$LOCKSTEP" results list --results "$1" --columns strategy,devices,case.ranks,case.comm,steps,label; }
+cases_of() { "$LOCKSTEP" results list --results "$1" --columns strategy,devices,case.ranks,case.comm,steps,label | sort; }
 of_ranks ranks.db --model poly --steps 4 --warmup 1 --blocks 1 --strategy mirrored --devices 1 --baseline --label 'a "b"'
 report --results ranks.db
 expect "the plan of ranks names its start" grep -q '^# .*: mpirun -n 2 lockstep run --plan report.yaml$' page/report.yaml

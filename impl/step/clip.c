@@ -87,7 +87,8 @@ static void append_squares(ls_step *s, int member, ls_range range)
     if (s->program->status || !range.count)
         return;
     const ls_range own = {ls_step_offset(s, member, range), range.count};
-    const ls_status status = ls_replica_square(ls_step_replica(s, member), own, LS_DECAY_TO_ADD, &ops);
+    const ls_status status =
+        ls_replica_square(ls_step_replica(s, member), own, LS_DECAY_TO_ADD, &ops);
     ls_task_of(s->program, "squares", member, range, &ops, status);
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # --clip as a user sees it: a step of SGD moves the parameters by lr times the gradient, so the norm of what moved, tied
-# variables once, is the norm of the row; with --clip it is the limit (test_clip_slow.sh: the gate). Exact mode: the norm and the parameters have the
-# bits of `single` in every strategy; zero has those of mirrored; sums of squares that are exchanged are counted.
+# variables once, is the norm of the row; with --clip it is the limit (test_clip_slow.sh: the gate). Exact mode: the norm
+# and the parameters have the bits of `single` in every strategy; zero has those of mirrored; sums of squares that are
+# exchanged are counted.
 # Tolerance: 2e-5 of norms that are computed from float32 parameters; none for bits.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
@@ -42,6 +43,11 @@ rows "not the bits of single" "len(rows) == 4 and all(
     x['train']['gradient_norm'] == old('single')[0]['train']['gradient_norm'] > 0.05
     and x['equivalence']['digest'] == old('single')[0]['equivalence']['digest']
     and x['case']['clip'] == 0.05 for x in rows)"
+# Gradients and parameters by shares.
+lockstep_ok run $gpt $exact --strategy zero --zero-stage 3 --bucket-bytes 1KiB --cpu-devices 3 --devices 3
+rows "zero, stage 3" "r['train']['gradient_norm'] == old('single')[0]['train']['gradient_norm']
+    and r['equivalence']['digest'] == old('single')[0]['equivalence']['digest']
+    and r['traffic']['bytes_sent'] == r['traffic']['bytes_formula']"
 # With another order of sums: zero is mirrored, and what it adds to the traffic are the blocks' sums, 8 bytes each.
 fast="--steps 3 --clip 0.05 --devices 3 --cpu-devices 3 --allreduce ring"
 lockstep_ok run $gpt $fast --strategy mirrored,zero

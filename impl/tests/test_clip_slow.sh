@@ -6,6 +6,7 @@ few="--warmup 0 --results none --waterfall no --format jsonl"
 gpt="--model gpt:2-2-8-8-40 --data synthetic:64 --batch 6 $few"
 exact="--reduce exact --micro-shards 6 --steps 3 --clip 0.05"
 same="r['train']['gradient_norm'] == old('single')[0]['train']['gradient_norm'] and r['equivalence']['pass']
+    and r['equivalence']['digest'] == old('single')[0]['equivalence']['digest']
     and r['traffic']['bytes_sent'] == r['traffic']['bytes_formula']
     and r['traffic']['messages_sent'] == r['traffic']['messages_formula']"
 lockstep_ok run $gpt $exact --strategy single
@@ -22,6 +23,18 @@ done
 for case in "mirrored" "zero" "ps --ps-servers 2"; do
     ranks_ok 3 run $gpt $exact --strategy $case
     rows "ranks, $case: not the bits of single" "$same"
+done
+for stage in 1 2 3; do
+    for buckets in 1KiB 0; do
+        zero="--strategy zero --zero-stage $stage --bucket-bytes $buckets"
+        lockstep run $gpt $exact $zero --cpu-devices 5 --devices 2,3,5
+        rows "$zero: not the bits of single" "len(rows) == 3 and all($same for r in rows)"
+        lockstep run $gpt --steps 3 --clip 0.05 --cpu-devices 5 --devices 2,3,5 --allreduce ring $zero
+        rows "$zero, fast" "len(rows) == 3 and all(r['equivalence']['pass']
+            and r['traffic']['bytes_sent'] == r['traffic']['bytes_formula'] for r in rows)"
+    done
+    ranks_ok 2 run $gpt $exact --strategy zero --zero-stage $stage
+    rows "ranks, zero, stage $stage: not the bits of single" "$same"
 done
 for case in "pipeline" "hybrid --devices 2" "model-parallel"; do
     ranks_ok 2 run $gpt $exact --strategy $case

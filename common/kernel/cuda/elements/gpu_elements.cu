@@ -422,10 +422,10 @@ int ls_gpu_clip_factor(void *stream, const ls_clip_factor_args *args)
 
 int ls_gpu_load_elements(void)
 {
-    return ls_gpu_load(
-        element_kernel<relu_forward>, element_kernel<relu_backward>, element_kernel<gelu_forward>,
-        element_kernel<gelu_backward>, element_kernel<add_two>, element_kernel<copy_one>,
-        element_kernel<fill_with>, element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
-        update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>, update_kernel<rmsprop>,
-        square_sums_kernel, clip_factor_kernel);
+    return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
+                       element_kernel<gelu_forward>, element_kernel<gelu_backward>,
+                       element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
+                       element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
+                       update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>,
+                       update_kernel<rmsprop>, square_sums_kernel, clip_factor_kernel);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Buckets of the flat gradient buffer; see buckets.h. */
 #include "common/base/grow.h"
-#include "common/comm/comm.h"
+#include "common/kernel/kernel_step.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
@@ -19,7 +19,28 @@ static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
     last->count += v->count;
 }
 
-ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out)
+/* Notes where the blocks of all buckets begin. */
+static ls_status cut_in_blocks(const ls_graph *graph, ls_buckets *b)
+{
+    const ls_variables *v = &graph->variables;
+    LS_TRY(ls_allocate("buckets", &b->begins, ls_blocks_before(v, v->elements) + b->count,
+                       sizeof *b->begins));
+    size_t *next = b->begins;
+    for (size_t k = 0; k < b->count; k++) {
+        const ls_range *bucket = &b->items[k];
+        b->extents[k] = (ls_extent){.count = bucket->count, .begin = next};
+        for (size_t i = 0; i < v->count; i++)
+            for (size_t at = 0; at < v->items[i].count; at += LS_SQUARE_BLOCK)
+                if (ls_range_common(*bucket, (ls_range){v->items[i].offset + at, 1}).count)
+                    *next++ = v->items[i].offset + at - bucket->first;
+        b->extents[k].blocks = (size_t)(next - b->extents[k].begin);
+        *next++ = bucket->count;
+    }
+    return LS_OK;
+}
+
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
+                          ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){0};
@@ -27,17 +48,34 @@ ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, 
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
             take_variable(out, &graph->variables.items[i], bytes);
-    return LS_OK;
+    LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
+    for (size_t b = 0; b < out->count; b++)
+        out->extents[b] = ls_elements(out->items[b].count);
+    return in_blocks ? cut_in_blocks(graph, out) : LS_OK;
 }
 
-ls_range ls_bucket_share(ls_range bucket, int q, int n)
+ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)
 {
-    const size_t first = ls_comm_share(bucket.count, q, n);
-    return (ls_range){bucket.first + first, ls_comm_share(bucket.count, q + 1, n) - first};
+    const size_t first = ls_comm_cut(buckets->extents[b], q, n);
+    return (ls_range){buckets->items[b].first + first,
+                      ls_comm_cut(buckets->extents[b], q + 1, n) - first};
+}
+
+size_t ls_blocks_before(const ls_variables *variables, size_t first)
+{
+    int64_t blocks = 0;
+    for (size_t i = 0; i < variables->count && variables->items[i].offset < first; i++) {
+        const ls_variable *v = &variables->items[i];
+        const size_t before = first - v->offset;
+        blocks += ls_square_blocks((int64_t)(before < v->count ? before : v->count));
+    }
+    return (size_t)blocks;
 }
 
 void ls_buckets_close(ls_buckets *buckets)
 {
     free(buckets->items);
+    free(buckets->extents);
+    free(buckets->begins);
     *buckets = (ls_buckets){0};
 }

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Buckets: ranges of the flat gradient buffer, in the order in which backward makes them final (the
- * last layer's first). Each is reduced by one all-reduce. They depend on the model and a size.
+ * last layer's first). Each is reduced by one all-reduce. They depend on the model and a size. With
+ * --clip, what cuts a bucket cuts between blocks (square_sums of kernel.h), so that a block's sum
+ * of squares has the same bits wherever it is computed.
  */
 #pragma once
 
+#include "common/comm/comm.h"
 #include "common/nn/graph.h"
 
 typedef struct ls_buckets {
     ls_range *items;
     size_t count;
+    ls_extent *extents; /**< [count] where each may be cut */
+    size_t *begins;     /**< of all blocks; NULL: they may be cut anywhere */
 } ls_buckets;
 
 /**
  * Divides the variables in the first `elements` elements (float32) into buckets of whole variables.
  * All but the last have at least `bytes` bytes. 0: one per variable; SIZE_MAX: a single one.
+ * `in_blocks`: they are only cut between blocks.
  */
-ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, ls_buckets *out);
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
+                          ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
 
-/** Share q of n of a bucket of P elements: its elements floor(q P / n) to floor((q + 1) P / n) - 1;
- * may be empty. */
-ls_range ls_bucket_share(ls_range bucket, int q, int n);
+/** Share q of n of bucket `b`: part q of an even split (ls_extent); may be empty. */
+ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n);
+
+/** Number of blocks of the variables before element `first`, where a block begins or a variable
+ * ends; of all variables, if `first` is `elements`. */
+size_t ls_blocks_before(const ls_variables *variables, size_t first);

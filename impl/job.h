@@ -64,6 +64,7 @@ typedef struct ls_job {
                          are alike */
     double average; /**< decay of the parameters' moving averages, which are evaluated in their
                          place (kernel.h, moving_average); 0: no averages */
+    double clip;    /**< the norm to which gradients are scaled down; 0: they are not */
     ls_rate_schedule schedule;     /**< of the learning rate */
     bool sync_statistics;          /**< batch statistics are of the global batch */
     bool exact;                    /**< fixed micro-shards, reduced in a fixed binary tree */

@@ -78,6 +78,7 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->slot[i]));
     if (r->job->average != 0 && r->updates)
         LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->average));
+    LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
@@ -136,7 +137,7 @@ static size_t count_stated(const ls_replica *r)
 {
     size_t sum = 0;
     for (size_t b = 0; r->shares.buckets && b < r->shares.buckets->count; b++)
-        sum += ls_bucket_share(r->shares.buckets->items[b], r->shares.share, r->shares.count).count;
+        sum += ls_bucket_share(r->shares.buckets, b, r->shares.share, r->shares.count).count;
     return r->shares.buckets ? sum : r->owned;
 }
 

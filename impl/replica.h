@@ -5,6 +5,8 @@
  *
  *     feed       gathers a slice of the batch into a net's inputs
  *     (net)      forward, backward
+ *     squares    sums of the gradient's squares, block by block, with weight decay; from these
+ *                the gradient's norm, and the factor by which an update scales it (job.clip)
  *     update     weight decay and the optimizer's pass, over a range of the flat buffers
  *     finish     records the step and advances the argument block
  *
@@ -71,6 +73,9 @@ typedef struct ls_replica {
     void *gradients;         /**< real [P]; in windows [stated], the sums of its shares */
     void *slot[2];           /**< real [stated], as many as the optimizer has; others NULL */
     void *average;           /**< real [stated]: moving averages, if it updates; else NULL */
+    double *squares;         /**< [blocks of the whole model] sums of the gradient's squares; NULL:
+                                  it clips no gradient */
+    ls_clip *clip;           /**< [1] what follows from these; NULL: likewise */
     ls_step_state *state;    /**< argument block of training */
     double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
     size_t sums;             /**< most parts of a step's loss */
@@ -118,6 +123,9 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
 ls_status ls_replica_take(ls_replica *replica, const char *what, ls_memory_use use, size_t bytes,
                           void *out);
 
+/** Allocates what it needs to find its gradient's norm, if it does (job.clip). */
+ls_status ls_replica_take_clip(ls_replica *replica);
+
 /** Takes NULL. Close its nets and operations first. */
 void ls_replica_close(ls_replica *replica);
 
@@ -127,8 +135,19 @@ ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_o
 /** Whether weight decay is still to be added to a gradient, or included in it. */
 typedef enum ls_decay_left { LS_DECAY_TO_ADD, LS_DECAY_INCLUDED } ls_decay_left;
 
-/** Appends, over a range of the flat buffers, weight decay, the optimizer's pass, and the steps of
- * moving statistics and averages. */
+/** Appends the sums of squares of a range of its gradients, where blocks begin and end, behind what
+ * adds the weight decay that is left. */
+ls_status ls_replica_square(ls_replica *replica, ls_range range, ls_decay_left decay,
+                            ls_op_list *ops);
+
+/** Appends what follows from all blocks' sums: the norm and the factor. */
+ls_status ls_replica_clip(ls_replica *replica, ls_op_list *ops);
+
+/** Both, of all its gradients; nothing if job.clip is 0. */
+ls_status ls_replica_clip_all(ls_replica *replica, ls_decay_left decay, ls_op_list *ops);
+
+/** Appends, over a range of the flat buffers, weight decay (with job.clip, the gradient includes
+ * it), the optimizer's pass, and the steps of moving statistics and averages. */
 ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left decay,
                             ls_op_list *ops);
 

@@ -20,7 +20,7 @@ ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
     const ls_shares *s = &r->shares;
     *out = 0;
     for (size_t b = 0; s->buckets && b < s->buckets->count; b++) {
-        const ls_range share = ls_bucket_share(s->buckets->items[b], s->share, s->count);
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
         if (range.first >= share.first && range.first + range.count <= share.first + share.count) {
             *out += range.first - share.first;
             return LS_OK;
@@ -106,6 +106,7 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
         .state = r->state,
         .ranges = ranges.items,
         .range_count = ranges.count,
+        .clip = r->updates ? r->clip : NULL,
     };
     ls_op *op;
     ls_status status = r->kernels->table->optimizer(r->kernels, &args, &op);
@@ -135,7 +136,7 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 {
     size_t state;
     LS_TRY(ls_replica_find(r, range, &state));
-    LS_TRY(append_update(r, range, state, decay == LS_DECAY_TO_ADD, ops));
+    LS_TRY(append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->clip == 0, ops));
     return r->average ? append_average(r, range, state, ops) : LS_OK;
 }
 
@@ -233,7 +234,7 @@ static ls_status move_shares(const ls_replica *r, float *flat, float *model, boo
         return move(r, flat, r->owned, model, out);
     for (size_t b = 0; b < r->shares.buckets->count; b++) {
         const ls_range share =
-            ls_bucket_share(r->shares.buckets->items[b], r->shares.share, r->shares.count);
+            ls_bucket_share(r->shares.buckets, b, r->shares.share, r->shares.count);
         LS_TRY(move(r, flat, share.count, model + share.first, out));
         flat += share.count;
     }

@@ -163,7 +163,7 @@ ls_status ls_windows_check(const ls_job *job)
     ls_buckets buckets;
     if (!job->windows_given)
         return LS_OK;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &buckets));
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
     const int least = ls_windows_least(graph, &buckets);
     ls_buckets_close(&buckets);
     return job->windows >= least

@@ -39,6 +39,7 @@ typedef struct ls_case {
     int64_t warmup;
     char optimizer[256];  /**< "adam:beta1=0.9"; "" : the model's */
     double learning_rate; /**< 0: the model's */
+    double clip;          /**< the norm to which gradients are scaled down; 0: they are not */
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;

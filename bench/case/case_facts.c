@@ -137,6 +137,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
     job->exact = c->reduce == LS_REDUCE_EXACT;
     job->micro_shards = c->micro_shards;
+    job->clip = c->clip;
     job->math = c->math;
     job->convolution = c->convolution;
     job->capture = c->capture;

@@ -70,6 +70,18 @@ ls_status ls_set_learning_rate(const ls_setting *setting)
     return LS_OK;
 }
 
+ls_status ls_set_clip(const ls_setting *setting)
+{
+    double value = 0;
+    const bool none = strcmp(setting->text, "none") == 0;
+    if (!none && (!ls_parse_real(setting->text, &value) || value < 1e-30 || value > 1e30))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; none, or a norm above 0, from 1e-30 to 1e30",
+                                 setting->text);
+    setting->one->clip = value;
+    return LS_OK;
+}
+
 /* The text after "<name>="; NULL if the value does not begin with that. */
 static const char *after_name(const char *text, const char *name)
 {

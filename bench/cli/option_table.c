@@ -105,6 +105,10 @@ static const ls_option general[] = {
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
      .set = ls_set_optimizer, .registry = &ls_optimizer_rules, TEXT_IN_CASE(optimizer)},
+    {"clip", "X", "none", "",
+     "gradients are scaled by min(1, X / (norm + 1e-6)), norm over all variables; none: they are "
+     "not",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_clip, IN_CASE(clip)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},
     {"seed", "N", "1", "", "seed of the initial values and the order of samples", RUN_VERIFY,

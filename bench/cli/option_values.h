@@ -28,6 +28,7 @@ ls_status ls_set_bucket(const ls_setting *setting);
 ls_status ls_set_inject(const ls_setting *setting);
 ls_status ls_set_epochs(const ls_setting *setting);
 ls_status ls_set_learning_rate(const ls_setting *setting);
+ls_status ls_set_clip(const ls_setting *setting);
 ls_status ls_set_target(const ls_setting *setting);
 ls_status ls_set_memory(const ls_setting *setting);
 ls_status ls_set_link(const ls_setting *setting);

@@ -114,6 +114,8 @@ static ls_status open_parts(oracle *me)
     LS_TRY(open_order(me, LS_TAIL));
     LS_TRY(open_sums(me));
     const ls_range all = {0, me->replica->elements};
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_INCLUDED, &me->apply));
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->update));
     LS_TRY(ls_replica_update(me->replica, all, LS_DECAY_INCLUDED, &me->apply));
     return ls_replica_update(me->replica, all, LS_DECAY_TO_ADD, &me->update);
 }

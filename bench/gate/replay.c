@@ -117,6 +117,7 @@ static ls_status open_parts(replay *me)
     for (size_t d = 0; d < n; d++)
         me->parts[d] = &me->losses[d];
     LS_TRY(open_mean(me));
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->update));
     return ls_replica_update(me->replica, (ls_range){0, me->elements}, LS_DECAY_TO_ADD,
                              &me->update);
 }

@@ -67,9 +67,10 @@ static double bus_factor(const ls_collective *c)
 static ls_traffic formula(const ls_collective *c)
 {
     if (c->algorithm && c->half == LS_HALVES)
-        return c->algorithm->formula(c->ranks, c->count, c->ranks, c->members[0].comm->layout);
+        return c->algorithm->formula(c->ranks, ls_elements(c->count), c->ranks,
+                                     c->members[0].comm->layout);
     if (c->algorithm)
-        return c->algorithm->half_formula(c->half, c->ranks, c->count, c->ranks);
+        return c->algorithm->half_formula(c->half, c->ranks, ls_elements(c->count), c->ranks);
     if (ls_collective_is(c, "broadcast"))
         return ls_broadcast_formula(c->ranks, c->count);
     return (ls_traffic){.bytes_sent = (uint64_t)c->ranks * c->count * sizeof(float),
@@ -237,9 +238,10 @@ static ls_status open_buffers(const ls_micro *m, ls_collective *c)
         LS_TRY(take(me->device, c->count, &me->input));
         LS_TRY(take(me->device, c->count, &me->data));
         if (c->algorithm && c->algorithm->scratch)
-            LS_TRY(take(me->device,
-                        c->algorithm->scratch(c->first + r, c->ranks, c->count, c->ranks),
-                        &me->scratch));
+            LS_TRY(
+                take(me->device,
+                     c->algorithm->scratch(c->first + r, c->ranks, ls_elements(c->count), c->ranks),
+                     &me->scratch));
     }
     return ls_collective_capture(c);
 }

@@ -128,8 +128,8 @@ static ls_status read_messages(ls_expanded *e, const ls_layout *layout, ls_devic
 static void sum_ring(const ls_expanded *e, int rank, size_t *sent, uint32_t *rounds, size_t *added)
 {
     const int next = (rank + 1) % e->ranks;
-    const size_t own = ls_comm_parts(e->count, rank, 1, e->ranks).count;
-    const size_t after = ls_comm_parts(e->count, next, 1, e->ranks).count;
+    const size_t own = ls_comm_parts(ls_elements(e->count), rank, 1, e->ranks).count;
+    const size_t after = ls_comm_parts(ls_elements(e->count), next, 1, e->ranks).count;
     const size_t filled =
         e->count < (size_t)e->ranks ? e->count : (size_t)e->ranks; /* blocks that are not empty */
     *sent = *added = 0;

@@ -228,6 +228,8 @@ static json_t *train_group(const ls_row_facts *f)
     if (f->trial->session.step) {
         ls_put_real(group, "loss_first", learned->loss_first);
         ls_put_real(group, "loss_last", learned->loss_last);
+        if (f->plan->job.clip > 0)
+            ls_put_real(group, "gradient_norm", learned->gradient_norm);
     }
     if (learned->losses_kept) {
         json_t *losses = json_array();

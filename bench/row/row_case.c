@@ -69,6 +69,8 @@ static void put_training(json_t *group, const ls_row_facts *f)
     ls_put_integer(group, "seed", c->seed);
     json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
     ls_put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
+    if (job->clip > 0)
+        ls_put_real(group, "clip", job->clip);
     ls_put_real(group, "lr", job->schedule.initial);
     ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
     if (job->exact)

@@ -12,7 +12,7 @@ enum { LOSS_TARGET_STEPS = 10 };
 
 ls_learned ls_learned_begin(void)
 {
-    return (ls_learned){.accuracy = NAN};
+    return (ls_learned){.accuracy = NAN, .gradient_norm = NAN};
 }
 
 void ls_learned_close(ls_learned *learned)
@@ -65,6 +65,13 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
         if (timed && learned->losses)
             learned->losses[learned->losses_kept++] = loss;
     }
+}
+
+ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
+{
+    const ls_run *run = session->run;
+    return session->job.clip > 0 && session->step ? run->functions->norm(run, &learned->gradient_norm)
+                                                  : LS_OK;
 }
 
 ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session)

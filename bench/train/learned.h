@@ -7,7 +7,8 @@
 /** Written by the functions below that take it without const. */
 typedef struct ls_learned {
     double loss_first, loss_last;
-    double *losses; /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
+    double gradient_norm; /**< of the last step, with --clip; NaN: none */
+    double *losses;       /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
     size_t losses_kept, room;
     double accuracy; /**< NaN: none */
     double ms;       /**< all steps so far, with the warm-up's */
@@ -27,6 +28,9 @@ ls_status ls_learned_expect(ls_learned *learned, uint64_t count);
 /** Adds the steps of one call. Loss targets are checked against the mean of ten steps. */
 void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_times *steps,
                     bool timed);
+
+/** Reads the norm of the last step's gradient, with --clip. All processes together. */
+ls_status ls_learned_norm(ls_learned *learned, const ls_session *session);
 
 /** Evaluates on all test samples. All processes together. */
 ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session);

@@ -225,12 +225,20 @@ size_t ls_comm_share(size_t total, int part, int parts)
     return total / n * p + total % n * p / n;
 }
 
-ls_status ls_comm_even_split(size_t total, int parts, size_t **out)
+size_t ls_comm_cut(ls_extent extent, int part, int parts)
+{
+    const size_t block = ls_comm_share(extent.blocks, part, parts);
+    return extent.begin    ? extent.begin[block]
+           : extent.blocks ? block * (extent.count / extent.blocks)
+                           : 0;
+}
+
+ls_status ls_comm_even_split(ls_extent extent, int parts, size_t **out)
 {
     size_t n = (size_t)parts, *split;
     LS_TRY(ls_allocate("communicator", &split, 2 * n, sizeof *split));
     for (int p = 0; p < parts; p++) {
-        ls_range part = ls_comm_parts(total, p, 1, parts);
+        ls_range part = ls_comm_parts(extent, p, 1, parts);
         split[p] = part.first;
         split[n + (size_t)p] = part.count;
     }
@@ -275,12 +283,12 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 
 /* Records the messages of `direct`: each rank reads the others' parts of its slice and sends each
  * rank its sum; up to 8 elements, each rank reads all data. */
-static ls_status tell_direct(ls_comm *comm, ls_half half, size_t count, ls_op *op)
+static ls_status tell_direct(ls_comm *comm, ls_half half, ls_extent extent, ls_op *op)
 {
     const int me = comm->rank;
-    const ls_direct_part own = ls_comm_direct_part(half, me, comm->size, count);
+    const ls_direct_part own = ls_comm_direct_part(half, me, comm->size, extent);
     for (int q = 0; q < comm->size; q++) {
-        const ls_direct_part its = ls_comm_direct_part(half, q, comm->size, count);
+        const ls_direct_part its = ls_comm_direct_part(half, q, comm->size, extent);
         if (q == me)
             continue;
         if (half != LS_ALL_GATHER) {
@@ -369,8 +377,10 @@ ls_status ls_comm_add_all(ls_comm *comm, ls_half half, ls_summed_by by, const ls
     ls_op *op;
     if (comm->size == 1 || a->count == 0)
         return LS_OK;
-    LS_TRY((library ? b->library : b->direct)(comm, half, a->data, a->count, &op));
-    LS_TRY(touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, half, a->count, op), &op));
+    const ls_extent extent = ls_comm_extent(a);
+    LS_TRY(library ? b->library(comm, half, a->data, a->count, &op)
+                   : b->direct(comm, half, a->data, extent, &op));
+    LS_TRY(touch(comm, &all, 1, library ? LS_OK : tell_direct(comm, half, extent, op), &op));
     return ls_op_list_add(ops, op);
 }
 

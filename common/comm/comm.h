@@ -78,6 +78,14 @@ typedef struct ls_exchange {
 
 enum { LS_DIRECT_FEW = 8 };
 
+/** P elements, and where they may be cut: between two of K blocks. An even split into n parts
+ * gives part q blocks floor(q K / n) to floor((q + 1) K / n) - 1. */
+typedef struct ls_extent {
+    size_t count;        /**< P */
+    size_t blocks;       /**< K */
+    const size_t *begin; /**< [K + 1] where each block begins, and P; NULL: all have P / K */
+} ls_extent;
+
 /** What of an all-reduce is done: the whole, or one of its halves. */
 typedef enum ls_half {
     LS_HALVES,         /**< both: the all-reduce */
@@ -100,7 +108,7 @@ struct ls_comm_backend {
      * data, in rank order, and writes the sum to all; an all-reduce of up to LS_DIRECT_FEW elements
      * has each sum all. With mpi nothing may be at work on the data during this call
      * (ls_device_register). May be NULL. */
-    ls_status (*direct)(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out);
+    ls_status (*direct)(ls_comm *comm, ls_half half, float *data, ls_extent extent, ls_op **out);
     /** All-reduce by the back end's library, or a half of it, in the library's order. With mpi
      * every rank must be a separate process, else LS_CODE_USAGE. May be NULL. */
     ls_status (*library)(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out);
@@ -196,13 +204,23 @@ void ls_comm_close(ls_comm *comm);
 /** floor(part * total / parts): where a part of an even split begins. */
 size_t ls_comm_share(size_t total, int part, int parts);
 
+/** The first element of part `part` of an even split into `parts`. */
+size_t ls_comm_cut(ls_extent extent, int part, int parts);
+
+/** That may be cut anywhere. */
+static inline ls_extent ls_elements(size_t count)
+{
+    return (ls_extent){.count = count, .blocks = count};
+}
+
 /* ---- Collectives -------------------------------------------------------------------------- */
 
 /** What a rank brings to an all-reduce (sum of float32, in the algorithm's documented order). */
 typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
     size_t count;
-    float *scratch; /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
+    const ls_extent *cut; /**< of these elements; NULL: they may be cut anywhere */
+    float *scratch;       /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
     /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
     int64_t shards;
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
@@ -214,28 +232,28 @@ struct ls_allreduce {
     const char *name;
     const char *help;
     /** Elements of scratch that a rank needs; NULL: none. */
-    size_t (*scratch)(int rank, int ranks, size_t count, int64_t shards);
+    size_t (*scratch)(int rank, int ranks, ls_extent extent, int64_t shards);
     /** LS_CODE_USAGE if the back end lacks what it needs, saying what would work; NULL: it needs
      * nothing. */
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call moves, summed over ranks. NULL: only a library knows. */
-    ls_traffic (*formula)(int ranks, size_t count, int64_t shards, const ls_layout *layout);
+    ls_traffic (*formula)(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout);
     /**
      * Appends this rank's operations of a half (not LS_HALVES), in place on the same arguments.
-     * Share q of P elements on n ranks is elements floor(q P / n) to floor((q + 1) P / n) - 1, none
-     * where that is empty; every rank takes part, also without elements. After the reduce-scatter
+     * Share q of P elements on n ranks is part q of an even split (ls_extent), none where that is
+     * empty; every rank takes part, also without elements. After the reduce-scatter
      * rank q's share has the bits that `build` gives it (a library's: its own), and the rest of
      * `data` holds anything. The all-gather needs the rank's share alone, and no shards or sums.
      * NULL: it cannot be cut in two (ls_allreduce_check_halves).
      */
     ls_status (*half)(ls_comm *comm, ls_half half, const ls_allreduce_args *args, ls_op_list *ops);
     /** What one call of a half moves, summed over ranks. NULL: only a library knows. */
-    ls_traffic (*half_formula)(ls_half half, int ranks, size_t count, int64_t shards);
+    ls_traffic (*half_formula)(ls_half half, int ranks, ls_extent extent, int64_t shards);
     /** Appends the steps that compute the same sum, bit for bit, in one thread. NULL for canonical,
      * and if only a library knows the order. */
-    ls_status (*oracle)(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
+    ls_status (*oracle)(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out);
 };
 
 /** Of ls_allreduce: flat, ring, tree, halving-doubling, direct, hierarchical, canonical, library.

@@ -294,17 +294,18 @@ static ls_status enqueue_direct(device_op *op, ls_queue *queue, bool *done)
     return LS_OK;
 }
 
-static ls_status make_direct(ls_comm *base, ls_half half, float *data, size_t elements, ls_op **out)
+static ls_status make_direct(ls_comm *base, ls_half half, float *data, ls_extent extent,
+                             ls_op **out)
 {
     device_comm *comm = (device_comm *)base;
-    const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, elements);
+    const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, extent);
     device_op *op = NULL;
     if (part.few)
         LS_TRY(take_scratch(comm, LS_DIRECT_FEW));
     LS_TRY(make_op(comm, part.name, true, true, &op));
     op->enqueue = enqueue_direct;
     op->data = data;
-    op->count = elements;
+    op->count = extent.count;
     op->part = part;
     *out = &op->op;
     return LS_OK;

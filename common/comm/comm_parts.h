@@ -20,10 +20,10 @@ ls_status ls_comm_add_halves(ls_comm *comm, const ls_allreduce *algorithm,
 
 /** What its two halves move. */
 static inline ls_traffic ls_comm_halves_formula(const ls_allreduce *algorithm, int ranks,
-                                                size_t count, int64_t shards)
+                                                ls_extent extent, int64_t shards)
 {
-    const ls_traffic a = algorithm->half_formula(LS_REDUCE_SCATTER, ranks, count, shards),
-                     b = algorithm->half_formula(LS_ALL_GATHER, ranks, count, shards);
+    const ls_traffic a = algorithm->half_formula(LS_REDUCE_SCATTER, ranks, extent, shards),
+                     b = algorithm->half_formula(LS_ALL_GATHER, ranks, extent, shards);
     return (ls_traffic){.bytes_sent = a.bytes_sent + b.bytes_sent,
                         .messages_sent = a.messages_sent + b.messages_sent};
 }
@@ -49,8 +49,10 @@ ls_status ls_comm_add_ring(ls_comm *comm, const ls_comm_ring *ring, ls_half half
 
 /** Formula and order of algorithms that send all data to one rank and the sum back, in the order
  * g0, g1, g2, ... (allreduce_flat.c). */
-ls_traffic ls_comm_whole_formula(int ranks, size_t count, int64_t shards, const ls_layout *layout);
-ls_status ls_comm_rank_order(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out);
+ls_traffic ls_comm_whole_formula(int ranks, ls_extent extent, int64_t shards,
+                                 const ls_layout *layout);
+ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layout,
+                             ls_sum_order *out);
 
 /** Failures with the same text in all back ends: no such rank; a message with more bytes than there
  * is room for, or another number than expected (otherwise LS_OK). ls_comm_mismatch also abandons:
@@ -64,19 +66,25 @@ ls_status ls_comm_mismatch(ls_comm *comm, size_t mine, size_t theirs, int other,
 ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue);
 
 /** Parts [part, part + length) of an even split into `parts`. */
-static inline ls_range ls_comm_parts(size_t total, int part, int length, int parts)
+static inline ls_range ls_comm_parts(ls_extent extent, int part, int length, int parts)
 {
-    size_t first = ls_comm_share(total, part, parts);
-    return (ls_range){first, ls_comm_share(total, part + length, parts) - first};
+    const size_t first = ls_comm_cut(extent, part, parts);
+    return (ls_range){first, ls_comm_cut(extent, part + length, parts) - first};
+}
+
+/** Of what a rank brings to an all-reduce. */
+static inline ls_extent ls_comm_extent(const ls_allreduce_args *args)
+{
+    return args->cut ? *args->cut : ls_elements(args->count);
 }
 
 /** An even split as offsets [parts], then counts [parts]; owned by the caller (free). */
-ls_status ls_comm_even_split(size_t total, int parts, size_t **out);
+ls_status ls_comm_even_split(ls_extent extent, int parts, size_t **out);
 
 /** How many parts of an even split have elements. */
-static inline uint64_t ls_comm_filled(size_t total, int parts)
+static inline uint64_t ls_comm_filled(ls_extent extent, int parts)
 {
-    return total < (size_t)parts ? total : (uint64_t)parts;
+    return extent.blocks < (size_t)parts ? extent.blocks : (uint64_t)parts;
 }
 
 static inline uint64_t ls_comm_bytes(uint64_t times, size_t count)
@@ -85,11 +93,11 @@ static inline uint64_t ls_comm_bytes(uint64_t times, size_t count)
 }
 
 /** What every rank's share moves to or from all others: an all-gather around a ring, and more. */
-static inline ls_traffic ls_comm_shares_formula(int ranks, size_t count)
+static inline ls_traffic ls_comm_shares_formula(int ranks, ls_extent extent)
 {
     const uint64_t others = (uint64_t)ranks - 1;
-    return (ls_traffic){.bytes_sent = ls_comm_bytes(others, count),
-                        .messages_sent = others * ls_comm_filled(count, ranks)};
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(others, extent.count),
+                        .messages_sent = others * ls_comm_filled(extent, ranks)};
 }
 
 /** This rank has sent messages; by an exchange it has received elements. */
@@ -116,7 +124,7 @@ typedef struct ls_direct_part {
     double flops, moved; /**< moved: bytes that it reads and writes */
 } ls_direct_part;
 
-ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, size_t count);
+ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, ls_extent extent);
 
 /** Does a rank's part on the processor: data[r] is rank r's buffer. Between two meetings. */
 void ls_comm_direct_do(const ls_direct_part *part, float *const *data, int rank, int ranks);

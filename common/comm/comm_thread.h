@@ -73,7 +73,7 @@ void ls_comm_thread_post(thread_comm *comm, ls_signal *signal, uint64_t value);
 bool ls_comm_thread_await(thread_comm *comm, ls_signal *signal, uint64_t target);
 
 /* comm_thread_direct.c */
-ls_status ls_comm_thread_make_direct(ls_comm *comm, ls_half half, float *data, size_t count,
+ls_status ls_comm_thread_make_direct(ls_comm *comm, ls_half half, float *data, ls_extent extent,
                                      ls_op **out);
 
 /* comm_thread_host.c */

@@ -92,13 +92,13 @@ static void abandon_direct(ls_op *op)
     ls_comm_thread_abandon(&((direct_op *)op)->comm->base);
 }
 
-ls_status ls_comm_thread_make_direct(ls_comm *base, ls_half half, float *data, size_t count,
+ls_status ls_comm_thread_make_direct(ls_comm *base, ls_half half, float *data, ls_extent extent,
                                      ls_op **out)
 {
     size_t bytes = sizeof(direct_op) + (size_t)base->size * sizeof(float *);
     direct_op *d;
     LS_TRY(ls_allocate("communicator", &d, 1, bytes));
-    d->part = ls_comm_direct_part(half, base->rank, base->size, count);
+    d->part = ls_comm_direct_part(half, base->rank, base->size, extent);
     d->op = (ls_op){.name = d->part.name,
                     .run = run_direct,
                     .abandon = abandon_direct,
@@ -108,7 +108,7 @@ ls_status ls_comm_thread_make_direct(ls_comm *base, ls_half half, float *data, s
                     .bytes = d->part.moved};
     d->comm = (thread_comm *)base;
     d->data = data;
-    d->count = count;
+    d->count = extent.count;
     *out = &d->op;
     return LS_OK;
 }

@@ -188,7 +188,8 @@ typedef enum ls_optimizer_kind {
 } ls_optimizer_kind;
 
 /**
- * One pass over a range of the flat buffers. With g the gradient, lr = state->learning_rate:
+ * One pass over a range of the flat buffers. With g the gradient, times clip->factor where clip is
+ * given, and lr = state->learning_rate:
  *     sgd        w -= lr g
  *     momentum   v = mu v + g; w -= lr v
  *     adam       m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr mhat / (sqrt(vhat) + eps),
@@ -209,7 +210,35 @@ typedef struct ls_optimizer_args {
     const ls_step_state *state;                   /**< argument block of the step */
     const ls_update_range *ranges;                /**< of 0 to count, one after the other; copied */
     int64_t range_count; /**< 0: all is trained, and nothing decays or shrinks */
+    const ls_clip *clip; /**< NULL: the gradient is taken as it is */
 } ls_optimizer_args;
+
+/**
+ * Sums of squares of a gradient, block by block, in double: of each range, which is of one
+ * variable, LS_SQUARE_BLOCK consecutive elements, the last block may be shorter. If a range decays,
+ * gradient += decay * weight first, as the optimizer would do. Moving statistics are no gradient:
+ * 0.
+ */
+typedef struct ls_square_sums_args {
+    int64_t count;                 /**< elements */
+    void *gradient;                /**< real [count]; written only where a range decays */
+    const void *weight;            /**< real [count]; read only where a range decays */
+    const ls_update_range *ranges; /**< of 0 to count, one after the other; copied */
+    int64_t range_count;
+    double *sums; /**< [blocks of all ranges], in their order */
+} ls_square_sums_args;
+
+/**
+ * norm = the root of the sum of all blocks' squares, in a fixed binary tree: sum(lo, hi) = sum(lo,
+ * mid) + sum(mid, hi), mid = lo + the largest power of two below hi - lo. factor = min(1, most /
+ * (norm + 1e-6)); NaN stays. Overwrites the sums.
+ */
+typedef struct ls_clip_factor_args {
+    int64_t count; /**< blocks */
+    double *sums;  /**< [count] */
+    double most;   /**< above 0: the norm to which a gradient is scaled down */
+    ls_clip *clip; /**< [1] */
+} ls_clip_factor_args;
 
 /** y = a + b elementwise; y may be a or b. Without b (NULL) y = a, a copy. */
 typedef struct ls_add_args {
@@ -233,9 +262,10 @@ typedef struct ls_fill_args {
 
 /** y[i] = factor * y[i], the factor rounded to real. */
 typedef struct ls_scale_args {
-    int64_t count; /**< elements */
-    double factor; /**< see above */
-    void *y;       /**< real [count] */
+    int64_t count;       /**< elements */
+    double factor;       /**< see above */
+    void *y;             /**< real [count] */
+    const ls_clip *clip; /**< whose factor takes the place of `factor`; NULL: none */
 } ls_scale_args;
 
 /**
@@ -297,6 +327,7 @@ typedef struct ls_kernels {
 /** Entries that every table has, and that tables of the same kind of device may share. */
 #define LS_KERNEL_STEP_ENTRIES(X)                                                                  \
     X(add_loss, ls_add_loss_args)                                                                  \
+    X(clip_factor, ls_clip_factor_args)                                                            \
     X(finish_step, ls_finish_step_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
     X(flip_bit, ls_flip_bit_args)
@@ -315,6 +346,7 @@ typedef struct ls_kernels {
     X(count_correct, ls_count_correct_args)                                                        \
     X(batch_indices, ls_batch_indices_args)                                                        \
     X(gather, ls_gather_args)                                                                      \
+    X(square_sums, ls_square_sums_args)                                                            \
     X(optimizer, ls_optimizer_args)                                                                \
     X(add, ls_add_args)                                                                            \
     X(fill, ls_fill_args)                                                                          \

@@ -276,12 +276,33 @@ ls_status ls_check_gather_batch(const ls_gather_batch_args *a, ls_work *work)
 }
 
 /* Whether a range adds weight decay to the gradient. */
-static bool decays(const ls_optimizer_args *o)
+static bool decays(const ls_update_range *ranges, int64_t range_count)
 {
     bool any = false;
-    for (int64_t r = 0; o->ranges && r < o->range_count; r++)
-        any = any || o->ranges[r].decay != 0;
+    for (int64_t r = 0; ranges && r < range_count; r++)
+        any = any || ranges[r].decay != 0;
     return any;
+}
+
+ls_status ls_check_square_sums(const ls_square_sums_args *a, ls_work *work)
+{
+    const bool any = decays(a->ranges, a->range_count);
+    int64_t blocks = 0;
+    LS_TRY(ls_check_ranges(work, a->ranges, a->range_count, a->count, false));
+    for (int64_t r = 0; r < a->range_count; r++)
+        blocks += ls_square_blocks(a->ranges[r].count);
+    work->flops += 2 * (double)a->count;
+    return CHECK_TENSORS(REAL(gradient, a->count, 1, any ? WRITTEN : 0),
+                         REAL(weight, any ? a->count : 0, 1, OPTIONAL),
+                         OF_TYPE(sums, blocks, 1, WRITTEN));
+}
+
+ls_status ls_check_clip_factor(const ls_clip_factor_args *a, ls_work *work)
+{
+    work->flops += (double)a->count;
+    if (!(a->most > 0))
+        return ls_fail(LS_CODE_USAGE, work->op, "most", "it is %g; give a number above 0", a->most);
+    return CHECK_TENSORS(OF_TYPE(sums, a->count, 1, WRITTEN), OF_TYPE(clip, 1, 1, WRITTEN));
 }
 
 ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
@@ -301,9 +322,13 @@ ls_status ls_check_optimizer(const ls_optimizer_args *a, ls_work *work)
                        "%d is not an optimizer; give an ls_optimizer_kind", (int)a->kind);
     int slots = slots_of[a->kind];
     const ls_checked_tensor tensors[] = {
-        WRITE(weight, a->count, 1), REAL(gradient, a->count, 1, decays(a) ? WRITTEN : 0),
-        OF_TYPE(state, 1, 1, 0), WRITE(slot[0], a->count, 1), WRITE(slot[1], a->count, 1)};
-    LS_TRY(ls_check_tensors(work, 3 + (size_t)slots, tensors));
+        WRITE(weight, a->count, 1),
+        REAL(gradient, a->count, 1, decays(a->ranges, a->range_count) ? WRITTEN : 0),
+        OF_TYPE(state, 1, 1, 0),
+        OF_TYPE(clip, 1, 1, OPTIONAL),
+        WRITE(slot[0], a->count, 1),
+        WRITE(slot[1], a->count, 1)};
+    LS_TRY(ls_check_tensors(work, 4 + (size_t)slots, tensors));
     work->flops += flops_of[a->kind] * (double)a->count;
     /* Weights and slots are read and written, so they count twice. */
     work->bytes += (double)(1 + slots) * (double)a->count * (double)work->real_bytes;
@@ -336,6 +361,7 @@ ls_status ls_check_scale(const ls_scale_args *a, ls_work *work)
 {
     LS_TRY(CHECK_TENSORS(WRITE(y, a->count, 1)));
     work->bytes *= 2; /* read and written */
+    LS_TRY(CHECK_TENSORS(OF_TYPE(clip, 1, 1, OPTIONAL)));
     work->flops += (double)a->count;
     return ls_check_value(work, "factor", a->factor);
 }

@@ -32,6 +32,20 @@ typedef struct ls_rate_schedule {
 /** A function that an operation applies to each of its outputs. */
 typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activation;
 
+/** What clip_factor finds: the gradient's norm, and what the gradient is multiplied by. */
+typedef struct ls_clip {
+    double norm, factor;
+} ls_clip;
+
+/** Elements of a variable whose squares are summed together (square_sums): a block. */
+enum { LS_SQUARE_BLOCK = 1024 };
+
+/** Blocks of so many consecutive elements of a variable, the last one may be shorter. */
+static inline int64_t ls_square_blocks(int64_t count)
+{
+    return (count + LS_SQUARE_BLOCK - 1) / LS_SQUARE_BLOCK;
+}
+
 /**
  * Elements with the same rule of update. If `decay` is not 0, weight decay comes first: gradient +=
  * decay * weight. If `keep` is not 0 they are moving statistics, not trained by the optimizer:

@@ -80,6 +80,17 @@ LS_DEVICE_FN void ls_bn_share(const ls_bn_backward_sums_args *b, int64_t c, doub
     *variance = count > 1 ? b->share * (*variance * count / (count - 1)) : 0;
 }
 
+/** The norm, and the factor of the gradient, of a sum of squares (clip_factor). */
+LS_DEVICE_FN ls_clip ls_clip_of(double squares, double most)
+{
+    ls_clip clip;
+    clip.norm = sqrt(squares);
+    clip.factor = most / (clip.norm + 1e-6);
+    if (clip.factor > 1)
+        clip.factor = 1;
+    return clip;
+}
+
 /** The scalars of an optimizer's pass, rounded to float. */
 typedef struct ls_update_scalars {
     double beta1, beta2;           /**< adam, and likewise adamw */
@@ -90,6 +101,7 @@ typedef struct ls_update_scalars {
     float keep_second, add_second; /**< adam: beta2, 1 - beta2; rmsprop: rho, 1 - rho */
     float unbias_second;           /**< adam: 1 / (1 - beta2^t) */
     float epsilon;
+    float clip; /**< the gradient is multiplied by it */
 } ls_update_scalars;
 
 /** Sets the scalars that do not change from step to step. */
@@ -110,11 +122,12 @@ static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *
     return s;
 }
 
-/** Sets the current step's scalars. */
+/** Sets the current step's scalars; `clip` NULL: none. */
 LS_DEVICE_FN void ls_update_scalars_set(ls_update_scalars *s, ls_optimizer_kind kind,
-                                        const ls_step_state *state)
+                                        const ls_step_state *state, const ls_clip *clip)
 {
     double rate = state->learning_rate;
+    s->clip = clip ? (float)clip->factor : 1;
     s->shrink = (float)(kind == LS_OPTIMIZER_ADAMW ? rate * s->decay : 0);
     if (kind == LS_OPTIMIZER_ADAM || kind == LS_OPTIMIZER_ADAMW) {
         rate /= 1 - ls_power(s->beta1, state->step + 1);

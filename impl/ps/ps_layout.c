@@ -70,12 +70,19 @@ static void add_range(ls_ps_layout *l, int server, size_t first, size_t count)
     l->elements[server] += count;
 }
 
-static void shard_by_bytes(const ls_variables *variables, ls_ps_layout *l)
+/* As one bucket is cut. */
+static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
 {
-    for (int s = 0; s < l->servers; s++) {
-        size_t first = ls_comm_share(variables->elements, s, l->servers);
-        add_range(l, s, first, ls_comm_share(variables->elements, s + 1, l->servers) - first);
+    const ls_graph *graph = job->model->graph;
+    ls_buckets all;
+    const ls_status status =
+        ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, job->clip > 0, &all);
+    for (int s = 0; s < l->servers && !status && all.count; s++) {
+        const ls_range range = ls_bucket_share(&all, 0, s, l->servers);
+        add_range(l, s, range.first, range.count);
     }
+    ls_buckets_close(&all);
+    return status;
 }
 
 /* Greedy: assigns the largest remaining variable to the server with the fewest elements, in a tie
@@ -113,7 +120,7 @@ static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, &buckets));
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
     ls_status status =
         ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
     for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {
@@ -144,7 +151,7 @@ ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *l)
     if (job->ps.by_variable)
         LS_TRY(shard_by_variable(variables, l));
     else
-        shard_by_bytes(variables, l);
+        LS_TRY(shard_by_bytes(job, l));
     return cut_by_buckets(job, l);
 }
 

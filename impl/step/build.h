@@ -47,6 +47,12 @@ void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts
 void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
 /** Appends the all-reduces of a bucket of all replicas' parameters, which become their sum. */
 void ls_step_reduce_parameters(ls_step *step, int b);
+/** Appends the all-gathers of sums of squares, by bucket, if replicas share the update; and what
+ * these move. */
+void ls_step_gather_squares(ls_step *step, int place);
+ls_traffic ls_step_squares_traffic(const ls_step *step);
+/** What the exchange of sums of squares moves in one step (ls_clip_gradients). */
+ls_traffic ls_step_clip_traffic(const ls_step *step);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
  * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);

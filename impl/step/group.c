@@ -49,7 +49,7 @@ static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int me
         const int64_t batch = ls_replicated_batch(job, batch_kind);
         for (size_t b = 0; b < g->buckets.count && batch; b++) {
             const size_t need =
-                job->allreduce->scratch(comm->rank, comm->size, g->buckets.items[b].count,
+                job->allreduce->scratch(comm->rank, comm->size, g->buckets.extents[b],
                                         job->exact ? ls_job_shards(job, batch) : 0);
             most = need > most ? need : most;
         }
@@ -89,11 +89,14 @@ ls_status ls_groups_open(ls_resources *r)
 /* ---- All-reduce ------------------------------------------------------------------------------ */
 
 /* What a collective is of. */
-typedef enum reduced { GRADIENTS, PARAMETERS } reduced;
+typedef enum reduced { GRADIENTS, PARAMETERS, SQUARES } reduced;
 
-/* Where a bucket of a member's parameters, or gradients, is when it is whole. */
+/* Where a bucket of a member's parameters, or gradients, is when it is whole; or a range of its
+ * sums of squares, as floats. */
 static float *whole_at(const ls_replica *r, reduced what, ls_range range)
 {
+    if (what == SQUARES)
+        return (float *)r->squares + range.first;
     if (what == PARAMETERS)
         return (float *)r->window + ls_windows_at(r->windows, range.first);
     return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
@@ -103,7 +106,9 @@ static float *whole_at(const ls_replica *r, reduced what, ls_range range)
  * window, gradients from the window to where they are kept. */
 static ls_status copy_share(const ls_replica *r, reduced what, ls_range bucket, ls_op_list *ops)
 {
-    const ls_range share = ls_bucket_share(bucket, r->shares.share, r->shares.count);
+    const ls_shares *shares = &r->shares;
+    const size_t b = (size_t)ls_windows_unit(shares->buckets, bucket.first);
+    const ls_range share = ls_bucket_share(shares->buckets, b, shares->share, shares->count);
     float *whole = whole_at(r, what, bucket) + (share.first - bucket.first);
     ls_op *op;
     size_t at;
@@ -117,15 +122,17 @@ static ls_status copy_share(const ls_replica *r, reduced what, ls_range bucket, 
     return ls_op_list_add(ops, op);
 }
 
-/* Builds a member's all-reduce, or a half of it, of a range of its gradients or parameters. */
+/* Builds a member's all-reduce, or a half of it, of a range of what it has, which may be cut as
+ * `cut` says. */
 static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, reduced what,
-                       ls_range range, ls_op_list *ops)
+                       ls_range range, const ls_extent *cut, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
     const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
     float *sums[LS_REPLICA_LOSSES], *data = whole_at(r, what, range);
-    ls_allreduce_args args = {.data = data, .count = range.count, .scratch = end->scratch};
+    ls_allreduce_args args = {
+        .data = data, .count = range.count, .cut = cut, .scratch = end->scratch};
     if (job->exact && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
         args.sums = sums;
@@ -135,7 +142,7 @@ static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, 
         sums[k] = (float *)ls_slice_gradients(slice, k) + (data - (float *)r->gradient_window);
     if (half == LS_HALVES)
         return job->allreduce->build(end->comm, &args, ops);
-    if (half == LS_ALL_GATHER && r->windows)
+    if (half == LS_ALL_GATHER && what == PARAMETERS && r->windows)
         LS_TRY(copy_share(r, PARAMETERS, range, ops));
     LS_TRY(job->allreduce->half(end->comm, half, &args, ops));
     return half == LS_REDUCE_SCATTER && r->gradient_windows ? copy_share(r, GRADIENTS, range, ops)
@@ -152,9 +159,9 @@ static void append_zeros(ls_step *s, int member, ls_range range)
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
-/* Appends the all-reduce, or a half of it, of a range of a member's gradients, or parameters. */
+/* Appends the all-reduce, or a half of it, of a range of what a member has. */
 static void append_part(ls_step *s, int place, int member, ls_half half, reduced what,
-                        ls_range range, int call)
+                        ls_range range, const ls_extent *cut, int call)
 {
     static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
                                         [LS_REDUCE_SCATTER] = "reduce-scatter",
@@ -162,7 +169,9 @@ static void append_part(ls_step *s, int place, int member, ls_half half, reduced
     const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
     ls_op_list ops = {0};
     const ls_end *end = &s->resources->ends[channel].of[member];
-    ls_status status = build(s, end, member, half, what, range, &ops);
+    ls_status status = build(s, end, member, half, what, range, cut, &ops);
+    if (what == SQUARES)
+        range = (ls_range){0};
     ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
     if (!task)
         return;
@@ -171,13 +180,14 @@ static void append_part(ls_step *s, int place, int member, ls_half half, reduced
     ls_task_count_messages(s->program, end->comm->rank);
 }
 
-static void append_parts(ls_step *s, int place, ls_half half, ls_range range, reduced what)
+static void append_parts(ls_step *s, int place, ls_half half, ls_range range, reduced what,
+                         const ls_extent *cut)
 {
     const ls_planned_group *g = &s->plan->groups[place];
     const ls_comm *first = s->resources->ends[LS_GROUPS + place].comms[0];
     const int call = g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
     for (int i = 0; i < g->count && !s->program->status; i++)
-        append_part(s, place, g->members[i], half, what, range, call);
+        append_part(s, place, g->members[i], half, what, range, cut, call);
 }
 
 /* Appends the sum of a bucket's gradients: all of it to all, or their shares to the members. */
@@ -191,12 +201,13 @@ static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, half, range, GRADIENTS);
+    append_parts(s, place, half, range, GRADIENTS, &g->buckets.extents[b]);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), PARAMETERS);
+    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), PARAMETERS,
+                 &s->plan->groups->buckets.extents[b]);
 }
 
 void ls_all_reduce(ls_step *s, int place, int b)
@@ -208,7 +219,8 @@ void ls_all_reduce(ls_step *s, int place, int b)
 
 ls_range ls_share(const ls_step *s, int member, int b)
 {
-    return ls_bucket_share(ls_bucket(s, ls_place_of(s, member), b), member, ls_replicas(s));
+    return ls_bucket_share(&s->plan->groups[ls_place_of(s, member)].buckets, (size_t)b, member,
+                           ls_replicas(s));
 }
 
 static bool can_share(ls_step *s, const char *verb)
@@ -225,8 +237,46 @@ void ls_reduce_scatter(ls_step *s, int place, int b)
 
 void ls_all_gather(ls_step *s, int place, int b)
 {
-    if (can_share(s, "ls_all_gather") && group_of(s, "ls_all_gather", place))
-        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS);
+    const ls_planned_group *g =
+        can_share(s, "ls_all_gather") ? group_of(s, "ls_all_gather", place) : NULL;
+    if (g)
+        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
+                     &g->buckets.extents[b]);
+}
+
+/* ---- Sums of squares ------------------------------------------------------------------------- */
+
+enum { HALVES_OF_DOUBLE = sizeof(double) / sizeof(float) };
+
+/* Of a bucket's blocks, as floats: two a sum. */
+static ls_extent squares_of(const ls_buckets *buckets, size_t b)
+{
+    const size_t blocks = buckets->extents[b].blocks;
+    return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
+}
+
+void ls_step_gather_squares(ls_step *s, int place)
+{
+    const ls_planned_group *g = &s->plan->groups[place];
+    const ls_variables *whole = &ls_step_job(s)->model->graph->variables;
+    for (size_t b = 0; b < g->buckets.count; b++) {
+        const ls_extent extent = squares_of(&g->buckets, b);
+        const size_t first = ls_blocks_before(whole, g->buckets.items[b].first);
+        append_parts(s, place, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
+                     SQUARES, &extent);
+    }
+}
+
+ls_traffic ls_step_squares_traffic(const ls_step *s)
+{
+    const ls_buckets *buckets = &s->plan->groups->buckets;
+    ls_traffic sum = {0};
+    for (size_t b = 0; b < buckets->count; b++)
+        ls_traffic_add(&sum,
+                       ls_step_job(s)->allreduce->half_formula(
+                           LS_ALL_GATHER, ls_replicas(s), squares_of(buckets, b), ls_shards(s)),
+                       1);
+    return sum;
 }
 
 ls_traffic ls_reduced_traffic(const ls_step *s)
@@ -237,7 +287,7 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
         const ls_planned_group *g = &s->plan->groups[k];
         for (size_t b = 0; b < g->buckets.count; b++)
             ls_traffic_add(&sum,
-                           job->allreduce->formula(ls_replicas(s), g->buckets.items[b].count,
+                           job->allreduce->formula(ls_replicas(s), g->buckets.extents[b],
                                                    ls_shards(s), g->layout),
                            1);
     }
@@ -259,7 +309,8 @@ ls_traffic ls_halves_traffic(const ls_step *s)
             const bool twice =
                 half == LS_ALL_GATHER && windows->buckets && ls_windows_twice(windows, b);
             ls_traffic_add(&sum,
-                           algorithm->half_formula(half, ls_replicas(s), ls_bucket(s, 0, b).count,
+                           algorithm->half_formula(half, ls_replicas(s),
+                                                   s->plan->groups->buckets.extents[b],
                                                    ls_shards(s)),
                            twice ? 2 : 1);
         }

@@ -8,10 +8,10 @@
 
 /* Appends the additions of one bucket. */
 static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bool *has, int count,
-                            const ls_range *bucket, ls_sum_order *out)
+                            const ls_range *bucket, ls_extent extent, ls_sum_order *out)
 {
     ls_sum_order steps = {0};
-    ls_status status = job->allreduce->oracle(count, bucket->count, layout, &steps);
+    ls_status status = job->allreduce->oracle(count, extent, layout, &steps);
     for (size_t i = 0; i < steps.count && !status; i++) {
         ls_order_step step = steps.steps[i];
         step.first += bucket->first;
@@ -35,7 +35,7 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
     const ls_layout *layout = ls_step_plan_layout(job, place, hosts, &own_layout);
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++)
-        status = sum_bucket(job, layout, has, count, &buckets.items[b], out);
+        status = sum_bucket(job, layout, has, count, &buckets.items[b], buckets.extents[b], out);
     ls_buckets_close(&buckets);
     return status;
 }

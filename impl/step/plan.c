@@ -182,7 +182,7 @@ ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_parts *parts, i
     const ls_graph_part *part = parts->count ? &parts->parts[place] : NULL;
     const ls_graph *graph = part ? part->graph : job->model->graph;
     return ls_buckets_open(graph, part ? part->owned : graph->variables.elements, job->bucket_bytes,
-                           out);
+                           job->clip > 0, out);
 }
 
 /* If a replica has q processes with c devices each, place m of replica d is in process d q + m /

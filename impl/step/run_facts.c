@@ -230,6 +230,41 @@ static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formul
     return LS_OK;
 }
 
+/* ---- The norm of the gradient ---------------------------------------------------------------- */
+
+/* A member's norm; which member: -1: none has any. */
+typedef struct norm_of {
+    double norm;
+    int member;
+} norm_of;
+
+/* Of the first member, over all processes, that has one. */
+static ls_status norm(const ls_run *run, double *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_job *job = run->job;
+    const size_t n = (size_t)ls_job_processes(job);
+    norm_of mine = {.member = -1}, *all;
+    ls_status status = ls_allocate("norm", &all, n, sizeof *all);
+    for (int m = me->plan.total; m-- > 0 && !status;) {
+        const ls_replica *r = me->resources.members[m].replica;
+        ls_clip clip;
+        if (!r || !r->clip)
+            continue;
+        status = ls_queue_read(r->queue, &clip, r->clip, sizeof clip);
+        mine = (norm_of){clip.norm, m};
+    }
+    status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
+    for (size_t p = 0, first = n; p < n && !status; p++) {
+        if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
+            continue;
+        first = p;
+        *out = all[p].norm;
+    }
+    free(all);
+    return status;
+}
+
 /* ---- State for a run that continues this one ------------------------------------------------- */
 
 /* The state for a run that continues this one: flat buffers, servers' state of their workers, and
@@ -308,6 +343,7 @@ const ls_run_functions ls_run_of_steps = {
     .parts = ls_steps_parts,
     .memory = memory,
     .traffic = traffic,
+    .norm = norm,
     .gradient = gradient,
     .keep = keep,
     .close = ls_steps_close,

@@ -41,7 +41,7 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
         ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, plan->total, values, out)));
     for (size_t b = 0; b < buckets->count && job->comm; b++)
         for (int m = 0; m < plan->total; m++) {
-            const ls_range share = ls_bucket_share(buckets->items[b], m, plan->total);
+            const ls_range share = ls_bucket_share(buckets, b, m, plan->total);
             LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
                                 out + share.first, share.count));
         }

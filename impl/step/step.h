@@ -147,6 +147,18 @@ void ls_backward_piece(ls_step *step, int member, int piece);
  * (ls_net_kept). False: there are no more. */
 bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *out);
 
+/**
+ * With job.clip, what scales gradients in the updates that follow: every member that updates sums
+ * the squares of its variables' gradients, block by block; members with a part of the variables
+ * (places of a replica, servers, replicas that share the update) tell each other their sums; each
+ * finds the norm from all. Weight decay becomes part of the gradients. Nothing without.
+ */
+void ls_clip_gradients(ls_step *step);
+
+/** The same for a member whose gradients are applied alone. If it does not update, but a server
+ * does, its gradients are scaled here. */
+void ls_clip_alone(ls_step *step, int member);
+
 /** The optimizer's update of a range of the member's variables. */
 void ls_update(ls_step *step, int member, ls_range range);
 

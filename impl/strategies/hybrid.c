@@ -63,6 +63,7 @@ static void build(ls_step *s)
     for (int place = 0; place < ls_places(s); place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             ls_all_reduce(s, place, b);
+    ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
             ls_update(s, m, ls_bucket(s, ls_place_of(s, m), b));

@@ -20,6 +20,7 @@ static void build(ls_step *s)
             ls_backward(s, r, ls_bucket(s, 0, b));
         ls_all_reduce(s, 0, b);
     }
+    ls_clip_gradients(s);
     for (int r = 0; r < n; r++)
         for (int b = 0; b < buckets; b++)
             ls_update(s, r, ls_bucket(s, 0, b));

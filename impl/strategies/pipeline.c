@@ -31,6 +31,7 @@ void ls_stage_passes(ls_step *s, int replica)
 static void build(ls_step *s)
 {
     ls_stage_passes(s, 0);
+    ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
     ls_share_values(s, 0);

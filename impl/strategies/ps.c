@@ -33,8 +33,10 @@ static void push(ls_step *s, const ls_pushed *p)
     ls_add_arrived(s, p->server, p->range);
 }
 
+/* A range is updated as soon as its gradients have arrived; with --clip, when all have. */
 static void build_sync(ls_step *s)
 {
+    const bool clips = ls_step_job(s)->clip > 0;
     ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         pull(s, ls_server(s, k));
@@ -44,8 +46,12 @@ static void build_sync(ls_step *s)
         for (int w = 0; w < ls_replicas(s); w++)
             ls_backward(s, w, part.range);
         push(s, &part);
-        ls_update(s, part.server, part.range);
+        if (!clips)
+            ls_update(s, part.server, part.range);
     }
+    ls_clip_gradients(s);
+    for (size_t i = 0; clips && ls_pushed_range(s, i, &part); i++)
+        ls_update(s, part.server, part.range);
 }
 
 static void build(ls_step *s)

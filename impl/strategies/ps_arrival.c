@@ -13,7 +13,8 @@
  * gradient is stale, and the number of updates is the number of steps.
  *
  * A worker sends a request to one server at a time, right before the messages, so that no server
- * waits for a worker that another one delays. A shard's gradient is pushed whole, once it is final.
+ * waits for a worker that another one delays. A shard's gradient is pushed whole, once it is final;
+ * with --clip once all are, since a worker scales them by the norm of its whole gradient.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -43,15 +44,19 @@ static void push(ls_step *s, int worker, int server)
 
 static void train(ls_step *s, int worker)
 {
+    const bool clips = ls_step_job(s)->clip > 0;
     ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         pull(s, worker, ls_server(s, k));
     ls_forward(s, worker);
     for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
         ls_backward(s, worker, part.range);
-        if (part.last)
+        if (part.last && !clips)
             push(s, worker, part.server);
     }
+    ls_clip_alone(s, worker);
+    for (int k = 0; clips && k < ls_servers(s); k++)
+        push(s, worker, ls_server(s, k));
 }
 
 void ls_ps_arrival_build(ls_step *s)

@@ -107,6 +107,10 @@ ls_status ls_ps_check(const ls_outline *o)
         return ls_fail(
             LS_CODE_USAGE, "option", "--ps-backup-workers",
             "leaves gradients out, and the exact sum needs all; use --reduce fast, or 0");
+    if (o->job->clip > 0 && ps->backups)
+        return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
+                       "each server leaves out gradients on its own, and --clip needs one norm of "
+                       "all; use --clip none, or 0");
     if (o->ranks > 1 && o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "ps has one device per rank, not %zu; use more ranks instead", o->devices);

@@ -12,6 +12,7 @@ static void build(ls_step *s)
 {
     ls_forward(s, 0);
     ls_backward(s, 0, ls_all(s));
+    ls_clip_gradients(s);
     ls_update(s, 0, ls_all(s));
 }
 

@@ -78,6 +78,7 @@ static void build(ls_step *s)
         }
     }
     ls_add_up(s, from, n);
+    ls_clip_gradients(s);
     for (int i = 0; i < ranges(s); i++) {
         ls_update(s, holder, ls_part(s, i, ranges(s)));
         for (int t = 0; t < n && ahead; t++)

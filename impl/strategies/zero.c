@@ -58,6 +58,7 @@ static void build(ls_step *s)
             ls_backward(s, r, ls_bucket(s, 0, b));
         ls_reduce_scatter(s, 0, b);
     }
+    ls_clip_gradients(s);
     for (int b = 0; b < buckets; b++) {
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));

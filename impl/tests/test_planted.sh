@@ -161,6 +161,15 @@ average 0 --strategy zero --zero-stage 2 --devices 3
 average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
 applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
+norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
+norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
+norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01
+tied_again 0 --strategy pipeline --devices 2 --model gpt:2-2-8-8-40 --clip 0.01
+tied_again 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --model gpt:2-2-8-8-40 --clip 0.01 --reduce exact
+norm_of_mean 0 --strategy mirrored --devices 2 --clip 0.01
+norm_of_mean 0 --strategy zero --devices 3 --clip 0.01 --reduce exact
+clip_late 0 --strategy mirrored --devices 2 --clip 0.01
+clip_late 0 --strategy towers --devices 3 --clip 0.01 --reduce exact
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

@@ -204,9 +204,10 @@ static void expansions(void **state)
                     const ls_expanded *e = expand(&all, algorithm, &r, half, counts[c], shards);
                     const ls_expanded *f = expand(&flows, algorithm, &r, half, counts[c], shards);
                     const ls_traffic moved = traffic_of(e), flown = traffic_of(f);
+                    const ls_extent extent = ls_elements(counts[c]);
                     const ls_traffic formula =
-                        half == LS_HALVES ? algorithm->formula(n, counts[c], shards, NULL)
-                                          : algorithm->half_formula(half, n, counts[c], shards);
+                        half == LS_HALVES ? algorithm->formula(n, extent, shards, NULL)
+                                          : algorithm->half_formula(half, n, extent, shards);
                     assert_int_equal(moved.bytes_sent, formula.bytes_sent);
                     assert_int_equal(moved.messages_sent, formula.messages_sent);
                     assert_int_equal(flown.bytes_sent, formula.bytes_sent);

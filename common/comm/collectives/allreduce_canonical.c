@@ -2,7 +2,7 @@
 /*
  * All-reduce `canonical`, of exact mode: the bits of a fixed binary tree over S shards, for any
  * number of ranks. Rank d holds shards floor(d S / n) to floor((d + 1) S / n) - 1 and contributes
- * its finished subtrees (comm.h). Slice d is elements floor(d P / n) to floor((d + 1) P / n) - 1.
+ * its finished subtrees (comm.h). Slice d is part d of an even split (ls_extent).
  *   1. round s = 1, ..., n - 1: rank r sends slice r + s of each of its subtrees to rank r + s and
  *      receives slice r of each subtree of rank r - s, modulo n
  *   2. each rank sums its slice of all subtrees up the rest of the tree
@@ -123,8 +123,8 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
                            const tree_plan *tree, ls_op_list *ops)
 {
     ls_subtree nodes[LS_SUBTREES];
-    ls_range theirs = ls_comm_parts(a->count, to, 1, comm->size);
-    ls_range mine = ls_comm_parts(a->count, comm->rank, 1, comm->size);
+    ls_range theirs = ls_comm_parts(ls_comm_extent(a), to, 1, comm->size);
+    ls_range mine = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, comm->size);
     size_t first = 0; /* first leaf of rank `from` */
     for (int r = 0; r < from; r++)
         first += ls_canonical_subtrees(r, comm->size, a->shards, nodes);
@@ -151,7 +151,7 @@ static ls_status put_sum(ls_comm *comm, const ls_allreduce_args *a, tree_plan *t
                          ls_op_list *ops)
 {
     const int n = comm->size;
-    const ls_range slice = ls_comm_parts(a->count, comm->rank, 1, n);
+    const ls_range slice = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, n);
     ls_op *sum;
     LS_TRY(plan_tree(comm, a, slice, tree));
     for (int s = 1; s < n; s++)
@@ -190,33 +190,33 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return ls_comm_add_halves(comm, &ls_allreduce_canonical, a, ops);
 }
 
-static size_t scratch(int rank, int ranks, size_t count, int64_t shards)
+static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];
     size_t others = count_all(ranks, shards) - ls_canonical_subtrees(rank, ranks, shards, nodes);
-    return others * ls_comm_parts(count, rank, 1, ranks).count;
+    return others * ls_comm_parts(extent, rank, 1, ranks).count;
 }
 
-static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];
-    const uint64_t filled = ls_comm_filled(count, ranks);
+    const uint64_t filled = ls_comm_filled(extent, ranks);
     ls_traffic sum = {0};
     if (half == LS_ALL_GATHER)
-        return ls_comm_shares_formula(ranks, count);
+        return ls_comm_shares_formula(ranks, extent);
     for (int q = 0; q < ranks; q++) {
         uint64_t subtrees = ls_canonical_subtrees(q, ranks, shards, nodes);
-        size_t slice = ls_comm_parts(count, q, 1, ranks).count;
+        size_t slice = ls_comm_parts(extent, q, 1, ranks).count;
         sum.messages_sent += subtrees * (filled - (slice > 0));
-        sum.bytes_sent += ls_comm_bytes(subtrees, count - slice);
+        sum.bytes_sent += ls_comm_bytes(subtrees, extent.count - slice);
     }
     return sum;
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
-    return ls_comm_halves_formula(&ls_allreduce_canonical, ranks, count, shards);
+    return ls_comm_halves_formula(&ls_allreduce_canonical, ranks, extent, shards);
 }
 
 const ls_allreduce ls_allreduce_canonical = {

@@ -33,16 +33,17 @@ static ls_status check(const ls_comm *comm)
 
 /* What a rank sends: its part of every other rank's slice, and its own slice's sum to each; up to 8
  * elements, its data to each. */
-ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, size_t count)
+ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, ls_extent extent)
 {
+    const size_t count = extent.count;
     static const char *const names[] = {
         [LS_HALVES] = "allreduce.direct",
         [LS_REDUCE_SCATTER] = "reducescatter.direct",
         [LS_ALL_GATHER] = "allgather.direct",
     };
     const bool few = half == LS_HALVES && count <= LS_DIRECT_FEW;
-    const uint64_t others = (uint64_t)ranks - 1, filled = ls_comm_filled(count, ranks);
-    const ls_range slice = few ? (ls_range){0, count} : ls_comm_parts(count, rank, 1, ranks);
+    const uint64_t others = (uint64_t)ranks - 1, filled = ls_comm_filled(extent, ranks);
+    const ls_range slice = few ? (ls_range){0, count} : ls_comm_parts(extent, rank, 1, ranks);
     const bool sums = half != LS_ALL_GATHER, writes = half != LS_REDUCE_SCATTER;
     ls_direct_part part = {.name = names[half], .half = half, .few = few, .slice = slice};
     if (sums && !few) {
@@ -82,23 +83,24 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return put_half(comm, LS_HALVES, a, ops);
 }
 
-static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
 {
     (void)half;
     (void)shards;
-    return ls_comm_shares_formula(ranks, count);
+    return ls_comm_shares_formula(ranks, extent);
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
+    const size_t count = extent.count;
     uint64_t others = (uint64_t)ranks - 1, twice = 2 * others;
     (void)shards;
     if (count > 0 && count <= LS_DIRECT_FEW)
         return (ls_traffic){.bytes_sent = ls_comm_bytes((uint64_t)ranks * others, count),
                             .messages_sent = (uint64_t)ranks * others};
     return (ls_traffic){.bytes_sent = ls_comm_bytes(twice, count),
-                        .messages_sent = twice * ls_comm_filled(count, ranks)};
+                        .messages_sent = twice * ls_comm_filled(extent, ranks)};
 }
 
 const ls_allreduce ls_allreduce_direct = {

@@ -19,21 +19,24 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return LS_OK;
 }
 
-ls_traffic ls_comm_whole_formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+ls_traffic ls_comm_whole_formula(int ranks, ls_extent extent, int64_t shards,
+                                 const ls_layout *layout)
 {
     (void)layout;
     (void)shards;
-    uint64_t messages = count ? 2 * ((uint64_t)ranks - 1) : 0;
-    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, count), .messages_sent = messages};
+    uint64_t messages = extent.count ? 2 * ((uint64_t)ranks - 1) : 0;
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(messages, extent.count),
+                        .messages_sent = messages};
 }
 
-ls_status ls_comm_rank_order(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
+ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layout,
+                             ls_sum_order *out)
 {
     (void)layout;
     for (int r = 0; r < ranks; r++)
         LS_TRY(ls_sum_order_add(
-            out,
-            &(ls_order_step){.visit = (size_t)r, .input = r, .begins = r == 0, .count = count}));
+            out, &(ls_order_step){
+                     .visit = (size_t)r, .input = r, .begins = r == 0, .count = extent.count}));
     return LS_OK;
 }
 

@@ -20,11 +20,11 @@
  */
 #include "common/comm/comm_parts.h"
 
-/* How `count` elements are summed: by `ranks` ranks, the power of two below them, cut in `parts`.
+/* How elements are summed: by `ranks` ranks, the power of two below them, cut in `parts`.
  */
 typedef struct halving {
     int ranks, power, parts;
-    size_t count;
+    ls_extent extent;
 } halving;
 
 static int power_below(int ranks)
@@ -35,10 +35,10 @@ static int power_below(int ranks)
     return p;
 }
 
-static halving cut(ls_half half, int ranks, size_t count)
+static halving cut(ls_half half, int ranks, ls_extent extent)
 {
     const int p = power_below(ranks);
-    return (halving){ranks, p, half == LS_HALVES ? p : ranks, count};
+    return (halving){ranks, p, half == LS_HALVES ? p : ranks, extent};
 }
 
 /* The shares of the d leaves that contain this leaf and begin at a multiple of d. */
@@ -47,8 +47,8 @@ static ls_range shares_of(const halving *h, bool upper, int leaf, int d)
     const int end = upper ? h->parts : h->power;
     const int first = (upper ? h->power : 0) + leaf - leaf % d, last = first + d;
     if (first >= end)
-        return (ls_range){h->count, 0};
-    return ls_comm_parts(h->count, first, (last < end ? last : end) - first, h->parts);
+        return (ls_range){h->extent.count, 0};
+    return ls_comm_parts(h->extent, first, (last < end ? last : end) - first, h->parts);
 }
 
 static int rank_of(const halving *h, bool upper, int leaf)
@@ -107,13 +107,13 @@ static ls_status put_steps(ls_comm *comm, const halving *h, float *data, bool ad
 
 static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    const halving h = cut(half, comm->size, a->count);
+    const halving h = cut(half, comm->size, ls_comm_extent(a));
     return put_steps(comm, &h, a->data, half == LS_REDUCE_SCATTER, ops);
 }
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
 {
-    const halving h = cut(LS_HALVES, comm->size, a->count);
+    const halving h = cut(LS_HALVES, comm->size, ls_comm_extent(a));
     LS_TRY(put_steps(comm, &h, a->data, true, ops));
     return put_steps(comm, &h, a->data, false, ops);
 }
@@ -146,16 +146,16 @@ static ls_status put_halving(int ranks, size_t count, int r, int d, int into, si
                                                   .count = count});
 }
 
-static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
+static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out)
 {
     size_t visit = 0;
     (void)layout;
-    return put_halving(ranks, count, 0, 1, 0, &visit, out);
+    return put_halving(ranks, extent.count, 0, 1, 0, &visit, out);
 }
 
-static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
 {
-    const halving h = cut(half, ranks, count);
+    const halving h = cut(half, ranks, extent);
     uint64_t messages = 0;
     (void)shards;
     for (int upper = 0; upper < 2; upper++) {
@@ -165,19 +165,19 @@ static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t sh
             for (int leaf = 0; leaf < h.power; leaf += d)
                 messages += shares_of(&h, upper, leaf, d).count ? (uint64_t)d : 0;
     }
-    return (ls_traffic){.bytes_sent = ls_comm_bytes((uint64_t)ranks - 1, count),
+    return (ls_traffic){.bytes_sent = ls_comm_bytes((uint64_t)ranks - 1, extent.count),
                         .messages_sent = messages};
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
     int p = power_below(ranks);
-    uint64_t messages = count ? 2 * (uint64_t)(ranks - p) : 0;
+    uint64_t messages = extent.count ? 2 * (uint64_t)(ranks - p) : 0;
     (void)shards;
     for (int d = 1; d < p; d *= 2)
-        messages += 2 * (uint64_t)d * ls_comm_filled(count, p / d);
-    return (ls_traffic){.bytes_sent = ls_comm_bytes(2 * ((uint64_t)ranks - 1), count),
+        messages += 2 * (uint64_t)d * ls_comm_filled(extent, p / d);
+    return (ls_traffic){.bytes_sent = ls_comm_bytes(2 * ((uint64_t)ranks - 1), extent.count),
                         .messages_sent = messages};
 }
 

@@ -90,7 +90,7 @@ static ls_status put_ring(ls_comm *comm, const ls_allreduce_args *a, const all_l
         ring.position++;
     if (ring.position == all->hosts)
         return LS_OK;
-    LS_TRY(ls_comm_even_split(a->count, all->hosts, &split));
+    LS_TRY(ls_comm_even_split(ls_comm_extent(a), all->hosts, &split));
     ring.offsets = split;
     ring.counts = split + all->hosts;
     ls_status status = ls_comm_add_ring(comm, &ring, LS_REDUCE_SCATTER, ops);
@@ -118,14 +118,14 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return status;
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)
 {
     int hosts = layout ? 0 : 1;
     for (int p = 0; layout && p < layout->processes; p++)
         hosts += first_beside(layout, p) == p;
-    const ls_traffic ring = ls_allreduce_ring.formula(hosts, count, shards, NULL);
-    const uint64_t messages = count ? 2 * (uint64_t)(ranks - hosts) : 0;
-    return (ls_traffic){.bytes_sent = ring.bytes_sent + ls_comm_bytes(messages, count),
+    const ls_traffic ring = ls_allreduce_ring.formula(hosts, extent, shards, NULL);
+    const uint64_t messages = extent.count ? 2 * (uint64_t)(ranks - hosts) : 0;
+    return (ls_traffic){.bytes_sent = ring.bytes_sent + ls_comm_bytes(messages, extent.count),
                         .messages_sent = ring.messages_sent + messages};
 }
 
@@ -166,19 +166,19 @@ static ls_status put_host(const all_leaders *all, size_t count, int leader, size
 }
 
 /* The order of a ring of hosts. */
-static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
+static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out)
 {
     all_leaders all;
     size_t visit = 0;
     ls_sum_order ring = {0};
     ls_status status = find_leaders(layout, ranks, &all);
     if (!status)
-        status = ls_allreduce_ring.oracle(all.hosts, count, NULL, &ring);
+        status = ls_allreduce_ring.oracle(all.hosts, extent, NULL, &ring);
     for (size_t i = 0; i < ring.count && !status; i++) {
         ls_order_step step = ring.steps[i];
         const bool known = i > 0 && ring.steps[i - 1].visit == step.visit;
         if (!known)
-            status = put_host(&all, count, all.leaders[step.input], &visit, out);
+            status = put_host(&all, extent.count, all.leaders[step.input], &visit, out);
         step.visit = visit - 1;
         step.input = LS_SUM_OTHER;
         step.from = HOST;

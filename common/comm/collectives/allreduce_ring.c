@@ -2,7 +2,7 @@
 /*
  * All-reduce `ring`: a reduce-scatter around the ring, then an all-gather (Patarasuk and Yuan,
  * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009). Block r
- * is elements floor(r P / n) to floor((r + 1) P / n) - 1. With P elements on n ranks, k = min(n, P)
+ * is part r of an even split (ls_extent). With P elements on n ranks, k = min(n, P)
  * of whose blocks are not empty: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P; a half each. Sum of
  * block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n; it ends on rank b, whose share
  * it is.
@@ -14,7 +14,7 @@
 static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
 {
     size_t *offsets = NULL;
-    LS_TRY(ls_comm_even_split(a->count, comm->size, &offsets));
+    LS_TRY(ls_comm_even_split(ls_comm_extent(a), comm->size, &offsets));
     ls_status status = (half == LS_REDUCE_SCATTER ? ls_reducescatter_build : ls_allgather_build)(
         comm, a->data, offsets, offsets + comm->size, ops);
     free(offsets);
@@ -26,30 +26,30 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return ls_comm_add_halves(comm, &ls_allreduce_ring, a, ops);
 }
 
-static ls_traffic half_formula(ls_half half, int ranks, size_t count, int64_t shards)
+static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
 {
     (void)half;
     (void)shards;
-    return ls_comm_shares_formula(ranks, count);
+    return ls_comm_shares_formula(ranks, extent);
 }
 
-static ls_traffic formula(int ranks, size_t count, int64_t shards, const ls_layout *layout)
+static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)
 {
     (void)layout;
-    return ls_comm_halves_formula(&ls_allreduce_ring, ranks, count, shards);
+    return ls_comm_halves_formula(&ls_allreduce_ring, ranks, extent, shards);
 }
 
 /* The sum of block b begins with rank b + 1 and ends with rank b. So ranks are visited twice: block
  * b adds the ranks above b in the first round, the rest in the second. */
-static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
+static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;
     for (int visit = 0; visit < 2 * ranks; visit++) {
         const int r = visit % ranks;
-        const ls_range begun = ls_comm_parts(count, (r + ranks - 1) % ranks, 1, ranks);
+        const ls_range begun = ls_comm_parts(extent, (r + ranks - 1) % ranks, 1, ranks);
         const ls_range more = visit < ranks
-                                  ? ls_comm_parts(count, 0, r > 0 ? r - 1 : 0, ranks)
-                                  : ls_comm_parts(count, r, r ? ranks - r : ranks - 1, ranks);
+                                  ? ls_comm_parts(extent, 0, r > 0 ? r - 1 : 0, ranks)
+                                  : ls_comm_parts(extent, r, r ? ranks - r : ranks - 1, ranks);
         ls_order_step step = {.visit = (size_t)visit, .input = r, .begins = true};
         if ((visit < ranks) == (r > 0)) { /* rank 0 begins the last block, after all others */
             step.first = begun.first;

@@ -52,13 +52,13 @@ static ls_status put_tree(int ranks, size_t count, int r, int m, int into, ls_su
                                                   .count = count});
 }
 
-static ls_status oracle(int ranks, size_t count, const ls_layout *layout, ls_sum_order *out)
+static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out)
 {
     (void)layout;
     int m = 1;
     while (m < ranks)
         m *= 2;
-    return put_tree(ranks, count, 0, m, 0, out);
+    return put_tree(ranks, extent.count, 0, m, 0, out);
 }
 
 const ls_allreduce ls_allreduce_tree = {

@@ -245,7 +245,8 @@ ls_status ls_comm_mpi_join(ls_comm *processes, mpi_group *group, const mpi_offer
                            struct mpi_board *own);
 void ls_comm_mpi_part(mpi_group *group);
 void ls_comm_mpi_withdraw(const mpi_offer *offer, struct mpi_board *board);
-ls_status ls_comm_mpi_direct(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out);
+ls_status ls_comm_mpi_direct(ls_comm *comm, ls_half half, float *data, ls_extent extent,
+                             ls_op **out);
 
 /* comm_mpi_host.c */
 ls_status ls_comm_mpi_send(ls_comm *comm, int to, int tag, const void *data, size_t bytes);

@@ -346,13 +346,14 @@ static void destroy_direct(ls_op *op)
     free(d);
 }
 
-ls_status ls_comm_mpi_direct(ls_comm *base, ls_half half, float *data, size_t count, ls_op **out)
+ls_status ls_comm_mpi_direct(ls_comm *base, ls_half half, float *data, ls_extent extent,
+                             ls_op **out)
 {
     mpi_comm *comm = (mpi_comm *)base;
     const size_t members = (size_t)base->size,
                  bytes = sizeof(direct_op) + members * sizeof(float *);
-    const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, count);
-    const size_t data_bytes = part.few ? 0 : count * sizeof(float);
+    const ls_direct_part part = ls_comm_direct_part(half, base->rank, base->size, extent);
+    const size_t data_bytes = part.few ? 0 : extent.count * sizeof(float);
     LS_TRY(ls_device_register(base->device, data, data_bytes,
                               &slot_of(comm->group, base->rank)->file));
     direct_op *d = calloc(1, bytes);
@@ -372,7 +373,8 @@ ls_status ls_comm_mpi_direct(ls_comm *base, ls_half half, float *data, size_t co
                     .bytes = part.moved};
     d->comm = comm;
     d->data = data;
-    d->count = count;
+    d->count = extent.count;
+    ;
     d->part = part;
     *out = &d->op;
     return LS_OK;

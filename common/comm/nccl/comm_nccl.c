@@ -120,7 +120,7 @@ static ncclResult_t call_shares(const library_op *a, cudaStream_t stream)
     const ls_nccl_functions *call = &a->comm->group->nccl.call;
     ncclResult_t result = ncclSuccess;
     for (int q = 0; q < a->comm->base.size && result == ncclSuccess; q++) {
-        const ls_range share = ls_comm_parts(a->count, q, 1, a->comm->base.size);
+        const ls_range share = ls_comm_parts(ls_elements(a->count), q, 1, a->comm->base.size);
         float *data = a->data + share.first;
         if (share.count && a->half == LS_REDUCE_SCATTER)
             result = call->ncclReduce(data, data, share.count, ncclFloat, ncclSum, q, a->comm->comm,

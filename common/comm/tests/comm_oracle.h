@@ -7,11 +7,13 @@
 #include <stdlib.h>
 
 /* The oracle's sum if all inputs are available: inputs[r] and out are [count]. */
-static inline ls_status allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs,
-                                      int ranks, size_t count, float *out, const ls_layout *layout)
+static inline ls_status allreduce_sum_cut(const ls_allreduce *algorithm, const float *const *inputs,
+                                          int ranks, ls_extent extent, float *out,
+                                          const ls_layout *layout)
 {
+    const size_t count = extent.count;
     ls_sum_order order = {.sums = 1};
-    ls_status status = algorithm->oracle(ranks, count, layout, &order);
+    ls_status status = algorithm->oracle(ranks, extent, layout, &order);
     if (!status)
         status = ls_sum_order_sort(&order);
     float *memory = calloc((size_t)order.sums * count + 1, sizeof *memory);
@@ -27,6 +29,12 @@ static inline ls_status allreduce_sum(const ls_allreduce *algorithm, const float
     free(sums);
     ls_sum_order_close(&order);
     return status;
+}
+
+static inline ls_status allreduce_sum(const ls_allreduce *algorithm, const float *const *inputs,
+                                      int ranks, size_t count, float *out, const ls_layout *layout)
+{
+    return allreduce_sum_cut(algorithm, inputs, ranks, ls_elements(count), out, layout);
 }
 
 /* The bits of block `block` of a reduce-scatter; inputs[r] and out are [count], of that block. */

@@ -123,7 +123,8 @@ static void build_and_judge(fixture *f, const ls_allreduce *a, const trial *t, w
         judge_accesses(w->comms[r], &w->ops[r], before, w->data[r], t->count);
         w->checks[r] = put_op(&w->ops[r], run_check, w->data[r], w->expected, t->count);
     }
-    replay_and_judge(f, t, w, a->name, a->formula(t->ranks, t->count, 0, w->comms[0]->layout));
+    replay_and_judge(f, t, w, a->name,
+                     a->formula(t->ranks, ls_elements(t->count), 0, w->comms[0]->layout));
 }
 
 static void try_allreduce(fixture *f, const ls_allreduce *a, const trial *t)
@@ -206,7 +207,7 @@ static void hierarchies_send_little_between_hosts(void **state)
     const ls_layout layout = {.processes = RANKS, .host = host};
     const ls_allreduce *hierarchical;
     must(ls_allreduce_find("hierarchical", &hierarchical));
-    const ls_traffic all = hierarchical->formula(RANKS, COUNT, 0, &layout);
+    const ls_traffic all = hierarchical->formula(RANKS, ls_elements(COUNT), 0, &layout);
     assert_int_equal(all.messages_sent, 2 * 6 + 2 * 2);
     assert_int_equal(all.bytes_sent, 2 * 7 * COUNT * sizeof(float));
 }
@@ -222,9 +223,10 @@ static void hierarchies_span_many_hosts(void **state)
     for (int h = 0; h < HOSTS; h++)
         host[h] = h;
     must(ls_allreduce_find("hierarchical", &hierarchical));
-    must(hierarchical->oracle(HOSTS, HOSTS, &layout, &order));
+    must(hierarchical->oracle(HOSTS, ls_elements(HOSTS), &layout, &order));
     assert_int_equal(order.steps[order.count - 1].visit, 2 * HOSTS - 2);
-    assert_int_equal(hierarchical->formula(HOSTS, 1, 0, &layout).messages_sent, 2 * (HOSTS - 1));
+    assert_int_equal(hierarchical->formula(HOSTS, ls_elements(1), 0, &layout).messages_sent,
+                     2 * (HOSTS - 1));
     ls_sum_order_close(&order);
 }
 

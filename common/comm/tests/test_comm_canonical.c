@@ -51,7 +51,7 @@ static void open_member(member *m, ls_comm *comm, float *const *shards, int64_t 
         put_op(ops, run_fill, m->sums[k], m->inputs[k], count);
     }
     m->data = m->count ? m->sums[0] : random_floats("nothing", comm->rank, count);
-    size_t scratch = canonical()->scratch(comm->rank, comm->size, count, shard_count);
+    size_t scratch = canonical()->scratch(comm->rank, comm->size, ls_elements(count), shard_count);
     m->scratch = malloc((scratch + 1) * sizeof(float));
     m->scratch[scratch] = 42.0f;
     const ls_allreduce_args args = {.data = m->data,
@@ -76,7 +76,7 @@ static void try_ranks(fixture *f, int ranks, int64_t shard_count, float *const *
         open_member(&members[r], comms[r], shards, shard_count, count, expected, &ops[r]);
     const uint64_t counted = replay_comms(f, comms, ops, ranks, REPLAYS);
     ls_traffic moved = total_traffic(comms, ranks);
-    ls_traffic formula = canonical()->formula(ranks, count, shard_count, NULL);
+    ls_traffic formula = canonical()->formula(ranks, ls_elements(count), shard_count, NULL);
     assert_true(moved.bytes_sent == counted * formula.bytes_sent);
     assert_true(moved.messages_sent == counted * formula.messages_sent);
     for (int r = 0; r < ranks; r++) {
@@ -85,7 +85,8 @@ static void try_ranks(fixture *f, int ranks, int64_t shard_count, float *const *
             fail_msg("%d ranks, %lld shards, %zu elements: rank %d has %llu wrong", ranks,
                      (long long)shard_count, count, r, (unsigned long long)m->check->wrong);
         assert_int_equal(m->check->runs, REPLAYS);
-        assert_true(m->scratch[canonical()->scratch(r, ranks, count, shard_count)] == 42.0f);
+        assert_true(m->scratch[canonical()->scratch(r, ranks, ls_elements(count), shard_count)] ==
+                    42.0f);
         if (!m->count)
             free(m->data);
         for (size_t k = 0; k < m->count; k++) {

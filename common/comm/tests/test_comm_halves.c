@@ -3,14 +3,15 @@
  * The halves of all-reduces, a reduce-scatter and an all-gather over even shares: rank q's share
  * has the bits of the whole all-reduce and of its oracle (canonical: of the tree), the all-gather
  * needs the shares alone, and each sends what its formula says; sizes that no number of ranks
- * divides, empty shares, several in turn on a queue, with and without delays. No tolerance: bits.
+ * divides, cuts between blocks only, empty shares, several in turn on a queue, with and without
+ * delays. No tolerance: bits.
  */
 #include "common/base/range.h"
 #include "common/comm/tests/comm_fixture.h"
 
 #include <stdio.h>
 
-enum { REPLAYS = 2, UNITS = 4, DELAYED_REPLAYS = 6, MOST_COUNT = 4097, MOST_SHARDS = 8 };
+enum { REPLAYS = 2, UNITS = 4, DELAYED_REPLAYS = 6, MOST_COUNT = 4097, MOST_SHARDS = 8, BLOCK = 3 };
 
 static const int rank_counts[] = {1, 3, 2, 5, 7, 4, 8};
 enum { RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts, RANK_COUNTS_AGAIN = 4, SEEDS = 3 };
@@ -27,6 +28,9 @@ typedef struct trial {
     const ls_allreduce *algorithm;
     int ranks;
     size_t count;
+    bool in_blocks; /* may only be cut between blocks of BLOCK elements, the last one shorter */
+    ls_extent extent;
+    size_t begin[MOST_COUNT / BLOCK + 2];
     int64_t shards; /* of canonical; else 0 */
     uint64_t seed;  /* of delays; 0: none */
     ls_comm *comms[MOST_RANKS];
@@ -87,26 +91,40 @@ static void fill_others(trial *t)
         t->sum_count[r] = 1;
         inputs[r] = t->inputs[r][0] = random_floats("inputs", r, t->count);
     }
-    must(allreduce_sum(t->algorithm, inputs, t->ranks, t->count, t->expected, NULL));
+    must(allreduce_sum_cut(t->algorithm, inputs, t->ranks, t->extent, t->expected, NULL));
 }
 
 static ls_range share_of(const trial *t, int rank)
 {
-    const size_t first = ls_comm_share(t->count, rank, t->ranks);
-    return (ls_range){first, ls_comm_share(t->count, rank + 1, t->ranks) - first};
+    const size_t block = t->in_blocks ? BLOCK : 1, blocks = (t->count + block - 1) / block;
+    const size_t first = block * ls_comm_share(blocks, rank, t->ranks);
+    const size_t end = block * ls_comm_share(blocks, rank + 1, t->ranks);
+    return (ls_range){first, (end < t->count ? end : t->count) - first};
+}
+
+static void set_extent(trial *t)
+{
+    size_t blocks = 0;
+    t->extent = ls_elements(t->count);
+    for (size_t at = 0; at < t->count && t->in_blocks; at += BLOCK)
+        t->begin[blocks++] = at;
+    t->begin[blocks] = t->count;
+    if (t->in_blocks)
+        t->extent = (ls_extent){t->count, blocks, t->begin};
 }
 
 static void open_trial(trial *t)
 {
     must(ls_comm_open(t->f->backend, NULL, t->f->device, t->ranks, t->comms));
     t->expected = malloc((t->count + 1) * sizeof(float));
+    set_extent(t);
     if (t->shards)
         fill_canonical(t);
     else
         fill_others(t);
     for (int r = 0; r < t->ranks; r++) {
         const size_t scratch =
-            t->shards ? t->algorithm->scratch(r, t->ranks, t->count, t->shards) : 0;
+            t->shards ? t->algorithm->scratch(r, t->ranks, t->extent, t->shards) : 0;
         const ls_range share = share_of(t, r);
         t->scratch[r] = malloc((scratch + 1) * sizeof(float));
         for (size_t k = 0; k < t->sum_count[r]; k++)
@@ -139,6 +157,7 @@ static ls_allreduce_args args_of(trial *t, int r)
 {
     return (ls_allreduce_args){.data = t->data[r],
                                .count = t->count,
+                               .cut = t->in_blocks ? &t->extent : NULL,
                                .scratch = t->scratch[r],
                                .shards = t->shards,
                                .sums = t->sums[r],
@@ -194,8 +213,8 @@ static void replay_and_judge(trial *t, const char *what, ls_traffic formula)
 
 static ls_traffic formula_of(const trial *t, ls_half half)
 {
-    return half == LS_HALVES ? t->algorithm->formula(t->ranks, t->count, t->shards, NULL)
-                             : t->algorithm->half_formula(half, t->ranks, t->count, t->shards);
+    return half == LS_HALVES ? t->algorithm->formula(t->ranks, t->extent, t->shards, NULL)
+                             : t->algorithm->half_formula(half, t->ranks, t->extent, t->shards);
 }
 
 /* Whether this back end's ranks can run it. */
@@ -243,6 +262,7 @@ static void halves_have_the_bits_of_the_whole(void **state)
             for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
                 for (t.shards = is_canonical(a) ? 3 : 0; t.shards <= MOST_SHARDS; t.shards += 5) {
                     t.count = counts[c];
+                    t.in_blocks = counts[c] == 1000 || counts[c] == n;
                     try_halves(&t);
                     if (!is_canonical(a))
                         break;

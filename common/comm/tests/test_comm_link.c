@@ -148,7 +148,8 @@ static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
     uint64_t begin_ns = ls_clock_ns();
     replay_all(f, ops, n, REPLAYS, NULL);
     uint64_t took_ns = ls_clock_ns() - begin_ns;
-    ls_traffic moved = total_traffic(comms, n), formula = a->formula(n, COUNT, 0, NULL);
+    ls_traffic moved = total_traffic(comms, n),
+               formula = a->formula(n, ls_elements(COUNT), 0, NULL);
     assert_true(moved.bytes_sent == REPLAYS * formula.bytes_sent);
     assert_true(moved.messages_sent == REPLAYS * formula.messages_sent);
     for (int r = 0; r < n; r++) {

@@ -94,7 +94,7 @@ static void judge(fixture *f, const ls_allreduce *a, const reduction *r, uint64_
                      r->count, i);
     }
     const ls_traffic sent = total_traffic(r->comms, r->ranks);
-    const ls_traffic formula = a->formula(r->ranks, r->count, 0, NULL);
+    const ls_traffic formula = a->formula(r->ranks, ls_elements(r->count), 0, NULL);
     assert_true(sent.bytes_sent == counted * formula.bytes_sent);
     assert_true(sent.messages_sent == counted * formula.messages_sent);
     free(got);

@@ -43,6 +43,7 @@ int ls_gpu_load_attention(void);
     X(gather, ls_gather_args)                                                                      \
     X(count_correct, ls_count_correct_args)                                                        \
     X(add_loss, ls_add_loss_args)                                                                  \
+    X(clip_factor, ls_clip_factor_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
     X(flip_bit, ls_flip_bit_args)                                                                  \
     X(max_pool_forward, ls_max_pool_forward_args)                                                  \
@@ -94,6 +95,10 @@ unsigned ls_gpu_optimizer_blocks(int64_t count);
 /** `scalars`: those that do not change from step to step. */
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
                      const ls_update_scalars *scalars);
+
+/** Blocks for a range of so many elements: those whose squares are summed together. */
+unsigned ls_gpu_square_blocks(int64_t count);
+int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_gpu_ranges *ranges);
 
 /* ---- gpu_feed.cu ----------------------------------------------------------------------------- */
 

@@ -144,8 +144,9 @@ static ls_status fill(const ls_fill_args *f)
 static ls_status scale(const ls_scale_args *s)
 {
     real *y = s->y;
+    const real factor = (real)(s->clip ? s->clip->factor : s->factor);
     for (int64_t i = 0; i < s->count; i++)
-        y[i] = (real)s->factor * y[i];
+        y[i] = factor * y[i];
     return LS_OK;
 }
 
@@ -242,9 +243,10 @@ static void update(const ls_optimizer_args *o, int64_t from, int64_t to, bool sh
     const real *gradient = o->gradient;
     real *weight = o->weight, *first = o->slot[0], *second = o->slot[1];
     double rate = o->state->learning_rate, t = (double)o->state->step + 1;
+    double clip = o->clip ? o->clip->factor : 1;
     double correct_m = 1 - pow(o->beta1, t), correct_v = 1 - pow(o->beta2, t);
     for (int64_t i = from; i < to; i++) {
-        double w = (double)weight[i], g = (double)gradient[i], m, v;
+        double w = (double)weight[i], g = clip * (double)gradient[i], m, v;
         switch (o->kind) {
         case LS_OPTIMIZER_SGD:
             w -= rate * g;
@@ -284,6 +286,25 @@ static void update_range(const ls_optimizer_args *o, const ls_update_range *rang
         gradient[i] = (real)((double)gradient[i] + range->decay * (double)weight[i]);
     if (range->keep == 0)
         update(o, range->first, last, range->shrinks);
+}
+
+static ls_status square_sums(const ls_square_sums_args *a)
+{
+    const ls_update_range *ranges = (const void *)(a + 1); /* behind the arguments */
+    real *gradient = a->gradient;
+    const real *weight = a->weight;
+    int64_t block = -1;
+    for (int64_t r = 0; r < a->range_count; r++)
+        for (int64_t i = 0; i < ranges[r].count; i++) {
+            const int64_t at = ranges[r].first + i;
+            if (i % LS_SQUARE_BLOCK == 0)
+                a->sums[++block] = 0;
+            if (ranges[r].decay != 0)
+                gradient[at] = (real)((double)gradient[at] + ranges[r].decay * (double)weight[at]);
+            if (ranges[r].keep == 0)
+                a->sums[block] += (double)gradient[at] * (double)gradient[at];
+        }
+    return LS_OK;
 }
 
 static ls_status optimizer(const ls_optimizer_args *o)

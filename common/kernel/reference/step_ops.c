@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations without reals: the sum of two losses, the end of a step, the time, a fault. All CPU
- * tables use them. Also opens the reference tables.
+ * Operations without reals: the sum of two losses, a norm, the end of a step, the time, a fault.
+ * All CPU tables use them. Also opens the reference tables.
  */
 #include "common/kernel/reference/step_ops.h"
 
@@ -44,6 +44,16 @@ ls_status ls_op_bind(const char *name, ls_status (*run)(ls_op *op, ls_queue *que
 static ls_status add_loss(const ls_add_loss_args *a)
 {
     *a->out = *a->a + *a->b;
+    return LS_OK;
+}
+
+/* Pairs of neighbours, then pairs of these: the tree of kernel.h. */
+static ls_status clip_factor(const ls_clip_factor_args *a)
+{
+    for (int64_t d = 1; d < a->count; d *= 2)
+        for (int64_t i = 0; i + d < a->count; i += 2 * d)
+            a->sums[i] += a->sums[i + d];
+    *a->clip = ls_clip_of(a->count ? a->sums[0] : 0, a->most);
     return LS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of test_kernels.c: updates over tables of ranges. */
+/* Part of test_kernels.c: updates and sums of squares over tables of ranges, and the norm. */
 #pragma once
 
 #include "common/kernel/tests/kernel_fixture.h"
@@ -58,4 +58,64 @@ static void test_ranges(void **state)
         check_ranges(*state, (ls_optimizer_kind)kind, one, 1, 0);
         check_ranges(*state, (ls_optimizer_kind)kind, many, 7, 0);
     }
+}
+
+/* Sums of blocks: of each range by itself, with the bits that the range has alone, whatever is
+ * beside it; 0 of moving statistics; weight decay is in the gradient, as the optimizer adds it. */
+static void test_square_sums(void **state)
+{
+    static const ls_update_range ranges[] = {{0, 3, 0, 0, false},
+                                             {3, 5000, 0.25, 0, true},
+                                             {5003, 1024, 0, 0.9, false},
+                                             {6027, 0, 0, 0, false},
+                                             {6027, 2049, 0, 0, false}};
+    enum { RANGES = 5, ALL = 8076, BLOCKS = 1 + 5 + 1 + 0 + 3 };
+    fixture *f = *state;
+    ls_kernels *tables[2] = {f->cpu, f->reference};
+    float *w = randoms(ALL, 1), *g[2];
+    double sums[2][BLOCKS + 1] = {{0}}, alone[5];
+    for (int k = 0; k < 2; k++) {
+        g[k] = randoms(ALL, 2);
+        sums[k][BLOCKS] = -7;
+        apply_square_sums(f, tables[k],
+                          &(ls_square_sums_args){ALL, g[k], w, ranges, RANGES, sums[k]});
+        assert_true(sums[k][BLOCKS] == -7 && sums[k][6] == 0);
+    }
+    compare("gradient", g[0], g[1], NULL, 2 * U, ALL);
+    for (int b = 0; b < BLOCKS; b++)
+        assert_true(fabs(sums[0][b] - sums[1][b]) <= 4 * U * sums[1][b]);
+    const ls_update_range part = {0, ranges[4].count, 0, 0, false};
+    apply_square_sums(
+        f, f->cpu,
+        &(ls_square_sums_args){part.count, g[0] + ranges[4].first, NULL, &part, 1, alone});
+    same_bits("alone", alone, sums[0] + 7, 3 * sizeof *alone);
+    free(w), free(g[0]), free(g[1]);
+}
+
+/* sum(lo, hi) of kernel.h. */
+static double tree_sum(const double *sums, int64_t lo, int64_t hi)
+{
+    int64_t half = 1;
+    while (2 * half < hi - lo)
+        half *= 2;
+    return hi - lo == 1 ? sums[lo] : tree_sum(sums, lo, lo + half) + tree_sum(sums, lo + half, hi);
+}
+
+static void test_clip_factor(void **state)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 7, 64, 65, 4097};
+    fixture *f = *state;
+    double sums[4097];
+    ls_clip clip;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (int64_t i = 0; i < counts[c]; i++)
+            sums[i] = 1.0 / (double)(i % 101 + 3);
+        const double norm = counts[c] ? sqrt(tree_sum(sums, 0, counts[c])) : 0;
+        apply_clip_factor(f, f->cpu, &(ls_clip_factor_args){counts[c], sums, 0.75, &clip});
+        assert_true(clip.norm == norm);
+        assert_true(clip.factor == (norm > 0.75 ? 0.75 / (norm + 1e-6) : 1));
+    }
+    sums[0] = NAN;
+    apply_clip_factor(f, f->cpu, &(ls_clip_factor_args){1, sums, 1, &clip});
+    assert_true(isnan(clip.norm) && isnan(clip.factor));
 }

@@ -289,6 +289,11 @@ static inline void *array_of(const char *entry, void *arguments, size_t *bytes)
         *bytes = (size_t)o->range_count * sizeof *o->ranges;
         return &o->ranges;
     }
+    ls_square_sums_args *q = arguments;
+    if (strcmp(entry, "square_sums") == 0) {
+        *bytes = (size_t)q->range_count * sizeof *q->ranges;
+        return &q->ranges;
+    }
     const bool decays = strcmp(entry, "weight_decay") == 0;
     *bytes = decays ? (size_t)d->range_count * sizeof *d->ranges : 0;
     return decays ? &d->ranges : NULL;

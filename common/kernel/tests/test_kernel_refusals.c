@@ -55,7 +55,7 @@ static void refuses_elements(ls_kernels *k)
     refused(t->polynomial(k, &(ls_polynomial_args){3, NULL, data}, &op), op, "polynomial: x");
     refused(t->add(k, &(ls_add_args){3, NULL, data, data}, &op), op, "add: a");
     refused(t->fill(k, &(ls_fill_args){3, 0, NULL}, &op), op, "fill: y");
-    refused(t->scale(k, &(ls_scale_args){3, 0, NULL}, &op), op, "scale: y");
+    refused(t->scale(k, &(ls_scale_args){3, 0, NULL, NULL}, &op), op, "scale: y");
     refused(t->add_loss(k, &(ls_add_loss_args){data, NULL, data}, &op), op, "add_loss: b");
     refused(t->stamp(k, &(ls_stamp_args){NULL}, &op), op, "stamp: time_ns");
     ls_optimizer_args o = {.kind = LS_OPTIMIZER_ADAM, .count = 3, .weight = data};

@@ -101,8 +101,10 @@ static void test_scale(void **state)
     for (int i = 0; i < SIZES; i++) {
         int64_t count = sizes[i] * 200;
         float *got = randoms(count, 1), *want = randoms(count, 1);
-        apply_scale(f, f->cpu, &(ls_scale_args){count, 1.0 / 3, got});
-        apply_scale(f, f->reference, &(ls_scale_args){count, 1.0 / 3, want});
+        const ls_clip clip = {7, 1.0 / 3};
+        apply_scale(f, f->cpu,
+                    &(ls_scale_args){count, i % 2 ? 1.0 / 3 : 5, got, i % 2 ? NULL : &clip});
+        apply_scale(f, f->reference, &(ls_scale_args){count, 1.0 / 3, want, NULL});
         same_bits("scale", got, want, ((size_t)count + 1) * sizeof *got);
         free(got), free(want);
     }
@@ -333,6 +335,8 @@ static void check_optimizer(fixture *f, ls_optimizer_kind kind, int64_t count, u
     args.beta1 = 0.9, args.beta2 = 0.999, args.rho = 0.9, args.epsilon = 1e-7, args.state = &at;
     const ls_update_range all = {0, count, 0, 0, true};
     args.decay = 0.1, args.ranges = &all, args.range_count = 1;
+    const ls_clip clip = {2, 0.5};
+    args.clip = step ? &clip : NULL;
     for (int64_t i = 0; i < count; i++) {
         a0[i] = kind == LS_OPTIMIZER_RMSPROP ? fabsf(a0[i]) : a0[i];
         b0[i] = fabsf(b0[i]);
@@ -348,7 +352,8 @@ static void check_optimizer(fixture *f, ls_optimizer_kind kind, int64_t count, u
     }
     for (int64_t i = 0; i < count; i++) {
         double limit[3];
-        optimizer_limits(&args, (double)w0[i], (double)g[i], (double)a0[i], (double)b0[i], limit);
+        const double scaled = (double)g[i] * (step ? clip.factor : 1);
+        optimizer_limits(&args, (double)w0[i], scaled, (double)a0[i], (double)b0[i], limit);
         for (int j = 0; j < 3; j++)
             compare("optimizer", buffer[0][j] + i, buffer[1][j] + i, NULL, limit[j], 1);
     }

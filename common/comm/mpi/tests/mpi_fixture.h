@@ -113,7 +113,8 @@ static inline void try_allreduce(const mpi_fixture *f, const ls_allreduce *a, co
         if (seed)
             delay_all(&w.ops[i], seed, (uint64_t)(w.first + i));
     }
-    replay_and_judge(&w, a->name, replays, a->formula(w.ranks, w.count, 0, w.comms[0]->layout));
+    replay_and_judge(&w, a->name, replays,
+                     a->formula(w.ranks, ls_elements(w.count), 0, w.comms[0]->layout));
     close_workspace(&w);
 }
 

@@ -89,7 +89,8 @@ static void canonical_gives_the_bits_of_the_tree(void **state)
             for (size_t i = 0; i < w.count; i++)
                 w.expected[i] = tree_sum(w.inputs, i, 0, w.ranks);
             for (int i = 0; i < locals; i++) {
-                size_t need = canonical->scratch(w.first + i, w.ranks, w.count, w.ranks);
+                size_t need =
+                    canonical->scratch(w.first + i, w.ranks, ls_elements(w.count), w.ranks);
                 scratch[i] = malloc((need + 1) * sizeof(float));
                 const ls_allreduce_args args = {.data = w.data[i],
                                                 .count = w.count,
@@ -101,7 +102,7 @@ static void canonical_gives_the_bits_of_the_tree(void **state)
                 w.checks[i] = put_op(&w.ops[i], run_check, w.data[i], w.expected, w.count);
             }
             replay_and_judge(&w, "canonical", REPLAYS,
-                             canonical->formula(w.ranks, w.count, w.ranks, NULL));
+                             canonical->formula(w.ranks, ls_elements(w.count), w.ranks, NULL));
             close_workspace(&w);
             for (int i = 0; i < locals; i++)
                 free(scratch[i]);
@@ -131,7 +132,8 @@ static void put_half(const ls_allreduce *a, ls_half half, workspace *w, int i, h
     const size_t first = ls_comm_share(w->count, rank, w->ranks),
                  count = ls_comm_share(w->count, rank + 1, w->ranks) - first;
     const bool scatters = half == LS_REDUCE_SCATTER;
-    const size_t need = a->scratch ? a->scratch(rank, w->ranks, w->count, w->ranks) : 0;
+    const size_t need =
+        a->scratch ? a->scratch(rank, w->ranks, ls_elements(w->count), w->ranks) : 0;
     *end = (half_end){malloc((need + 1) * sizeof(float)), random_floats("garbage", rank, w->count)};
     memcpy(end->garbage + first, w->expected + first, count * sizeof(float));
     if (!scatters)
@@ -156,7 +158,8 @@ static void try_half(const mpi_fixture *f, const ls_allreduce *a, ls_half half, 
     sum_inputs(a, &w);
     for (int i = 0; i < locals; i++)
         put_half(a, half, &w, i, &ends[i]);
-    replay_and_judge(&w, a->name, REPLAYS, a->half_formula(half, w.ranks, count, w.ranks));
+    replay_and_judge(&w, a->name, REPLAYS,
+                     a->half_formula(half, w.ranks, ls_elements(count), w.ranks));
     close_workspace(&w);
     for (int i = 0; i < locals; i++) {
         free(ends[i].scratch);

@@ -49,7 +49,8 @@ static void fill_part(const cpu_part *p)
 static void scale_part(const cpu_part *p)
 {
     const ls_scale_args *a = p->arguments;
-    p->loops->scale(to(p, a->y), (float)a->factor, p->last - p->first);
+    const double factor = a->clip ? a->clip->factor : a->factor;
+    p->loops->scale(to(p, a->y), (float)factor, p->last - p->first);
 }
 
 #define RANGE(entry, args, loop)                                                                   \

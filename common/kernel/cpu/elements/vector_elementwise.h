@@ -142,7 +142,7 @@ static void step_sgd(const ls_vector_update *u, int64_t first, int64_t last)
     float *restrict w = u->weight;
     const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++)
-        w[i] = ls_sgd_weight(&s, w[i], g[i]);
+        w[i] = ls_sgd_weight(&s, w[i], s.clip * g[i]);
 }
 
 static void step_momentum(const ls_vector_update *u, int64_t first, int64_t last)
@@ -151,7 +151,7 @@ static void step_momentum(const ls_vector_update *u, int64_t first, int64_t last
     float *restrict w = u->weight, *restrict v = u->first;
     const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        v[i] = ls_momentum_slot(&s, v[i], g[i]);
+        v[i] = ls_momentum_slot(&s, v[i], s.clip * g[i]);
         w[i] = ls_sgd_weight(&s, w[i], v[i]);
     }
 }
@@ -162,8 +162,9 @@ static void step_adam(const ls_vector_update *u, int64_t first, int64_t last)
     float *restrict w = u->weight, *restrict m = u->first, *restrict v = u->second;
     const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        m[i] = ls_adam_first(&s, m[i], g[i]);
-        v[i] = ls_square_slot(&s, v[i], g[i]);
+        const float gradient = s.clip * g[i];
+        m[i] = ls_adam_first(&s, m[i], gradient);
+        v[i] = ls_square_slot(&s, v[i], gradient);
         w[i] = ls_adam_weight(&s, w[i], m[i], v[i]);
     }
 }
@@ -174,8 +175,9 @@ static void step_adamw(const ls_vector_update *u, int64_t first, int64_t last)
     float *restrict w = u->weight, *restrict m = u->first, *restrict v = u->second;
     const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        m[i] = ls_adam_first(&s, m[i], g[i]);
-        v[i] = ls_square_slot(&s, v[i], g[i]);
+        const float gradient = s.clip * g[i];
+        m[i] = ls_adam_first(&s, m[i], gradient);
+        v[i] = ls_square_slot(&s, v[i], gradient);
         w[i] = ls_adamw_weight(&s, w[i], m[i], v[i]);
     }
 }
@@ -186,8 +188,9 @@ static void step_rmsprop(const ls_vector_update *u, int64_t first, int64_t last)
     float *restrict w = u->weight, *restrict v = u->first;
     const float *restrict g = u->gradient;
     for (int64_t i = first; i < last; i++) {
-        v[i] = ls_square_slot(&s, v[i], g[i]);
-        w[i] = ls_rmsprop_weight(&s, w[i], g[i], v[i]);
+        const float gradient = s.clip * g[i];
+        v[i] = ls_square_slot(&s, v[i], gradient);
+        w[i] = ls_rmsprop_weight(&s, w[i], gradient, v[i]);
     }
 }
 

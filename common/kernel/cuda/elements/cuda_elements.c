@@ -60,6 +60,14 @@ ls_status ls_cuda_optimizer(ls_kernels *kernels, const ls_optimizer_args *argume
                              whole ? 1 : arguments->range_count, ls_gpu_optimizer_blocks, 0, out);
 }
 
+LS_CUDA_LAUNCH_WITH(square_sums, &op->ranges)
+ls_status ls_cuda_square_sums(ls_kernels *kernels, const ls_square_sums_args *arguments,
+                              ls_op **out)
+{
+    return ls_cuda_op_ranges(kernels, &LS_CUDA_LIKE(square_sums), arguments->ranges,
+                             arguments->range_count, ls_gpu_square_blocks, 0, out);
+}
+
 /* ---- Losses: with memory for their parts ----------------------------------------------------- */
 
 static ls_gpu_fault label_fault(ls_queue *queue)

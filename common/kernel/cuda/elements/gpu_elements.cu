@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise kernels: activations, sums of two arrays, the optimizers. Not yet run on a GPU. One
+ * Elementwise kernels: activations, sums of two arrays, the optimizers; the norm of a gradient. Not
+ * yet run on a GPU. One
  * thread computes an element, by functions shared with processors (element_inline.h, step_inline.h;
  * compiled without contraction, denormals flushed), so its bits do not depend on where the range
  * starts, and equal the cpu table's.
@@ -107,9 +108,10 @@ struct fill_with : arrays<0, 1> {
 
 struct scale_by : arrays<1, 1> {
     float factor;
+    const ls_clip *clip; /* whose factor takes its place; NULL: none */
     __device__ void apply(const float *x, float *y) const
     {
-        y[0] = factor * x[0];
+        y[0] = (clip ? (float)clip->factor : factor) * x[0];
     }
 };
 
@@ -148,7 +150,7 @@ int ls_gpu_fill(void *stream, const ls_fill_args *args)
 
 int ls_gpu_scale(void *stream, const ls_scale_args *args)
 {
-    const scale_by f = {{}, (float)args->factor};
+    const scale_by f = {{}, (float)args->factor, args->clip};
     return launch_elements(stream, f, args->count, args->y, args->y);
 }
 
@@ -175,14 +177,14 @@ int ls_gpu_polynomial(void *stream, const ls_polynomial_args *args)
 struct sgd : arrays<2, 1> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
     {
-        y[0] = ls_sgd_weight(s, x[0], x[1]);
+        y[0] = ls_sgd_weight(s, x[0], s->clip * x[1]);
     }
 };
 
 struct momentum : arrays<3, 2> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
     {
-        y[1] = ls_momentum_slot(s, x[2], x[1]);
+        y[1] = ls_momentum_slot(s, x[2], s->clip * x[1]);
         y[0] = ls_sgd_weight(s, x[0], y[1]);
     }
 };
@@ -190,8 +192,9 @@ struct momentum : arrays<3, 2> {
 struct adam : arrays<4, 3> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
     {
-        y[1] = ls_adam_first(s, x[2], x[1]);
-        y[2] = ls_square_slot(s, x[3], x[1]);
+        const float gradient = s->clip * x[1];
+        y[1] = ls_adam_first(s, x[2], gradient);
+        y[2] = ls_square_slot(s, x[3], gradient);
         y[0] = ls_adam_weight(s, x[0], y[1], y[2]);
     }
 };
@@ -199,8 +202,9 @@ struct adam : arrays<4, 3> {
 struct adamw : arrays<4, 3> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
     {
-        y[1] = ls_adam_first(s, x[2], x[1]);
-        y[2] = ls_square_slot(s, x[3], x[1]);
+        const float gradient = s->clip * x[1];
+        y[1] = ls_adam_first(s, x[2], gradient);
+        y[2] = ls_square_slot(s, x[3], gradient);
         y[0] = ls_adamw_weight(s, x[0], y[1], y[2]);
     }
 };
@@ -208,8 +212,9 @@ struct adamw : arrays<4, 3> {
 struct rmsprop : arrays<3, 2> {
     __device__ static void apply(const ls_update_scalars *s, const float *x, float *y)
     {
-        y[1] = ls_square_slot(s, x[2], x[1]);
-        y[0] = ls_rmsprop_weight(s, x[0], x[1], y[1]);
+        const float gradient = s->clip * x[1];
+        y[1] = ls_square_slot(s, x[2], gradient);
+        y[0] = ls_rmsprop_weight(s, x[0], gradient, y[1]);
     }
 };
 
@@ -286,13 +291,13 @@ __device__ static inline void update_share(const update<Rule> &all, const ls_upd
 template <typename Rule>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
-                  ls_gpu_ranges ranges)
+                  const ls_clip *clip, ls_gpu_ranges ranges)
 {
     __shared__ ls_update_scalars now;
     __shared__ int64_t item;
     if (threadIdx.x == 0) {
         ls_update_scalars scalars = f.scalars;
-        ls_update_scalars_set(&scalars, kind, state);
+        ls_update_scalars_set(&scalars, kind, state, clip);
         now = scalars;
     }
     ls_gpu_find_range(ranges, &item);
@@ -315,7 +320,7 @@ static int launch_update(void *stream, const ls_optimizer_args *args, const ls_g
     for (int k = 0; k + 1 < Rule::OUTPUTS; k++)
         f.in[2 + k] = f.out[1 + k] = (float *)args->slot[k];
     return ls_gpu_launch(stream, (unsigned)ranges->blocks, LS_GPU_THREADS, update_kernel<Rule>, f,
-                         args->kind, args->state, *ranges);
+                         args->kind, args->state, args->clip, *ranges);
 }
 
 unsigned ls_gpu_optimizer_blocks(int64_t count)
@@ -343,11 +348,84 @@ int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_r
     return launch_update<rmsprop>(stream, args, ranges, scalars);
 }
 
+/* ---- The norm of a gradient ------------------------------------------------------------------ */
+
+enum { SQUARE_LANES = 16, FACTOR_THREADS = 1024 };
+
+unsigned ls_gpu_square_blocks(int64_t count)
+{
+    return (unsigned)ls_square_blocks(count);
+}
+
+/* A block of threads a block of elements: all load them, then SQUARE_LANES threads add every
+ * SQUARE_LANES-th square, and one these sums by halves, as the cpu table's loops do. */
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    square_sums_kernel(float *gradient, const float *weight, ls_gpu_ranges ranges, double *sums)
+{
+    __shared__ float squared[LS_SQUARE_BLOCK];
+    __shared__ double lanes[SQUARE_LANES];
+    __shared__ int64_t item;
+    ls_gpu_find_range(ranges, &item);
+    __syncthreads();
+    const ls_update_range range = ls_gpu_range_at(ranges, item);
+    const int64_t before = ranges.at ? ranges.at[item].block : 0;
+    const int64_t first = (blockIdx.x - before) * LS_SQUARE_BLOCK;
+    const int64_t most = LS_SQUARE_BLOCK, left = range.count - first, at = range.first + first;
+    const int64_t count = left < most ? left : most;
+    for (int64_t i = threadIdx.x; i < LS_SQUARE_BLOCK; i += blockDim.x) {
+        float g = i < count ? gradient[at + i] : 0;
+        if (i < count && range.decay != 0)
+            gradient[at + i] = g = g + (float)range.decay * weight[at + i];
+        squared[i] = range.keep == 0 ? g : 0;
+    }
+    __syncthreads();
+    if (threadIdx.x < SQUARE_LANES) {
+        double sum = 0;
+        for (int i = threadIdx.x; i < LS_SQUARE_BLOCK; i += SQUARE_LANES)
+            sum += (double)squared[i] * (double)squared[i];
+        lanes[threadIdx.x] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int half = SQUARE_LANES / 2; half; half /= 2)
+            for (int i = 0; i < half; i++)
+                lanes[i] += lanes[i + half];
+        sums[blockIdx.x] = lanes[0];
+    }
+}
+
+int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_gpu_ranges *ranges)
+{
+    if (!ranges->blocks)
+        return 0;
+    return ls_gpu_launch(stream, (unsigned)ranges->blocks, LS_GPU_THREADS, square_sums_kernel,
+                         (float *)args->gradient, (const float *)args->weight, *ranges, args->sums);
+}
+
+/* One block: pairs of neighbours, then pairs of these. */
+__global__ static void __launch_bounds__(FACTOR_THREADS)
+    clip_factor_kernel(ls_clip_factor_args args)
+{
+    for (int64_t d = 1; d < args.count; d *= 2) {
+        for (int64_t i = 2 * d * threadIdx.x; i + d < args.count; i += 2 * d * blockDim.x)
+            args.sums[i] += args.sums[i + d];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        *args.clip = ls_clip_of(args.count ? args.sums[0] : 0, args.most);
+}
+
+int ls_gpu_clip_factor(void *stream, const ls_clip_factor_args *args)
+{
+    return ls_gpu_launch(stream, 1, FACTOR_THREADS, clip_factor_kernel, *args);
+}
+
 int ls_gpu_load_elements(void)
 {
-    return ls_gpu_load(
-        element_kernel<relu_forward>, element_kernel<relu_backward>, element_kernel<gelu_forward>,
-        element_kernel<gelu_backward>, element_kernel<add_two>, element_kernel<copy_one>,
-        element_kernel<fill_with>, element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
-        update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>, update_kernel<rmsprop>);
+    return ls_gpu_load(element_kernel<relu_forward>, element_kernel<relu_backward>,
+                       element_kernel<gelu_forward>, element_kernel<gelu_backward>,
+                       element_kernel<add_two>, element_kernel<copy_one>, element_kernel<fill_with>,
+                       element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
+                       update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>,
+                       update_kernel<rmsprop>, square_sums_kernel, clip_factor_kernel);
 }

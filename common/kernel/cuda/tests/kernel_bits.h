@@ -125,6 +125,28 @@ static void test_optimizer_bits(void **state)
     cpu->table->close(cpu);
 }
 
+/* Sums of squares have the bits of the cpu table, as has the gradient with weight decay. */
+static void test_square_bits(void **state)
+{
+    static const ls_update_range ranges[] = {{0, 3, 0, 0, false},
+                                             {3, 4000, 0.25, 0, true},
+                                             {4003, 9, 0, 0.9, false},
+                                             {4012, 1024, 0, 0, false}};
+    enum { ALL = 5036, BLOCKS = 1 + 4 + 1 + 1 };
+    fixture *f = *state;
+    ls_kernels *cpu = open_cpu(f), *const both[] = {f->cpu, cpu};
+    float *w = randoms(ALL, 1), *g[2];
+    double sums[2][BLOCKS];
+    for (int k = 0; k < 2; k++) {
+        g[k] = randoms(ALL, 2);
+        apply_square_sums(f, both[k], &(ls_square_sums_args){ALL, g[k], w, ranges, 4, sums[k]});
+    }
+    same_bits("sums", sums[0], sums[1], sizeof sums[0]);
+    same_bits("gradient", g[0], g[1], ALL * sizeof(float));
+    free(w), free(g[0]), free(g[1]);
+    cpu->table->close(cpu);
+}
+
 /* ---- TF32 ----------------------------------------------------------------------------------- */
 
 /* A square product by the fixture's table, with the arithmetic of `kernels`. */

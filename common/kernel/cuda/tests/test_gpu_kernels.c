@@ -52,8 +52,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
-        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_step),
-        cmocka_unit_test(test_label),          cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_square_bits),
+        cmocka_unit_test(test_step),           cmocka_unit_test(test_label),
+        cmocka_unit_test(test_tf32),
     };
     if (!gpu_here())
         return 77;

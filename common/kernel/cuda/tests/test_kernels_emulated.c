@@ -272,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_softmax_bits),
         cmocka_unit_test(test_squared_error_bits),
         cmocka_unit_test(test_optimizer_bits),
+        cmocka_unit_test(test_square_bits),
         cmocka_unit_test(test_fault),
         cmocka_unit_test(test_flips),
         cmocka_unit_test(test_more_losses),

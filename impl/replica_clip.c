@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The norm of a replica's gradient: sums of squares of its blocks, where they are in the whole
+ * model, and what follows from those of all blocks; see replica.h and square_sums in kernel.h.
+ */
+#include "common/base/grow.h"
+#include "impl/replica.h"
+
+#include <stdlib.h>
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* Whether it finds a norm: if it updates, or, of servers that do not wait for all workers, as a
+ * worker, whose gradient is applied alone. */
+static bool clips(const ls_replica *r)
+{
+    return r->job->clip > 0 && (ls_ps_by_arrival(&r->job->ps) ? r->number >= 0 : r->updates);
+}
+
+/* Of the whole model. */
+static size_t count_blocks(const ls_replica *r)
+{
+    const ls_variables *whole = &r->job->model->graph->variables;
+    return ls_blocks_before(whole, whole->elements);
+}
+
+ls_status ls_replica_take_clip(ls_replica *r)
+{
+    if (!clips(r))
+        return LS_OK;
+    LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE, count_blocks(r) * sizeof *r->squares,
+                           &r->squares));
+    return ls_replica_take(r, "clip", LS_MEMORY_WORKSPACE, sizeof *r->clip, &r->clip);
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+/* Variables whose blocks are next to each other in the whole model. */
+typedef struct run_of {
+    ls_update_range *items;
+    int64_t count;
+} run_of;
+
+/* Where a range of its gradients is, and of its parameters: elements of these. */
+typedef struct where {
+    size_t gradient, weight;
+} where;
+
+/* Appends the sums of a run of blocks that are next to each other in the whole model. */
+static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t block,
+                            ls_op_list *ops)
+{
+    const ls_update_range *last = &run->items[run->count - 1];
+    const size_t real = r->kernels->table->real_bytes;
+    const ls_square_sums_args args = {.count = last->first + last->count,
+                                      .gradient = (char *)r->gradients + at.gradient * real,
+                                      .weight = (char *)r->parameters + at.weight * real,
+                                      .ranges = run->items,
+                                      .range_count = run->count,
+                                      .sums = r->squares + block};
+    ls_op *op;
+    LS_TRY(r->kernels->table->square_sums(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left decay, where at,
+                                run_of *run, ls_op_list *ops)
+{
+    const ls_variables *variables = &r->graph->variables;
+    size_t first = range.first, begin = 0, next = 0;
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
+        if (!both.count)
+            continue;
+        const size_t whole = (r->part ? r->part->whole[i] : v->offset) + both.first - v->offset;
+        const size_t block = ls_blocks_before(&r->job->model->graph->variables, whole);
+        if (run->count && block != next) {
+            LS_TRY(append_run(r, at, run, begin, ops));
+            run->count = 0;
+        }
+        if (!run->count) {
+            at.gradient += both.first - first;
+            at.weight += both.first - first;
+            first = both.first;
+            begin = block;
+        }
+        run->items[run->count++] =
+            (ls_update_range){.first = (int64_t)(both.first - first),
+                              .count = (int64_t)both.count,
+                              .decay = decay == LS_DECAY_TO_ADD ? v->decay : 0,
+                              .keep = v->keep};
+        next = block + (size_t)ls_square_blocks((int64_t)both.count);
+    }
+    return run->count ? append_run(r, at, run, begin, ops) : LS_OK;
+}
+
+ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
+{
+    run_of run = {0};
+    size_t share;
+    LS_TRY(ls_replica_find(r, range, &share));
+    const where at = {r->gradient_windows ? share : range.first, r->windows ? share : range.first};
+    LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
+    const ls_status status = append_squares(r, range, decay, at, &run, ops);
+    free(run.items);
+    return status;
+}
+
+ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
+{
+    const ls_clip_factor_args args = {.count = (int64_t)count_blocks(r),
+                                      .sums = r->squares,
+                                      .most = r->job->clip,
+                                      .clip = r->clip};
+    ls_op *op;
+    LS_TRY(r->kernels->table->clip_factor(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_clip_all(ls_replica *r, ls_decay_left decay, ls_op_list *ops)
+{
+    if (!r->clip)
+        return LS_OK;
+    LS_TRY(ls_replica_square(r, (ls_range){0, r->elements}, decay, ops));
+    return ls_replica_clip(r, ops);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The norm of the gradient over all variables, each once, and what follows from it (job.clip); see
+ * ls_clip_gradients. A block's sum of squares is computed where its variables are updated, and has
+ * the same bits everywhere, as has the sum over all blocks (square_sums, clip_factor of kernel.h).
+ * So only sums of blocks are sent: 8 bytes for up to 1,024 elements.
+ */
+#include "common/base/grow.h"
+#include "impl/step/build.h"
+
+#include <stdlib.h>
+
+static const ls_range nothing = {0, 0};
+
+/* ---- Which blocks a member has --------------------------------------------------------------- */
+
+/* Consecutive blocks of the whole model. */
+typedef struct runs {
+    ls_range *items;
+    size_t count;
+} runs;
+
+static ls_status add_run(const ls_variables *whole, size_t first, size_t count, runs *out)
+{
+    const size_t block = ls_blocks_before(whole, first);
+    const size_t blocks = (size_t)ls_square_blocks((int64_t)count);
+    ls_range *last = out->count ? &out->items[out->count - 1] : NULL;
+    if (last && last->first + last->count == block) {
+        last->count += blocks;
+        return LS_OK;
+    }
+    LS_TRY(ls_grow("step", &out->items, out->count, sizeof *out->items));
+    out->items[out->count++] = (ls_range){block, blocks};
+    return LS_OK;
+}
+
+/* Adds the blocks of all variables in a range. */
+static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
+{
+    for (size_t i = 0; i < whole->count; i++) {
+        const ls_variable *v = &whole->items[i];
+        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
+        if (both.count)
+            LS_TRY(add_run(whole, both.first, both.count, out));
+    }
+    return LS_OK;
+}
+
+/* Of a server, or of a place: of variables that several places use, the owner has the blocks. */
+static ls_status find_runs(const ls_step *s, int member, runs *out)
+{
+    const ls_variables *whole = &ls_step_job(s)->model->graph->variables;
+    ls_range range;
+    *out = (runs){0};
+    for (size_t i = 0; s->plan->servers.servers && ls_shard_range(s, member, i, &range); i++)
+        LS_TRY(add_range(whole, range, out));
+    if (!s->plan->parts.count)
+        return LS_OK;
+    const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
+    for (size_t i = 0; i < part->graph->variables.count; i++) {
+        const ls_variable *v = &part->graph->variables.items[i];
+        if (v->offset < part->owned)
+            LS_TRY(add_run(whole, part->whole[i], v->count, out));
+    }
+    return LS_OK;
+}
+
+/* The members that have the variables together with this one: [*first, *first + the result). */
+static int partners(const ls_step *s, int member, int *first)
+{
+    const ls_step_plan *plan = s->plan;
+    *first = plan->servers.servers ? ls_server(s, 0) : member - ls_place_of(s, member);
+    return plan->servers.servers ? ls_servers(s) : plan->places;
+}
+
+/* ---- Sums, factor ---------------------------------------------------------------------------- */
+
+static bool can_clip(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return !s->program->status && r && r->clip;
+}
+
+static void append_squares(ls_step *s, int member, ls_range range)
+{
+    ls_op_list ops = {0};
+    if (s->program->status || !range.count)
+        return;
+    const ls_range own = {ls_step_offset(s, member, range), range.count};
+    const ls_status status =
+        ls_replica_square(ls_step_replica(s, member), own, LS_DECAY_TO_ADD, &ops);
+    ls_task_of(s->program, "squares", member, range, &ops, status);
+}
+
+/* What a member updates, range by range: as soon as a range's gradients are final. */
+static void append_all_squares(ls_step *s, int member)
+{
+    const bool served = s->plan->servers.servers, shares = s->plan->strategy->shares;
+    const int place = ls_place_of(s, member);
+    ls_range range;
+    for (size_t i = 0; served && ls_shard_range(s, member, i, &range); i++)
+        append_squares(s, member, range);
+    for (int b = 0; place < s->plan->group_count && b < ls_buckets_of(s, place); b++)
+        append_squares(s, member, shares ? ls_share(s, member, b) : ls_bucket(s, place, b));
+    if (!served && !s->plan->group_count)
+        append_squares(s, member, ls_owned(s, member));
+}
+
+static void append_factor(ls_step *s, int member)
+{
+    ls_op_list ops = {0};
+    if (!can_clip(s, member))
+        return;
+    const ls_status status = ls_replica_clip(ls_step_replica(s, member), &ops);
+    ls_task_of(s->program, "clip", member, nothing, &ops, status);
+}
+
+/* ---- Exchange -------------------------------------------------------------------------------- */
+
+static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return (ls_span){member, r ? r->squares + blocks.first : NULL, blocks.count * sizeof(double)};
+}
+
+/* Sends a member's sums to all that have the other variables. */
+static void tell(ls_step *s, int member)
+{
+    int first;
+    const int count = partners(s, member, &first);
+    runs own;
+    ls_step_fail(s, find_runs(s, member, &own));
+    for (int to = first; to < first + count; to++)
+        for (size_t i = 0; to != member && i < own.count && !s->program->status; i++)
+            ls_message(s, squares_at(s, to, own.items[i]), squares_at(s, member, own.items[i]),
+                       LS_REPLACE);
+    free(own.items);
+}
+
+static bool is_told(const ls_step *s)
+{
+    return s->plan->servers.servers > 1 || s->plan->places > 1;
+}
+
+/* The members that tell, [first, end): all places, or all servers. */
+static ls_range told(const ls_step *s)
+{
+    const ls_step_plan *plan = s->plan;
+    const int first = plan->servers.servers ? ls_server(s, 0) : 0;
+    const int count = plan->servers.servers ? ls_servers(s) : plan->replicas * plan->places;
+    return (ls_range){(size_t)first, is_told(s) ? (size_t)count : 0};
+}
+
+/* Each sum goes to all others that have a part of the same variables; messages: a run each. */
+ls_traffic ls_step_clip_traffic(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_variables *whole = &job->model->graph->variables;
+    const ls_range members = told(s);
+    ls_traffic sum = {0};
+    if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
+        return sum;
+    if (s->plan->strategy->shares)
+        return ls_step_squares_traffic(s);
+    const uint64_t groups = s->plan->servers.servers ? 1 : (uint64_t)s->plan->replicas;
+    const uint64_t others = members.count ? members.count / groups - 1 : 0;
+    sum.bytes_sent = groups * others * ls_blocks_before(whole, whole->elements) * sizeof(double);
+    for (size_t m = members.first; m < members.first + members.count; m++) {
+        runs own;
+        ls_status_free(find_runs(s, (int)m, &own));
+        sum.messages_sent += others * own.count;
+        free(own.items);
+    }
+    return sum;
+}
+
+/* ---- The verbs ------------------------------------------------------------------------------- */
+
+void ls_clip_gradients(ls_step *s)
+{
+    const int total = s->plan->total;
+    const ls_range members = told(s);
+    if (ls_step_job(s)->clip == 0)
+        return;
+    for (int m = 0; m < total; m++)
+        if (can_clip(s, m))
+            append_all_squares(s, m);
+    for (size_t m = members.first; m < members.first + members.count; m++)
+        tell(s, (int)m);
+    if (s->plan->strategy->shares)
+        ls_step_gather_squares(s, 0);
+    for (int m = 0; m < total; m++)
+        append_factor(s, m);
+}
+
+/* Appends the scaling of a member's gradients, which another one applies. */
+static void append_scaling(ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_scale_args args = {.count = (int64_t)r->elements, .y = r->gradients, .clip = r->clip};
+    ls_op *op = NULL;
+    const ls_status status =
+        s->program->status ? LS_OK : r->kernels->table->scale(r->kernels, &args, &op);
+    if (!s->program->status)
+        ls_task_of_op(s->program, "scale", member, ls_all(s), op, status);
+}
+
+void ls_clip_alone(ls_step *s, int member)
+{
+    if (!can_clip(s, member) || !ls_sums(s, member))
+        return;
+    append_squares(s, member, ls_owned(s, member));
+    append_factor(s, member);
+    if (!ls_step_replica(s, member)->updates)
+        append_scaling(s, member);
+}

@@ -138,7 +138,7 @@ static bool same_field(const json_t *a, const json_t *b, const char *field)
 /* Whether --baseline of another row, of several processes, makes this one. */
 static bool is_baseline(const json_t *row, const json_t *rows, const repeated *of)
 {
-    static const char *const fields[] = {"model", "data", "optimizer", "seed", "steps", "label"};
+    static const char *const fields[] = {"model", "data", "optimizer", "seed", "steps"};
     if (of->processes <= 1 || ls_row_strategy(row) != &ls_strategy_single)
         return false;
     for (size_t i = 0; i < json_array_size(rows); i++) {

@@ -264,7 +264,7 @@ static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int co
                               .rank = r,
                               .size = count,
                               .device = devices[r],
-                              .linked = true};
+                              .linked = count > 1};
         end->group = group;
         group->members++;
         comms[r] = &end->base;

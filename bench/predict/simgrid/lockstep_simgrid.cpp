@@ -188,6 +188,11 @@ class Platform
     {
         const size_t count = in.count(1 << 16);
         engine.load_platform(in.line());
+        for (const auto *link : engine.get_all_links())
+            if (!(link->get_bandwidth() > 0) || !std::isfinite(link->get_bandwidth()) ||
+                !(link->get_latency() >= 0) || !std::isfinite(link->get_latency()))
+                fail(BAD_INPUT, std::string("link '") + link->get_cname() +
+                                    "' has a bandwidth that is not above 0, or a latency below 0");
         devices = engine.get_all_hosts();
         if (devices.size() < count)
             fail(BAD_INPUT, "the platform has " + std::to_string(devices.size()) +

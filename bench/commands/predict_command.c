@@ -131,11 +131,13 @@ static ls_status predict_case(prediction *p, size_t index)
     ls_status status = ls_predicted_row(&p->predictor, &p->workplace, &p->plans[index], &predicted,
                                         failed ? ls_status_text(failed) : NULL, &row);
     ls_predicted_close(&predicted);
-    const bool failed_here = failed;
+    const bool failed_here = failed, interrupted = ls_status_code(failed) == LS_CODE_INTERRUPTED;
     if (failed)
         p->code = LS_CODE_MISSING;
     ls_status_free(failed);
     LS_TRY(status);
+    if (interrupted)
+        ls_put_text(json_object_get(row, "result"), "status", "interrupted");
     if (p->results)
         status = ls_validations_take(&p->validations, row, &added);
     if (p->results && !status)

@@ -229,9 +229,6 @@ ls_status ls_simgrid_play(const ls_play *what, double *end_ns)
 {
     helper h = {.from = -1, .said = -1, .play = what};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    if (what->platform->kind == LS_PLATFORM_FILE && what->devices_per_host > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices-per-host",
-                       "is not known to a platform file; use 1, or two-level");
     LS_TRY(find_helper(&h));
     sigaction(SIGPIPE, &ignore, &before);
     ls_status status = play(&h, end_ns);

@@ -146,6 +146,11 @@ refused 2 "names a device that the case lacks" --strategy mirrored --devices 2 -
 refused 2 "delay=RANK:TIME works" --strategy mirrored --devices 2 --platform flat:$link --inject bitflip=1:2
 refused 2 "--calibrate" --out d.json
 refused 2 collectives --collectives formula
+lockstep predict --validate --format csv --results none.db
+expect "--validate has no csv" one_line "table or jsonl"
+lockstep predict --validate --durations flops=1e9 --results none.db
+expect "nothing measured: one line" one_line "no measured row"
+expect "and status 3" [ "$code" -eq 3 ]
 refused 2 rate --durations flops=0
 refused 3 nowhere.json --durations nowhere.json
 refused 2 memory-limit --memory-limit much

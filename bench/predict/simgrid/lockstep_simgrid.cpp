@@ -4,9 +4,17 @@
 // its standard input as text:
 //
 //     lockstep-simgrid 1
-//     flat LATENCY BANDWIDTH DEVICES | two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES
-//     PER_HOST | file DEVICES PATH nodes COUNT       then a line each: d NS | m FROM TO BYTES
-//     ROUNDS edges COUNT       then a line each: BEFORE AFTER
+//     a platform, one of:
+//         flat LATENCY BANDWIDTH DEVICES
+//         two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES PER_HOST
+//         file DEVICES PATH
+//
+//     nodes COUNT, then a line each, one of:
+//         d NS
+//         m FROM TO BYTES ROUNDS
+//
+//     edges COUNT, then a line each:
+//         BEFORE AFTER
 //
 // (latencies in ns, bandwidths in bytes a second, 0: not limited) and reads from its standard
 // output the time at which each activity ends, in ns, as doubles of this machine. Exit status: 0;

@@ -230,11 +230,12 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
 }
 
 /* Of one rank alone; several are linked, and have no direct all-reduce. */
-static ls_status put_no_direct(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out)
+static ls_status put_no_direct(ls_comm *comm, ls_half half, float *data, ls_extent extent,
+                               ls_op **out)
 {
     (void)half;
     (void)data;
-    (void)count;
+    (void)extent;
     *out = NULL;
     return ls_fail(LS_CODE_USAGE, "virtual device", comm->device->info.text,
                    "shares no memory with others");

@@ -10,8 +10,6 @@
 
 #include <stdlib.h>
 
-static const ls_range nothing = {0, 0};
-
 /* ---- Which blocks a member has --------------------------------------------------------------- */
 
 /* Consecutive blocks of the whole model. */
@@ -112,7 +110,7 @@ static void append_factor(ls_step *s, int member)
     if (!can_clip(s, member))
         return;
     const ls_status status = ls_replica_clip(ls_step_replica(s, member), &ops);
-    ls_task_of(s->program, "clip", member, nothing, &ops, status);
+    ls_task_of(s->program, "clip", member, ls_no_range, &ops, status);
 }
 
 /* ---- Exchange -------------------------------------------------------------------------------- */
@@ -124,7 +122,7 @@ static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
 }
 
 /* Sends a member's sums to all that have the other variables. */
-static void tell(ls_step *s, int member)
+static void send_sums(ls_step *s, int member)
 {
     int first;
     const int count = partners(s, member, &first);
@@ -137,18 +135,18 @@ static void tell(ls_step *s, int member)
     free(own.items);
 }
 
-static bool is_told(const ls_step *s)
+static bool has_exchange(const ls_step *s)
 {
     return s->plan->servers.servers > 1 || s->plan->places > 1;
 }
 
-/* The members that tell, [first, end): all places, or all servers. */
-static ls_range told(const ls_step *s)
+/* The members that send their sums to others: all places, or all servers. */
+static ls_range senders(const ls_step *s)
 {
     const ls_step_plan *plan = s->plan;
     const int first = plan->servers.servers ? ls_server(s, 0) : 0;
     const int count = plan->servers.servers ? ls_servers(s) : plan->replicas * plan->places;
-    return (ls_range){(size_t)first, is_told(s) ? (size_t)count : 0};
+    return (ls_range){(size_t)first, has_exchange(s) ? (size_t)count : 0};
 }
 
 /* Each sum goes to all others that have a part of the same variables; messages: a run each. */
@@ -156,7 +154,7 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const ls_variables *whole = &job->model->graph->variables;
-    const ls_range members = told(s);
+    const ls_range members = senders(s);
     ls_traffic sum = {0};
     if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
         return sum;
@@ -179,14 +177,14 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
 void ls_clip_gradients(ls_step *s)
 {
     const int total = s->plan->total;
-    const ls_range members = told(s);
+    const ls_range members = senders(s);
     if (ls_step_job(s)->clip == 0)
         return;
     for (int m = 0; m < total; m++)
         if (can_clip(s, m))
             append_all_squares(s, m);
     for (size_t m = members.first; m < members.first + members.count; m++)
-        tell(s, (int)m);
+        send_sums(s, (int)m);
     if (s->plan->strategy->shares)
         ls_step_gather_squares(s, 0);
     for (int m = 0; m < total; m++)

@@ -150,7 +150,7 @@ bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *
 /**
  * With job.clip, what scales gradients in the updates that follow: every member that updates sums
  * the squares of its variables' gradients, block by block; members with a part of the variables
- * (places of a replica, servers, replicas that share the update) tell each other their sums; each
+ * (places of a replica, servers, replicas that share the update) send each other their sums; each
  * finds the norm from all. Weight decay becomes part of the gradients. Nothing without.
  */
 void ls_clip_gradients(ls_step *step);

@@ -71,7 +71,7 @@ static inline void add_word(text_program *t, ls_step_program *p, ls_task *task, 
     size_t first = 0, last = 8;
     int peer;
     char same = 0;
-    if (word[0] == 'r' || word[0] == 'w' ? LS_WRITES : LS_READS) {
+    if (word[0] == 'r' || word[0] == 'w') {
         sscanf(word + 3, "%zu-%zu", &first, &last);
         ls_task_touch(p, memory_of(word[2]) + first, last - first,
                       word[0] == 'w' ? LS_WRITES : LS_READS);

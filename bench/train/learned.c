@@ -70,8 +70,9 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
 ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
 {
     const ls_run *run = session->run;
-    return session->job.clip > 0 && session->step ? run->functions->norm(run, &learned->gradient_norm)
-                                                  : LS_OK;
+    return session->job.clip > 0 && session->step
+               ? run->functions->norm(run, &learned->gradient_norm)
+               : LS_OK;
 }
 
 ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plan: see plan.h. The parser's events are read one by one, so every refusal knows its line and
- * column, and refused input is never stored completely. Refused: anchors, aliases, tags, anything
- * nested more deeply than a plan.
+ * Experiment: see experiment.h. The parser's events are read one by one, so every refusal knows its
+ * line and column, and refused input is never stored completely. Refused: anchors, aliases, tags,
+ * anything nested more deeply than a plan.
  */
 #include "bench/cli/experiment.h"
 #include "bench/cli/option_table.h"
@@ -42,7 +42,9 @@ typedef struct plan_reading {
 /* A mapping of options that is currently read. */
 typedef struct mapping {
     ls_option_set *set;
-    plan_key of; /* CASES or EXCLUDE: without options of the whole command; PLAN_KEYS: none */
+    /* CASES or EXCLUDE: without options of the whole command; DEFAULTS: options that the command
+     * line replaces without a note; PLAN_KEYS: the top level. */
+    plan_key of;
 } mapping;
 
 static ls_status refuse(const char *origin, const char *why)
@@ -161,14 +163,28 @@ static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_optio
     ls_option_set unused;
     if (to->of != DEFAULTS) {
         LS_TRY(ls_grow("plan", &out->replaced, out->replaced_count, sizeof *out->replaced));
-        ls_plan_replaced *one = &out->replaced[out->replaced_count++];
-        *one = (ls_plan_replaced){.option = option->name};
+        ls_experiment_replaced *one = &out->replaced[out->replaced_count++];
+        *one = (ls_experiment_replaced){.option = option->name};
         snprintf(one->origin, sizeof one->origin, "%.200s", plan->origin);
     }
     LS_TRY(ls_option_set_open(plan->set->command, &unused));
     ls_status status = read_value(plan, &(mapping){&unused, to->of}, option);
     ls_option_set_close(&unused);
     return status;
+}
+
+/* Whether the command line gives the option, or the other one of steps and epochs. */
+static bool is_replaced(const plan_reading *plan, const ls_option *option)
+{
+    static const char *const either[] = {"steps", "epochs"};
+    const ls_option_given *line = ls_option_set_find(plan->set, option->name);
+    bool replaced = line->count && !line->values[0].origin;
+    for (size_t i = 0; i < 2; i++)
+        if (strcmp(option->name, either[i]) == 0) {
+            const ls_option_given *other = ls_option_set_find(plan->set, either[1 - i]);
+            replaced |= other->count && !other->values[0].origin;
+        }
+    return replaced;
 }
 
 /* Reads the option that is a key of the mapping, and its value. */
@@ -181,12 +197,11 @@ static ls_status read_option(plan_reading *plan, const mapping *to, const char *
     if (strcmp(option->name, "dry-run") == 0 || strcmp(option->name, "resume") == 0)
         return refuse_shape(plan, "an option of the command line only");
     const ls_setting setting = {.option = option, .origin = plan->origin};
-    const ls_option_given *line = ls_option_set_find(plan->set, option->name);
     if ((to->of == CASES || to->of == EXCLUDE) && !option->sweeps)
         return ls_setting_refuse(
             &setting, LS_CODE_USAGE,
             "belongs to the whole command, not to a case; give it under `defaults:`");
-    if (line->count && !line->values[0].origin && to->of != EXCLUDE)
+    if (to->of != EXCLUDE && is_replaced(plan, option))
         return pass_over(plan, to, option);
     LS_TRY(ls_option_set_begin(to->set, option, plan->origin));
     return read_value(plan, to, option);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plan: a YAML file that says which cases to run. Either options as keys, with values or lists of
- * values, or
+ * Experiment: a YAML file, for its users a plan, that says which cases to run. Either options as
+ * keys, with values or lists of values, or
  *
  *     defaults: {model: mlp, steps: 50}     options of all cases, and of the whole command
  *     cases:                                each mapping is a product of its lists
@@ -33,16 +33,17 @@ typedef struct ls_experiment_parts {
 } ls_experiment_parts;
 
 /** A key of a case whose value the command line replaces. */
-typedef struct ls_plan_replaced {
+typedef struct ls_experiment_replaced {
     char origin[LS_EXPERIMENT_ORIGIN];
     const char *option; /**< its name */
-} ls_plan_replaced;
+} ls_experiment_replaced;
 
 /** What a plan has besides options of all cases; zero-filled: nothing. */
 typedef struct ls_experiment {
     ls_experiment_parts cases; /**< empty: the options of all cases make one product */
     ls_experiment_parts exclude;
-    ls_plan_replaced *replaced; /**< outside of `defaults:`, whose options it replaces silently */
+    ls_experiment_replaced
+        *replaced; /**< outside of `defaults:`, whose options it replaces silently */
     size_t replaced_count;
     int64_t repeat;     /**< 0: not given */
     uint64_t budget_ns; /**< 0: not given */

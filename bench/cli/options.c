@@ -154,9 +154,9 @@ static ls_status build_request(ls_request_parsing *parsing)
         if (parsing->set->given[i].count > 0)
             LS_TRY(set_request(parsing, i));
     for (size_t i = 0; path && i < parsing->plan->replaced_count; i++) {
-        const ls_plan_replaced *one = &parsing->plan->replaced[i];
+        const ls_experiment_replaced *one = &parsing->plan->replaced[i];
         ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
-                    "plan: %s: --%s of the command line replaces this", one->origin, one->option);
+                    "plan: %s: the command line replaces this %s", one->origin, one->option);
     }
     LS_TRY(check_conflicts(parsing));
     if (parsing->request->log.level == LS_LOG_QUIET)

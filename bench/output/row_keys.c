@@ -125,10 +125,11 @@ static const struct {
     {"speed-up", "time.speedup"},        {"eff", "time.efficiency"},
     {"loss", "train.loss_last"},         {"gate", "equivalence.grade"},
     {"compared", "equivalence.steps"},   {"gradient", "equivalence.gradient_rel"},
-    {"drift", "equivalence.max_rel"},    {"max ulp", "equivalence.max_ulp"},
-    {"time us", "micro.time_us"},        {"algbw GB/s", "micro.algbw_gbs"},
-    {"busbw GB/s", "micro.busbw_gbs"},   {"GFLOP/s", "micro.gflops"},
-    {"roof", "micro.roof_share"},        {"host us", "micro.host_us"},
+    {"\xc2\xb1", "time.step_ms.ci95"},   {"drift", "equivalence.max_rel"},
+    {"max ulp", "equivalence.max_ulp"},  {"time us", "micro.time_us"},
+    {"algbw GB/s", "micro.algbw_gbs"},   {"busbw GB/s", "micro.busbw_gbs"},
+    {"GFLOP/s", "micro.gflops"},         {"roof", "micro.roof_share"},
+    {"host us", "micro.host_us"},
 };
 
 /* The name as a path: of a heading; of an option, which is a field of `case`; or as it is. */

@@ -129,10 +129,29 @@ static double most_processes(const json_t *rows)
     return most;
 }
 
-/* Whether --baseline of the other rows makes this one. */
-static bool is_baseline(const json_t *row, const repeated *of)
+static bool same_field(const json_t *a, const json_t *b, const char *field)
 {
-    return of->processes > 1 && ls_row_strategy(row) == &ls_strategy_single;
+    return json_equal(json_object_get(json_object_get(a, "case"), field),
+                      json_object_get(json_object_get(b, "case"), field));
+}
+
+/* Whether --baseline of another row, of several processes, makes this one. */
+static bool is_baseline(const json_t *row, const json_t *rows, const repeated *of)
+{
+    static const char *const fields[] = {"model", "data", "optimizer", "seed", "steps"};
+    if (of->processes <= 1 || ls_row_strategy(row) != &ls_strategy_single)
+        return false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *other = json_array_get(rows, i);
+        bool same =
+            processes_of(other) == of->processes &&
+            (same_field(row, other, "batch_global") || same_field(row, other, "batch_per_device"));
+        for (size_t f = 0; same && f < sizeof fields / sizeof *fields; f++)
+            same = same_field(row, other, fields[f]);
+        if (same)
+            return true;
+    }
+    return false;
 }
 
 /* The distinct cases of the rows as lines, {line: row}. */
@@ -147,7 +166,7 @@ static json_t *cases_of(const json_t *rows, repeated *out)
         const bool ours =
             json_object_get(row, "case") && !ls_report_is_peer(row) && ls_report_is_ok(row, NULL);
         const bool fits = processes_of(row) == out->processes;
-        if (ours && is_baseline(row, out)) {
+        if (ours && is_baseline(row, rows, out)) {
             out->baseline = true;
             continue;
         }

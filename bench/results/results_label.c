@@ -26,6 +26,6 @@ ls_status ls_results_label(ls_results_task *task)
         status = relabel(task, task->set->operands[1 + i], label);
     status = ls_results_end(task->results, status);
     if (!status)
-        fprintf(ls_output(), "%zu rows labelled\n", rows);
+        fprintf(ls_output(), "%zu row%s labelled\n", rows, rows == 1 ? "" : "s");
     return status;
 }

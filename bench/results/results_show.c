@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `results show`: what limits a row's step, then the figures that tell most, in at most 45 lines of
- * 80 columns; with --all then all fields, group by group, one per line; or in a format. A nested
+ * `results show`: what limits a row's step, then the figures that tell most, 45 lines at most; with
+ * --all then all fields, group by group, one per line; or in a format. A nested
  * group, and each of several devices, gets a heading.
  */
 #include "bench/output/table_parts.h"
@@ -77,7 +77,7 @@ static void print_all(const json_t *row)
 
 /* ---- The figures that tell most -------------------------------------------------------------- */
 
-enum { NAME = 10, WIDTH = 80, NOTES_MOST = 3 };
+enum { NAME = 10, WIDTH = 80, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
 
 /* A part of a line: what stands before a figure and after it. */
 typedef struct part {
@@ -94,7 +94,6 @@ typedef struct line {
 static const line lines[] = {
     {"row", {{"", "id", LS_CELL_TEXT, ""}, {"of ", "timestamp", LS_CELL_TEXT, ""}}},
     {"label", {{"", "label", LS_CELL_TEXT, ""}}},
-    {"command", {{"", "command", LS_CELL_TEXT, ""}}},
     {"status", {{"", "result", LS_CELL_STATUS, ""}}},
     {"step",
      {{"median ", "time.step_ms.median", LS_CELL_FIGURE, " ms"},
@@ -112,7 +111,7 @@ static const line lines[] = {
       {"of the roof ", "time.mfu", LS_CELL_WHOLE, ""}}},
     {"mean step",
      {{"compute ", "waterfall.compute_ms", LS_CELL_FIGURE, " ms"},
-      {"communication ", "waterfall.exposed_comm_ms", LS_CELL_FIGURE, " ms"},
+      {"communication ", "waterfall.comm_exposed_ms", LS_CELL_FIGURE, " ms"},
       {"copies ", "waterfall.copy_ms", LS_CELL_FIGURE, " ms"},
       {"waiting ", "waterfall.wait_ms", LS_CELL_FIGURE, " ms"},
       {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
@@ -121,8 +120,7 @@ static const line lines[] = {
      {{"idle ", "pipeline.bubble", LS_CELL_WHOLE, ""},
       {"with equal stages ", "pipeline.bubble_equal", LS_CELL_WHOLE, ""}}},
     {"lead",
-     {{"mean ", "lead.mean", LS_CELL_FIGURE, " steps"},
-      {"most ", "lead.max", LS_CELL_TEXT, ""},
+     {{"most ", "lead.max", LS_CELL_TEXT, " steps"},
       {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}}},
     {"training",
      {{"first loss ", "train.loss_first", LS_CELL_FIGURE, ""},
@@ -183,6 +181,17 @@ static void print_figures(const json_t *row, const line *of)
     print_named(of->name, text);
 }
 
+static void print_command(const json_t *row)
+{
+    const char *command = json_string_value(json_object_get(row, "command"));
+    char *shown = command ? ls_text_shown(command, LS_ESCAPE_LINE) : NULL;
+    if (shown) {
+        ls_text_shorten(shown, COMMAND_MOST);
+        print_named("command", shown);
+    }
+    free(shown);
+}
+
 /* The options of the case: "model mlp:784-128-10, strategy mirrored, .." */
 static void print_case(const json_t *row)
 {
@@ -235,8 +244,10 @@ static void print_text(const json_t *row, bool all)
     }
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         print_figures(row, &lines[i]);
-        if (strcmp(lines[i].name, "command") == 0)
-            print_case(row);
+        if (strcmp(lines[i].name, "label") != 0)
+            continue;
+        print_command(row);
+        print_case(row);
     }
     fputs("--all shows every field.\n", ls_output());
 }

@@ -48,7 +48,8 @@ static const ls_declared_option inner = {"hybrid-inner",
                                              (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
 
 static const ls_declared_option copies = {
-    "hybrid-replicas", "D", "2", "replicas", "copies of the split model", .low = 1, .high = 1024};
+    "hybrid-replicas",      "D", "2", "replicas", "copies of the split model", .low = 1,
+    .high = LS_JOB_REPLICAS};
 
 static const struct inner_strategy *inner_of(const ls_declared_values *values)
 {

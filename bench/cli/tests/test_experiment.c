@@ -85,6 +85,22 @@ static void test_values_and_lists(void **state)
     ls_request_free(request);
 }
 
+/* --steps of the command line replaces a plan's epochs, of which it is the other way to say it. */
+static void test_steps_replace_epochs(void **state)
+{
+    (void)state;
+    static const char *const plans[] = {"defaults: {epochs: 3}\ncases: [{seed: 2}]\n",
+                                        "cases: [{epochs: 3}]\n", "epochs: 3\n"};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        ls_request *request;
+        write_plan(plans[i], strlen(plans[i]));
+        assert_null(parse("--steps=7", &request));
+        assert_int_equal(request->cases[0].steps, 7);
+        assert_int_equal(request->cases[0].epochs, 0);
+        ls_request_free(request);
+    }
+}
+
 /* The command line replaces `defaults:` silently, and other keys with a note; not `exclude:`. */
 static void test_the_command_line_replaces(void **state)
 {
@@ -96,9 +112,11 @@ static void test_the_command_line_replaces(void **state)
     } plans[] = {
         {"defaults: {batch: [4, 5]}\ncases: [{seed: 2}]\n", 1, 3, NULL},
         {"model: mlp\nbatch: [4, 5]\n", 1, 3,
-         "plan: p.yaml:2:1: --batch of the command line replaces this"},
+         "plan: p.yaml:2:1: the command line replaces this batch"},
         {"cases: [{seed: 2, batch: 4}]\n", 1, 3,
-         "plan: p.yaml:1:19: --batch of the command line replaces this"},
+         "plan: p.yaml:1:19: the command line replaces this batch"},
+        {"defaults: {epochs: 2}\ncases: [{seed: 2, batch: 4}]\n", 1, 3,
+         "plan: p.yaml:2:19: the command line replaces this batch"},
         {"cases: [{seed: [2, 4]}]\nexclude: [{batch: 3, seed: 4}]\n", 1, 3, NULL},
     };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -126,8 +144,6 @@ static void test_unknown_and_repeated_keys(void **state)
     assert_refused("--batch: 3\n", "p.yaml:1:1: --batch: unknown key");
     assert_refused("plan: other.yaml\n", "p.yaml:1:1");
     assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: conflicts with --epochs");
-    write_plan("epochs: 3\n", 10);
-    assert_refused_with("--steps=3", "steps and epochs", "conflicts with");
 }
 
 static void test_bad_values(void **state)
@@ -329,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_and_lists),
         cmocka_unit_test(test_the_command_line_replaces),
+        cmocka_unit_test(test_steps_replace_epochs),
         cmocka_unit_test(test_unknown_and_repeated_keys),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_bad_files),

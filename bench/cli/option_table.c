@@ -289,8 +289,8 @@ static const ls_option general[] = {
      LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(prediction.calibrate)},
     {"validate", "yes|no", "no", "",
-     "predicts the cases of measured rows of this machine, and prints the errors", LS_FOR_PREDICT,
-     .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
+     "compares with measured rows of the same cases in --results, and prints the errors",
+     LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(prediction.validate)},
     {"plan", "FILE", "none", "",
      "YAML file with these names as keys; values or lists; or with `cases:`, a list of such "

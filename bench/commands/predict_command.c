@@ -58,6 +58,10 @@ static ls_status check_options(const ls_request *request)
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
                        "looks for measured rows in the results file, and --results names none");
+    if (request->prediction.validate && strcmp(request->format, "table") != 0 &&
+        strcmp(request->format, "jsonl") != 0)
+        return ls_fail(LS_CODE_USAGE, "option --format", request->format,
+                       "is no form of --validate; use table or jsonl");
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "predict", "ranks",
                        "a launcher started several; predict runs alone, and --devices says how "
@@ -131,11 +135,13 @@ static ls_status predict_case(prediction *p, size_t index)
     ls_status status = ls_predicted_row(&p->predictor, &p->workplace, &p->plans[index], &predicted,
                                         failed ? ls_status_text(failed) : NULL, &row);
     ls_predicted_close(&predicted);
-    const bool failed_here = failed;
+    const bool failed_here = failed, interrupted = ls_status_code(failed) == LS_CODE_INTERRUPTED;
     if (failed)
         p->code = LS_CODE_MISSING;
     ls_status_free(failed);
     LS_TRY(status);
+    if (interrupted)
+        ls_put_text(json_object_get(row, "result"), "status", "interrupted");
     if (p->results)
         status = ls_validations_take(&p->validations, row, &added);
     if (p->results && !status)
@@ -163,8 +169,13 @@ static ls_status predict_all(prediction *p)
 {
     for (size_t i = 0; i < p->request->case_count && !ls_interrupted(); i++)
         LS_TRY(predict_case(p, i));
+    if (p->request->prediction.validate && p->validations.count == p->known && !p->code &&
+        !ls_interrupted())
+        return ls_fail(LS_CODE_MISSING, "option", "--validate",
+                       "no measured row of these cases in %s; measure them first: run --link",
+                       p->request->results);
     if (p->request->prediction.validate)
-        ls_validations_print(&p->validations, p->known, strncmp(p->request->format, "json", 4) == 0,
+        ls_validations_print(&p->validations, p->known, strcmp(p->request->format, "jsonl") == 0,
                              ls_output());
     return LS_OK;
 }

@@ -180,6 +180,8 @@ ls_status ls_durations_read(const char *path, ls_durations *out)
     json_error_t error;
     json_auto_t *root = json_load_file(path, 0, &error);
     *out = (ls_durations){0};
+    if (!root && error.line < 0) /* not opened: `text` says why */
+        return refuse(path, error.text);
     if (!root)
         return ls_fail(LS_CODE_MISSING, "durations", path,
                        "line %d: %s; predict --calibrate --out FILE writes such a file",

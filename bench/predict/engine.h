@@ -40,9 +40,12 @@ extern const char *const ls_engine_words[];
 ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine);
 
 /** Plays; end_ns [graph->count] gets the time at which each activity ends, from 0. LS_CODE_CHECK
- * if some never end. */
+ * if some never end, LS_CODE_INTERRUPTED after an interrupt. */
 ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns);
 
-/* ports.c, simgrid.c: the two. */
+/** That a play was interrupted (bench/train/interrupt.h): LS_CODE_INTERRUPTED. */
+ls_status ls_engine_interrupted(void);
+
+/* ports.c, simgrid_engine.c: the two. */
 ls_status ls_ports_play(const ls_play *play, double *end_ns);
 ls_status ls_simgrid_play(const ls_play *play, double *end_ns);

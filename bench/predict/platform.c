@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static ls_status refuse(const char *text, const char *why)
 {
@@ -59,7 +60,11 @@ ls_status ls_platform_parse(const char *text, ls_platform *out)
     *out = (ls_platform){.text = text};
     if (strncmp(text, flat, sizeof flat - 1) == 0) {
         ls_link link;
-        LS_TRY(ls_link_parse(text + sizeof flat - 1, &link));
+        ls_status status = ls_link_parse(text + sizeof flat - 1, &link);
+        if (status) {
+            ls_status_free(status);
+            return refuse(text, "flat has a latency, a bandwidth above 0, or both");
+        }
         out->kind = LS_PLATFORM_FLAT;
         out->device = (ls_platform_level){(double)link.latency_ns, link.bytes_per_s};
         return LS_OK;
@@ -75,6 +80,11 @@ ls_status ls_platform_parse(const char *text, ls_platform *out)
     if (!file)
         return ls_fail(LS_CODE_MISSING, "option --platform", text,
                        "cannot be read; name a platform file of SimGrid");
+    struct stat facts;
+    const bool regular = fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode);
     fclose(file);
+    if (!regular)
+        return ls_fail(LS_CODE_MISSING, "option --platform", text,
+                       "is no file; name a platform file of SimGrid");
     return LS_OK;
 }

@@ -2,8 +2,7 @@
 /*
  * Play graph: steps as activities in virtual time, plain data: delays of devices, messages between
  * them, and what waits for what. The engines (engine.h) play it. Numbers of activities follow the
- * order of the program, so an activity only waits for earlier ones, except through a meeting
- * (ls_play_meeting), and an order of equals can be by number.
+ * order of the program, and an order of equals can be by number.
  */
 #pragma once
 

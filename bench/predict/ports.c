@@ -2,6 +2,7 @@
 /* The engine `ports`, and the choice of an engine; see engine.h. */
 #include "bench/predict/engine.h"
 
+#include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "build_info.h"
 
@@ -61,6 +62,7 @@ typedef struct player {
     double *out_ns, *in_ns; /* [devices] until when ports are booked */
     double *end_ns;
     size_t ended;
+    bool interrupted;
 } player;
 
 static double larger(double a, double b)
@@ -97,7 +99,12 @@ static void run(player *p)
         if (!p->left[n])
             push(&p->events, (event){0, (uint32_t)n, false});
     }
-    while (p->events.count) {
+    enum { BETWEEN = 4096 }; /* events, looks at the interrupt */
+    for (size_t seen = 0; p->events.count; seen++) {
+        if (seen % BETWEEN == 0 && ls_interrupted()) {
+            p->interrupted = true;
+            return;
+        }
         const event e = pop(&p->events);
         if (!e.ends) {
             push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, true});
@@ -122,7 +129,9 @@ ls_status ls_ports_play(const ls_play *play, double *end_ns)
         status = ls_allocate("activities", &p.in_ns, devices, sizeof *p.in_ns);
     if (!status) {
         run(&p);
-        if (p.ended < count)
+        if (p.interrupted)
+            status = ls_engine_interrupted();
+        else if (p.ended < count)
             status = ls_fail(LS_CODE_CHECK, "engine", "ports",
                              "%zu of %zu activities never end: they wait for each other",
                              count - p.ended, count);
@@ -153,6 +162,11 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
                        "-DLOCKSTEP_SIMGRID=ON, or use a flat platform and --engine ports");
 #endif
     return LS_OK;
+}
+
+ls_status ls_engine_interrupted(void)
+{
+    return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "interrupted before its end");
 }
 
 ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)

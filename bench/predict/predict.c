@@ -5,6 +5,7 @@
 #include "bench/predict/unroll.h"
 #include "bench/predict/virtual.h"
 #include "bench/statistics/statistics.h"
+#include "bench/train/interrupt.h"
 #include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
@@ -96,6 +97,9 @@ ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_cas
     if (predictor->slow_device >= (int)devices)
         return ls_fail(LS_CODE_USAGE, "option --slowdown", predictor->request->slowdown,
                        "names a device that the case lacks; it has %zu, numbered from 0", devices);
+    if (predictor->platform.kind == LS_PLATFORM_FILE && predictor->request->devices_per_host > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--devices-per-host",
+                       "is not known to a platform file; use 1, or two-level");
     if (plan->devices->kind != LS_DEVICE_CPU)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
@@ -290,9 +294,16 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
     for (size_t d = 0; d < out->draws; d++) {
         double *step_ms = out->step_ms + d * out->steps;
         ls_statistics s;
+        if (ls_interrupted())
+            return ls_engine_interrupted();
         draw(p, play, plan->config->seed, d, out->draws == 1, all, room->factors);
         LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
         take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
+        for (size_t i = 0; i < out->steps; i++)
+            if (!isfinite(step_ms[i]))
+                return ls_fail(LS_CODE_MISSING, "predict", "times",
+                               "are beyond all numbers; use a higher rate in --durations, or a "
+                               "smaller factor in --slowdown");
         memcpy(room->sorted, step_ms, out->steps * sizeof(double));
         ls_statistics_compute(room->sorted, out->steps, &s);
         out->median_ms[d] = s.median;

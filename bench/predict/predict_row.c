@@ -47,7 +47,7 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
 
 static void put_traffic(json_t *row, const ls_predicted *p)
 {
-    if (!p->sent.messages_sent)
+    if (!p->sent.messages_sent && !p->formula.messages_sent)
         return;
     json_t *group = json_object();
     ls_put_integer(group, "bytes_sent", p->sent.bytes_sent);
@@ -112,6 +112,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     json_t *row;
     LS_TRY(ls_row_build(&facts, &row));
     json_t *result = json_object_get(row, "result");
+    json_object_del(json_object_get(row, "case"), "blocks"); /* predict has none */
     json_object_set_new(result, "warnings", json_pack("[s]", "predicted"));
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
     if (!error)

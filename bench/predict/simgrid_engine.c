@@ -2,9 +2,12 @@
 /* The engine `simgrid`: the program lockstep-simgrid, beside this one; see engine.h. */
 #include "bench/predict/engine.h"
 
+#include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +23,8 @@
 typedef struct helper {
     char path[4096];
     pid_t child;
-    FILE *to;       /* its standard input */
+    FILE *to;       /* its standard input, until the writer has it */
+    FILE *graph_to; /* the writer's */
     int from, said; /* its standard output; what it says on standard error, a file in memory */
     const ls_play *play;
     pthread_t writer;
@@ -65,36 +69,43 @@ static void write_platform(const ls_play *play, FILE *to)
 
 static void *write_graph(void *context)
 {
-    helper *h = context;
+    const helper *h = context;
+    FILE *to = h->graph_to;
     const ls_play_graph *g = h->play->graph;
-    write_platform(h->play, h->to);
-    fprintf(h->to, "nodes %zu\n", g->count);
+    write_platform(h->play, to);
+    fprintf(to, "nodes %zu\n", g->count);
     for (size_t n = 0; n < g->count; n++) {
         const ls_activity_node *node = &g->nodes[n];
         if (node->to < 0)
-            fprintf(h->to, "d %.17g\n", ls_play_amount(h->play, node));
+            fprintf(to, "d %.17g\n", ls_play_amount(h->play, node));
         else
-            fprintf(h->to, "m %d %d %.17g %u\n", node->from, node->to, node->amount, node->rounds);
+            fprintf(to, "m %d %d %.17g %u\n", node->from, node->to, node->amount, node->rounds);
     }
-    fprintf(h->to, "edges %zu\n", g->first[g->count]);
+    fprintf(to, "edges %zu\n", g->first[g->count]);
     for (size_t n = 0; n < g->count; n++)
         for (size_t e = g->first[n]; e < g->first[n + 1]; e++)
-            fprintf(h->to, "%zu %u\n", n, g->next[e]);
-    fclose(h->to); /* where the helper has died, its status says so */
+            fprintf(to, "%zu %u\n", n, g->next[e]);
+    fclose(to); /* where the helper has died, its status says so */
     return NULL;
 }
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
+/* Numbers above the standard ones, so that none is overwritten before it is copied (a standard one
+ * of ours may be closed, and a pipe's end have its number). */
 static void be_helper(const helper *h, const int in[2], const int out[2])
 {
-    dup2(in[0], STDIN_FILENO);
-    dup2(out[1], STDOUT_FILENO);
-    dup2(h->said, STDERR_FILENO);
+    enum { ABOVE = STDERR_FILENO + 1 };
+    const int from = fcntl(in[0], F_DUPFD_CLOEXEC, ABOVE),
+              to = fcntl(out[1], F_DUPFD_CLOEXEC, ABOVE),
+              said = fcntl(h->said, F_DUPFD_CLOEXEC, ABOVE);
     for (int i = 0; i < 2; i++) {
         close(in[i]);
         close(out[i]);
     }
+    if (dup2(from, STDIN_FILENO) < 0 || dup2(to, STDOUT_FILENO) < 0 ||
+        dup2(said, STDERR_FILENO) < 0)
+        _exit(127);
     execl(h->path, h->path, (char *)NULL);
     _exit(127);
 }
@@ -102,7 +113,7 @@ static void be_helper(const helper *h, const int in[2], const int out[2])
 static ls_status start(helper *h)
 {
     int in[2], out[2];
-    h->said = memfd_create("lockstep-simgrid", 0);
+    h->said = memfd_create("lockstep-simgrid", MFD_CLOEXEC);
     if (h->said < 0)
         return fail_system("memory file");
     if (pipe(in) != 0)
@@ -112,21 +123,32 @@ static ls_status start(helper *h)
         close(in[1]);
         return fail_system("pipe");
     }
-    h->child = fork();
-    if (h->child == 0)
-        be_helper(h, in, out);
-    close(in[0]);
-    close(out[1]);
     h->from = out[0];
     h->to = fdopen(in[1], "w");
-    return h->child > 0 && h->to ? LS_OK : fail_system("fork");
+    if (!h->to)
+        close(in[1]);
+    h->child = h->to ? fork() : -1;
+    if (h->child == 0)
+        be_helper(h, in, out);
+    ls_status status = h->child > 0 ? LS_OK : fail_system("fork");
+    close(in[0]);
+    close(out[1]);
+    return status;
 }
 
-/* The helper writes only when it has read all. */
+/* The helper writes only when it has read all. An interrupt ends it. */
 static size_t read_times(const helper *h, void *times, size_t bytes)
 {
     size_t got = 0;
     while (got < bytes) {
+        enum { LOOK_MS = 200 };
+        struct pollfd wait = {.fd = h->from, .events = POLLIN};
+        if (ls_interrupted()) {
+            kill(h->child, SIGKILL);
+            break;
+        }
+        if (poll(&wait, 1, LOOK_MS) <= 0)
+            continue;
         const ssize_t n = read(h->from, (char *)times + got, bytes - got);
         if (n < 0 && errno == EINTR)
             continue;
@@ -158,6 +180,8 @@ static void last_words(const helper *h, char *out, size_t size)
 static ls_status judge(const helper *h, int status, bool all)
 {
     char words[512], how[64];
+    if (ls_interrupted())
+        return ls_engine_interrupted();
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && all)
         return LS_OK;
     last_words(h, words, sizeof words);
@@ -166,10 +190,18 @@ static ls_status judge(const helper *h, int status, bool all)
     else
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
     const bool platform = WIFEXITED(status) && WEXITSTATUS(status) == 3;
-    return ls_fail(LS_CODE_MISSING, platform ? "platform" : "engine simgrid",
-                   platform && h->play->platform->text ? h->play->platform->text
-                                                       : "lockstep-simgrid",
+    const bool file = h->play->platform->kind == LS_PLATFORM_FILE;
+    return ls_fail(LS_CODE_MISSING, platform || file ? "platform" : "engine simgrid",
+                   (platform || file) && h->play->platform->text ? h->play->platform->text
+                                                                 : "lockstep-simgrid",
                    "%s%s%s", words, platform ? "" : "; the helper ", platform ? "" : how);
+}
+
+static void kill_and_wait(const helper *h)
+{
+    kill(h->child, SIGKILL);
+    while (waitpid(h->child, NULL, 0) < 0 && errno == EINTR) {
+    }
 }
 
 static ls_status play(helper *h, double *end_ns)
@@ -177,8 +209,13 @@ static ls_status play(helper *h, double *end_ns)
     const size_t bytes = h->play->graph->count * sizeof *end_ns;
     int status = 0;
     LS_TRY(start(h));
-    if (pthread_create(&h->writer, NULL, write_graph, h) != 0)
-        return fail_system("thread");
+    h->graph_to = h->to;
+    if (pthread_create(&h->writer, NULL, write_graph, h) != 0) {
+        ls_status failed = fail_system("thread");
+        kill_and_wait(h);
+        return failed;
+    }
+    h->to = NULL; /* the writer closes it */
     const bool all = read_times(h, end_ns, bytes) == bytes;
     close(h->from);
     h->from = -1;
@@ -192,9 +229,6 @@ ls_status ls_simgrid_play(const ls_play *what, double *end_ns)
 {
     helper h = {.from = -1, .said = -1, .play = what};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    if (what->platform->kind == LS_PLATFORM_FILE && what->devices_per_host > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices-per-host",
-                       "is not known to a platform file; use 1, or two-level");
     LS_TRY(find_helper(&h));
     sigaction(SIGPIPE, &ignore, &before);
     ls_status status = play(&h, end_ns);
@@ -203,6 +237,8 @@ ls_status ls_simgrid_play(const ls_play *what, double *end_ns)
         close(h.said);
     if (h.from >= 0)
         close(h.from);
+    if (h.to)
+        fclose(h.to);
     return status;
 }
 

@@ -100,7 +100,18 @@ typedef struct model_error {
     size_t count, most; /* rows; most devices of one */
 } model_error;
 
-/* Of rows of the strategy, or of all, except those of this case. */
+enum { OF_CASE = LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS };
+
+/* Whether a later validation is of the same case. */
+static bool is_repeated(const ls_validations *v, size_t number)
+{
+    for (size_t i = number + 1; i < v->count; i++)
+        if (ls_row_same_case(v->items[number].row, v->items[i].row, OF_CASE, false))
+            return true;
+    return false;
+}
+
+/* Of rows of the strategy, or of all, except those of this case; of repeats the last one. */
 static model_error errors_of(const ls_validations *v, const json_t *row, bool all)
 {
     model_error sum = {0};
@@ -108,7 +119,7 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
         const ls_validation *one = &v->items[i];
         const double error = log(one->measured_ms / one->predicted_ms);
         if ((!all && strcmp(one->strategy, ls_row_text(row, "case", "strategy")) != 0) ||
-            ls_row_same_case(row, one->row, LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS, false))
+            ls_row_same_case(row, one->row, OF_CASE, false) || is_repeated(v, i))
             continue;
         sum.squares += error * error;
         sum.most = one->devices > sum.most ? one->devices : sum.most;
@@ -131,6 +142,7 @@ static void widen(const ls_validations *v, json_t *row)
     const bool own = known.count >= ENOUGH;
     if (!own)
         known = errors_of(v, row, true);
+    json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
     if (!known.count || !(low > 0))
         return;
     const double model = student(known.count) * sqrt(known.squares / (double)known.count);
@@ -141,7 +153,6 @@ static void widen(const ls_validations *v, json_t *row)
              own ? ls_row_text(row, "case", "strategy") : "any strategy");
     json_object_set_new(group, "error", json_real((high - low) / (high + low)));
     json_object_set_new(group, "error_source", json_string(source));
-    json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
 }
 
 ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)

@@ -229,6 +229,18 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     return LS_OK;
 }
 
+/* Of one rank alone; several are linked, and have no direct all-reduce. */
+static ls_status put_no_direct(ls_comm *comm, ls_half half, float *data, ls_extent extent,
+                               ls_op **out)
+{
+    (void)half;
+    (void)data;
+    (void)extent;
+    *out = NULL;
+    return ls_fail(LS_CODE_USAGE, "virtual device", comm->device->info.text,
+                   "shares no memory with others");
+}
+
 static void abandon_nothing(ls_comm *comm)
 {
     (void)comm;
@@ -264,7 +276,8 @@ static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int co
                               .rank = r,
                               .size = count,
                               .device = devices[r],
-                              .linked = true};
+                              .shared = count == 1,
+                              .linked = count > 1};
         end->group = group;
         group->members++;
         comms[r] = &end->base;
@@ -275,6 +288,7 @@ static ls_status open_ends(ls_comm *processes, ls_device *const *devices, int co
 const ls_comm_backend ls_comm_virtual = {.name = "virtual",
                                          .help = "describes exchanges of devices not here",
                                          .exchange = make_exchange,
+                                         .direct = put_no_direct,
                                          .alone = true,
                                          .open = open_ends,
                                          .abandon = abandon_nothing,

@@ -72,6 +72,7 @@ rows "what is played sends what the strategy's formula says" "len(rows) == 9 and
 # ---- Engines ------------------------------------------------------------------------------------
 
 if "$LOCKSTEP" predict $form --durations flops=1e9 --engine simgrid >/dev/null 2>err; then
+    touch has-simgrid
     # shellcheck disable=SC2086
     lockstep_ok predict $form $small --strategy mirrored --devices 2,8 $one --platform flat:$link \
         --collectives messages --engine simgrid
@@ -99,6 +100,30 @@ lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
     'has no duration' in r['result']['reason']"
 
+# ---- Failures -----------------------------------------------------------------------------------
+
+# shellcheck disable=SC2086
+lockstep_ok predict $form $small --strategy mirrored,zero --devices 1 --durations flops=1e9
+rows "one device needs no network" "len(rows) == 2 and all(x['time']['step_ms']['median'] > 0 and
+    'blocks' not in x['case'] for x in rows)"
+# shellcheck disable=SC2086
+lockstep predict $form $small --durations flops=1e-300 --slowdown 0=1e308
+rows "times beyond all numbers are no times" "r['result']['status'] == 'error' and
+    'beyond all numbers' in r['result']['reason'] and 'time' not in r"
+cat >bad.xml <<'XML'
+<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="z" routing="Full"><host id="a" speed="1Gf"/><host id="b" speed="1Gf"/>
+<link id="wire" bandwidth="1GBps" latency="-1us"/><route src="a" dst="b"><link_ctn id="wire"/></route></zone></platform>
+XML
+mkdir folder.xml
+if [ -e has-simgrid ]; then
+    # shellcheck disable=SC2086
+    lockstep predict $form $small --strategy mirrored --devices 2 --durations flops=1e9 --platform bad.xml
+    rows "a negative latency: the file and the link" "r['result']['status'] == 'error' and
+        'bad.xml' in r['result']['reason'] and 'wire' in r['result']['reason']"
+fi
+
 # ---- Refusals -----------------------------------------------------------------------------------
 
 refused() { # STATUS WORD ARGUMENTS...
@@ -110,7 +135,10 @@ refused() { # STATUS WORD ARGUMENTS...
 }
 refused 2 --platform --strategy mirrored --devices 2
 refused 2 --platform --strategy mirrored --devices 2 --platform nonsense
-refused 2 bandwidth --strategy mirrored --devices 2 --platform flat:bandwidth=0GB/s
+refused 2 "option --platform" --strategy mirrored --devices 2 --platform flat:bandwidth=0GB/s
+refused 3 "is no file" --strategy mirrored --devices 2 --platform folder.xml
+[ ! -e has-simgrid ] || refused 2 --devices-per-host --strategy mirrored --devices 2 --platform bad.xml \
+    --devices-per-host 2
 refused 2 "serve requests as they arrive" --strategy ps --ps-mode async --devices 2 --platform flat:$link
 refused 2 "trains nothing" --steps 3 --blocks 2
 refused 2 "by --platform" --strategy mirrored --devices 2 --link $link
@@ -118,6 +146,11 @@ refused 2 "names a device that the case lacks" --strategy mirrored --devices 2 -
 refused 2 "delay=RANK:TIME works" --strategy mirrored --devices 2 --platform flat:$link --inject bitflip=1:2
 refused 2 "--calibrate" --out d.json
 refused 2 collectives --collectives formula
+lockstep predict --validate --format csv --results none.db
+expect "--validate has no csv" one_line "table or jsonl"
+lockstep predict --validate --durations flops=1e9 --results none.db
+expect "nothing measured: one line" one_line "no measured row"
+expect "and status 3" [ "$code" -eq 3 ]
 refused 2 rate --durations flops=0
 refused 3 nowhere.json --durations nowhere.json
 refused 2 memory-limit --memory-limit much

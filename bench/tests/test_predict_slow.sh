@@ -17,8 +17,8 @@ keep run
 # shellcheck disable=SC2086
 lockstep_ok predict --format jsonl --results none --draws 1 $all --durations flops=1e9 --platform flat:latency=1us
 rows "cases, traffic and memory are those of run" "len(rows) == len(old('run')) and all(
-    {k: v for k, v in x['case'].items() if k not in ('steps', 'warmup', 'comm', 'capture')} ==
-    {k: v for k, v in y['case'].items() if k not in ('steps', 'warmup', 'comm', 'capture')} and
+    {k: v for k, v in x['case'].items() if k not in ('steps', 'warmup', 'blocks', 'comm', 'capture')} ==
+    {k: v for k, v in y['case'].items() if k not in ('steps', 'warmup', 'blocks', 'comm', 'capture')} and
     x.get('traffic') == y.get('traffic') and
     [d['formula'] for d in x['memory']['devices']] == [d['formula'] for d in y['memory']['devices']]
     for x, y in zip(rows, old('run')))"

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 # What a user at a terminal of 80 columns sees while `run`, `verify`, `micro` and `trace` run: the state of the whole
 # command in one line, which is erased before rows are printed. Tolerance: one second without an update, plus this
-# machine's delay in waking a thread.
+# machine's delay in waking a thread, and the time for which a thread of the program could run and got no core.
 source "$(dirname "$0")/lib.sh"
 
 cat >watch.py <<'E2'
 """watch.py WIDTH COMMAND...: runs it on a terminal, checks what it draws, prints what stays on the screen."""
-import fcntl, os, pty, re, struct, sys, termios, threading, time
+import fcntl, glob, os, pty, re, struct, sys, termios, threading, time
 
 width = int(sys.argv[1])
 child, screen = pty.fork()
@@ -15,15 +15,20 @@ if child == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     os.environ["TERM"] = "xterm"
     os.execvp(sys.argv[2], sys.argv[2:])
-late = 0
+late = starved = 0
 
 
 def wake():
-    global late
+    global late, starved
     while True:
         before = time.monotonic()
         time.sleep(0.1)
         late = max(late, time.monotonic() - before - 0.1)
+        for task in glob.glob(f"/proc/{child}/task/*/schedstat"):
+            try:
+                starved = max(starved, int(open(task).read().split()[1]) / 1e9)
+            except (OSError, IndexError):
+                pass  # it has ended
 
 
 threading.Thread(target=wake, daemon=True).start()
@@ -34,7 +39,7 @@ while True:
     except OSError:
         break
     silent, told = max(silent, time.monotonic() - told), time.monotonic()
-assert "--quiet" in sys.argv or silent < 1 + 4 * late, (silent, late)
+assert "--quiet" in sys.argv or silent < 1 + 4 * late + starved, (silent, late, starved)
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 text = re.sub("\033\\[[0-9;]*m", "", data.decode())
 states = [s for s in re.split("[\r\n]", text) if re.match("case [0-9]+/[0-9]+ ", s)]

@@ -224,8 +224,8 @@ typedef struct ls_square_sums_args {
     void *gradient;                /**< real [count]; written only where a range decays */
     const void *weight;            /**< real [count]; read only where a range decays */
     const ls_update_range *ranges; /**< of 0 to count, one after the other; copied */
-    int64_t range_count;
-    double *sums; /**< [blocks of all ranges], in their order */
+    int64_t range_count;           /**< of `ranges` */
+    double *sums;                  /**< [blocks of all ranges], in their order */
 } ls_square_sums_args;
 
 /**

@@ -34,7 +34,8 @@ typedef enum ls_activation { LS_ACTIVATION_NONE, LS_ACTIVATION_RELU } ls_activat
 
 /** What clip_factor finds: the gradient's norm, and what the gradient is multiplied by. */
 typedef struct ls_clip {
-    double norm, factor;
+    double norm;   /**< L2, of the whole gradient */
+    double factor; /**< at most 1 */
 } ls_clip;
 
 /** Elements of a variable whose squares are summed together (square_sums): a block. */

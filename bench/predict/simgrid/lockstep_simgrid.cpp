@@ -4,9 +4,17 @@
 // its standard input as text:
 //
 //     lockstep-simgrid 1
-//     flat LATENCY BANDWIDTH DEVICES | two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES
-//     PER_HOST | file DEVICES PATH nodes COUNT       then a line each: d NS | m FROM TO BYTES
-//     ROUNDS edges COUNT       then a line each: BEFORE AFTER
+//     a platform, one of:
+//         flat LATENCY BANDWIDTH DEVICES
+//         two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES PER_HOST
+//         file DEVICES PATH
+//
+//     nodes COUNT, then a line each, one of:
+//         d NS
+//         m FROM TO BYTES ROUNDS
+//
+//     edges COUNT, then a line each:
+//         BEFORE AFTER
 //
 // (latencies in ns, bandwidths in bytes a second, 0: not limited) and reads from its standard
 // output the time at which each activity ends, in ns, as doubles of this machine. Exit status: 0;
@@ -188,6 +196,11 @@ class Platform
     {
         const size_t count = in.count(1 << 16);
         engine.load_platform(in.line());
+        for (const auto *link : engine.get_all_links())
+            if (!(link->get_bandwidth() > 0) || !std::isfinite(link->get_bandwidth()) ||
+                !(link->get_latency() >= 0) || !std::isfinite(link->get_latency()))
+                fail(BAD_INPUT, std::string("link '") + link->get_cname() +
+                                    "' has a bandwidth that is not above 0, or a latency below 0");
         devices = engine.get_all_hosts();
         if (devices.size() < count)
             fail(BAD_INPUT, "the platform has " + std::to_string(devices.size()) +

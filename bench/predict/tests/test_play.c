@@ -266,8 +266,10 @@ static void ring(void **state)
 static void two_levels(void **state)
 {
     (void)state;
-    if (!LS_HAS_SIMGRID)
+    if (!LS_HAS_SIMGRID) {
+        print_message("skipped: this build has no SimGrid, and `ports` plays flat platforms\n");
         skip();
+    }
     ls_platform platform;
     const char text[] = "two-level:host=1us@10GB/s,net=5us@1GB/s";
     assert_null(ls_platform_parse(text, &platform));

@@ -14,7 +14,7 @@
  * worker, whose gradient is applied alone. */
 static bool clips(const ls_replica *r)
 {
-    return r->job->clip > 0 && (ls_ps_by_arrival(&r->job->ps) ? r->number >= 0 : r->updates);
+    return r->job->clip > 0 && r->updates != ls_ps_by_arrival(&r->job->ps);
 }
 
 /* Of the whole model. */

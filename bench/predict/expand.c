@@ -85,15 +85,16 @@ static ls_status read_rank(reader *r, const ls_layout *layout)
     const ls_allreduce *a = e->algorithm;
     ls_subtree trees[LS_SUBTREES];
     float *sums[LS_SUBTREES];
-    ls_allreduce_args args = {.data = address_of(1, e->count),
-                              .count = e->count,
-                              .scratch = address_of(LS_SUBTREES + 2, e->count),
+    ls_allreduce_args args = {.data = address_of(1, e->extent.count),
+                              .count = e->extent.count,
+                              .cut = &e->extent,
+                              .scratch = address_of(LS_SUBTREES + 2, e->extent.count),
                               .shards = e->shards};
     if (e->shards && e->half != LS_ALL_GATHER) {
         args.sum_count = ls_canonical_subtrees(r->base.rank, e->ranks, e->shards, trees);
         args.sums = sums;
         for (size_t k = 0; k < args.sum_count; k++)
-            sums[k] = address_of(1 + k, e->count);
+            sums[k] = address_of(1 + k, e->extent.count);
     }
     ls_op_list ops = {0};
     r->base.layout = layout;
@@ -128,19 +129,18 @@ static ls_status read_messages(ls_expanded *e, const ls_layout *layout, ls_devic
 static void sum_ring(const ls_expanded *e, int rank, size_t *sent, uint32_t *rounds, size_t *added)
 {
     const int next = (rank + 1) % e->ranks;
-    const size_t own = ls_comm_parts(ls_elements(e->count), rank, 1, e->ranks).count;
-    const size_t after = ls_comm_parts(ls_elements(e->count), next, 1, e->ranks).count;
-    const size_t filled =
-        e->count < (size_t)e->ranks ? e->count : (size_t)e->ranks; /* blocks that are not empty */
+    const size_t own = ls_comm_parts(e->extent, rank, 1, e->ranks).count;
+    const size_t after = ls_comm_parts(e->extent, next, 1, e->ranks).count;
+    const size_t filled = (size_t)ls_comm_filled(e->extent, e->ranks); /* that are not empty */
     *sent = *added = 0;
     *rounds = 0;
     if (e->half != LS_ALL_GATHER) {
-        *sent += e->count - own;
-        *added += e->count - own;
+        *sent += e->extent.count - own;
+        *added += e->extent.count - own;
         *rounds += (uint32_t)(filled - (own > 0));
     }
     if (e->half != LS_REDUCE_SCATTER) {
-        *sent += e->count - after;
+        *sent += e->extent.count - after;
         *rounds += (uint32_t)(filled - (after > 0));
     }
 }
@@ -175,10 +175,15 @@ static void close_expanded(ls_expanded *e)
     free(e);
 }
 
+static bool is_same(ls_extent a, ls_extent b)
+{
+    return a.count == b.count && a.blocks == b.blocks && a.begin == b.begin;
+}
+
 static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
 {
     return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
-           e->count == what->count && e->shards == what->shards;
+           is_same(e->extent, what->extent) && e->shards == what->shards;
 }
 
 static ls_status fill(const ls_expansions *list, ls_expanded *e, const ls_layout *layout,
@@ -205,7 +210,7 @@ ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls
     *e = (ls_expanded){.algorithm = algorithm,
                        .half = what->half,
                        .ranks = what->size,
-                       .count = what->count,
+                       .extent = what->extent,
                        .shards = what->shards};
     *out = e;
     return fill(list, e, layout, what->devices);

@@ -27,7 +27,7 @@ typedef struct ls_expanded {
     const ls_allreduce *algorithm;
     ls_half half;
     int ranks;
-    size_t count;
+    ls_extent extent;
     int64_t shards;
     size_t *first; /**< [ranks + 1] where a rank's moves begin */
     ls_move *moves;

@@ -323,7 +323,7 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     LS_TRY(make_op(comm, "all-reduce", &x));
     x->what.whole = true;
     x->what.half = half;
-    x->what.count = a->count;
+    x->what.extent = a->cut ? *a->cut : ls_elements(a->count);
     x->what.shards = a->shards;
     x->what.sums = a->sum_count;
     ls_status status = touch_all(comm, a, &x->op);

@@ -34,7 +34,7 @@ typedef struct ls_virtual_comm {
     bool whole;                /**< an all-reduce, or a half of it; else an exchange */
     ls_exchange exchange;
     ls_half half;
-    size_t count; /**< elements of the all-reduce */
+    ls_extent extent; /**< of the all-reduce; where blocks begin is the plan's memory */
     int64_t shards;
     size_t sums; /**< of exact mode: finished subtrees of this rank */
 } ls_virtual_comm;

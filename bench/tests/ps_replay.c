@@ -51,6 +51,7 @@ typedef struct replay {
     ls_ps_layout layout;
     ls_replica *replica;           /* computes for all workers, one after another */
     ls_slice **slices[LS_BATCHES]; /* [workers] */
+    ls_op_list clip;               /* the norm of its gradient, with --clip; else none */
     ls_ps_shard *shards;           /* [servers] */
     ls_op_list *apply;             /* [servers] */
     ls_ps_log *logs;               /* [servers] as read from the file */
@@ -124,6 +125,7 @@ static ls_status open_workers(replay *me)
                                           .no_optimizer = true,
                                           .decay_loss = LS_DECAY_ELSEWHERE};
     LS_TRY(ls_replica_open(&workplace, &me->replica));
+    LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->clip));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
     LS_TRY(allocate(&me->shard, elements, sizeof *me->shard));
@@ -162,6 +164,7 @@ static void close_replay(replay *me)
     for (int b = LS_BATCHES; b-- > 0; free(me->slices[b]))
         for (int w = 0; me->slices[b] && w < me->layout.workers; w++) /* the memory's owner last */
             ls_slice_close(me->slices[b][w]);
+    ls_op_list_clear(&me->clip);
     ls_replica_close(me->replica);
     for (int s = 0; me->shards && s < me->layout.servers; s++) {
         ls_op_list_clear(&me->apply[s]);
@@ -232,6 +235,19 @@ static uint64_t position_of(const ls_job *job, uint64_t step, int *batch_kind)
     return step / per_epoch * job->data->train.samples + step % per_epoch * batch;
 }
 
+/* With --clip, a worker scales its gradient by its norm. */
+static ls_status scale(replay *me, float *gradient)
+{
+    const ls_replica *r = me->replica;
+    ls_clip clip;
+    if (!r->clip)
+        return LS_OK;
+    LS_TRY(ls_queue_read(r->queue, &clip, r->clip, sizeof clip));
+    for (size_t i = 0; i < r->elements; i++)
+        gradient[i] *= (float)clip.factor;
+    return LS_OK;
+}
+
 static ls_status compute(replay *me, int worker)
 {
     copy *c = &me->copies[worker];
@@ -243,8 +259,10 @@ static ls_status compute(replay *me, int worker)
     LS_TRY(ls_queue_write(r->queue, r->state, &state, sizeof state));
     LS_TRY(ls_queue_write(r->queue, r->parameters, c->parameters, bytes));
     LS_TRY(ls_slice_enqueue(me->slices[batch_kind][worker]));
+    LS_TRY(ls_op_list_enqueue(&me->clip, r->queue));
     c->computed = true;
-    return ls_queue_read(r->queue, c->gradient, r->gradients, bytes);
+    LS_TRY(ls_queue_read(r->queue, c->gradient, r->gradients, bytes));
+    return scale(me, c->gradient);
 }
 
 /* A worker's gradient of the shard; if `add`, added to `shard`. */

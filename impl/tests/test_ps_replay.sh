@@ -20,6 +20,8 @@ replay_all --ranks 3,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate 
 replay_all --ranks 4 --ps-servers 2 --ps-mode async,ssp $models
 replay_all --devices 3 --ps-mode async,ssp --capture yes,no $overlapped
 replay_all $tail --ps-mode async,ssp
+replay_all --ranks 4 --ps-servers 2 --ps-mode async --clip 0.05 $small
+replay_all $tail --ps-mode ssp --clip 0.05
 replay_all --ranks 4 --inject delay=3:5ms --ps-mode async,ssp $slow
 
 replay_all --devices 2,5 --ps-backup-workers 1 --capture yes,no $small

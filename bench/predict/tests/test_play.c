@@ -165,7 +165,7 @@ static const ls_expanded *expand(ls_expansions *list, const ls_allreduce *algori
                                   .devices = r->devices,
                                   .whole = true,
                                   .half = half,
-                                  .count = count,
+                                  .extent = ls_elements(count),
                                   .shards = shards};
     const ls_expanded *e;
     assert_null(ls_expand(list, algorithm, NULL, &what, &e));

@@ -31,22 +31,6 @@ int ls_windows_need(const ls_windows *w, int node)
     return need;
 }
 
-int ls_windows_least(const ls_graph *graph, const ls_buckets *buckets)
-{
-    int least = 1;
-    for (int n = 0; n < graph->count; n++) {
-        const ls_node *node = &graph->nodes[n];
-        int low = (int)buckets->count, high = -1;
-        for (int v = 0; v < node->variable_count; v++) {
-            const int unit = unit_of(graph, buckets, node, v);
-            low = unit < low ? unit : low;
-            high = unit > high ? unit : high;
-        }
-        least = high - low + 1 > least ? high - low + 1 : least;
-    }
-    return least;
-}
-
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 /* Whether several nodes use variables of a unit. */
@@ -61,11 +45,34 @@ static bool is_tied(const ls_windows *w, int unit)
     return false;
 }
 
+/* Most windows that one node needs at once: from the first of its units that take turns to the
+ * last.
+ */
+static int least_of(const ls_windows *w)
+{
+    int least = 1;
+    for (int n = 0; n < w->graph->count; n++) {
+        const ls_node *node = &w->graph->nodes[n];
+        int low = w->turns, high = -1;
+        for (int v = 0; v < node->variable_count; v++) {
+            const int turn = w->turn[unit_of(w->graph, w->buckets, node, v)];
+            if (turn < 0)
+                continue;
+            low = turn < low ? turn : low;
+            high = turn > high ? turn : high;
+        }
+        least = high - low + 1 > least ? high - low + 1 : least;
+    }
+    return least;
+}
+
 /* Gives numbers to units that take turns. */
 static void take_turns(ls_windows *w, bool keeps)
 {
     for (int unit = (int)w->buckets->count; unit-- > 0;)
         w->turn[unit] = keeps && is_tied(w, unit) ? -1 : w->turns++;
+    const int least = least_of(w);
+    w->count = w->count > least ? w->count : least;
     w->count = w->count < w->turns ? w->count : w->turns;
 }
 
@@ -161,11 +168,15 @@ ls_status ls_windows_check(const ls_job *job)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
+    ls_windows windows;
     if (!job->windows_given)
         return LS_OK;
     LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
-    const int least = ls_windows_least(graph, &buckets);
+    ls_status status = ls_windows_open(graph, &buckets, 1, true, &windows);
+    const int least = windows.count;
+    ls_windows_close(&windows);
     ls_buckets_close(&buckets);
+    LS_TRY(status);
     return job->windows >= least
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",

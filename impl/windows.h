@@ -20,7 +20,7 @@ typedef struct ls_windows {
     size_t elements;           /**< of all windows */
 } ls_windows;
 
-/** `count` windows, or as many as there are units. `keeps`: units with variables that several nodes
+/** `count` windows; more if one node needs more at once, no more than there are units. `keeps`: units with variables that several nodes
  * use have windows of their own. Close it also on failure. */
 ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int count, bool keeps,
                           ls_windows *out);
@@ -46,9 +46,6 @@ int ls_windows_ahead(const ls_windows *windows, int unit);
 
 /** Whether the unit is gathered in both passes: it is not among the last W of the forward pass. */
 bool ls_windows_twice(const ls_windows *windows, int unit);
-
-/** Most units that one node has variables in: so many windows are needed at least. */
-int ls_windows_least(const ls_graph *graph, const ls_buckets *buckets);
 
 /** LS_CODE_USAGE if the job asks for fewer windows than one node needs. */
 ls_status ls_windows_check(const ls_job *job);

@@ -212,14 +212,11 @@ static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_grou
     return LS_OK;
 }
 
-/* At least so many windows as one node needs. */
 static ls_status plan_windows(const ls_step_plan *plan, int count, bool keeps, ls_windows *out)
 {
-    const ls_graph *graph = plan->job->model->graph;
-    const ls_buckets *buckets = &plan->groups->buckets;
-    const int least = ls_windows_least(graph, buckets);
-    return count ? ls_windows_open(graph, buckets, count > least ? count : least, keeps, out)
-                 : LS_OK;
+    return count
+               ? ls_windows_open(plan->job->model->graph, &plan->groups->buckets, count, keeps, out)
+               : LS_OK;
 }
 
 /* ---- Lanes and channels ---------------------------------------------------------------------- */

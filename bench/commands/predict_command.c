@@ -35,18 +35,35 @@ typedef struct prediction {
 
 static ls_status check_options(const ls_request *request)
 {
-    static const char *const refused[] = {
-        "blocks", "gate-steps", "baseline",        "save",      "load",      "target",
-        "link",   "epochs",     "until-precision", "max-time",  "ps-record", "comm",
-        "ranks",  "resume",     "print-step",      "waterfall", "dry-run",   "memory"};
+    static const char training[] = "is of training, and predict trains nothing; leave it out";
+    static const char later[] = "is an option of run that predict lacks; leave it out";
+    static const struct {
+        const char *name, *why;
+    } refused[] = {
+        {"link", "is of real devices; give the network by --platform"},
+        {"ranks", "is of processes; give all devices by --devices"},
+        {"comm", "is of processes; give all devices by --devices"},
+        {"memory", "is of real devices; give what a device has by --memory-limit"},
+        {"epochs", "is of a data set, and predict reads none; give --steps"},
+        {"blocks", training},
+        {"gate-steps", training},
+        {"baseline", training},
+        {"save", training},
+        {"load", training},
+        {"target", training},
+        {"until-precision", training},
+        {"max-time", training},
+        {"ps-record", training},
+        {"resume", later},
+        {"print-step", later},
+        {"waterfall", later},
+        {"dry-run", later},
+    };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         char name[32];
-        snprintf(name, sizeof name, "--%s", refused[i]);
-        if (ls_option_set_find(request->given, refused[i])->count)
-            return ls_fail(LS_CODE_USAGE, "option", name,
-                           "is of training, and predict trains nothing; leave it out%s",
-                           strcmp(refused[i], "link") == 0 ? ", and give the network by --platform"
-                                                           : "");
+        snprintf(name, sizeof name, "--%s", refused[i].name);
+        if (ls_option_set_find(request->given, refused[i].name)->count)
+            return ls_fail(LS_CODE_USAGE, "option", name, "%s", refused[i].why);
     }
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",

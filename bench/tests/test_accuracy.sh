@@ -19,8 +19,9 @@ for steps in 1000 3000; do
       --save "$dir/poly-$steps-$seed.safetensors" >/dev/null
   done
 done
-python3 - "$dir" <<'P'
-import json, statistics, struct, sys
+PYTHONPATH=$(dirname "$0") python3 -B - "$dir" <<'P'
+import json, statistics, sys
+from parameters import tensors
 
 MLP_MEDIAN, MLP_EACH, MLP_RSS = 0.855, 0.83, 160e6
 POLY = {1000: (0.04, 0.01, 2), 3000: (1e-4, 1e-4, 2e-3)}
@@ -34,10 +35,7 @@ failed |= len(accuracy) != 5 or statistics.median(accuracy) < MLP_MEDIAN or accu
 failed |= resident > MLP_RSS
 for steps, bounds in POLY.items():
     for seed in range(1, 7):
-        data = open(f"{folder}/poly-{steps}-{seed}.safetensors", "rb").read()
-        size, = struct.unpack("<Q", data[:8])
-        begin, end = json.loads(data[8:8 + size])["dense0.weight"]["data_offsets"]
-        weights = struct.unpack("<3f", data[8 + size + begin:8 + size + end])
+        weights = tensors(f"{folder}/poly-{steps}-{seed}.safetensors")["dense0.weight"]
         off = [abs(w - want) for w, want in zip(weights, (5, 0, 3))]
         bad = any(o > b for o, b in zip(off, bounds))
         print(f"poly {steps} steps, seed {seed}: off by", off, "TOO FAR" if bad else "")

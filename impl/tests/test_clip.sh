@@ -7,14 +7,8 @@
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 cat >norm.py <<'END'
-import json, math, struct, sys
-
-def tensors(path):
-    raw = open(path, "rb").read()
-    size = struct.unpack("<Q", raw[:8])[0]
-    header = json.loads(raw[8:8 + size])
-    spans = {n: [8 + size + o for o in t["data_offsets"]] for n, t in header.items() if n != "__metadata__"}
-    return {n: struct.unpack("<%df" % ((e - b) // 4), raw[b:e]) for n, (b, e) in spans.items()}
+import json, math, sys
+from parameters import tensors
 
 before, free, clipped = map(tensors, sys.argv[1:4])
 norm = json.load(open(sys.argv[4]))["train"]["gradient_norm"]
@@ -32,7 +26,7 @@ for clip in none 0.25; do
 done
 cp out row.json
 checks=$((checks + 1))
-python3 norm.py before.st none.st 0.25.st row.json || wrong "the norm of the row is not that of the gradient"
+PYTHONPATH=$library python3 -B norm.py before.st none.st 0.25.st row.json || wrong "the norm of the row is not that of the gradient"
 
 # Every strategy: --clip 0.05 is below the norm in each step.
 exact="--reduce exact --micro-shards 6 --steps 3 --clip 0.05"

@@ -6,18 +6,8 @@
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 cat >check.py <<'END'
-import json, math, struct, sys
-
-def tensors(path):
-    raw = open(path, "rb").read()
-    size = struct.unpack("<Q", raw[:8])[0]
-    header = json.loads(raw[8:8 + size])
-    header.pop("__metadata__", None)
-    out = {}
-    for name, t in header.items():
-        begin, end = (8 + size + o for o in t["data_offsets"])
-        out[name] = struct.unpack("<%df" % ((end - begin) // 4), raw[begin:end])
-    return out
+import json, math, sys
+from parameters import tensors
 
 before, after = tensors(sys.argv[1]), tensors(sys.argv[2])
 loss = json.load(open(sys.argv[3]))["train"]["loss_first"]
@@ -53,7 +43,7 @@ for case in "single --devices 1" "single --devices 1 --reduce exact" "towers --d
     lockstep_ok run $model --cpu-devices 3 --strategy $case --steps 1 --save after.st --format jsonl
     cp "$work/out" row.json
     checks=$((checks + 1))
-    python3 check.py before.st after.st row.json || wrong "weight decay of --strategy $case"
+    PYTHONPATH=$library python3 -B check.py before.st after.st row.json || wrong "weight decay of --strategy $case"
 done
 # The learning rate drops to a tenth after 350 epochs, here of one step each: visible in the effect of decay.
 python3 - <<'END'

@@ -127,15 +127,21 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return cudaSuccess;
 }
 
+// Whether the host may look at a stream's work: not while it is captured, which ends the capture.
+static bool may_look(CUstream_st *stream)
+{
+    if (stream->capture) {
+        fake_spoil(stream->capture);
+        return false;
+    }
+    return fake_allowed();
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 {
     const auto lock = fake_enter();
     CUstream_st *stream = fake_stream(handle);
-    if (stream->capture) {
-        fake_spoil(stream->capture);
-        return fake_error(cudaErrorStreamCaptureUnsupported);
-    }
-    if (!fake_allowed())
+    if (!may_look(stream))
         return fake_error(cudaErrorStreamCaptureUnsupported);
     fake_wait(stream->last);
     return cudaSuccess;
@@ -145,11 +151,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
     const auto lock = fake_enter();
     CUstream_st *stream = fake_stream(handle);
-    if (stream->capture) {
-        fake_spoil(stream->capture);
-        return fake_error(cudaErrorStreamCaptureUnsupported);
-    }
-    if (!fake_allowed())
+    if (!may_look(stream))
         return fake_error(cudaErrorStreamCaptureUnsupported);
     if (stream->last && !stream->last->done)
         fake_progress();

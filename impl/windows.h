@@ -20,8 +20,9 @@ typedef struct ls_windows {
     size_t elements;           /**< of all windows */
 } ls_windows;
 
-/** `count` windows; more if one node needs more at once, no more than there are units. `keeps`: units with variables that several nodes
- * use have windows of their own. Close it also on failure. */
+/** `count` windows; more if one node needs more at once, no more than there are units. `keeps`:
+ * units with variables that several nodes use have windows of their own. Close it also on failure.
+ */
 ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int count, bool keeps,
                           ls_windows *out);
 void ls_windows_close(ls_windows *windows);

@@ -8,10 +8,10 @@
 # changed since, and a name for the tree; and packed/prefix.tar.xz, the unpacked Debian packages of the libraries and
 # Fashion-MNIST. On the other machine, FOLDER/ci/gpu.sh does the rest. A folder packed before is replaced. More than
 # MOST_MIB is refused, so that folder and checkout together fit 64 MiB. --binaries adds packed/build.tar.xz: the program
-# and the tests of GPUs, built here for sm_80, sm_90 and later; the other machine then compiles nothing, if its C library
-# is not older than this one's and it has CUDA's libraries of this major version. apt-get download gets the packages from this machine's sources, without root; apt-cache lists
-# their dependencies. Left out: what a compiler includes (the C and C++ libraries, libgomp), MPI, and everything of
-# CUDA.
+# and the tests of GPUs, built here for sm_80, sm_90 and later; the other machine then compiles nothing, if its C
+# library is not older than this one's and it has CUDA's libraries of this major version. apt-get download gets the
+# packages from this machine's sources, without root; apt-cache lists their dependencies. Left out: what a compiler
+# includes (the C and C++ libraries, libgomp), MPI, and everything of CUDA.
 set -euo pipefail
 MOST_MIB=54
 wanted=(libdnnl-dev libhwloc-dev libxxhash-dev libjansson-dev libsqlite3-dev libfyaml-dev

@@ -10,9 +10,9 @@
 # the most important lines first, and results.tar.gz with rows and logs. Each part has a time budget (budget_of) plus
 # what earlier parts left; one that exceeds it is stopped, which is no failure. A repeated run skips finished parts,
 # and inside a part finished commands, even on another machine if OUT has the earlier results.tar.gz (15 MiB at most).
-# A part that fails is kept and reported, and the others run; what failed is repeated at once under compute-sanitizer, with the libraries' logs
-# (diagnosis/). Clocks, power and temperature are logged throughout (clocks.csv). Until figures are taken, libraries
-# are read ahead and the peers compile, in the background.
+# A part that fails is kept and reported, and the others run; what failed is repeated at once under compute-sanitizer,
+# with the libraries' logs (diagnosis/). Clocks, power and temperature are logged throughout (clocks.csv). Until figures
+# are taken, libraries are read ahead and the peers compile, in the background.
 #   --rehearse   the same parts on CPU devices, with small sizes: tests this script
 #   --only       only these parts
 # Needs no root, but CUDA 13, CMake, gcc, python3, and the libraries: of the packed folder, of the system, or of a

@@ -3,7 +3,8 @@
 # Installs what is missing, builds, and runs the tests through CTest: ci/test.sh [--all]
 #   --all    also the tests labelled slow and peers
 # Builds: build (gcc), build-clang, build-asan, build-tsan, build-hooks, which has no MPI and CUDA, and build-fake where
-# CUDA's headers are; warnings are errors in all of them. The tests of the other builds are tests of `build` (label sanitizer).
+# CUDA's headers are; warnings are errors in all of them. The tests of the other builds are tests of `build` (label
+# sanitizer).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exclude=(-LE 'slow|peers')

@@ -193,7 +193,7 @@ cp made.db labelled.db
 lockstep_ok results label last last~1 'two "of" them' --results labelled.db
 lockstep_ok results list --where 'label=two "of" them' --results labelled.db --format jsonl
 rows "two rows have the label, and nothing else is changed" "[{**x, 'label': None} for x in rows] ==
-    [{**x, 'label': None} for x in old('last~1') + old('last')]"
+    [{**x, 'label': None} for x in old('last~1') + old('last')] and {x['label'] for x in rows} == {'two \"of\" them'}"
 lockstep results label last nonsuch new --results labelled.db
 expect "an unknown id: status 3, and no row is changed" \
     [ "$code/$("$LOCKSTEP" results list --where label=new --results labelled.db 2>&1 | grep -c '^2026')" = 3/0 ]

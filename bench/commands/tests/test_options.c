@@ -159,6 +159,13 @@ static void test_optimizer_commas(void **state)
     assert_string_equal(request->cases[2].optimizer, "sgd");
     assert_string_equal(request->cases[3].optimizer, "rmsprop:rho=0.9,eps=1e-3");
     ls_request_free(request);
+    /* An option whose values have commas may be given several times. */
+    request = accept_line("run --strategy mirrored --devices 2 --link latency=1us,bandwidth=1GB/s "
+                          "--link latency=2us");
+    assert_int_equal(request->case_count, 2);
+    assert_string_equal(request->cases[0].link_text, "latency=1us,bandwidth=1GB/s");
+    assert_string_equal(request->cases[1].link_text, "latency=2us");
+    ls_request_free(request);
     /* In other options such a comma separates values. */
     request = accept_line("run --target accuracy=0.8,loss=0.3");
     assert_int_equal(request->case_count, 2);

@@ -419,6 +419,12 @@ class Player
     }
 };
 
+#if SIMGRID_VERSION >= 33400
+#define PRECISION "--cfg=precision/timing:"
+#else
+#define PRECISION "--cfg=surf/precision:"
+#endif
+
 void run(Input &in)
 {
     // Each key is set here, so that no platform file can set it.
@@ -431,11 +437,7 @@ void run(Input &in)
         "--cfg=network/weight-S:0",
         "--cfg=network/bandwidth-factor:1",
         "--cfg=network/latency-factor:0",
-#if SIMGRID_VERSION >= 33400
-        "--cfg=precision/timing:1e-12"
-#else
-        "--cfg=surf/precision:1e-12"
-#endif
+        PRECISION "1e-12",
     };
     int argc = static_cast<int>(std::size(settings));
     std::vector<char *> argv;

@@ -142,6 +142,7 @@ struct name_of {
     const char *name, *text;
 };
 #define NAMED(error, text)                                                                         \
+    name_of                                                                                        \
     {                                                                                              \
         error, #error, text                                                                        \
     }

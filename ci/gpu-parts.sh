@@ -188,9 +188,9 @@ part_devices() {
 part_smoke() {
   local failed='' slow='' label model options limit=40
   while read -r label model options; do
+    [[ $options == *--gate-steps* ]] || options="$options --gate-steps $(pick 1 4)"
     # shellcheck disable=SC2086
-    rows smoke run --model "$model" $options --steps 20 --warmup 3 --blocks 1 --gate-steps "$(pick 1 4)" --memory growth \
-      --results none --label "$label"
+    rows smoke run --model "$model" $options --steps 20 --warmup 3 --blocks 1 --memory growth --results none --label "$label"
     case "$code" in
     0) ;;
     124 | 137) slow="$slow $label" ;;
@@ -218,6 +218,8 @@ cifar10-own cifar10 --data synthetic:2048 --convolution own
 cifar10-auto cifar10 --data synthetic:2048 --convolution auto
 resnet:8 resnet:8 --data synthetic:2048
 twin-lstm twin-lstm:64 --data synthetic:2048
+gpt-small gpt:6-6-384-256-256 --batch 64 --data synthetic
+gpt gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --gate-steps 0
 mlp-large mlp:784-4096-4096-10 --batch 8192 --data $(images)
 mlp-large-tf32 mlp:784-4096-4096-10 --batch 8192 --math tf32 --data $(images)
 END
@@ -304,6 +306,7 @@ END
   [ -n "$rehearse" ] || cat <<END
 mlp:784-64-32-10 --data $(images) --batch 100 --steps 10 --capture no
 cnn --data $(images) --batch 64 --steps 10
+gpt:2-2-64-64 --data synthetic:64 --batch 16 --steps 4
 cifar10 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own
 twin-lstm --data synthetic:600 --batch 24 --steps 4
 lstm-stack:3 --data synthetic:600 --batch 24 --steps 4
@@ -311,7 +314,7 @@ END
 }
 
 # The strategies of most use, on the models with the most different kernels; the matrix repeats none of it.
-part_verify-first() { verify_some '^(single|mirrored|ps)$' '^(poly|mlp:785|mlp:784-16|cnn) *'; }
+part_verify-first() { verify_some '^(single|mirrored|zero|ps)$' '^(poly|mlp:785|mlp:784-16|cnn|gpt).*'; }
 part_verify() { verify_some . .; }
 
 # verify_some STRATEGIES MODELS: those that match. Each case is a command, several at a time: nothing is timed here, and
@@ -477,6 +480,7 @@ cifar10 128
 twin-lstm:64 64
 lstm-stack:4 64
 cnn 256
+gpt:6-6-384-256-256 64
 resnet:20 128")
 END
   [ -z "$failed" ] || broken "not counted:$failed"

@@ -328,9 +328,10 @@ verify_some() {
     while read -r strategy; do
       local more=(--reduce exact,fast)
       devices=1,2,4,8
-      [[ $strategy != independent && $strategy != local-sgd ]] || more=()
+      [[ $strategy != independent && $strategy != local-sgd && $strategy != gossip ]] || more=()
       [ "$strategy" != single ] || devices=1
-      [[ $strategy != towers && $strategy != ps ]] || more+=(--variable-device "$gpu_holder,/cpu:0")
+      [ "$strategy" != towers ] || more+=(--variable-device "$gpu_holder,/cpu:0")
+      [ "$strategy" != ps ] || more+=(--variable-device "$gpu_holder") # a worker's type, too
       at=$((at + 10))
       [[ $strategy =~ $1 && "$model " =~ $2 ]] || continue
       while [ "$(jobs -rp | wc -l)" -ge "$(pick 2 4)" ]; do wait -n || true; done

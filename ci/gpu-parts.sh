@@ -348,16 +348,17 @@ verify_some() {
   after_limits "$([ ! -e "$out/slow.txt" ] || sort -u "$out/slow.txt" | paste -sd ' ')"
 }
 
-# After 20 steps, parameters on a GPU and on a CPU differ only by their products' reduction order.
+# After 20 steps, parameters on a GPU and on a CPU differ only by their products' reduction order. A smooth model: one
+# ReLU that another rounding flips makes a difference of 2e-3 in mlp (seen on an H100).
 part_compare() {
-  local common="--model $(pick mlp:784-16-10 mlp) --optimizer sgd --lr 0.1 --steps 20 --warmup 0 --gate-steps 0
-    --results none"
+  local common="--model gpt:2-2-64-64 --data synthetic:64 --batch 16 --optimizer sgd --lr 0.1 --steps 20 --warmup 0
+    --gate-steps 0 --results none"
   again compare
   # shellcheck disable=SC2086
-  rows compare run $common --data "$(images)" --devices cpu:0 --verbose --save "$out/cpu.safetensors"
+  rows compare run $common --devices cpu:0 --verbose --save "$out/cpu.safetensors"
   [ "$code" -eq 0 ] || broken "on a CPU: exit status $code"
   # shellcheck disable=SC2086
-  rows compare run $common --data "$(images)" --devices "$(pick cpu:0 gpu:0)" --verbose --save "$out/gpu.safetensors"
+  rows compare run $common --devices "$(pick cpu:0 gpu:0)" --verbose --save "$out/gpu.safetensors"
   [ "$code" -eq 0 ] || broken "on a GPU: exit status $code"
   python3 -B ci/gpu_summary.py --compare "$out/cpu.safetensors" "$out/gpu.safetensors" || broken "the GPU's parameters differ from the CPU's by more than the bound"
   rm -f "$out"/*.safetensors
@@ -520,7 +521,10 @@ sanitize() {
   while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n || true; done
   (
     code=0
-    timeout -k 2 "$limit" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
+    # A test of the device makes calls that fail, and expects it.
+    [[ $tool != memcheck || $name != *_gpu_device ]] || tool="memcheck --report-api-errors no"
+    # shellcheck disable=SC2086
+    timeout -k 2 "$limit" compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 \
       "${ours[@]}" "$@" 2>&1 | tail -c 20000 \
       >"$out/sanitized/$name.log" || code=$?
     echo "$code" >"$out/sanitized/$name.code"

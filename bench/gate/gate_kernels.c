@@ -22,8 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rounding difference can flip a ReLU. */
-static const double kernels_bound = 2e-2;
+/* A rounding difference can flip a ReLU: a share of them in proportion to it, and the gradient's
+ * norm by that share's root. TF32 rounds to 2^-11 instead of 2^-24: 3e-2 was seen on an H100 with
+ * 4096 units in two layers. */
+static double bound_of(const ls_plan_of_case *plan)
+{
+    return plan->job.math == LS_MATH_TF32 ? 1e-1 : 2e-2;
+}
 /* Operations that plain C computes in under half a second on a slow core. One sample of a deep
  * model may exceed it. */
 static const double reference_flops = 2.5e8;
@@ -167,7 +172,7 @@ static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const
     LS_TRY(ls_allocate("gate", &k, 1, sizeof *k));
     k->key = key;
     ls_status status = find_out(workplace, plan, false, k);
-    if (!status && !(k->max_rel <= kernels_bound))
+    if (!status && !(k->max_rel <= bound_of(plan)))
         status = find_out(workplace, plan, true, k);
     if (status) {
         free(k);
@@ -185,12 +190,12 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
     LS_TRY(get(workplace, plan, &k));
     gate->kernels_rel = k->max_rel;
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
-    if (k->max_rel <= kernels_bound)
+    if (k->max_rel <= bound_of(plan))
         return LS_OK;
     ls_gate_wrong(
         gate,
         "kernels: the first gradient of %s differs from plain C's by %.3g relative, bound %.3g",
-        k->worst, k->max_rel, kernels_bound);
+        k->worst, k->max_rel, bound_of(plan));
     return LS_OK;
 }
 

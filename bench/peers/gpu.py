@@ -38,10 +38,11 @@ REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2), ("gpt:1-2-16-16-32", 2, 
 RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
 
 
-def peers_here(device):
-    """The peers whose framework is installed."""
-    names = tuple(runners.GPU_PEERS) if device == "cuda" else ("torch", "jax")
-    return [n for n in names if importlib.util.find_spec(n.split("-", maxsplit=1)[0])]
+def peers_here(arguments):
+    """The wanted peers whose framework is installed."""
+    names = tuple(runners.GPU_PEERS) if arguments.device == "cuda" else ("torch", "jax")
+    return [n for n in names if (not arguments.peers or n in arguments.peers.split(","))
+            and importlib.util.find_spec(n.split("-", maxsplit=1)[0])]
 
 
 class Turns:
@@ -171,7 +172,7 @@ class Peers:
 def measure(arguments, directory):
     """Runs the turns that the file lacks; returns the rounds."""
     path = pathlib.Path(arguments.file)
-    peers = Peers(peers_here(arguments.device), directory)
+    peers = Peers(peers_here(arguments), directory)
     comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     here = {"part": "gpu", "time": now, "cpu": book.cpu_text(), "peers": peers.info(),
@@ -185,6 +186,8 @@ def measure(arguments, directory):
         rounds = book.Rounds(path)
         rounds.begin(here)
     for case in CASES if arguments.device == "cuda" else REHEARSAL:
+        if arguments.models and case[0] not in arguments.models.split(","):
+            continue
         turns = Turns(comparison, rounds, case, arguments.rounds)
         if arguments.build:
             turns.prepare(peers.peers)
@@ -209,11 +212,13 @@ def main():
     )
     parser.add_argument("--lockstep", default="build/lockstep", help="the program (%(default)s)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--peers", help=f"comma-separated, of {', '.join(runners.GPU_PEERS)} (all)")
+    parser.add_argument("--models", help=f"comma-separated, of {', '.join(case[0] for case in CASES)} (all)")
     parser.add_argument("--rounds", type=int, default=2, help="rounds (%(default)s)")
     parser.add_argument("--build", action="store_true", help="only build the cases in the peers")
     parser.add_argument("--file", required=True, help="keeps the turns; those there are not taken again")
     arguments = parser.parse_args()
-    if not peers_here(arguments.device):
+    if not peers_here(arguments):
         print("neither PyTorch nor JAX in this python3")
         return 77
     if not os.path.isdir(models.FASHION_MNIST):

@@ -40,6 +40,21 @@ static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *
     return LS_OK;
 }
 
+/* Whether cuDNN is faster than products of windows: a function of the shape, so that the bits are,
+ * too. Measured on an H100 (9 shapes of the models; common/kernel/operations.md): its gradients of
+ * weights are 1.5 to 26 times as slow; where a window has few outputs, or an image few channels,
+ * writing the windows costs more than the product. */
+static bool is_faster(const ls_conv_task *task)
+{
+    const ls_conv_shape *s = &task->shape;
+    if (task->dweight)
+        return false;
+    if (task->y)
+        return s->outputs <= 32 || s->channels <= 4;
+    return s->outputs <= 32 && s->channels >= 16 && s->window.stride_x == 1 &&
+           s->window.stride_y == 1;
+}
+
 /* Refuses if cuDNN is required and `why` says that it cannot; NULL: it can. */
 static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const char *why)
 {
@@ -61,7 +76,7 @@ static ls_status choose(ls_kernels *kernels, const ls_conv_task *task, ls_op **o
     bool asked;
     ls_op *op = NULL;
     LS_TRY(ask_library(kernels, &task->shape, &asked));
-    if (asked)
+    if (asked && (kernels->convolution == LS_CONVOLUTION_CUDNN || is_faster(task)))
         LS_TRY(ls_dnn_conv(kernels, task, &op, &why));
     LS_TRY(insist(kernels, &task->shape, why));
     if (!op)

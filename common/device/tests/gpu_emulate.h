@@ -286,6 +286,11 @@ template <typename T> static inline T ls_gpu_exchange(T value, int mask)
     return value;
 }
 
+/* What precedes a kernel has ended: streams run in order. */
+static inline void ls_gpu_begin()
+{
+}
+
 static inline double ls_gpu_fetch(const double *from)
 {
     return *from;

@@ -2,7 +2,7 @@
 /*
  * One call of a collective as a program, to be replayed. Each rank replays its own program. Joint
  * ranks (ls_comm_is_joint: GPUs) of a process share one, captured from the first one's queue, which
- * the others join by an event and which waits for each at the end. Not yet run on a GPU.
+ * the others join by an event and which waits for each at the end.
  */
 #include "bench/micro/micro_comm.h"
 

@@ -29,7 +29,7 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
                                   ls_session *out);
 
 /** The memory that the plan needs, found by opening it with memory that is only counted. CPU
- * devices stand for GPUs, and workspace is a CPU's. Not yet run on a GPU. */
+ * devices stand for GPUs, and workspace is a CPU's. */
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
 
 /** Whether something has taken devices of the session off their cores (ls_device_moved). */

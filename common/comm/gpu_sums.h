@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The communicator's one kernel, as a C function that launches it (cuda/gpu_sums.cu). Not yet run
- * on a GPU; test_sums_emulated runs the same source on a CPU. */
+/* The communicator's one kernel, as a C function that launches it (cuda/gpu_sums.cu).
+ * test_sums_emulated runs the same source on a CPU. */
 #pragma once
 
 #include "common/comm/sum_step.h"

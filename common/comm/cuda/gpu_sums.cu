@@ -2,9 +2,9 @@
 /*
  * Sums of ranges on a GPU: a thread computes all steps of an element in order, so an element's bits
  * depend on the steps only and threads do not wait for each other. Steps are passed as launch
- * arguments, MOST per launch; launches on a stream stay in order. Not yet run on a GPU. Leaves out
- * vector loads, since ranges begin anywhere, and keeping sums in registers between steps:
- * accumulators are read from the first-level cache.
+ * arguments, MOST per launch; launches on a stream stay in order. Leaves out vector loads, since
+ * ranges begin anywhere, and keeping sums in registers between steps: accumulators are read from
+ * the first-level cache.
  */
 #include "common/comm/gpu_sums.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CUDA back end's own types, shared by its files: streams, events and graphs of CUDA's run-time
- * library behind device.h. Every call of the library is checked by ls_cuda_check. Not yet run on a
- * GPU.
+ * library behind device.h. Every call of the library is checked by ls_cuda_check.
  *
  * A device that fails (an illegal address, say) stays failed: CUDA answers every further call on
  * the device with the same error, nothing waits for it, and ls_queue_sync reports the error each

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU device: a GPU or a logical device of one, with a pool on the GPU's arena. Not yet run on a
- * GPU. A logical device has its own queues and an n-th of the memory that was free when the first
- * one was opened. Multiprocessors are not partitioned: kernels of several logical devices run
- * concurrently where there is room, so a kernel's launch and results do not depend on the number of
- * devices.
+ * GPU device: a GPU or a logical device of one, with a pool on the GPU's arena. A logical device
+ * has its own queues and an n-th of the memory that was free when the first one was opened.
+ * Multiprocessors are not partitioned: kernels of several logical devices run concurrently where
+ * there is room, so a kernel's launch and results do not depend on the number of devices.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/device/pool.h"

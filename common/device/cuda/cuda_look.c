@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the GPUs. The run-time library is linked statically and looks for the driver itself, so
- * this runs without CUDA, and reports "no driver"; that much has run. Not yet run on a GPU.
+ * this runs without CUDA, and reports "no driver".
  */
 #include "common/device/cuda/cuda.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU events and programs: a capture of streams, instantiated as a CUDA graph. Not yet run on a
- * GPU. CUDA's rules for joining a capture apply; the CPU back end has the same ones, so programs
- * captured there have the same shape. Nodes are the graph's nodes; records and waits become edges
- * and are not counted. CUDA does not report a graph's memory, so `bytes` is our own struct.
+ * GPU events and programs: a capture of streams, instantiated as a CUDA graph. CUDA's rules for
+ * joining a capture apply; the CPU back end has the same ones, so programs captured there have the
+ * same shape. Nodes are the graph's nodes; records and waits become edges and are not counted. CUDA
+ * does not report a graph's memory, so `bytes` is our own struct.
  */
 #include "common/base/clock.h"
 #include "common/device/cuda/cuda.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU queue: a stream that does not synchronize with the default stream (cudaStreamNonBlocking),
- * and pinned memory through which the host reads and writes. Not yet run on a GPU. Running an
- * operation launches on the stream, so ls_queue_enqueue reports a failed launch; ls_queue_sync
- * reports failures on the GPU. A kernel that finds invalid data writes a fault, one word in pinned
- * memory, which ls_queue_sync checks.
+ * and pinned memory through which the host reads and writes. Running an operation launches on the
+ * stream, so ls_queue_enqueue reports a failed launch; ls_queue_sync reports failures on the GPU. A
+ * kernel that finds invalid data writes a fault, one word in pinned memory, which ls_queue_sync
+ * checks.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/device/link.h"

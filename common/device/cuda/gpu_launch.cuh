@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the kernels share: launching, the position of a thread in a grid-stride loop, packs of
- * elements that one thread moves at once, and sums over a block. Not yet run on a GPU.
+ * elements that one thread moves at once, and sums over a block.
  */
 #pragma once
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cuda table: opens the library, names it, and lists the operations of the other files. Not yet
- * run on a GPU. */
+/* The cuda table: opens the library, names it, and lists the operations of the other files. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
 #include "common/device/cuda/cuda.h"

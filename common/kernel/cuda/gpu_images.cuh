@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the kernels of images: the position of an element. Not yet run on a GPU. */
+/* Shared by the kernels of images: the position of an element. */
 #pragma once
 
 #include "common/device/cuda/gpu_launch.cuh"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How blocks share a launch that does several things: a table says which blocks have which item,
- * and each block does a part of its item; the last block to end may add up what all have left. Not
- * yet run on a GPU.
+ * and each block does a part of its item; the last block to end may add up what all have left.
  */
 #pragma once
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions by cuDNN. Not yet run on a GPU. Uses its functions with fixed algorithms, which
- * version 9 still has, not its graphs, whose engines a heuristic selects. Of the algorithms that
- * cudnn_ops.h and its documentation (Reproducibility) list as deterministic, these are the implicit
- * products, which support channels-last images. So results are reproducible and do not depend on
- * the batch. Making an operation runs it once, which shows whether the library supports the shape,
- * and loads the library's kernels before any capture. Float32 is CUDNN_FMA_MATH, without tensor
- * cores; with TF32 the library may use them. Weights and bias are copied to the operation's memory,
- * and the weights' gradient from there, so the library's results do not depend on where a variable
- * begins. Bias and ReLU are part of the library's forward pass if it supports them, otherwise a
- * pass of ours; the bias's gradient is our column sums. Left out: unequal padding, which the
- * library lacks; Winograd's and Fourier's methods, for which images would have to be transposed.
+ * Convolutions by cuDNN. Uses its functions with fixed algorithms, which version 9 still has, not
+ * its graphs, whose engines a heuristic selects. Of the algorithms that cudnn_ops.h and its
+ * documentation (Reproducibility) list as deterministic, these are the implicit products, which
+ * support channels-last images. So results are reproducible and do not depend on the batch. Making
+ * an operation runs it once, which shows whether the library supports the shape, and loads the
+ * library's kernels before any capture. Float32 is CUDNN_FMA_MATH, without tensor cores; with TF32
+ * the library may use them. Weights and bias are copied to the operation's memory, and the weights'
+ * gradient from there, so the library's results do not depend on where a variable begins. Bias and
+ * ReLU are part of the library's forward pass if it supports them, otherwise a pass of ours; the
+ * bias's gradient is our column sums. Left out: unequal padding, which the library lacks;
+ * Winograd's and Fourier's methods, for which images would have to be transposed.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuDNN, loaded when a table makes its first convolution: its functions, and its failures in words.
- * Nothing of it is linked. Not yet run on a GPU; test_cuda_dnn loads the library of the build.
+ * Nothing of it is linked; test_cuda_dnn loads the library of the build.
  */
 #pragma once
 

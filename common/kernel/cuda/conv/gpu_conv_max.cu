@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of a convolution followed by a global max. Not yet run on a GPU. Forward, a block
- * computes 32 outputs of one sample, one per lane; its warps share the positions, eight neighbours
- * of a line at a time. The sample's image is in shared memory, one plane per channel including its
- * padding, so no pixel needs a check and all lanes read the same address; an image that is too
- * large is read from global memory. Taps are in shared memory, 64 at a time. Backward, a block
- * computes one output and eight taps, and its threads share the rows: only the window with the
- * maximum is read, and rows with gradient 0 are skipped. Sums are in the order of the taps; those
- * over rows are folded by halves. Instructions for a tap at eight positions, 8 of them products, in
- * the code for sm_90: 30 with the image in shared memory, 103 without. A separate pool would write
- * and read the image in between, 22 MB per step of `cnn` each, while x has 0.8 MB.
+ * Kernels of a convolution followed by a global max. Forward, a block computes 32 outputs of one
+ * sample, one per lane; its warps share the positions, eight neighbours of a line at a time. The
+ * sample's image is in shared memory, one plane per channel including its padding, so no pixel
+ * needs a check and all lanes read the same address; an image that is too large is read from global
+ * memory. Taps are in shared memory, 64 at a time. Backward, a block computes one output and eight
+ * taps, and its threads share the rows: only the window with the maximum is read, and rows with
+ * gradient 0 are skipped. Sums are in the order of the taps; those over rows are folded by halves.
+ * Instructions for a tap at eight positions, 8 of them products, in the code for sm_90: 30 with the
+ * image in shared memory, 103 without. A separate pool would write and read the image in between,
+ * 22 MB per step of `cnn` each, while x has 0.8 MB.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

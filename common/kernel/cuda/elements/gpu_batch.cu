@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of a batch and of a step's ends: the number of correct classifications, the argument
- * block, the time. Not yet run on a GPU.
+ * block, the time.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

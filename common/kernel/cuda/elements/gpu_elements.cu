@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise kernels: activations, sums of two arrays, the optimizers; the norm of a gradient. Not
- * yet run on a GPU. One
+ * Elementwise kernels: activations, sums of two arrays, the optimizers; the norm of a gradient. One
  * thread computes an element, by functions shared with processors (element_inline.h, step_inline.h;
  * compiled without contraction, denormals flushed), so its bits do not depend on where the range
  * starts, and equal the cpu table's.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel that feeds a batch: sample numbers, and their rows of up to LS_GATHERS arrays in one
- * launch, or each separately. Not yet run on a GPU. A block handles a piece of a row: one thread
- * computes the sample number, and all threads copy that piece for each array. A row is divided so
- * that each thread has a few accesses.
+ * launch, or each separately. A block handles a piece of a row: one thread computes the sample
+ * number, and all threads copy that piece for each array. A row is divided so that each thread has
+ * a few accesses.
  */
 #include "common/base/order_inline.h"
 #include "common/device/cuda/gpu_launch.cuh"

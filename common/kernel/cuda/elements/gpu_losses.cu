@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of the losses. Not yet run on a GPU. A row of softmax is computed as in the cpu table, so
- * gradients have its bits: up to 32 classes by one thread, in the order of the classes; more
- * classes by 16 lanes, class c in lane c % 16, folded by halves. Parts of a loss (one per row, or
- * per block) are written to memory; the last block to finish adds them, in double and in a fixed
- * order.
+ * Kernels of the losses. A row of softmax is computed as in the cpu table, so gradients have its
+ * bits: up to 32 classes by one thread, in the order of the classes; more classes by 16 lanes,
+ * class c in lane c % 16, folded by halves. Parts of a loss (one per row, or per block) are written
+ * to memory; the last block to finish adds them, in double and in a fixed order.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools, normalisation, residual networks and data movement of the cuda table: each is a launch.
- * Not yet run on a GPU. */
+/* Pools, normalisation, residual networks and data movement of the cuda table: each is a launch. */
 #include "common/kernel/cuda/cuda_kernels.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels that move elements: transposition, columns, crops of images. The same bits as the cpu
- * table. Not yet run on a GPU.
+ * table.
  */
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/cuda/gpu_shares.cuh"

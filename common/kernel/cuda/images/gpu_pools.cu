@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of max pools and of local response normalisation, with the bits of the cpu table. Not yet
- * run on a GPU. Images are channels-last, so neighbouring threads read neighbouring channels. The
- * backward pool gathers: the thread of an input element visits the windows that cover it, in order,
- * so threads never add to the same element, and every element is written.
+ * Kernels of max pools and of local response normalisation, with the bits of the cpu table. Images
+ * are channels-last, so neighbouring threads read neighbouring channels. The backward pool gathers:
+ * the thread of an input element visits the windows that cover it, in order, so threads never add
+ * to the same element, and every element is written.
  */
 #include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

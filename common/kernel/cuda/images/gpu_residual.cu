@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of residual networks: batch normalisation, shortcuts, the mean of an image, moving
- * averages. Not yet run on a GPU. A block handles up to 32 neighbouring channels and a run of
- * pixels; a thread keeps its channel and that channel's values, and loops over pixels. So a warp
- * reads whole sectors, and each image is read once. Sums are in double and in a fixed order: over a
- * thread's pixels, folded by halves over the block, then over the runs by the last block of the
- * same channels. Elements are computed as in the cpu table.
+ * averages. A block handles up to 32 neighbouring channels and a run of pixels; a thread keeps its
+ * channel and that channel's values, and loops over pixels. So a warp reads whole sectors, and each
+ * image is read once. Sums are in double and in a fixed order: over a thread's pixels, folded by
+ * halves over the block, then over the runs by the last block of the same channels. Elements are
+ * computed as in the cpu table.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"

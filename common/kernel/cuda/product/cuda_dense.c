@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense layers and gemm of the cuda table. Not yet run on a GPU. A product is cuBLASLt's
- * (cuda_product.h), with its sum split if that fills the GPU; one kernel then handles pieces, bias,
- * ReLU and mask. A backward pass is its products, and one kernel for that and for the bias's
- * gradient. A layer with few outputs (as most models end), few weights, or a size of 0 is our own
- * kernel in each direction: a product would cost a launch for next to nothing. The choice depends
- * on the weights' shape only, so a slice is computed like the whole batch; and the halves of a
- * backward pass use the same kernels, joint or separate. cuBLASLt's epilogues are not used: the
- * bias's needs an alignment that a part of a model lacks (cuda_product.c); that of its gradient
- * (BGRADB) was reported to make a training step 1.6 times as long (NVIDIA/CUDALibrarySamples, issue
- * 90); a mask's (DRELU) needs bits that no operation here writes.
+ * Dense layers and gemm of the cuda table. A product is cuBLASLt's (cuda_product.h), with its sum
+ * split if that fills the GPU; one kernel then handles pieces, bias, ReLU and mask. A backward pass
+ * is its products, and one kernel for that and for the bias's gradient. A layer with few outputs
+ * (as most models end), few weights, or a size of 0 is our own kernel in each direction: a product
+ * would cost a launch for next to nothing. The choice depends on the weights' shape only, so a
+ * slice is computed like the whole batch; and the halves of a backward pass use the same kernels,
+ * joint or separate. cuBLASLt's epilogues are not used: the bias's needs an alignment that a part
+ * of a model lacks (cuda_product.c); that of its gradient (BGRADB) was reported to make a training
+ * step 1.6 times as long (NVIDIA/CUDALibrarySamples, issue 90); a mask's (DRELU) needs bits that no
+ * operation here writes.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/cuda/product/cuda_product.h"

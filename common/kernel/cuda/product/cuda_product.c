@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products by cuBLASLt; see cuda_product.h. Not yet run on a GPU. The library's matrices are
- * column-major, ours row-major: our [m,n] is its [n,m]. So it computes c^T = op(b)^T op(a)^T: its A
- * is our b, its B our a, each transposed if ours is. The library's arguments must not depend on
- * where matrices lie: the variables of a part of a model have other addresses than in the whole,
- * and must get the same algorithm. So all are declared with an alignment of 4 bytes, the least that
- * any part has, and no epilogue adds the bias: the heuristic derives its alignment from the bias's
- * address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no preference sets it, and kernels that
- * read 16 bytes at a time fault on others (pytorch, pull request 194497). One kernel after the
- * product applies bias, ReLU and mask, and adds the pieces of a sum.
+ * Products by cuBLASLt; see cuda_product.h. The library's matrices are column-major, ours
+ * row-major: our [m,n] is its [n,m]. So it computes c^T = op(b)^T op(a)^T: its A is our b, its B
+ * our a, each transposed if ours is. The library's arguments must not depend on where matrices lie:
+ * the variables of a part of a model have other addresses than in the whole, and must get the same
+ * algorithm. So all are declared with an alignment of 4 bytes, the least that any part has, and no
+ * epilogue adds the bias: the heuristic derives its alignment from the bias's address (cublasLt.h,
+ * CUBLASLT_MATMUL_DESC_BIAS_POINTER), no preference sets it, and kernels that read 16 bytes at a
+ * time fault on others (pytorch, pull request 194497). One kernel after the product applies bias,
+ * ReLU and mask, and adds the pieces of a sum.
  */
 #include "common/kernel/cuda/product/cuda_product.h"
 

@@ -2,7 +2,7 @@
 /*
  * Kernels of dense layers besides the library's products: products of a few weights or without
  * terms, the steps after a product (pieces, bias, ReLU, mask), column sums (a bias's gradient), the
- * backward pass of a layer with few outputs. Not yet run on a GPU.
+ * backward pass of a layer with few outputs.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

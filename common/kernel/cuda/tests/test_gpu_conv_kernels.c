@@ -2,11 +2,11 @@
 /*
  * Convolutions of gpu:0 by cuDNN where it supports the shape: the tests of test_layer_kernels.c
  * with their tolerances, the same bits each time, from a CUDA graph, and wherever tensors begin (a
- * multiple of 16 bytes, as a part of a model has them), TF32 only on request.
- * Prints what only a GPU shows: the implementation of each shape, and for the shapes of cnn,
- * cifar10 and resnet:20 both implementations' times, error and bits (conv_ways.h). A wrong result,
- * a varying one, and a plain shape that cuDNN refuses although it is required, all fail. Our own
- * kernels are in test_gpu_layer_kernels. Skipped without a GPU or cuDNN. Not yet run on a GPU.
+ * multiple of 16 bytes, as a part of a model has them), TF32 only on request. Prints what only a
+ * GPU shows: the implementation of each shape, and for the shapes of cnn, cifar10 and resnet:20
+ * both implementations' times, error and bits (conv_ways.h). A wrong result, a varying one, and a
+ * plain shape that cuDNN refuses although it is required, all fail. Our own kernels are in
+ * test_gpu_layer_kernels. Skipped without a GPU or cuDNN.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * The tests of test_kernels.c for the default table of gpu:0, through kernel_staging.h, with their
  * tolerances; kernel_bits.h and kernel_step.h (a step as a CUDA graph has the bits of an uncaptured
- * one); faults. Skipped without a GPU. Not yet run on one.
+ * one); faults. Skipped without a GPU.
  */
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tests of test_layer_kernels.c for the default table of gpu:0, through kernel_staging.h, with
- * their tolerances and those of layer_bits.h. Skipped without a GPU. Not yet run on one.
+ * their tolerances and those of layer_bits.h. Skipped without a GPU.
  */
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tests of test_transformer_kernels.c for the default table of gpu:0, through kernel_staging.h.
- * Skipped without a GPU. Not yet run on one. */
+ * Skipped without a GPU. */
 #define FIXTURE_OPEN  open_gpu
 #define FIXTURE_CLOSE close_gpu
 #include "common/kernel/cuda/tests/kernel_gpu.h"

@@ -28,6 +28,7 @@ int ls_gpu_load_layout(void);
 int ls_gpu_load_lstm(void);
 int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
+int ls_gpu_load_conv_weights(void);
 int ls_gpu_load_residual(void);
 int ls_gpu_load_transformer(void);
 int ls_gpu_load_attention(void);
@@ -233,6 +234,30 @@ int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
 int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, float *windows);
 /** dx = at each pixel the sum of what the windows have there. */
 int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx);
+
+/* ---- gpu_conv_weights.cu --------------------------------------------------------------------- */
+
+/** The gradient of a convolution's weights, straight from the images: sums over chunks of the
+ * positions, which a second launch adds. */
+typedef struct ls_gpu_conv_weights {
+    ls_conv_shape shape;
+    const float *x, *dy;
+    float *dweight, *dbias; /**< [O,C,height,width]; [O], NULL: none */
+    float *parts;           /**< memory: [tiles,chunks,part_floats] */
+    int64_t part_floats;
+    /* The rest is a function of the shape, made by ls_gpu_conv_weights_plan. A strip is `lines`
+     * lines of an output image, the last one of an image perhaps fewer. */
+    int kernel;                     /**< number of its kernel */
+    int lines, strips;              /**< of a strip; of an image */
+    int columns;                    /**< pixels of a line in shared memory */
+    int together;                   /**< strips in shared memory at a time */
+    int64_t chunk_strips, chunks;   /**< strips of a chunk; chunks */
+    int column_tiles, output_tiles; /**< blocks of a chunk */
+} ls_gpu_conv_weights;
+
+/** Sets all but the pointers; false if this is no shape for these kernels. */
+bool ls_gpu_conv_weights_plan(const ls_conv_shape *shape, ls_gpu_conv_weights *out);
+int ls_gpu_conv_weights_run(void *stream, const ls_gpu_conv_weights *args);
 
 /* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
  */

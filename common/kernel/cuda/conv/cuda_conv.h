@@ -44,6 +44,10 @@ const float *ls_dnn_reordered(const ls_conv_task *task);
 /** cuda_conv.c: any shape. */
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
 
+/** cuda_conv_weights.c: the gradient of the weights straight from the images; *out is unchanged if
+ * the shape is none for that. */
+ls_status ls_direct_conv_weights(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
+
 /* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, which never finds one. */
 /** Loads the library for the table: sets cuda->dnn or, if the library is missing and was not
  * requested, cuda->dnn_absent. */

@@ -79,6 +79,8 @@ static ls_status choose(ls_kernels *kernels, const ls_conv_task *task, ls_op **o
     if (asked && (kernels->convolution == LS_CONVOLUTION_CUDNN || is_faster(task)))
         LS_TRY(ls_dnn_conv(kernels, task, &op, &why));
     LS_TRY(insist(kernels, &task->shape, why));
+    if (!op && task->dweight)
+        LS_TRY(ls_direct_conv_weights(kernels, task, &op));
     if (!op)
         LS_TRY(ls_product_conv(kernels, task, &op));
     *out = op;

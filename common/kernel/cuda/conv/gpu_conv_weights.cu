@@ -37,116 +37,110 @@ template <int SIDE_, int ROWS_, int OUTS_, int COLUMNS_, int STRIDE_> struct wei
     static constexpr int PART = SUMS * WEIGHT_LANES + OUTPUTS; /* weights, and the bias */
 };
 
-/* Where a strip's data comes from, and this block's share of channels and outputs. */
-struct weights_source {
-    const float *x, *dy; /* of its image */
-    int top;             /* line of x, perhaps in the padding */
-    int line;            /* of dy */
+/* Images, of whose lines a strip has some in shared memory, all or a tile of their channels. */
+struct weights_area {
+    const float *images;      /* the tile's first channel of the first one */
+    int64_t of_image;         /* elements */
+    int height, width, pixel; /* of an image; elements of a pixel */
+    int lines, columns;       /* of a strip, from line `top` and column `left` on */
+    int left, down;           /* down: whole lines in a step of a thread */
+    int there;                /* channels from the tile's first one on */
+    bool fours;               /* may be copied four at a time */
 };
 
-struct weights_share {
-    int channel, output;  /* the first ones */
-    bool fours, dy_fours; /* may be copied four at a time */
-};
+/* Where a thread begins in an area of `columns`, of which a step has PACKS threads for a pixel. */
+template <int PACKS> __device__ static inline int weights_start(int columns)
+{
+    const int pixel = (int)threadIdx.x / PACKS, line = pixel / columns;
+    return line << 16 | (pixel - line * columns);
+}
 
-/* A thread's way through an area of `width`, by WEIGHT_THREADS / PACKS at a time. */
-template <int PACKS> struct weights_walk {
-    static constexpr int STEP = WEIGHT_THREADS / PACKS;
-    int y, x, down, across;
-    __device__ explicit weights_walk(int width)
-    {
-        const unsigned first = threadIdx.x / PACKS;
-        y = (int)(first / (unsigned)width);
-        x = (int)first - y * width;
-        down = (int)((unsigned)STEP / (unsigned)width);
-        across = STEP - down * width;
-    }
-    __device__ void next(int width)
-    {
-        x += across;
-        y += down;
-        if (x >= width) {
-            x -= width;
-            y++;
+/* Begins to copy a strip, zeros for what is not in the image. FEW: what follows the
+ * channels of a pixel stays as it is. */
+template <int PACKS, bool FOURS, bool FEW>
+__device__ static inline void copy_weights_lines(const weights_area &s, const float *image, int top,
+                                                 int start, float *to)
+{
+    constexpr int STEP = WEIGHT_THREADS / PACKS;
+    const int pack = (int)threadIdx.x % PACKS * 4, there = s.there - pack;
+    const int across = STEP - s.down * s.columns, last = top + s.lines;
+    const int step = (s.down * s.width + across) * s.pixel, wrap = (s.width - s.columns) * s.pixel;
+    int line = top + (start >> 16), column = s.left + (start & 0xFFFF);
+    int offset = (line * s.width + column) * s.pixel + pack;
+    to += threadIdx.x * 4;
+    while (line < last) {
+        const bool here =
+            (unsigned)line < (unsigned)s.height && (unsigned)column < (unsigned)s.width;
+        if (FOURS)
+            ls_gpu_copy_ahead<16>(to, image + offset, here && there > 0);
+        else
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                if (!FEW || k < there)
+                    ls_gpu_copy_ahead<4>(to + k, image + (offset + k), here && k < there);
+        to += WEIGHT_THREADS * 4;
+        line += s.down;
+        column += across;
+        offset += step;
+        if (column >= s.columns + s.left) {
+            column -= s.columns;
+            line++;
+            offset += wrap;
         }
     }
+}
+
+template <int PACKS, bool FEW>
+__device__ static inline void copy_weights_area(const weights_area &s, int image, int top,
+                                                int start, float *to)
+{
+    const float *const from = s.images + image * s.of_image;
+    if (s.fours)
+        copy_weights_lines<PACKS, true, FEW>(s, from, top, start, to);
+    else
+        copy_weights_lines<PACKS, false, FEW>(s, from, top, start, to);
+}
+
+/* What the strips of a block are made of. */
+struct weights_strips {
+    weights_area x, dy;
+    int starts[2];
+    int x_floats, dy_floats; /* of a strip in shared memory */
 };
 
-/* Copies four floats, of which `left` are there and `here` says whether any. */
-__device__ static inline void copy_weights_four(float *to, const float *from, bool fours, bool here,
-                                                int left)
-{
-    if (fours) {
-        ls_gpu_copy_ahead<16>(to, from, here && left > 0);
-        return;
-    }
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        ls_gpu_copy_ahead<4>(to + k, from + (here && k < left ? k : 0), here && k < left);
-}
-
 template <typename Tile>
-__device__ static inline void copy_weights_x(const ls_gpu_conv_weights &a,
-                                             const weights_source &from, const weights_share &share,
-                                             float *to)
-{
-    constexpr int PACKS = Tile::CHANNELS / 4;
-    const ls_window &w = a.shape.window;
-    const int height = (int)w.in_height, width = (int)w.in_width, left = (int)w.left;
-    const int channels = (int)a.shape.channels, pack = (int)threadIdx.x % PACKS * 4;
-    const int rows = (a.lines - 1) * (int)w.stride_y + Tile::SIDE, columns = a.columns;
-    const float *x = from.x + share.channel + pack;
-    const int there = channels - share.channel - pack;
-    float *at = to + threadIdx.x * 4;
-    for (weights_walk<PACKS> i(columns); i.y < rows; i.next(columns), at += WEIGHT_THREADS * 4) {
-        const int line = from.top + i.y, column = i.x - left;
-        const bool here =
-            (unsigned)line < (unsigned)height && (unsigned)column < (unsigned)width && there > 0;
-        copy_weights_four(at, here ? x + (line * width + column) * channels : a.x, share.fours,
-                          here, there);
-    }
-}
-
-template <typename Tile>
-__device__ static inline void copy_weights_dy(const ls_gpu_conv_weights &a,
-                                              const weights_source &from,
-                                              const weights_share &share, int line_runs, float *to)
-{
-    constexpr int PACKS = Tile::OUTPUTS / 4;
-    const ls_window &w = a.shape.window;
-    const int width = (int)w.out_width, lines = (int)w.out_height - from.line;
-    const int outputs = (int)a.shape.outputs, pack = (int)threadIdx.x % PACKS * 4;
-    const float *dy = from.dy + share.output + pack;
-    const int there = outputs - share.output - pack;
-    float *at = to + threadIdx.x * 4;
-    for (weights_walk<PACKS> i(line_runs * WEIGHT_RUN); i.y < a.lines;
-         i.next(line_runs * WEIGHT_RUN), at += WEIGHT_THREADS * 4) {
-        const bool here = i.y < lines && i.x < width && there > 0;
-        copy_weights_four(at, here ? dy + ((from.line + i.y) * width + i.x) * outputs : a.dy,
-                          share.dy_fours, here, there);
-    }
-}
-
-/* What a strip has in shared memory, in floats. */
-struct weights_strip {
-    int x, dy;
-};
-
-/* Begins to copy `count` strips from `first` on: [count] x, from dy_at on [count] dy. */
-template <typename Tile>
-__device__ static inline void
-copy_weights_strips(const ls_gpu_conv_weights &a, const weights_share &share, int64_t first,
-                    int count, weights_strip size, int line_runs, float *to)
+__device__ static inline weights_strips weights_strips_of(const ls_gpu_conv_weights &a, int tile)
 {
     const ls_window &w = a.shape.window;
+    const int channels = (int)a.shape.channels, outputs = (int)a.shape.outputs;
+    const int channel = Tile::ROWS > 1 ? tile % a.column_tiles * Tile::COLUMNS : 0;
+    const int output = tile / a.column_tiles * Tile::OUTPUTS;
+    const int lines = (a.lines - 1) * (int)w.stride_y + Tile::SIDE;
+    const int width = ((int)w.out_width + WEIGHT_RUN - 1) / WEIGHT_RUN * WEIGHT_RUN;
+    const bool x_fours = channels % 4 == 0 && (uintptr_t)a.x % 16 == 0;
+    const bool dy_fours = outputs % 4 == 0 && (uintptr_t)a.dy % 16 == 0;
+    return {{a.x + channel, w.in_height * w.in_width * channels, (int)w.in_height, (int)w.in_width,
+             channels, lines, a.columns, -(int)w.left, a.down, channels - channel, x_fours},
+            {a.dy + output, w.out_height * w.out_width * outputs, (int)w.out_height,
+             (int)w.out_width, outputs, a.lines, width, 0, a.dy_down, outputs - output, dy_fours},
+            {weights_start<Tile::CHANNELS / 4>(a.columns), weights_start<Tile::OUTPUTS / 4>(width)},
+            lines * a.columns * Tile::CHANNELS,
+            a.lines * width * Tile::OUTPUTS};
+}
+
+/* Begins to copy `count` strips from `first` on: x of `together`, then dy. */
+template <typename Tile>
+__device__ static inline void copy_weights_strips(const ls_gpu_conv_weights &a,
+                                                  const weights_strips &s, int first, int count,
+                                                  float *to)
+{
+    const int stride = (int)a.shape.window.stride_y, top = (int)a.shape.window.top;
     for (int i = 0; i < count; i++) {
-        const int64_t image = ls_gpu_divide(first + i, a.strips);
-        const int line = (int)(first + i - image * a.strips) * a.lines;
-        const weights_source from = {a.x + image * (w.in_height * w.in_width * a.shape.channels),
-                                     a.dy + image * (w.out_height * w.out_width * a.shape.outputs),
-                                     line * (int)w.stride_y - (int)w.top, line};
-        copy_weights_x<Tile>(a, from, share, to + i * size.x);
-        copy_weights_dy<Tile>(a, from, share, line_runs, to + a.together * size.x + i * size.dy);
+        const int image = (first + i) / a.strips, line = (first + i - image * a.strips) * a.lines;
+        copy_weights_area<Tile::CHANNELS / 4, Tile::ROWS == 1>(s.x, image, line * stride - top,
+                                                               s.starts[0], to + i * s.x_floats);
+        copy_weights_area<Tile::OUTPUTS / 4, false>(s.dy, image, line, s.starts[1],
+                                                    to + a.together * s.x_floats + i * s.dy_floats);
     }
 }
 
@@ -243,52 +237,43 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
     __shared__ int starts[WEIGHT_RUNS];
     float *const space = packs[0].element;
     const int tiles = a.column_tiles * a.output_tiles;
-    const int64_t chunk = ls_gpu_divide(blockIdx.x, tiles);
-    const int tile = (int)((int64_t)blockIdx.x - chunk * tiles);
+    const int chunk = (int)blockIdx.x / tiles, tile = (int)blockIdx.x - chunk * tiles;
     const int column_tile = tile % a.column_tiles, lane = (int)threadIdx.x % WEIGHT_LANES;
     const int warp = (int)threadIdx.x / WEIGHT_LANES, pitch = a.columns * Tile::CHANNELS;
-    const int stride_y = (int)a.shape.window.stride_y;
     const int line_runs = ((int)a.shape.window.out_width + WEIGHT_RUN - 1) / WEIGHT_RUN;
-    const int strip_runs = a.lines * line_runs;
-    const weights_strip size = {((a.lines - 1) * stride_y + Tile::SIDE) * pitch,
-                                strip_runs * WEIGHT_RUN * Tile::OUTPUTS};
-    const weights_share share = {Tile::ROWS > 1 ? column_tile * Tile::COLUMNS : 0,
-                                 tile / a.column_tiles * Tile::OUTPUTS,
-                                 a.shape.channels % 4 == 0 && (uintptr_t)a.x % sizeof(pack) == 0,
-                                 a.shape.outputs % 4 == 0 && (uintptr_t)a.dy % sizeof(pack) == 0};
+    const int strip_runs = a.lines * line_runs, stride_y = (int)a.shape.window.stride_y;
+    const weights_strips strips = weights_strips_of<Tile>(a, tile);
+    const int first = chunk * (int)a.chunk_strips, end = first + (int)a.chunk_strips;
+    const int all = (int)a.shape.rows * a.strips, last = end < all ? end : all;
+    const auto there = [&](int at) { return last - at < a.together ? last - at : a.together; };
+    copy_weights_strips<Tile>(a, strips, first, there(first), space);
     for (int i = (int)threadIdx.x; i < a.together * strip_runs; i += WEIGHT_THREADS) {
         const int line = i / line_runs, strip = line / a.lines;
-        starts[i] = strip * size.x + (line - strip * a.lines) * stride_y * pitch +
+        starts[i] = strip * strips.x_floats + (line - strip * a.lines) * stride_y * pitch +
                     (i - line * line_runs) * (WEIGHT_RUN * Tile::STRIDE * Tile::CHANNELS);
     }
-    const int64_t all = a.shape.rows * a.strips;
-    const int64_t first = chunk * a.chunk_strips;
-    const int64_t last = first + a.chunk_strips < all ? first + a.chunk_strips : all;
-    const int x_at = weights_column<Tile>(a, column_tile * Tile::COLUMNS, lane);
-    const int dy_at = a.together * size.x + lane / Tile::COLUMNS * Tile::OUTS;
+    const int dy_at = a.together * strips.x_floats;
+    const int mine = weights_column<Tile>(a, column_tile * Tile::COLUMNS, lane);
+    const int dy_mine = dy_at + lane / Tile::COLUMNS * Tile::OUTS;
     const bool sums_bias = a.dbias && column_tile == 0;
     float sum[Tile::SUMS] = {};
     pack bias = {};
-    const auto there = [&](int64_t at) {
-        return at >= last ? 0 : last - at < a.together ? (int)(last - at) : a.together;
-    };
-    copy_weights_strips<Tile>(a, share, first, there(first), size, line_runs, space);
     int stage = 0;
-    for (int64_t at = first; at < last; at += a.together) {
+    for (int at = first; at < last; at += a.together) {
         const float *const now = space + stage * WEIGHT_STAGE;
         const int runs = there(at) * strip_runs;
         ls_gpu_await_copies();
-        __syncthreads();
+        __syncthreads(); /* also behind the reads of what is written next */
         stage = 1 - stage;
-        copy_weights_strips<Tile>(a, share, at + a.together, there(at + a.together), size,
-                                  line_runs, space + stage * WEIGHT_STAGE);
+        copy_weights_strips<Tile>(a, strips, at + a.together, there(at + a.together),
+                                  space + stage * WEIGHT_STAGE);
         for (int i = warp; i < runs; i += WEIGHT_WARPS)
-            add_weights_run<Tile>(now + starts[i] + x_at,
-                                  now + dy_at + i * (WEIGHT_RUN * Tile::OUTPUTS), pitch, sum);
+            add_weights_run<Tile>(now + starts[i] + mine,
+                                  now + dy_mine + i * (WEIGHT_RUN * Tile::OUTPUTS), pitch, sum);
         if (sums_bias)
             for (int i = (int)threadIdx.x * 4; i < runs * WEIGHT_RUN * Tile::OUTPUTS;
                  i += WEIGHT_THREADS * 4) {
-                const pack value = *(const pack *)(now + a.together * size.x + i);
+                const pack value = *(const pack *)(now + dy_at + i);
 #pragma unroll
                 for (int k = 0; k < 4; k++)
                     bias.element[k] += value.element[k];
@@ -307,8 +292,8 @@ struct weights_numbers {
     int side, rows, outs, columns, sums, outputs;
 };
 
-/* A block adds one of the sums of all lanes of a tile: a warp adds some neighbouring chunks, then
- * the warps' sums are added, each in order. The last sum of a tile is the bias. */
+/* `ways` warps add one of the sums of all lanes of a tile, each some neighbouring chunks; their
+ * sums are then added, each in order. The last sum of a tile is the bias. */
 enum { WEIGHT_ADD_WARPS = 16, WEIGHT_ADD_THREADS = WEIGHT_ADD_WARPS * WEIGHT_LANES };
 
 __device__ static inline void write_weight_sum(const ls_gpu_conv_weights &a,
@@ -326,35 +311,36 @@ __device__ static inline void write_weight_sum(const ls_gpu_conv_weights &a,
 }
 
 __global__ static void __launch_bounds__(WEIGHT_ADD_THREADS)
-    add_conv_parts_kernel(ls_gpu_conv_weights a, weights_numbers n)
+    add_conv_parts_kernel(ls_gpu_conv_weights a, weights_numbers n, int ways)
 {
     __shared__ float space[WEIGHT_ADD_WARPS][WEIGHT_LANES];
-    const int tile = (int)(blockIdx.x / (unsigned)(n.sums + 1));
-    const int sum = (int)(blockIdx.x - (unsigned)tile * (unsigned)(n.sums + 1));
     const int lane = (int)threadIdx.x % WEIGHT_LANES, warp = (int)threadIdx.x / WEIGHT_LANES;
-    const int of_warp = ((int)a.chunks + WEIGHT_ADD_WARPS - 1) / WEIGHT_ADD_WARPS,
-              first = warp * of_warp;
-    const int last = first + of_warp < a.chunks ? first + of_warp : (int)a.chunks;
+    const int all_sums = a.column_tiles * a.output_tiles * (n.sums + 1);
+    const int at = (int)blockIdx.x * (WEIGHT_ADD_WARPS / ways) + warp / ways, way = warp % ways;
+    const int tile = at / (n.sums + 1), sum = at - tile * (n.sums + 1), chunks = (int)a.chunks;
+    const int of_way = (chunks + ways - 1) / ways, first = way * of_way;
+    const int end = first + of_way < chunks ? first + of_way : chunks;
     const bool of_bias = sum == n.sums;
-    if (of_bias && (!a.dbias || tile % a.column_tiles))
-        return;
+    const bool here =
+        at < all_sums && (!of_bias || (a.dbias && tile % a.column_tiles == 0 && lane < n.outputs));
     float all = 0;
-    const float *part =
-        a.parts + (tile * a.chunks + first) * a.part_floats + sum * WEIGHT_LANES + lane;
-    const int end = of_bias && lane >= n.outputs ? first : last;
+    if (here) {
+        const float *part =
+            a.parts + (tile * a.chunks + first) * a.part_floats + sum * WEIGHT_LANES + lane;
 #pragma unroll 8
-    for (int i = first; i < end; i++, part += a.part_floats)
-        all += *part;
+        for (int i = first; i < end; i++, part += a.part_floats)
+            all += *part;
+    }
     space[warp][lane] = all;
     __syncthreads();
-    if (warp)
+    if (!here || way)
         return;
-    for (int i = 1; i < WEIGHT_ADD_WARPS; i++)
-        all += space[i][lane];
-    const int64_t o = (int64_t)tile / a.column_tiles * n.outputs + lane;
+    for (int i = 1; i < ways; i++)
+        all += space[warp + i][lane];
+    const int64_t o = (int64_t)(tile / a.column_tiles) * n.outputs + lane;
     if (!of_bias)
         write_weight_sum(a, n, tile, sum, lane, all);
-    else if (lane < n.outputs && o < a.shape.outputs)
+    else if (o < a.shape.outputs)
         a.dbias[o] = all;
 }
 
@@ -436,7 +422,8 @@ static bool suits_weights(const weights_kind &k, const ls_conv_shape *s)
  * strips do not fit. */
 static int64_t plan_weights_lines(const ls_conv_shape *s, int64_t lines, ls_gpu_conv_weights *p)
 {
-    enum { OF_RUN = 30, OF_COPY = 16, OF_STRIP = 100, RUNS_WANTED = 4 * WEIGHT_WARPS };
+    enum { OF_RUN = 40, OF_COPY = 16, OF_STRIP = 130, RUNS_WANTED = 4 * WEIGHT_WARPS };
+    enum { FLOATS_ALONE = 5 /* copied in an instruction's time, before there is any to add */ };
     const weights_kind &k = weights_kinds[p->kernel];
     const ls_window *w = &s->window;
     const int64_t line_runs = weights_over(w->out_width, WEIGHT_RUN), runs = lines * line_runs;
@@ -457,7 +444,8 @@ static int64_t plan_weights_lines(const ls_conv_shape *s, int64_t lines, ls_gpu_
     const int64_t copies = weights_over(floats, 4 * WEIGHT_THREADS);
     return p->chunk_strips * (weights_over(runs * p->together, WEIGHT_WARPS) *
                                   (k.tile.sums * WEIGHT_RUN + OF_RUN) / p->together +
-                              copies * OF_COPY + OF_STRIP);
+                              copies * OF_COPY + OF_STRIP) +
+           floats * p->together / FLOATS_ALONE;
 }
 
 bool ls_gpu_conv_weights_plan(const ls_conv_shape *s, ls_gpu_conv_weights *out)
@@ -475,12 +463,15 @@ bool ls_gpu_conv_weights_plan(const ls_conv_shape *s, ls_gpu_conv_weights *out)
     p.part_floats = k.part;
     p.column_tiles = (int)weights_over(weights_columns(k, s), k.tile.columns);
     p.output_tiles = (int)weights_over(s->outputs, k.tile.outputs);
+    const int64_t width = weights_over(w->out_width, WEIGHT_RUN) * WEIGHT_RUN;
     const int64_t columns =
         (weights_over(w->out_width, WEIGHT_RUN) - 1) * WEIGHT_RUN * w->stride_x + k.span;
     if (columns > WEIGHT_STAGE)
         return false;
     /* An odd number of four floats: the lines of a column are in different banks. */
     p.columns = (int)(k.tile.rows > 1 ? columns : columns | 1);
+    p.down = 4 * WEIGHT_THREADS / k.channels / p.columns;
+    p.dy_down = (int)(4 * WEIGHT_THREADS / k.tile.outputs / width);
     for (int64_t strips = 1; strips <= w->out_height; strips++) {
         const int64_t cost = plan_weights_lines(s, weights_over(w->out_height, strips), &p);
         if (cost >= 0 && (least < 0 || cost < least)) {
@@ -494,13 +485,18 @@ bool ls_gpu_conv_weights_plan(const ls_conv_shape *s, ls_gpu_conv_weights *out)
 
 int ls_gpu_conv_weights_run(void *stream, const ls_gpu_conv_weights *a)
 {
+    enum { OF_WAY = 8 /* chunks that a warp adds, where there are few */ };
     const weights_kind &k = weights_kinds[a->kernel];
-    const unsigned tiles = (unsigned)(a->column_tiles * a->output_tiles);
+    const int64_t tiles = (int64_t)a->column_tiles * a->output_tiles;
+    const int64_t sums = tiles * (k.tile.sums + 1);
+    int ways = 1;
+    while (ways < WEIGHT_ADD_WARPS && ways * OF_WAY < a->chunks)
+        ways *= 2;
     const int error =
-        ls_gpu_launch(stream, (unsigned)a->chunks * tiles, WEIGHT_THREADS, k.kernel, *a);
+        ls_gpu_launch(stream, (unsigned)(a->chunks * tiles), WEIGHT_THREADS, k.kernel, *a);
     return error ? error
-                 : ls_gpu_launch(stream, tiles * (unsigned)(k.tile.sums + 1), WEIGHT_ADD_THREADS,
-                                 add_conv_parts_kernel, *a, k.tile);
+                 : ls_gpu_launch(stream, (unsigned)weights_over(sums * ways, WEIGHT_ADD_WARPS),
+                                 WEIGHT_ADD_THREADS, add_conv_parts_kernel, *a, k.tile, ways);
 }
 
 int ls_gpu_load_conv_weights(void)

@@ -247,8 +247,8 @@ typedef struct ls_gpu_direct_window {
     int height, width, stride_y, stride_x, top, left;
 } ls_gpu_direct_window;
 
-/** A convolution, or with `back` the gradient of its image: `to` is made of `from`. Every tensor has
- * fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so do `weight` where
+/** A convolution, or with `back` the gradient of its image: `to` is made of `from`. Every tensor
+ * has fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so do `weight` where
  * from_channels is a multiple of 4, as it is with `back`; to_channels always is. */
 typedef struct ls_gpu_direct {
     ls_gpu_direct_window window;

@@ -11,10 +11,10 @@
  * which taps of a position lie in the image is a mask.
  *
  * A gradient with strides is computed in classes: positions that differ by multiples of the strides
- * have the same taps, so none is visited in vain. A thread has TM positions and 4 columns. In shared
- * memory a position's terms lie together, in fours whose order depends on the position, so that
- * 8 neighbours' lie in different banks; so do 8 columns of 4 terms, which a block brings turned
- * over. A warp has 8 x 4 threads, numbered so that a quarter's reads are its neighbour's.
+ * have the same taps, so none is visited in vain. A thread has TM positions and 4 columns. In
+ * shared memory a position's terms lie together, in fours whose order depends on the position, so
+ * that 8 neighbours' lie in different banks; so do 8 columns of 4 terms, which a block brings
+ * turned over. A warp has 8 x 4 threads, numbered so that a quarter's reads are its neighbour's.
  */
 #include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -166,8 +166,7 @@ __device__ static inline void direct_fill(const ls_gpu_direct &d, const direct_c
         if (k < c.terms) {
             const int ky = (int)((unsigned)tap / (unsigned)c.x.taps), kx = tap - ky * c.x.taps;
             const int pixel = (ky * d.from_width + kx) * d.from_channels;
-            const int tap_of_window =
-                (c.y.tap + ky * c.y.step) * w.width + c.x.tap + kx * c.x.step;
+            const int tap_of_window = (c.y.tap + ky * c.y.step) * w.width + c.x.tap + kx * c.x.step;
             t.from = (BACK ? -pixel : pixel) + channel;
             t.weight = BACK ? (channel * w.height * w.width + tap_of_window) * d.to_channels : k;
             t.bit = 1u << tap;
@@ -273,8 +272,8 @@ __device__ static inline void direct_finish(const ls_gpu_direct &d, const direct
     int pixel = number;
     if (BACK) {
         const direct_position p = direct_position_of(c, number);
-        pixel = (p.row * d.to_height + p.y * c.y.step + c.y.first) * d.to_width +
-                p.x * c.x.step + c.x.first;
+        pixel = (p.row * d.to_height + p.y * c.y.step + c.y.first) * d.to_width + p.x * c.x.step +
+                c.x.first;
     }
 #pragma unroll
     for (int i = 0; i < DIRECT_FOUR; i++) {
@@ -286,8 +285,8 @@ __device__ static inline void direct_finish(const ls_gpu_direct &d, const direct
     *(direct_four *)(d.to + ((int64_t)pixel * d.to_channels + n)) = sum;
 }
 
-/* What a thread brings of a slice to shared memory: four `four` of positions `at`, at + STEP, ... of
- * the block, and some fours of the weights. */
+/* What a thread brings of a slice to shared memory: four `four` of positions `at`, at + STEP, ...
+ * of the block, and some fours of the weights. */
 template <int BN, int TM> struct direct_load {
     typedef direct_block<BN, TM> block;
     enum { STEP = DIRECT_THREADS / block::FOURS };
@@ -337,8 +336,8 @@ template <int BN, int TM> struct direct_load {
 #pragma unroll
         for (int i = 0; i < block::WEIGHT_LOADS; i++)
             if ((int)threadIdx.x + i * DIRECT_THREADS < BN * block::FOURS)
-                direct_put_weight<BACK, block>(
-                    s.weight[half], (int)threadIdx.x + i * DIRECT_THREADS, weight[i]);
+                direct_put_weight<BACK, block>(s.weight[half],
+                                               (int)threadIdx.x + i * DIRECT_THREADS, weight[i]);
     }
 };
 
@@ -459,16 +458,15 @@ int ls_gpu_conv_direct(void *stream, const ls_gpu_direct *d)
 
 int ls_gpu_load_conv_direct(void)
 {
-    return ls_gpu_load(
-        direct_kernel<16, 8, 1, false>, direct_kernel<32, 8, 1, false>,
-        direct_kernel<64, 8, 1, false>, direct_kernel<16, 8, 4, false>,
-        direct_kernel<32, 8, 4, false>, direct_kernel<64, 8, 4, false>,
-        direct_kernel<16, 6, 4, false>, direct_kernel<32, 6, 4, false>,
-        direct_kernel<64, 6, 4, false>, direct_kernel<16, 4, 4, false>,
-        direct_kernel<32, 4, 4, false>, direct_kernel<64, 4, 4, false>,
-        direct_kernel<16, 8, 4, true>, direct_kernel<32, 8, 4, true>,
-        direct_kernel<64, 8, 4, true>, direct_kernel<16, 6, 4, true>,
-        direct_kernel<32, 6, 4, true>, direct_kernel<64, 6, 4, true>,
-        direct_kernel<16, 4, 4, true>, direct_kernel<32, 4, 4, true>,
-        direct_kernel<64, 4, 4, true>);
+    return ls_gpu_load(direct_kernel<16, 8, 1, false>, direct_kernel<32, 8, 1, false>,
+                       direct_kernel<64, 8, 1, false>, direct_kernel<16, 8, 4, false>,
+                       direct_kernel<32, 8, 4, false>, direct_kernel<64, 8, 4, false>,
+                       direct_kernel<16, 6, 4, false>, direct_kernel<32, 6, 4, false>,
+                       direct_kernel<64, 6, 4, false>, direct_kernel<16, 4, 4, false>,
+                       direct_kernel<32, 4, 4, false>, direct_kernel<64, 4, 4, false>,
+                       direct_kernel<16, 8, 4, true>, direct_kernel<32, 8, 4, true>,
+                       direct_kernel<64, 8, 4, true>, direct_kernel<16, 6, 4, true>,
+                       direct_kernel<32, 6, 4, true>, direct_kernel<64, 6, 4, true>,
+                       direct_kernel<16, 4, 4, true>, direct_kernel<32, 4, 4, true>,
+                       direct_kernel<64, 4, 4, true>);
 }

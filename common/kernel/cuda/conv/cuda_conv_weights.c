@@ -33,7 +33,7 @@ ls_status ls_direct_conv_weights(ls_kernels *kernels, const ls_conv_task *task, 
 {
     ls_gpu_conv_weights args;
     weights_op *w;
-    if (!ls_gpu_conv_weights_plan(&task->shape, &args))
+    if (kernels->math != LS_MATH_FLOAT32 || !ls_gpu_conv_weights_plan(&task->shape, &args))
         return LS_OK;
     LS_TRY(ls_allocate("convolution", &w, 1, sizeof *w));
     w->op = (ls_op){.name = "conv_backward_weights.direct", .run = run, .destroy = destroy};

@@ -276,12 +276,12 @@ typedef struct ls_gpu_conv_weights {
     int64_t part_floats;
     /* The rest is a function of the shape, made by ls_gpu_conv_weights_plan. A strip is `lines`
      * lines of an output image, the last one of an image perhaps fewer. */
-    int kernel;                   /**< number of its kernel */
-    int lines, strips;            /**< of a strip; of an image */
-    int columns;                  /**< pixels of a line in shared memory */
-    int down, dy_down;            /**< whole lines there that a thread skips at once, of x and dy */
-    int together;                 /**< strips in shared memory at a time */
-    int64_t chunk_strips, chunks; /**< strips of a chunk; chunks */
+    int kernel;                     /**< number of its kernel */
+    int lines, strips;              /**< of a strip; of an image */
+    int columns;                    /**< pixels of a line in shared memory */
+    int down, dy_down;              /**< lines that are copied there at once, of x and dy */
+    int together;                   /**< strips in shared memory at a time */
+    int64_t chunk_strips, chunks;   /**< strips of a chunk; chunks */
     int column_tiles, output_tiles; /**< blocks of a chunk */
 } ls_gpu_conv_weights;
 

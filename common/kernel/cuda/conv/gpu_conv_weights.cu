@@ -2,7 +2,7 @@
 /*
  * The gradient of a convolution's weights and bias, straight from the images; windows of 3 x 3 or
  * 5 x 5, strides along a line of 1 or 2. Not yet run on a GPU. A block sums a tile of the weights
- * weights_over a chunk of the positions, strip by strip: some lines of dy, and the lines of x that
+ * over a chunk of the positions, strip by strip: some lines of dy, and the lines of x that
  * their windows cover, padding as zeros, are in shared memory, while the next strips are on their
  * way there. A lane has one column of the tile, for some outputs, and keeps all their sums in
  * registers: with many channels a column is a channel and its sums are all taps; with up to four it
@@ -21,7 +21,7 @@ enum {
     WEIGHT_WARPS = 4 /* warps of a block */,
     WEIGHT_THREADS = WEIGHT_LANES * WEIGHT_WARPS
 };
-enum { WEIGHT_RUN = 4 /* positions side by side */, WEIGHT_RUNS = 384, WEIGHT_STAGE = 5888 };
+enum { WEIGHT_RUN = 4 /* positions side by side */, WEIGHT_RUNS = 128, WEIGHT_STAGE = 5632 };
 
 /* A block's tile: SIDE: of the window; ROWS: lines of taps that a lane has, all or one; OUTS: its
  * outputs; COLUMNS: different columns in a warp; STRIDE: along a line. */
@@ -37,55 +37,51 @@ template <int SIDE_, int ROWS_, int OUTS_, int COLUMNS_, int STRIDE_> struct wei
     static constexpr int PART = SUMS * WEIGHT_LANES + OUTPUTS; /* weights, and the bias */
 };
 
-/* Images, of whose lines a strip has some in shared memory, all or a tile of their channels. */
+/* Images, of whose lines a strip has some in shared memory, all or a tile of their channels. What
+ * is beside an image there is zero from the start. */
 struct weights_area {
     const float *images;      /* the tile's first channel of the first one */
     int64_t of_image;         /* elements */
     int height, width, pixel; /* of an image; elements of a pixel */
-    int lines, columns;       /* of a strip, from line `top` and column `left` on */
-    int left, down;           /* down: whole lines in a step of a thread */
+    int lines, columns;       /* of a strip in shared memory */
+    int left;                 /* columns there before the image */
+    int used, down;           /* columns of the image there; lines that all threads copy at once */
     int there;                /* channels from the tile's first one on */
     bool fours;               /* may be copied four at a time */
 };
 
-/* Where a thread begins in an area of `columns`, of which a step has PACKS threads for a pixel. */
-template <int PACKS> __device__ static inline int weights_start(int columns)
+/* A thread's first line of a strip (upper half) and its column of the image, where a pixel has
+ * PACKS threads. A column beyond all: it has none. */
+template <int PACKS> __device__ static inline int weights_start(int used, int down)
 {
-    const int pixel = (int)threadIdx.x / PACKS, line = pixel / columns;
-    return line << 16 | (pixel - line * columns);
+    const int pixel = (int)threadIdx.x / PACKS, line = pixel / used;
+    if (used > WEIGHT_THREADS / PACKS)
+        return pixel;
+    return line < down ? line << 16 | (pixel - line * used) : 0xFFFF;
 }
 
-/* Begins to copy a strip, zeros for what is not in the image. FEW: what follows the
- * channels of a pixel stays as it is. */
+/* Begins to copy a strip from line `top` of the image on, zeros for lines that it has not. FEW:
+ * what follows a pixel's channels stays as it is. */
 template <int PACKS, bool FOURS, bool FEW>
 __device__ static inline void copy_weights_lines(const weights_area &s, const float *image, int top,
                                                  int start, float *to)
 {
-    constexpr int STEP = WEIGHT_THREADS / PACKS;
     const int pack = (int)threadIdx.x % PACKS * 4, there = s.there - pack;
-    const int across = STEP - s.down * s.columns, last = top + s.lines;
-    const int step = (s.down * s.width + across) * s.pixel, wrap = (s.width - s.columns) * s.pixel;
-    int line = top + (start >> 16), column = s.left + (start & 0xFFFF);
-    int offset = (line * s.width + column) * s.pixel + pack;
-    to += threadIdx.x * 4;
-    while (line < last) {
-        const bool here =
-            (unsigned)line < (unsigned)s.height && (unsigned)column < (unsigned)s.width;
-        if (FOURS)
-            ls_gpu_copy_ahead<16>(to, image + offset, here && there > 0);
-        else
+    const int first = start >> 16;
+    for (int column = start & 0xFFFF; column < s.used; column += WEIGHT_THREADS / PACKS) {
+        int offset = ((top + first) * s.width + column) * s.pixel + pack;
+        float *at = to + (first * s.columns + s.left + column) * (PACKS * 4) + pack;
+        for (int line = first; line < s.lines; line += s.down) {
+            const bool here = (unsigned)(top + line) < (unsigned)s.height && there > 0;
+            if (FOURS)
+                ls_gpu_copy_ahead<16>(at, image + offset, here);
+            else
 #pragma unroll
-            for (int k = 0; k < 4; k++)
-                if (!FEW || k < there)
-                    ls_gpu_copy_ahead<4>(to + k, image + (offset + k), here && k < there);
-        to += WEIGHT_THREADS * 4;
-        line += s.down;
-        column += across;
-        offset += step;
-        if (column >= s.columns + s.left) {
-            column -= s.columns;
-            line++;
-            offset += wrap;
+                for (int k = 0; k < 4; k++)
+                    if (!FEW || k < there)
+                        ls_gpu_copy_ahead<4>(at + k, image + (offset + k), here && k < there);
+            offset += s.down * s.width * s.pixel;
+            at += s.down * s.columns * (PACKS * 4);
         }
     }
 }
@@ -101,15 +97,16 @@ __device__ static inline void copy_weights_area(const weights_area &s, int image
         copy_weights_lines<PACKS, false, FEW>(s, from, top, start, to);
 }
 
-/* What the strips of a block are made of. */
+/* What the strips of a block are made of. It is in shared memory, since registers are scarce. */
 struct weights_strips {
     weights_area x, dy;
-    int starts[2];
+    int starts[2][WEIGHT_THREADS];
     int x_floats, dy_floats; /* of a strip in shared memory */
 };
 
 template <typename Tile>
-__device__ static inline weights_strips weights_strips_of(const ls_gpu_conv_weights &a, int tile)
+__device__ static inline void describe_weights_strips(const ls_gpu_conv_weights &a, int tile,
+                                                      weights_strips *to)
 {
     const ls_window &w = a.shape.window;
     const int channels = (int)a.shape.channels, outputs = (int)a.shape.outputs;
@@ -117,15 +114,38 @@ __device__ static inline weights_strips weights_strips_of(const ls_gpu_conv_weig
     const int output = tile / a.column_tiles * Tile::OUTPUTS;
     const int lines = (a.lines - 1) * (int)w.stride_y + Tile::SIDE;
     const int width = ((int)w.out_width + WEIGHT_RUN - 1) / WEIGHT_RUN * WEIGHT_RUN;
-    const bool x_fours = channels % 4 == 0 && (uintptr_t)a.x % 16 == 0;
-    const bool dy_fours = outputs % 4 == 0 && (uintptr_t)a.dy % 16 == 0;
-    return {{a.x + channel, w.in_height * w.in_width * channels, (int)w.in_height, (int)w.in_width,
-             channels, lines, a.columns, -(int)w.left, a.down, channels - channel, x_fours},
-            {a.dy + output, w.out_height * w.out_width * outputs, (int)w.out_height,
-             (int)w.out_width, outputs, a.lines, width, 0, a.dy_down, outputs - output, dy_fours},
-            {weights_start<Tile::CHANNELS / 4>(a.columns), weights_start<Tile::OUTPUTS / 4>(width)},
-            lines * a.columns * Tile::CHANNELS,
-            a.lines * width * Tile::OUTPUTS};
+    const int left = (int)w.left, right = a.columns - left;
+    const int used = right < (int)w.in_width ? right : (int)w.in_width;
+    to->starts[0][threadIdx.x] = weights_start<Tile::CHANNELS / 4>(used, a.down);
+    to->starts[1][threadIdx.x] = weights_start<Tile::OUTPUTS / 4>((int)w.out_width, a.dy_down);
+    if (threadIdx.x)
+        return;
+    to->x = {a.x + channel,
+             w.in_height * w.in_width * channels,
+             (int)w.in_height,
+             (int)w.in_width,
+             channels,
+             lines,
+             a.columns,
+             left,
+             used,
+             a.down,
+             channels - channel,
+             channels % 4 == 0 && (uintptr_t)a.x % 16 == 0};
+    to->dy = {a.dy + output,
+              w.out_height * w.out_width * outputs,
+              (int)w.out_height,
+              (int)w.out_width,
+              outputs,
+              a.lines,
+              width,
+              0,
+              (int)w.out_width,
+              a.dy_down,
+              outputs - output,
+              outputs % 4 == 0 && (uintptr_t)a.dy % 16 == 0};
+    to->x_floats = lines * a.columns * Tile::CHANNELS;
+    to->dy_floats = a.lines * width * Tile::OUTPUTS;
 }
 
 /* Begins to copy `count` strips from `first` on: x of `together`, then dy. */
@@ -137,9 +157,9 @@ __device__ static inline void copy_weights_strips(const ls_gpu_conv_weights &a,
     const int stride = (int)a.shape.window.stride_y, top = (int)a.shape.window.top;
     for (int i = 0; i < count; i++) {
         const int image = (first + i) / a.strips, line = (first + i - image * a.strips) * a.lines;
-        copy_weights_area<Tile::CHANNELS / 4, Tile::ROWS == 1>(s.x, image, line * stride - top,
-                                                               s.starts[0], to + i * s.x_floats);
-        copy_weights_area<Tile::OUTPUTS / 4, false>(s.dy, image, line, s.starts[1],
+        copy_weights_area<Tile::CHANNELS / 4, Tile::ROWS == 1>(
+            s.x, image, line * stride - top, s.starts[0][threadIdx.x], to + i * s.x_floats);
+        copy_weights_area<Tile::OUTPUTS / 4, false>(s.dy, image, line, s.starts[1][threadIdx.x],
                                                     to + a.together * s.x_floats + i * s.dy_floats);
     }
 }
@@ -211,20 +231,31 @@ __device__ static inline void leave_weights(const float (&sum)[Tile::SUMS], floa
     }
 }
 
-/* The same of the threads' sums of dy, each of four outputs. */
+/* Adds dy's `count`, of which this thread has fours of the same outputs, to its sums. */
+__device__ static inline void add_weights_bias(const float *dy, int count,
+                                               ls_gpu_pack<float, 4> *mine)
+{
+    ls_gpu_pack<float, 4> sum = *mine;
+#pragma unroll 4
+    for (int i = (int)threadIdx.x * 4; i < count; i += WEIGHT_THREADS * 4) {
+        const ls_gpu_pack<float, 4> value = *(const ls_gpu_pack<float, 4> *)(dy + i);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            sum.element[k] += value.element[k];
+    }
+    *mine = sum;
+}
+
+/* Adds the threads' sums for each output; behind a barrier of leave_weights. */
 template <typename Tile>
-__device__ static inline void leave_weights_bias(ls_gpu_pack<float, 4> mine, float *space,
-                                                 float *part)
+__device__ static inline void leave_weights_bias(const float *sums, float *part)
 {
     const int o = (int)threadIdx.x;
-    __syncthreads();
-    *(ls_gpu_pack<float, 4> *)(space + threadIdx.x * 4) = mine;
-    __syncthreads();
     if (o >= Tile::OUTPUTS)
         return;
     float all = 0;
     for (int at = o; at < WEIGHT_THREADS * 4; at += Tile::OUTPUTS)
-        all += space[at];
+        all += sums[at];
     part[Tile::SUMS * WEIGHT_LANES + o] = all;
 }
 
@@ -235,6 +266,8 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
     typedef ls_gpu_pack<float, 4> pack;
     __shared__ pack packs[2 * WEIGHT_STAGE / 4];
     __shared__ int starts[WEIGHT_RUNS];
+    __shared__ weights_strips strips;
+    __shared__ pack bias[WEIGHT_THREADS]; /* a thread's sums of dy */
     float *const space = packs[0].element;
     const int tiles = a.column_tiles * a.output_tiles;
     const int chunk = (int)blockIdx.x / tiles, tile = (int)blockIdx.x - chunk * tiles;
@@ -242,10 +275,14 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
     const int warp = (int)threadIdx.x / WEIGHT_LANES, pitch = a.columns * Tile::CHANNELS;
     const int line_runs = ((int)a.shape.window.out_width + WEIGHT_RUN - 1) / WEIGHT_RUN;
     const int strip_runs = a.lines * line_runs, stride_y = (int)a.shape.window.stride_y;
-    const weights_strips strips = weights_strips_of<Tile>(a, tile);
+    describe_weights_strips<Tile>(a, tile, &strips);
     const int first = chunk * (int)a.chunk_strips, end = first + (int)a.chunk_strips;
     const int all = (int)a.shape.rows * a.strips, last = end < all ? end : all;
     const auto there = [&](int at) { return last - at < a.together ? last - at : a.together; };
+#pragma unroll
+    for (int i = 0; i < 2 * WEIGHT_STAGE / 4 / WEIGHT_THREADS; i++)
+        packs[i * WEIGHT_THREADS + (int)threadIdx.x] = pack{};
+    __syncthreads();
     copy_weights_strips<Tile>(a, strips, first, there(first), space);
     for (int i = (int)threadIdx.x; i < a.together * strip_runs; i += WEIGHT_THREADS) {
         const int line = i / line_runs, strip = line / a.lines;
@@ -257,7 +294,7 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
     const int dy_mine = dy_at + lane / Tile::COLUMNS * Tile::OUTS;
     const bool sums_bias = a.dbias && column_tile == 0;
     float sum[Tile::SUMS] = {};
-    pack bias = {};
+    bias[threadIdx.x] = pack{};
     int stage = 0;
     for (int at = first; at < last; at += a.together) {
         const float *const now = space + stage * WEIGHT_STAGE;
@@ -271,18 +308,12 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
             add_weights_run<Tile>(now + starts[i] + mine,
                                   now + dy_mine + i * (WEIGHT_RUN * Tile::OUTPUTS), pitch, sum);
         if (sums_bias)
-            for (int i = (int)threadIdx.x * 4; i < runs * WEIGHT_RUN * Tile::OUTPUTS;
-                 i += WEIGHT_THREADS * 4) {
-                const pack value = *(const pack *)(now + dy_at + i);
-#pragma unroll
-                for (int k = 0; k < 4; k++)
-                    bias.element[k] += value.element[k];
-            }
+            add_weights_bias(now + dy_at, runs * WEIGHT_RUN * Tile::OUTPUTS, &bias[threadIdx.x]);
     }
     float *const part = a.parts + (tile * a.chunks + chunk) * Tile::PART;
     leave_weights<Tile>(sum, space, part);
     if (sums_bias)
-        leave_weights_bias<Tile>(bias, space, part);
+        leave_weights_bias<Tile>(bias[0].element, part);
 }
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
@@ -422,12 +453,13 @@ static bool suits_weights(const weights_kind &k, const ls_conv_shape *s)
  * strips do not fit. */
 static int64_t plan_weights_lines(const ls_conv_shape *s, int64_t lines, ls_gpu_conv_weights *p)
 {
-    enum { OF_RUN = 40, OF_COPY = 16, OF_STRIP = 130, RUNS_WANTED = 4 * WEIGHT_WARPS };
+    enum { OF_RUN = 40, OF_COPY = 12, OF_STRIP = 120, RUNS_WANTED = 4 * WEIGHT_WARPS };
     enum { FLOATS_ALONE = 5 /* copied in an instruction's time, before there is any to add */ };
     const weights_kind &k = weights_kinds[p->kernel];
     const ls_window *w = &s->window;
     const int64_t line_runs = weights_over(w->out_width, WEIGHT_RUN), runs = lines * line_runs;
-    const int64_t x = ((lines - 1) * w->stride_y + k.tile.side) * p->columns * k.channels;
+    const int64_t x_lines = (lines - 1) * w->stride_y + k.tile.side;
+    const int64_t x = x_lines * p->columns * k.channels;
     const int64_t floats = x + runs * WEIGHT_RUN * k.tile.outputs;
     const int64_t tiles = (int64_t)p->column_tiles * p->output_tiles;
     const int64_t most = WEIGHT_MULTIPROCESSORS * k.blocks / tiles;
@@ -441,11 +473,18 @@ static int64_t plan_weights_lines(const ls_conv_shape *s, int64_t lines, ls_gpu_
     together = together < WEIGHT_STAGE / floats ? together : WEIGHT_STAGE / floats;
     together = together < WEIGHT_RUNS / runs ? together : WEIGHT_RUNS / runs;
     p->together = (int)(together < p->chunk_strips ? together : p->chunk_strips);
-    const int64_t copies = weights_over(floats, 4 * WEIGHT_THREADS);
+    const int64_t copies = weights_over(x_lines, p->down) + weights_over(lines, p->dy_down);
     return p->chunk_strips * (weights_over(runs * p->together, WEIGHT_WARPS) *
                                   (k.tile.sums * WEIGHT_RUN + OF_RUN) / p->together +
                               copies * OF_COPY + OF_STRIP) +
            floats * p->together / FLOATS_ALONE;
+}
+
+/* Lines that all threads copy at once, of so many pixels with so many channels. */
+static int lines_at_once(int64_t channels, int64_t pixels)
+{
+    const int64_t lines = 4 * WEIGHT_THREADS / channels / pixels;
+    return (int)(lines < 1 ? 1 : lines);
 }
 
 bool ls_gpu_conv_weights_plan(const ls_conv_shape *s, ls_gpu_conv_weights *out)
@@ -463,15 +502,15 @@ bool ls_gpu_conv_weights_plan(const ls_conv_shape *s, ls_gpu_conv_weights *out)
     p.part_floats = k.part;
     p.column_tiles = (int)weights_over(weights_columns(k, s), k.tile.columns);
     p.output_tiles = (int)weights_over(s->outputs, k.tile.outputs);
-    const int64_t width = weights_over(w->out_width, WEIGHT_RUN) * WEIGHT_RUN;
     const int64_t columns =
         (weights_over(w->out_width, WEIGHT_RUN) - 1) * WEIGHT_RUN * w->stride_x + k.span;
-    if (columns > WEIGHT_STAGE)
+    if (columns > WEIGHT_STAGE || w->left < 0 || w->top < 0 || w->left >= columns)
         return false;
     /* An odd number of four floats: the lines of a column are in different banks. */
     p.columns = (int)(k.tile.rows > 1 ? columns : columns | 1);
-    p.down = 4 * WEIGHT_THREADS / k.channels / p.columns;
-    p.dy_down = (int)(4 * WEIGHT_THREADS / k.tile.outputs / width);
+    const int64_t right = p.columns - w->left;
+    p.down = lines_at_once(k.channels, right < w->in_width ? right : w->in_width);
+    p.dy_down = lines_at_once(k.tile.outputs, w->out_width);
     for (int64_t strips = 1; strips <= w->out_height; strips++) {
         const int64_t cost = plan_weights_lines(s, weights_over(w->out_height, strips), &p);
         if (cost >= 0 && (least < 0 || cost < least)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few parts of a GPU that C++ lacks: launches, shuffles, the timer. The test that runs the
+ * The few parts of a GPU that C++ lacks: launches, shuffles, copies in the background, the
+ * timer. The test that runs the
  * kernels on a CPU replaces this header by its own.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
@@ -74,6 +75,28 @@ template <typename T> __device__ static inline T ls_gpu_exchange(T value, int ma
 __device__ static inline double ls_gpu_fetch(const double *from)
 {
     return __ldcg(from);
+}
+
+/* Begins to copy BYTES (4 or 16, to which both places are aligned) from global to shared memory, or
+ * zeros if there is nothing to copy. What a thread began is in place once it has waited for it; for
+ * the block's other threads, behind a barrier after that. */
+template <int BYTES>
+__device__ static inline void ls_gpu_copy_ahead(float *shared, const float *from, bool there)
+{
+    const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    const size_t at = __cvta_generic_to_global(from);
+    const int bytes = there ? BYTES : 0;
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(at), "r"(bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(at), "r"(bytes)
+                     : "memory");
+}
+
+__device__ static inline void ls_gpu_await_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* Writes a word of host memory, past all caches. */

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 #include <ucontext.h>
+#include <vector>
 
 #include "common/device/fake/fake.h"
 #include "common/device/fake/fake_random.h"
@@ -289,6 +290,28 @@ template <typename T> static inline T ls_gpu_exchange(T value, int mask)
 /* What precedes a kernel has ended: streams run in order. */
 static inline void ls_gpu_begin()
 {
+
+/* Copies that a thread has begun: made when it waits for them. */
+struct copy_ahead {
+    float *to;
+    const float *from;
+    size_t bytes;
+};
+static std::vector<copy_ahead> copies_ahead[FIBERS];
+
+template <int BYTES> static inline void ls_gpu_copy_ahead(float *to, const float *from, bool there)
+{
+    if ((uintptr_t)to % BYTES || (there && (uintptr_t)from % BYTES))
+        emulation_fails("a copy to shared memory is not aligned");
+    memset(to, 0xff, BYTES); /* what was there may be gone from now on */
+    copies_ahead[threadIdx.x].push_back({to, there ? from : nullptr, BYTES});
+}
+
+static inline void ls_gpu_await_copies()
+{
+    for (const copy_ahead &c : copies_ahead[threadIdx.x])
+        c.from ? (void)memcpy(c.to, c.from, c.bytes) : (void)memset(c.to, 0, c.bytes);
+    copies_ahead[threadIdx.x].clear();
 }
 
 static inline double ls_gpu_fetch(const double *from)

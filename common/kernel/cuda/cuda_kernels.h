@@ -14,11 +14,21 @@ enum { LS_CUDA_WINDOW_BYTES = 128 << 20 };
 
 typedef struct ls_dnn ls_dnn;
 
+/** Implementations of a convolution (conv/cuda_conv.h). */
+typedef enum ls_conv_way {
+    LS_CONV_FASTEST,
+    LS_CONV_PRODUCTS,
+    LS_CONV_DIRECT,
+    LS_CONV_LIBRARY
+} ls_conv_way;
+
 typedef struct cuda_kernels {
     ls_kernels base;
     ls_blas blas;
     size_t window_bytes; /**< of windows that a convolution makes at a time */
     ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
+    ls_conv_way way;     /**< that convolutions are to take where it supports the shape, to measure
+                              it; just opened: the fastest */
     bool dnn_absent;     /**< a convolution has looked for it, and it is not here */
     bool dnn_failed;     /**< a trial of it has failed, and the convolution is our own */
     char library[160];

@@ -28,6 +28,8 @@ int ls_gpu_load_layout(void);
 int ls_gpu_load_lstm(void);
 int ls_gpu_load_conv(void);
 int ls_gpu_load_conv_max(void);
+int ls_gpu_load_conv_direct(void);
+int ls_gpu_load_conv_weights(void);
 int ls_gpu_load_residual(void);
 int ls_gpu_load_transformer(void);
 int ls_gpu_load_attention(void);
@@ -233,6 +235,59 @@ int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
 int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, float *windows);
 /** dx = at each pixel the sum of what the windows have there. */
 int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx);
+
+/* ---- gpu_conv_direct.cu ---------------------------------------------------------------------- */
+
+enum {
+    LS_GPU_DIRECT_TAPS = 32,  /**< of a window, at most */
+    LS_GPU_DIRECT_TERMS = 512 /**< of a sum, at most: fours of terms, if channels are fours */
+};
+
+/** As ls_window. */
+typedef struct ls_gpu_direct_window {
+    int height, width, stride_y, stride_x, top, left;
+} ls_gpu_direct_window;
+
+/** A convolution, or with `back` the gradient of its image: `to` is made of `from`. Every tensor
+ * has fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so do `weight` where
+ * from_channels is a multiple of 4, as it is with `back`; to_channels always is. */
+typedef struct ls_gpu_direct {
+    ls_gpu_direct_window window;
+    bool back, relu;
+    int rows, from_height, from_width, from_channels, to_height, to_width, to_channels;
+    int blocks;          /**< of positions, of a class: set by the launch */
+    const float *from;   /**< x; dy */
+    const float *weight; /**< [O, height, width, C] */
+    const float *bias;   /**< [to_channels]; NULL: none */
+    float *to;           /**< y; dx */
+} ls_gpu_direct;
+
+int ls_gpu_conv_direct(void *stream, const ls_gpu_direct *direct);
+
+/* ---- gpu_conv_weights.cu --------------------------------------------------------------------- */
+
+/** The gradient of a convolution's weights, straight from the images: sums over chunks of the
+ * positions, which a second launch adds. */
+typedef struct ls_gpu_conv_weights {
+    ls_conv_shape shape;
+    const float *x, *dy;
+    float *dweight, *dbias; /**< [O,C,height,width]; [O], NULL: none */
+    float *parts;           /**< memory: [tiles,chunks,part_floats] */
+    int64_t part_floats;
+    /* The rest is a function of the shape, made by ls_gpu_conv_weights_plan. A strip is `lines`
+     * lines of an output image, the last one of an image perhaps fewer. */
+    int kernel;                     /**< number of its kernel */
+    int lines, strips;              /**< of a strip; of an image */
+    int columns;                    /**< pixels of a line in shared memory */
+    int down, dy_down;              /**< lines that are copied there at once, of x and dy */
+    int together;                   /**< strips in shared memory at a time */
+    int64_t chunk_strips, chunks;   /**< strips of a chunk; chunks */
+    int column_tiles, output_tiles; /**< blocks of a chunk */
+} ls_gpu_conv_weights;
+
+/** Sets all but the pointers; false if this is no shape for these kernels. */
+bool ls_gpu_conv_weights_plan(const ls_conv_shape *shape, ls_gpu_conv_weights *out);
+int ls_gpu_conv_weights_run(void *stream, const ls_gpu_conv_weights *args);
 
 /* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
  */

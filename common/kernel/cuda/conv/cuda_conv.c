@@ -112,6 +112,12 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
+const float *ls_product_reordered(const ls_conv_task *task)
+{
+    const conv_op *c = (const conv_op *)task->forward;
+    return c->op.run == run_forward && c->t.weight == task->weight ? c->packed : NULL;
+}
+
 /* Clears the result if there is nothing to sum. */
 static ls_status run_zero(const conv_op *c, ls_queue *queue)
 {
@@ -217,14 +223,6 @@ static size_t padded(int64_t elements)
     return ((size_t)elements + 63) / 64 * 64;
 }
 
-/* What the task's forward operation leaves of the weights, for a gradient of the image. */
-static const float *reordered(const ls_conv_task *task)
-{
-    const conv_op *c = (const conv_op *)task->forward;
-    const bool ours = task->dx && task->forward && task->forward->run == run_forward;
-    return ours && c->t.weight == task->weight ? c->packed : ls_dnn_reordered(task);
-}
-
 /* Allocates a part's windows, the reordered weights, and sums in pieces. */
 static ls_status take_memory(conv_op *c, size_t window_bytes)
 {
@@ -236,7 +234,7 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     c->part_rows = whole < ROWS_UNIT ? ROWS_UNIT : whole;
     if (c->direct || c->part_rows > s->rows)
         c->part_rows = s->rows;
-    c->lent = reordered(&c->t);
+    c->lent = ls_conv_reordered(&c->t);
     const bool pack = ls_conv_taps(s) > 1 && s->channels > 1 && !c->lent;
     const size_t windows = c->direct ? 0 : padded(c->part_rows * image);
     const size_t weights = pack ? padded(s->outputs * ls_conv_taps(s) * s->channels) : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table, in two implementations: products of windows (cuda_conv.c), and
- * cuDNN's (cuda_conv_dnn.c). cuda_conv_choice.c selects one per operation.
+ * Convolutions of the cuda table, in three implementations: products of windows (cuda_conv.c), own
+ * kernels without windows (cuda_conv_direct.c, cuda_conv_weights.c), and cuDNN's (cuda_conv_dnn.c).
+ * cuda_conv_choice.c selects one per operation.
  */
 #pragma once
 
@@ -37,12 +38,25 @@ static inline int64_t ls_conv_taps(const ls_conv_shape *s)
 int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const float *from,
                       float *to);
 
-/** By cuDNN: the reordered weights that the task's forward operation leaves, for a gradient of the
- * image; NULL if that operation is not cuDNN's, or of other weights. */
+/** The reordered weights that the task's forward operation leaves, of whichever implementation, for
+ * a gradient of the image; they begin on 256 bytes. NULL: it has none, or other weights. */
+const float *ls_conv_reordered(const ls_conv_task *task);
+
+/* The same if that operation, which is not NULL, is this implementation's. */
+const float *ls_product_reordered(const ls_conv_task *task);
+const float *ls_direct_reordered(const ls_conv_task *task);
 const float *ls_dnn_reordered(const ls_conv_task *task);
 
 /** cuda_conv.c: any shape. */
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
+
+/** cuda_conv_direct.c: whether it is made for this task; no gradient of weights. */
+bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task);
+ls_status ls_direct_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
+
+/** cuda_conv_weights.c: the gradient of the weights straight from the images; *out is unchanged if
+ * there is no kernel for the shape, or the math is not float32. */
+ls_status ls_direct_conv_weights(ls_kernels *kernels, const ls_conv_task *task, ls_op **out);
 
 /* cuda_conv_dnn.c; in builds without cuDNN cuda_conv_alone.c, which never finds one. */
 /** Loads the library for the table: sets cuda->dnn or, if the library is missing and was not

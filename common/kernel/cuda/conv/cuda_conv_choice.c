@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of the cuda table: selects the implementation. Not yet run on a GPU. It is selected
- * when the operation is made, and named in a row's kernels: cuDNN if it is installed and supports
- * the shape, otherwise products of windows, also if cuDNN's trial fails on a device that still
- * works, which the table's library then says. With LS_CONVOLUTION_CUDNN it is an error if cuDNN
- * cannot; LS_CONVOLUTION_OWN never uses it. The first convolution loads the library, so models
- * without any never do; an installed library that is broken is an error.
+ * when the operation is made, and named in a row's kernels: own kernels without windows where they
+ * are made for the shape (cuda_conv_direct.c, cuda_conv_weights.c); otherwise cuDNN where it is
+ * faster, installed and supports the shape; otherwise products of windows, also if cuDNN's trial
+ * fails on a device that still works, which the table's library then says. With
+ * LS_CONVOLUTION_CUDNN all are cuDNN's, and it is an error if it cannot; LS_CONVOLUTION_OWN never
+ * uses it. The first convolution loads the library, so models without any never do; an installed
+ * library that is broken is an error.
  */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 
@@ -43,7 +45,8 @@ static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *
 /* Whether cuDNN is faster than products of windows: a function of the shape, so that the bits are,
  * too. Measured on an H100 (9 shapes of the models; common/kernel/operations.md): its gradients of
  * weights are 1.5 to 26 times as slow; where a window has few outputs, or an image few channels,
- * writing the windows costs more than the product. */
+ * writing the windows costs more than the product. Most of these shapes have kernels without
+ * windows. */
 static bool is_faster(const ls_conv_task *task)
 {
     const ls_conv_shape *s = &task->shape;
@@ -70,19 +73,54 @@ static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const
                    why);
 }
 
+/* Whether this implementation is asked for, or none. */
+static bool is_asked(const ls_kernels *kernels, ls_conv_way way)
+{
+    const ls_conv_way asked = ((const cuda_kernels *)kernels)->way;
+    return asked == way || asked == LS_CONV_FASTEST;
+}
+
+/* By own kernels without windows; *out is unchanged if there are none for this task. */
+static ls_status try_direct(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
+{
+    if (kernels->convolution == LS_CONVOLUTION_CUDNN || !is_asked(kernels, LS_CONV_DIRECT))
+        return LS_OK;
+    if (task->dweight)
+        return ls_direct_conv_weights(kernels, task, out);
+    return ls_direct_takes(kernels, task) ? ls_direct_conv(kernels, task, out) : LS_OK;
+}
+
+static bool tries_library(const ls_kernels *kernels, const ls_conv_task *task)
+{
+    const bool asked = ((const cuda_kernels *)kernels)->way == LS_CONV_LIBRARY;
+    return asked || kernels->convolution == LS_CONVOLUTION_CUDNN ||
+           (is_asked(kernels, LS_CONV_LIBRARY) && is_faster(task));
+}
+
 static ls_status choose(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
     const char *why = NULL;
     bool asked;
     ls_op *op = NULL;
     LS_TRY(ask_library(kernels, &task->shape, &asked));
-    if (asked && (kernels->convolution == LS_CONVOLUTION_CUDNN || is_faster(task)))
+    LS_TRY(try_direct(kernels, task, &op));
+    if (!op && asked && tries_library(kernels, task))
         LS_TRY(ls_dnn_conv(kernels, task, &op, &why));
     LS_TRY(insist(kernels, &task->shape, why));
     if (!op)
         LS_TRY(ls_product_conv(kernels, task, &op));
     *out = op;
     return LS_OK;
+}
+
+const float *ls_conv_reordered(const ls_conv_task *task)
+{
+    if (!task->dx || !task->forward)
+        return NULL;
+    const float *at = ls_product_reordered(task);
+    if (!at)
+        at = ls_direct_reordered(task);
+    return at ? at : ls_dnn_reordered(task);
 }
 
 ls_status ls_cuda_conv_forward(ls_kernels *kernels, const ls_conv_forward_args *a, ls_op **out)

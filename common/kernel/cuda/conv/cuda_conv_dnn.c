@@ -190,8 +190,7 @@ static ls_status run(ls_op *op, ls_queue *queue)
 const float *ls_dnn_reordered(const ls_conv_task *task)
 {
     const dnn_conv *c = (const dnn_conv *)task->forward;
-    const bool ours = task->dx && task->forward && task->forward->run == run;
-    return ours && c->t.y && c->t.weight == task->weight ? c->packed : NULL;
+    return c->op.run == run && c->t.y && c->t.weight == task->weight ? c->packed : NULL;
 }
 
 /* ---- Making one ------------------------------------------------------------------------------ */
@@ -401,7 +400,7 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
     c->t = *task;
     c->math = kernels->math;
     c->fused = task->bias != NULL;
-    c->lent = ls_dnn_reordered(task);
+    c->lent = ls_conv_reordered(task);
     ls_status status = prepare(c, (cuda_kernels *)kernels, why);
     if (status || *why) {
         destroy(&c->op);

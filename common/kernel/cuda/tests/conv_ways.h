@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both implementations of a convolution, own products and cuDNN, for several shapes: prints a line
- * each with its time and, for cuDNN, its difference from the own products, and whether three runs
- * gave the same bits. Tolerance: max_rel 1e-4, within which another order of summation stays, but
- * not a wrong layout. The file that includes this defines the three functions declared at its top.
+ * The implementations of a convolution, own products, own kernels without windows and cuDNN, for
+ * several shapes: prints a line each with its time and its difference from the own products, and
+ * whether three runs gave the same bits. Tolerance: max_rel 1e-4, within which another order of
+ * summation stays, but not a wrong layout. The file that includes this defines the three functions
+ * declared at its top.
  */
 #pragma once
 
@@ -26,6 +27,11 @@ static double time_us(const fixture *f, const conv_case *c); /* of the operation
 
 static const double wrong_beyond = 1e-4;
 static const char *const direction_names[DIRECTIONS] = {"forward", "weights", "data"};
+
+/* How a way is printed, and what its operations' names contain. */
+enum { WAYS = LS_CONV_LIBRARY + 1 };
+static const char *const way_names[WAYS] = {"fastest", "own", "direct", "cudnn"};
+static const char *const way_marks[WAYS] = {"", ".cublaslt", ".direct", ".cudnn"};
 
 static void case_close(conv_case *c)
 {
@@ -95,68 +101,80 @@ static double distance(const float *got, const float *want, int64_t count)
     return sqrt(apart / all);
 }
 
-/* cuDNN's line; whether it is wrong or varies. `tensors`: of the shape; `own`: the result of
- * products of windows; `first`: scratch of that size. *us: its time; infinity if it does not
- * support the shape. */
-static bool measure_library(fixture *f, const ls_conv_shape *s, conv_direction direction,
-                            const conv_case *tensors, const float *own, float *first, double *us)
+/* A direction of a shape, and what its ways are compared with. */
+typedef struct conv_measured {
+    const ls_conv_shape *shape;
+    conv_direction direction;
+    conv_case tensors;
+    float *own, *first; /* the result of products of windows; scratch of its size */
+    ls_conv_way fastest;
+    double us; /* the fastest one's time */
+} conv_measured;
+
+/* Runs an operation several times; whether it is wrong or varies. */
+static bool runs_wrong(fixture *f, const conv_measured *m, const conv_case *c, ls_conv_way way)
 {
     enum { RUNS = 3 };
-    const size_t size = (size_t)tensors->count * sizeof *first;
-    conv_case c = *tensors;
-    *us = INFINITY;
-    ls_status status = case_make(f, s, direction, &c);
-    if (status) {
-        print_message("  %-8s cudnn failed: %s\n", direction_names[direction],
-                      ls_status_text(status));
-        ls_status_free(status);
-        return false;
-    }
-    if (!strstr(way_of(&c), ".cudnn")) {
-        print_message("  %-8s cudnn not taken\n", direction_names[direction]);
-        ls_op_free(c.op);
-        return false;
-    }
+    const size_t size = (size_t)c->count * sizeof *c->out;
     bool same = true;
-    memset(c.out, 0, size); /* not what the other way wrote */
+    memset(c->out, 0, size); /* not what the other way wrote */
     for (int i = 0; i < RUNS; i++) {
-        put(f, &c);
+        put(f, c);
         if (i)
-            same = same && memcmp(first, c.out, size) == 0;
+            same = same && memcmp(m->first, c->out, size) == 0;
         else
-            memcpy(first, c.out, size);
+            memcpy(m->first, c->out, size);
     }
-    const double apart = distance(first, own, c.count);
+    if (way == LS_CONV_PRODUCTS)
+        memcpy(m->own, c->out, size);
+    const double apart = distance(m->first, m->own, c->count);
     const bool wrong = !(apart <= wrong_beyond);
-    *us = time_us(f, &c);
-    print_message("  %-8s cudnn %9.1f us  max_rel %.1e%s  %s  %zu bytes\n",
-                  direction_names[direction], *us, apart, wrong ? " WRONG" : "",
-                  same ? "same bits" : "OTHER BITS EACH TIME", c.op->workspace);
-    ls_op_free(c.op);
+    print_message("max_rel %.1e%s  %s  %zu bytes\n", apart, wrong ? " WRONG" : "",
+                  same ? "same bits" : "OTHER BITS EACH TIME", c->op->workspace);
     return wrong || !same;
 }
 
-/* Both ways of a shape in a direction, and which is the faster; whether cuDNN's is faulty. */
-static bool measure_direction(fixture *f, const ls_conv_shape *s, conv_direction direction)
+/* A way's line; whether it is faulty. One that does not support the shape is not. */
+static bool measure_way(fixture *f, conv_measured *m, ls_conv_way way)
 {
-    const ls_convolution asked = cuda_of(f)->base.convolution;
-    conv_case c = case_tensors(s, direction);
-    float *first = randoms(c.count, 9), *own = randoms(c.count, 9);
-    cuda_of(f)->base.convolution = LS_CONVOLUTION_OWN;
-    must(case_make(f, s, direction, &c));
-    cuda_of(f)->base.convolution = asked;
-    put(f, &c);
-    memcpy(own, c.out, (size_t)c.count * sizeof *own);
-    const double own_us = time_us(f, &c);
-    double us;
+    conv_case c = m->tensors;
+    cuda_of(f)->way = way;
+    ls_status status = case_make(f, m->shape, m->direction, &c);
+    cuda_of(f)->way = LS_CONV_FASTEST;
+    print_message("  %-8s %-6s ", direction_names[m->direction], way_names[way]);
+    if (status) {
+        print_message("failed: %s\n", ls_status_text(status));
+        ls_status_free(status);
+        return false;
+    }
+    bool faulty = false;
+    if (strstr(way_of(&c), way_marks[way])) {
+        const double us = time_us(f, &c);
+        print_message("%9.1f us  ", us);
+        faulty = runs_wrong(f, m, &c, way);
+        if (way == LS_CONV_PRODUCTS || us < m->us)
+            m->fastest = way, m->us = us;
+    } else {
+        print_message("not taken\n");
+    }
     ls_op_free(c.op);
-    c.op = NULL;
-    print_message("  %-8s own   %9.1f us\n", direction_names[direction], own_us);
-    const bool faulty = measure_library(f, s, direction, &c, own, first, &us);
-    print_message("  %-8s fastest: %s, %.1f us\n", direction_names[direction],
-                  us < own_us ? "cudnn" : "own", us < own_us ? us : own_us);
-    free(first), free(own);
-    case_close(&c);
+    return faulty;
+}
+
+/* All ways of a shape in a direction, which is the fastest, and which is taken; how many are
+ * faulty. */
+static int measure_direction(fixture *f, const ls_conv_shape *s, conv_direction direction)
+{
+    conv_measured m = {.shape = s, .direction = direction, .tensors = case_tensors(s, direction)};
+    int faulty = 0;
+    m.first = randoms(m.tensors.count, 9), m.own = randoms(m.tensors.count, 9);
+    for (int way = LS_CONV_PRODUCTS; way < WAYS; way++)
+        faulty += measure_way(f, &m, (ls_conv_way)way);
+    must(case_make(f, s, direction, &m.tensors));
+    print_message("  %-8s fastest: %s, %.1f us; taken: %s\n", direction_names[direction],
+                  way_names[m.fastest], m.us, way_of(&m.tensors));
+    free(m.first), free(m.own);
+    case_close(&m.tensors);
     return faulty;
 }
 

@@ -4,7 +4,9 @@
 
 #include "common/kernel/cuda/elements/gpu_batch.cu"
 #include "common/kernel/cuda/conv/gpu_conv.cu"
+#include "common/kernel/cuda/conv/gpu_conv_direct.cu"
 #include "common/kernel/cuda/conv/gpu_conv_max.cu"
+#include "common/kernel/cuda/conv/gpu_conv_weights.cu"
 #include "common/kernel/cuda/product/gpu_dense.cu"
 #include "common/kernel/cuda/elements/gpu_elements.cu"
 #include "common/kernel/cuda/elements/gpu_feed.cu"

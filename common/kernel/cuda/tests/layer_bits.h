@@ -138,8 +138,28 @@ static void test_conv_sizes(void **state)
     }
 }
 
+/* Sums of several strips, of several strips at a time, of lines that a strip has no more of; more
+ * channels and outputs than one tile; each kernel of gpu_conv_weights.cu, copies of one and of four
+ * floats. Nothing is read beyond the last column: what follows there may be NaN. */
+static void test_conv_weights_sizes(void **state)
+{
+    static const ls_conv_shape more[] = {
+        {40, 64, 64, {2, 2, 2, 2, 3, 3, 1, 1, 1, 1}},
+        {3, 20, 18, {7, 9, 7, 9, 3, 3, 1, 1, 1, 1}},
+        {5, 18, 17, {9, 10, 4, 5, 3, 3, 2, 2, 0, 0}},
+        {2, 16, 32, {8, 8, 4, 4, 3, 3, 2, 2, 0, 0}},
+        {3, 12, 9, {9, 12, 4, 6, 5, 5, 2, 2, 1, 2}},
+        {2, 4, 16, {13, 30, 13, 30, 5, 5, 1, 1, 2, 2}},
+        {2, 3, 12, {12, 11, 5, 4, 5, 5, 2, 2, 1, 0}},
+        {3, 1, 16, {70, 9, 35, 5, 3, 3, 2, 2, 1, 1}},
+        {2, 16, 16, {21, 37, 21, 37, 3, 3, 1, 1, 1, 1}},
+    };
+    for (int i = 0; i < (int)(sizeof more / sizeof *more); i++)
+        check_conv_weights(*state, &more[i], true);
+}
+
 #define LAYER_BITS_TESTS                                                                           \
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
         cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
         cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes),                      \
-        cmocka_unit_test(test_conv_max_bits)
+        cmocka_unit_test(test_conv_weights_sizes), cmocka_unit_test(test_conv_max_bits)

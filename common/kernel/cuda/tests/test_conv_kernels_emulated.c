@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table by cuDNN, without a GPU: the table's own code loads a fake library
- * (made_up_cudnn.c), and its kernels are compiled for a CPU. Runs the tests of test_layer_kernels.c
- * with their tolerances; then checks which implementation each shape gets, the messages if the
- * library is missing, of another version or failing, and that nothing is left open. Shows that
- * layouts, sizes, calls and their order are right; nothing about the real library.
+ * Convolutions of the cuda table by all implementations, without a GPU: the table's own code loads
+ * a fake library (made_up_cudnn.c) as cuDNN, and its kernels are compiled for a CPU. Runs the tests
+ * of test_layer_kernels.c with their tolerances; then checks which implementation each shape gets,
+ * that kernels without windows have the bits of a plain loop, the messages if the library is
+ * missing, of another version or failing, and that nothing is left open. Shows that layouts, sizes,
+ * calls and their order are right; nothing about the real library.
  */
 #define FIXTURE_OPEN         open_emulated
 #define FIXTURE_CLOSE        close_emulated
@@ -70,8 +71,33 @@ static void refuses(fixture *f, const ls_conv_shape *s, int direction, const cha
 
 /* ---- Which way ------------------------------------------------------------------------------- */
 
-/* By hand, for conv_shapes: n: nothing to compute, or unequal padding; f: bias and ReLU in the
- * library's call; d: without. */
+/* By hand, for conv_shapes: p: products of windows; d: kernels without windows, which are for
+ * outputs (backward, channels of both images) in fours, and windows of several pixels, for weights
+ * windows of 3 x 3 or 5 x 5 of which enough is used; l: the library. */
+static const char chosen[DIRECTIONS][CONV_SHAPES + 1] = {"pdddldddpldd", "pddpppddpddd",
+                                                         "ppppppdppppp"};
+
+static void test_chosen(void **state)
+{
+    fixture *f = *state;
+    for (int own = 0; own < 2; own++)
+        for (int i = 0; i < CONV_SHAPES * DIRECTIONS; i++) {
+            const conv_direction direction = (conv_direction)(i % DIRECTIONS);
+            const char by = chosen[direction][i / DIRECTIONS];
+            const ls_conv_way way = by == 'd'           ? LS_CONV_DIRECT
+                                    : by == 'l' && !own ? LS_CONV_LIBRARY
+                                                        : LS_CONV_PRODUCTS;
+            conv_case c;
+            f->cpu->convolution = own ? LS_CONVOLUTION_OWN : LS_CONVOLUTION_AUTO;
+            must(case_open(f, &conv_shapes[i / DIRECTIONS], direction, &c));
+            if (!strstr(way_of(&c), way_marks[way]))
+                fail_msg("shape %d: %s, not %s", i / DIRECTIONS, way_of(&c), way_marks[way]);
+            case_close(&c);
+        }
+}
+
+/* By hand, for conv_shapes by the library: n: nothing to compute, or unequal padding; f: bias and
+ * ReLU in its call; d: without. */
 static const char ways[CONV_SHAPES + 1] = "nddnffffndnf";
 
 static void test_ways(void **state)
@@ -84,6 +110,7 @@ static void test_ways(void **state)
         {"conv_backward_data.cudnn_nhwc_algo1", "conv_backward_data.cudnn_nhwc_algo1",
          "conv_backward_data.cublaslt"}};
     fixture *f = *state;
+    cuda_of(f)->way = LS_CONV_LIBRARY;
     for (int i = 0; i < CONV_SHAPES; i++)
         for (int direction = 0; direction < 3; direction++) {
             const int calls = made_up->calls;
@@ -102,7 +129,7 @@ static void test_ways(void **state)
     assert_non_null(strstr(library_of(f), ", cuDNN 9."));
 }
 
-/* The function that prints both implementations' times detects wrong results, and results that
+/* The function that prints the implementations' times detects wrong results, and results that
  * vary. */
 static void test_measured_ways(void **state)
 {
@@ -122,14 +149,15 @@ static void test_measured_ways(void **state)
 }
 
 /* A bias in the middle of a buffer changes nothing, or bits would depend on where a variable
- * begins; for a tensor there, the library is not called. */
-static void test_alignment(void **state)
+ * begins; a tensor there is for products. */
+static void check_alignment(fixture *f, ls_conv_way way)
 {
-    fixture *f = *state;
     const ls_conv_shape *s = &conv_shapes[6];
     conv_case c;
     ls_op *op;
+    cuda_of(f)->way = way;
     must(case_open(f, s, FORWARD, &c));
+    assert_non_null(strstr(way_of(&c), way_marks[way]));
     put(f, &c);
     float *y = randoms(c.count, 1), *bias = randoms(s->outputs + 1, 1);
     float *weight = randoms(s->outputs * filter_elements(s) + 1, 1);
@@ -154,48 +182,141 @@ static void test_alignment(void **state)
     case_close(&c);
 }
 
-/* A gradient of the image uses the weights as its forward operation has reordered them: the same
- * bits, with less memory; not of other weights, nor of another implementation's for cuDNN. */
-static void test_lent(void **state)
+static void test_alignment(void **state)
 {
-    static const ls_convolution ways_of[][2] = {{LS_CONVOLUTION_AUTO, LS_CONVOLUTION_AUTO},
-                                                {LS_CONVOLUTION_OWN, LS_CONVOLUTION_OWN},
-                                                {LS_CONVOLUTION_AUTO, LS_CONVOLUTION_OWN},
-                                                {LS_CONVOLUTION_OWN, LS_CONVOLUTION_AUTO}};
-    fixture *f = *state;
+    check_alignment(*state, LS_CONV_DIRECT);
+    check_alignment(*state, LS_CONV_LIBRARY);
+}
+
+/* A gradient of the image uses the weights as its forward operation, of whichever implementation,
+ * has reordered them: the same bits, with less memory; not of other weights. */
+static void check_lent(fixture *f, ls_conv_way forward, ls_conv_way back)
+{
     const ls_conv_shape *s = &conv_shapes[6];
     const int64_t weights = s->outputs * filter_elements(s), x = s->rows * in_elements(s);
-    float *dy = randoms(s->rows * out_elements(s), 7), *other = randoms(weights, 8);
-    for (size_t w = 0; w < sizeof ways_of / sizeof *ways_of; w++) {
-        conv_case c;
-        float *dx[3];
-        size_t workspace[3];
-        f->cpu->convolution = ways_of[w][0];
-        must(case_open(f, s, FORWARD, &c));
-        put(f, &c);
-        memcpy(other, c.in[1], (size_t)weights * sizeof *other);
-        f->cpu->convolution = ways_of[w][1];
-        for (int i = 0; i < 3; i++) { /* without, with, and with another's weights */
-            ls_conv_backward_data_args args = {.shape = *s,
-                                               .dy = dy,
-                                               .weight = i == 2 ? other : c.in[1],
-                                               .dx = dx[i] = randoms(x, 9),
-                                               .forward = i ? c.op : NULL};
-            ls_op *op;
-            must(f->cpu->table->conv_backward_data(f->cpu, &args, &op));
-            workspace[i] = op->workspace;
-            run(f, op);
-        }
-        for (int i = 1; i < 3; i++)
-            same_bits("lent", dx[i], dx[0], (size_t)x * sizeof(float));
-        assert_true(workspace[2] == workspace[0]);
-        assert_int_equal(workspace[1] < workspace[0], w < 3);
-        for (int i = 0; i < 3; i++)
-            free(dx[i]);
-        case_close(&c);
+    float *dy = randoms(s->rows * out_elements(s), 7), *other = randoms(weights, 8), *dx[3];
+    size_t workspace[3];
+    conv_case c;
+    cuda_of(f)->way = forward;
+    must(case_open(f, s, FORWARD, &c));
+    put(f, &c);
+    memcpy(other, c.in[1], (size_t)weights * sizeof *other);
+    cuda_of(f)->way = back;
+    for (int i = 0; i < 3; i++) { /* without, with, and with another's weights */
+        ls_conv_backward_data_args args = {.shape = *s,
+                                           .dy = dy,
+                                           .weight = i == 2 ? other : c.in[1],
+                                           .dx = dx[i] = randoms(x, 9),
+                                           .forward = i ? c.op : NULL};
+        ls_op *op;
+        must(f->cpu->table->conv_backward_data(f->cpu, &args, &op));
+        assert_non_null(strstr(op->name, way_marks[back]));
+        workspace[i] = op->workspace;
+        run(f, op);
     }
+    for (int i = 1; i < 3; i++)
+        same_bits("lent", dx[i], dx[0], (size_t)x * sizeof(float));
+    assert_true(workspace[2] == workspace[0] && workspace[1] < workspace[0]);
+    for (int i = 0; i < 3; i++)
+        free(dx[i]);
+    case_close(&c);
     free(dy), free(other);
 }
+
+static void test_lent(void **state)
+{
+    for (int forward = LS_CONV_PRODUCTS; forward < WAYS; forward++)
+        for (int back = LS_CONV_PRODUCTS; back < WAYS; back++)
+            check_lent(*state, (ls_conv_way)forward, (ls_conv_way)back);
+}
+
+/* ---- Kernels without windows ----------------------------------------------------------------- */
+
+/* What is added to sum number `at` of y, in the order of taps, then channels. */
+static float chain_forward(const ls_conv_shape *s, const conv_case *c, int64_t at)
+{
+    const ls_window *w = &s->window;
+    const int64_t o = at % s->outputs, x = at / s->outputs % w->out_width;
+    const int64_t y = at / s->outputs / w->out_width % w->out_height;
+    const int64_t row = at / out_elements(s), taps = w->height * w->width;
+    float sum = 0;
+    for (int64_t k = 0; k < taps * s->channels; k++) {
+        const int64_t tap = k / s->channels, channel = k % s->channels;
+        const int64_t iy = y * w->stride_y - w->top + tap / w->width;
+        const int64_t ix = x * w->stride_x - w->left + tap % w->width;
+        const bool in = iy >= 0 && iy < w->in_height && ix >= 0 && ix < w->in_width;
+        const int64_t pixel = (row * w->in_height + iy) * w->in_width + ix;
+        if (in)
+            sum = fmaf(c->in[0][pixel * s->channels + channel],
+                       c->in[1][(o * s->channels + channel) * taps + tap], sum);
+    }
+    sum += c->bias[o];
+    return sum > 0 ? sum : 0;
+}
+
+/* The same of dx, in the order of taps, then outputs. */
+static float chain_data(const ls_conv_shape *s, const conv_case *c, int64_t at)
+{
+    const ls_window *w = &s->window;
+    const int64_t channel = at % s->channels, x = at / s->channels % w->in_width;
+    const int64_t y = at / s->channels / w->in_width % w->in_height;
+    const int64_t row = at / in_elements(s), taps = w->height * w->width;
+    float sum = 0;
+    for (int64_t k = 0; k < taps * s->outputs; k++) {
+        const int64_t tap = k / s->outputs, o = k % s->outputs;
+        const int64_t oy = y + w->top - tap / w->width, ox = x + w->left - tap % w->width;
+        const bool in = oy >= 0 && oy % w->stride_y == 0 && oy / w->stride_y < w->out_height &&
+                        ox >= 0 && ox % w->stride_x == 0 && ox / w->stride_x < w->out_width;
+        const int64_t pixel =
+            (row * w->out_height + oy / w->stride_y) * w->out_width + ox / w->stride_x;
+        if (in)
+            sum = fmaf(c->in[0][pixel * s->outputs + o],
+                       c->in[1][(o * s->channels + channel) * taps + tap], sum);
+    }
+    return sum;
+}
+
+/* Strides, padding, windows with fewer pixels than strides, more outputs than a block has, sums of
+ * part of a slice; then as many positions as give a thread of each width 6 and 8 of them. */
+static void test_direct(void **state)
+{
+    static const ls_conv_shape shapes[] = {
+        {2, 8, 12, {7, 6, 4, 3, 3, 3, 2, 2, 1, 1}},
+        {3, 4, 68, {5, 8, 2, 3, 3, 2, 2, 3, 0, 1}},
+        {2, 20, 24, {5, 5, 5, 5, 3, 3, 1, 1, 1, 1}},
+        {1, 12, 8, {9, 9, 3, 5, 1, 2, 3, 2, 0, 0}},
+        {1, 68, 40, {4, 3, 4, 3, 4, 5, 1, 1, 1, 2}},
+        {3, 1, 4, {6, 6, 4, 4, 3, 3, 1, 1, 0, 0}},
+        {1, 4, 4, {1, 20000, 1, 20000, 1, 2, 1, 1, 0, 1}},
+        {1, 4, 4, {1, 30000, 1, 30000, 1, 2, 1, 1, 0, 1}},
+        {1, 20, 20, {1, 10000, 1, 10000, 1, 2, 1, 1, 0, 1}},
+        {1, 20, 20, {1, 15000, 1, 15000, 1, 2, 1, 1, 0, 1}},
+        {1, 36, 36, {1, 5000, 1, 5000, 1, 2, 1, 1, 0, 1}},
+        {1, 36, 36, {1, 7500, 1, 7500, 1, 2, 1, 1, 0, 1}},
+    };
+    fixture *f = *state;
+    cuda_of(f)->way = LS_CONV_DIRECT;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int back = 0; back < 2; back++) {
+            const ls_conv_shape *s = &shapes[i];
+            conv_case c;
+            must(case_open(f, s, back ? DATA : FORWARD, &c));
+            if (back && s->channels % 4) {
+                case_close(&c);
+                continue;
+            }
+            assert_non_null(strstr(way_of(&c), ".direct"));
+            put(f, &c);
+            float *want = randoms(c.count, 1);
+            for (int64_t k = 0; k < c.count; k++)
+                want[k] = back ? chain_data(s, &c, k) : chain_forward(s, &c, k);
+            compare("direct", c.out, want, NULL, 0, c.count);
+            free(want);
+            case_close(&c);
+        }
+}
+
+/* ---- What is asked for ----------------------------------------------------------------------- */
 
 static void test_own(void **state)
 {
@@ -205,7 +326,7 @@ static void test_own(void **state)
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         conv_case c;
         must(case_open(f, &conv_shapes[6], (conv_direction)direction, &c));
-        assert_non_null(strstr(way_of(&c), ".cublaslt"));
+        assert_null(strstr(way_of(&c), ".cudnn"));
         put(f, &c);
         case_close(&c);
     }
@@ -242,6 +363,7 @@ static void test_tf32(void **state)
     fixture *f = *state;
     const ls_conv_shape *s = &conv_shapes[6];
     conv_case c[2];
+    cuda_of(f)->way = LS_CONV_LIBRARY;
     for (int math = 0; math < 2; math++) {
         f->cpu->math = math ? LS_MATH_TF32 : LS_MATH_FLOAT32;
         must(case_open(f, s, FORWARD, &c[math]));
@@ -264,6 +386,7 @@ static void test_missing(void **state)
     f->cpu->convolution = LS_CONVOLUTION_AUTO;
     for (int direction = 0; direction < 3; direction++) {
         conv_case c;
+        cuda_of(f)->way = LS_CONV_LIBRARY;
         must(case_open(f, &conv_shapes[6], (conv_direction)direction, &c));
         assert_non_null(strstr(way_of(&c), ".cublaslt"));
         put(f, &c);
@@ -302,6 +425,7 @@ static void test_failed_trials(void **state)
     static const int failures[] = {CUDNN_STATUS_BAD_PARAM, CUDNN_STATUS_EXECUTION_FAILED,
                                    CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED};
     fixture *f = *state;
+    cuda_of(f)->way = LS_CONV_LIBRARY;
     for (int direction = 0; direction < 3; direction++)
         for (int i = 0; i < 2; i++) {
             made_up->fail = functions[direction][i];
@@ -368,10 +492,12 @@ int main(void)
         CONV_TEST(test_conv_forward),
         CONV_TEST(test_conv_backward_weights),
         CONV_TEST(test_conv_backward_data),
+        CONV_TEST(test_chosen),
         CONV_TEST(test_ways),
         CONV_TEST(test_measured_ways),
         CONV_TEST(test_alignment),
         CONV_TEST(test_lent),
+        CONV_TEST(test_direct),
         CONV_TEST(test_own),
         CONV_TEST(test_insist),
         CONV_TEST(test_tf32),

@@ -1,18 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of an LSTM's recurrence; the products over all steps are the library's. Not yet run on a
- * GPU. A block computes one sample, or four if there are many, through all steps independently: a
- * step is a product with the recurrent weights and the cell's functions, with block barriers in
- * between, and no launch. Each step reads the weights again, in whole lines, from the caches. This
- * suits numbers of states whose weights stay there, up to a few hundred (128 states: 256 KiB); more
- * are correct, but slow. Each sum is in the order of its terms, so a sample does not depend on the
- * others.
+ * Kernels of an LSTM's recurrence; the products over all steps are the library's. A block computes
+ * a sample through all steps in one launch. A step waits for the one before it, so what counts is
+ * the time from a barrier to the next. Which kernel: by the number of states alone.
+ * - Up to LS_GPU_LSTM_RESIDENT states: each thread keeps its 64 recurrent weights in registers,
+ *   states and gradients pass through shared memory, what a step needs of global memory is loaded a
+ *   step before, and a step has one barrier. Fewer states are computed as if there were that many,
+ *   with weights of 0. Not yet run on a GPU.
+ * - More: four samples a block if there are many; each step reads the weights again, in whole lines
+ *   from the caches. This suits a few hundred states (128: 256 KiB); more are correct, but slow.
+ * No sample depends on another, on the number of samples, or on the grid.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
 enum { FEW_ROWS = 512, GATES = 4 };
+
+/* ---- Functions of a cell ------------------------------------------------------------------------
+ *
+ * Those of element_inline.h take about 45 operations that each wait for the one before, a third of
+ * a step. These take 20 and have no branch: products and sums are fused, polynomials evaluated in
+ * pairs of terms, and the division is a polynomial and a step of iteration.
+ */
+
+/* e^x for x from -87 to 0, of lower x e^-87, of NaN NaN: within 2 ulp, as ls_exp_element. */
+__device__ static inline float cell_exp(float x)
+{
+    const float shift = 12582912.0f, ln2_head = 0.693359375f;
+    const float ln2_rest = (float)(0.693147180559945309417 - 0.693359375);
+    const float low = x < -87.0f ? -87.0f : x;
+    const float shifted = fmaf(low, 1.44269504f, shift), n = shifted - shift;
+    const float r = fmaf(n, -ln2_rest, fmaf(n, -ln2_head, low)), q = r * r;
+    const float first = fmaf(q, fmaf(r, 1.0f / 6, 0.5f), 1.0f + r);
+    const float rest =
+        fmaf(q, fmaf(r, 1.0f / 5040, 1.0f / 720), fmaf(r, 1.0f / 120, 1.0f / 24));
+    return fmaf(q * q, rest, first) *
+           ls_float_of_bits((ls_bits_of_float(shifted) << 23) + 0x3F800000u);
+}
+
+/*
+ * 1 / (1 + e) for e from 0 to 1, within 2 ulp. The start r is the cubic of least relative error in
+ * d = 1 + e: r d = 1 - T4(2d - 3) / 577, T4 Chebyshev's polynomial, T4(3) = 577. With what is left,
+ * a = 1 - r d, of at most 1/577, r (1 + a + a^2) is off by a^3.
+ */
+__device__ static inline float cell_inverse(float e)
+{
+    const float d = 1.0f + e, start = fmaf(e, -544.0f / 577, 576.0f / 577);
+    const float r = fmaf(e * e, fmaf(e, -128.0f / 577, 384.0f / 577), start);
+    const float a = fmaf(-d, r, 1.0f);
+    return fmaf(r, fmaf(a, a, a), r);
+}
+
+/* Of z, `tanh` (as ls_tanh_element) or sigmoid: a value for each lane, no branch. */
+__device__ static inline float cell_function(float z, bool tanh)
+{
+    const float size = fabsf(z), e = cell_exp(size * (tanh ? -2.0f : -1.0f)), q = z * z;
+    const float inverse = cell_inverse(e), sigmoid = z >= 0 ? inverse : e * inverse;
+    const float large = fmaf(-e, inverse, inverse);
+    float p = fmaf(-5.70498872745e-3f, q, 2.06390887954e-2f);
+    p = fmaf(p, q, -5.37397155531e-2f);
+    p = fmaf(p, q, 1.33314422036e-1f);
+    p = fmaf(p, q, -3.33332819422e-1f);
+    const float small = fmaf(p * q, z, z);
+    const uint32_t kept = size < 0.625f ? UINT32_MAX : 0; /* by bits, as in element_inline.h */
+    const uint32_t tanh_bits = (ls_bits_of_float(small) & kept) |
+                               (ls_bits_of_float(copysignf(large, z)) & ~kept);
+    return tanh ? ls_float_of_bits(tanh_bits) : sigmoid;
+}
+
+/* ---- Any number of states: the weights in memory -------------------------------------------- */
 
 /* Terms of a product that shared memory holds at a time, per row. */
 static const int STATES = 1024;
@@ -60,7 +117,7 @@ __device__ static inline void step_gates(const ls_gpu_lstm &l, int64_t row, int6
         for (int r = 0; r < ROWS && k < size && row + r < l.shape.rows; r++) {
             float *gate = &l.gates[((row + r) * T + t) * size + k];
             const float z = sum[r] + (*gate + l.bias[k]);
-            *gate = k >= 2 * H && k < 3 * H ? ls_tanh_element(z) : ls_sigmoid_element(z);
+            *gate = cell_function(z, k >= 2 * H && k < 3 * H);
         }
     }
 }
@@ -87,7 +144,7 @@ __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64
     const float *gate = &l.gates[at * GATES * H + j];
     const float before = t ? l.cells[(at - 1) * H + j] : 0;
     const float c = gate[H] * before + gate[0] * gate[2 * H];
-    const float h = gate[3 * H] * ls_tanh_element(c);
+    const float h = gate[3 * H] * cell_function(c, true);
     l.cells[at * H + j] = c;
     leave(l, row, t, j, h);
 }
@@ -106,7 +163,6 @@ template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kerne
         }
 }
 
-/* ---- Backward -------------------------------------------------------------------------------- */
 
 /* Overwrites a step's gates with their gradients, and its cell with the gradient of the cell
  * before: f times that of c. The later step must be done. */
@@ -117,7 +173,7 @@ __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, 
     float *gate = &l.gates[at * GATES * H + j];
     const float i = gate[0], f = gate[H], g = gate[2 * H], o = gate[3 * H];
     const float before = t ? l.cells[(at - 1) * H + j] : 0;
-    const float tc = ls_tanh_element(l.cells[at * H + j]);
+    const float tc = cell_function(l.cells[at * H + j], true);
     float dh = 0, dc = 0;
     if (!l.shape.last)
         dh = l.dy[at * H + j];
@@ -188,28 +244,254 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l
         }
 }
 
+/* ---- Few states: the weights in registers ----------------------------------------------------- */
+
+enum { RESIDENT = LS_GPU_LSTM_RESIDENT, PARTS = 4, BACK_PARTS = 8 };
+static_assert(RESIDENT * (int)PARTS == (int)LS_GPU_THREADS && (int)PARTS == (int)GATES &&
+                  (int)BACK_PARTS == 2 * PARTS,
+              "after the sums of a step each thread has a gate of a state");
+
+typedef ls_gpu_pack<float, 4> lstm_pack;
+
+/*
+ * Thread 4 j + p has the weights of state j's four gates for states 16 m + 4 p + (0 to 3): a chain
+ * of 16 terms for each gate. Those of four neighbours are added, (p = 0 and 1) and (2 and 3), so
+ * that the sum of gate p is in thread p, which applies its function. Thread p = 0 has the cell.
+ */
+__device__ static inline void resident_gates(const ls_gpu_lstm &l, int j, int part,
+                                             float weight[GATES][RESIDENT / PARTS])
+{
+    const int H = (int)l.shape.hidden;
+#pragma unroll
+    for (int g = 0; g < GATES; g++)
+#pragma unroll
+        for (int n = 0; n < RESIDENT / PARTS; n++) {
+            const int k = n / 4 * 4 * PARTS + part * 4 + n % 4;
+            weight[g][n] = j < H && k < H ? l.weight[(g * H + j) * H + k] : 0;
+        }
+}
+
+/* The products of a step; in a thread those of its own gate. */
+__device__ static inline float gate_sum(const lstm_pack state[RESIDENT / 4], int part,
+                                        const float weight[GATES][RESIDENT / PARTS])
+{
+    const bool odd = part & 1, high = part & 2;
+    float sum[GATES] = {};
+#pragma unroll
+    for (int m = 0; m < RESIDENT / PARTS / 4; m++) {
+        const lstm_pack four = state[m * PARTS + part];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int g = 0; g < GATES; g++)
+                sum[g] = fmaf(four.element[e], weight[g][4 * m + e], sum[g]);
+    }
+    const float low_pair = (odd ? sum[1] : sum[0]) + ls_gpu_exchange(odd ? sum[0] : sum[1], 1);
+    const float high_pair = (odd ? sum[3] : sum[2]) + ls_gpu_exchange(odd ? sum[2] : sum[3], 1);
+    return (high ? high_pair : low_pair) + ls_gpu_exchange(high ? low_pair : high_pair, 2);
+}
+
+__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_lstm l)
+{
+    __shared__ lstm_pack state[2][RESIDENT / 4]; /* before step t: [t % 2] */
+    const int H = (int)l.shape.hidden, pitch = GATES * H;
+    const int64_t T = l.shape.steps;
+    const int part = (int)threadIdx.x % PARTS, j = (int)threadIdx.x / PARTS;
+    const bool owns = j < H, owns_cell = owns && part == 0;
+    const int valid = owns ? j : H - 1; /* what others read */
+    const float bias = l.bias[part * H + valid];
+    float weight[GATES][RESIDENT / PARTS];
+    resident_gates(l, j, part, weight);
+    for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
+        float *gates = l.gates + row * T * pitch + part * H + valid;
+        float *cells = l.cells + row * T * H + valid, *previous = l.previous + row * T * H + valid;
+        float *y = l.y + row * (l.shape.last ? 1 : T) * H + valid;
+        float c = 0, h = 0, next = *gates;
+        if (part == 0)
+            state[0][j / 4].element[j % 4] = 0;
+        __syncthreads();
+        for (int64_t t = 0; t < T; t++) {
+            const float input = next + bias;
+            next = gates[t + 1 < T ? pitch : 0];
+            if (owns_cell)
+                *previous = h;
+            const float z = gate_sum(state[t % 2], part, weight) + input;
+            const float gate = cell_function(z, part == 2);
+            const float f = ls_gpu_exchange(gate, 1), g = ls_gpu_exchange(gate, 2);
+            const float o = ls_gpu_exchange(gate, 3); /* these, if the own gate is i */
+            c = fmaf(f, c, gate * g);
+            h = o * cell_function(c, true);
+            if (part == 0)
+                state[(t + 1) % 2][j / 4].element[j % 4] = h;
+            if (owns)
+                *gates = gate;
+            if (owns_cell) {
+                *cells = c;
+                *y = h; /* of the last step, if only that is wanted */
+            }
+            gates += pitch, cells += H, previous += H, y += l.shape.last ? 0 : H;
+            __syncthreads();
+        }
+    }
+}
+
+/*
+ * Thread 8 i + q has the weights of states 2 i and 2 i + 1 for the gate elements 32 m + 4 q + (0 to
+ * 3), where each gate has 64: for each state two chains of 16 terms, of even m and of odd m. Their
+ * sums are added, then those of threads q and q + 4, then of pairs of these, q = 0 and 1, 2 and 3,
+ * then both. All of q = 0 to 3 have the sum of state 2 i, the others that of 2 i + 1; thread q then
+ * has the gradient of gate q % 4.
+ */
+enum { BACK_TERMS = GATES * RESIDENT / BACK_PARTS };
+
+__device__ static inline void resident_states(const ls_gpu_lstm &l, int j, int part,
+                                              float weight[2][BACK_TERMS])
+{
+    const int H = (int)l.shape.hidden;
+#pragma unroll
+    for (int s = 0; s < 2; s++)
+#pragma unroll
+        for (int n = 0; n < BACK_TERMS; n++) {
+            const int gate = n * GATES / BACK_TERMS;
+            const int u = n / 4 * 4 * BACK_PARTS % RESIDENT + part * 4 + n % 4;
+            weight[s][n] = j + s < H && u < H ? l.weight[(gate * H + u) * H + j + s] : 0;
+        }
+}
+
+__device__ static inline float state_sum(const lstm_pack term[GATES * RESIDENT / 4], int part,
+                                         const float weight[2][BACK_TERMS])
+{
+    float sum[2][2] = {};
+#pragma unroll
+    for (int m = 0; m < BACK_TERMS / 4; m++) {
+        const lstm_pack four = term[m * BACK_PARTS + part];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int s = 0; s < 2; s++)
+                sum[s][m % 2] = fmaf(four.element[e], weight[s][4 * m + e], sum[s][m % 2]);
+    }
+    const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
+    const bool high = part & 4;
+    float all = (high ? second : first) + ls_gpu_exchange(high ? first : second, 4);
+    all += ls_gpu_exchange(all, 1);
+    return all + ls_gpu_exchange(all, 2);
+}
+
+/* What a step has of a state in memory. */
+struct cell_step {
+    float gate[GATES], before, dy; /* i, f, g, o; the cell before it */
+};
+
+/* A sample's first step, of one state, and the distances to the next. */
+struct cell_steps {
+    const float *gates, *cells, *dy;
+    int H, dy_pitch;
+    int64_t T;
+};
+
+/* Step t; if there is none, values of no meaning. */
+__device__ static inline cell_step load_step(const cell_steps &all, int64_t t)
+{
+    const int64_t at = t > 0 ? t : 0;
+    cell_step step;
+    for (int g = 0; g < GATES; g++)
+        step.gate[g] = all.gates[at * GATES * all.H + g * all.H];
+    step.before = t > 0 ? all.cells[(at - 1) * all.H] : 0;
+    step.dy = all.dy_pitch || t + 1 == all.T ? all.dy[at * all.dy_pitch] : 0;
+    return step;
+}
+
+/* What turns the gradients of a state and cell into those of z: of the state, to the cell's; of
+ * either (gate o: the state's, else the cell's), to the own gate's; of the cell, to the one before.
+ */
+struct cell_slopes {
+    float cell, gate, before;
+};
+
+__device__ static inline cell_slopes slopes_of(const cell_step &step, float c, int gate)
+{
+    const float i = step.gate[0], f = step.gate[1], g = step.gate[2], o = step.gate[3];
+    const float tc = cell_function(c, true);
+    const float own = gate == 0 ? i : gate == 1 ? f : gate == 2 ? g : o;
+    const float factor = gate == 0 ? g : gate == 1 ? step.before : gate == 2 ? i : tc;
+    const float slope = gate == 2 ? fmaf(-g, g, 1.0f) : own * (1 - own);
+    return {o * fmaf(-tc, tc, 1.0f), factor * slope, f};
+}
+
+__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_gpu_lstm l)
+{
+    __shared__ lstm_pack term[2][GATES * RESIDENT / 4]; /* gradients of z of step t: [t % 2] */
+    const int H = (int)l.shape.hidden;
+    const int64_t T = l.shape.steps;
+    const int part = (int)threadIdx.x % BACK_PARTS, gate = part % GATES;
+    const int pair = (int)threadIdx.x / BACK_PARTS * 2, j = pair + part / GATES;
+    const bool owns = j < H;
+    const int valid = owns ? j : H - 1; /* what others read */
+    float weight[2][BACK_TERMS];
+    resident_states(l, pair, part, weight);
+    for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
+        const cell_steps all = {l.gates + row * T * GATES * H + valid,
+                                l.cells + row * T * H + valid,
+                                l.dy + row * (l.shape.last ? 1 : T) * H + valid,
+                                H,
+                                l.shape.last ? 0 : H,
+                                T};
+        float *dz_at = l.gates + (row * T + T - 1) * GATES * H + gate * H + valid;
+        cell_step step = load_step(all, T - 1), next = load_step(all, T - 2);
+        cell_slopes slope = slopes_of(step, all.cells[(T - 1) * H], gate);
+        float dh = step.dy, dc = 0; /* dc: what comes from the step after it */
+        __syncthreads();            /* gates have been read, gradients of the last sample, too */
+        for (int64_t t = T - 1;; t--) {
+            dc = fmaf(dh, slope.cell, dc);
+            const float dz = (gate == 3 ? dh : dc) * slope.gate;
+            term[t % 2][(gate * RESIDENT + j) / 4].element[j % 4] = owns ? dz : 0;
+            if (owns)
+                *dz_at = dz;
+            dz_at -= GATES * H;
+            dc *= slope.before;
+            __syncthreads();
+            if (!t)
+                break;
+            slope = slopes_of(next, step.before, gate);
+            step = next;
+            next = load_step(all, t - 2);
+            dh = step.dy + state_sum(term[t % 2], part, weight);
+        }
+    }
+}
+
+/* ---- Launches --------------------------------------------------------------------------------- */
+
+/* Blocks that take the samples in turn, with the weights that they have: enough for any GPU. */
+static const int64_t RESIDENT_BLOCKS = 512;
+
 static int launch_recurrence(void *stream, const ls_gpu_lstm *l, void (*one)(ls_gpu_lstm),
-                             void (*four)(ls_gpu_lstm))
+                             void (*four)(ls_gpu_lstm), void (*resident)(ls_gpu_lstm))
 {
     const int64_t rows = l->shape.rows;
-    const bool many = rows >= FEW_ROWS;
+    const bool many = rows >= FEW_ROWS, few_states = l->shape.hidden <= LS_GPU_LSTM_RESIDENT;
+    const int64_t most = few_states ? RESIDENT_BLOCKS : LS_GPU_BLOCKS;
+    const int64_t blocks = few_states || !many ? rows : (rows + 3) / 4;
     if (!rows)
         return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(rows, many ? 4 : 1), LS_GPU_THREADS,
-                         many ? four : one, *l);
+    return ls_gpu_launch(stream, (unsigned)(blocks < most ? blocks : most), LS_GPU_THREADS,
+                         few_states ? resident : many ? four : one, *l);
 }
 
 int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>);
+    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>, lstm_resident_kernel);
 }
 
 int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>);
+    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>,
+                             lstm_resident_back_kernel);
 }
 
 int ls_gpu_load_lstm(void)
 {
-    return ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>, lstm_back_kernel<4>);
+    return ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>, lstm_back_kernel<4>,
+                       lstm_resident_kernel, lstm_resident_back_kernel);
 }

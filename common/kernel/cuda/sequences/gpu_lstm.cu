@@ -293,45 +293,51 @@ __device__ static inline float gate_sum(const lstm_pack state[RESIDENT / 4], int
 
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_lstm l)
 {
-    __shared__ lstm_pack state[2][RESIDENT / 4]; /* before step t: [t % 2] */
+    __shared__ lstm_pack state[2][RESIDENT / 4]; /* before a step and after it, in turn */
     const int H = (int)l.shape.hidden, pitch = GATES * H;
     const int64_t T = l.shape.steps;
     const int part = (int)threadIdx.x % PARTS, j = (int)threadIdx.x / PARTS;
     const bool owns = j < H, owns_cell = owns && part == 0;
     const int valid = owns ? j : H - 1; /* what others read */
     const float bias = l.bias[part * H + valid];
+    const int y_pitch = l.shape.last ? 0 : H;
     float weight[GATES][RESIDENT / PARTS];
     resident_gates(l, j, part, weight);
     for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
         float *gates = l.gates + row * T * pitch + part * H + valid;
         float *cells = l.cells + row * T * H + valid, *previous = l.previous + row * T * H + valid;
         float *y = l.y + row * (l.shape.last ? 1 : T) * H + valid;
-        float c = 0, h = 0, next = *gates;
-        if (part == 0)
-            state[0][j / 4].element[j % 4] = 0;
-        __syncthreads();
-        for (int64_t t = 0; t < T; t++) {
-            const float input = next + bias;
-            next = gates[t + 1 < T ? pitch : 0];
+        float c = 0, h = 0, inputs[2] = {*gates, T > 1 ? gates[pitch] : 0};
+        int64_t left = T;
+        const auto step = [&](const lstm_pack *before, lstm_pack *after, float *input) {
+            const float from_input = *input + bias;
+            if (left > 2)
+                *input = gates[2 * pitch];
             if (owns_cell)
                 *previous = h;
-            const float z = gate_sum(state[t % 2], part, weight) + input;
+            const float z = gate_sum(before, part, weight) + from_input;
             const float gate = cell_function(z, part == 2);
+            if (owns)
+                *gates = gate;
             const float f = ls_gpu_exchange(gate, 1), g = ls_gpu_exchange(gate, 2);
             const float o = ls_gpu_exchange(gate, 3); /* these, if the own gate is i */
             c = fmaf(f, c, gate * g);
+            if (owns_cell)
+                *cells = c;
             h = o * cell_function(c, true);
             if (part == 0)
-                state[(t + 1) % 2][j / 4].element[j % 4] = h;
-            if (owns)
-                *gates = gate;
-            if (owns_cell) {
-                *cells = c;
-                *y = h; /* of the last step, if only that is wanted */
-            }
-            gates += pitch, cells += H, previous += H, y += l.shape.last ? 0 : H;
+                after[j / 4].element[j % 4] = h;
+            if (owns_cell)
+                *y = h; /* that of the last step stays, if only that is wanted */
+            gates += pitch, cells += H, previous += H, y += y_pitch;
             __syncthreads();
-        }
+            return --left > 0;
+        };
+        if (part == 0)
+            state[0][j / 4].element[j % 4] = 0;
+        __syncthreads();
+        while (step(state[0], state[1], &inputs[0]) && step(state[1], state[0], &inputs[1]))
+            continue;
     }
 }
 
@@ -378,86 +384,88 @@ __device__ static inline float state_sum(const lstm_pack term[GATES * RESIDENT /
     return all + ls_gpu_exchange(all, 2);
 }
 
-/* What a step has of a state in memory. */
+/* What a thread needs of a step. The gradient of z of a gate is that of the cell, of gate o that of
+ * the state, times the slope of the gate's function and a factor: of gate i that is g, of f the
+ * cell before, of g i, of o the cell's tanh. */
 struct cell_step {
-    float gate[GATES], before, dy; /* i, f, g, o; the cell before it */
+    float own, factor, f, o, c, dy; /* own: the gate; factor: not of o */
 };
 
-/* A sample's first step, of one state, and the distances to the next. */
-struct cell_steps {
-    const float *gates, *cells, *dy;
-    int H, dy_pitch;
-    int64_t T;
+/* Where that is, of step t. */
+struct cell_place {
+    const float *gates, *cells, *dy; /* of the thread's state */
+    int64_t t;
+    int H, gate, dy_pitch; /* dy_pitch: 0, if only the last step has one */
 };
 
-/* Step t; if there is none, values of no meaning. */
-__device__ static inline cell_step load_step(const cell_steps &all, int64_t t)
+/* Step t; there, t is one less then. */
+__device__ static inline cell_step take_step(cell_place &at, bool last)
 {
-    const int64_t at = t > 0 ? t : 0;
-    cell_step step;
-    for (int g = 0; g < GATES; g++)
-        step.gate[g] = all.gates[at * GATES * all.H + g * all.H];
-    step.before = t > 0 ? all.cells[(at - 1) * all.H] : 0;
-    step.dy = all.dy_pitch || t + 1 == all.T ? all.dy[at * all.dy_pitch] : 0;
+    const int gate = at.gate, H = at.H;
+    const float *factor = gate == 1 ? at.cells - H : at.gates + (gate == 0 ? 2 * H : 0);
+    const cell_step step = {at.gates[gate * H],
+                            gate == 1 && at.t == 0 ? 0 : *factor,
+                            at.gates[H],
+                            at.gates[3 * H],
+                            *at.cells,
+                            last || at.dy_pitch ? *at.dy : 0};
+    at.gates -= GATES * H, at.cells -= H, at.dy -= at.dy_pitch;
+    at.t--;
     return step;
-}
-
-/* What turns the gradients of a state and cell into those of z: of the state, to the cell's; of
- * either (gate o: the state's, else the cell's), to the own gate's; of the cell, to the one before.
- */
-struct cell_slopes {
-    float cell, gate, before;
-};
-
-__device__ static inline cell_slopes slopes_of(const cell_step &step, float c, int gate)
-{
-    const float i = step.gate[0], f = step.gate[1], g = step.gate[2], o = step.gate[3];
-    const float tc = cell_function(c, true);
-    const float own = gate == 0 ? i : gate == 1 ? f : gate == 2 ? g : o;
-    const float factor = gate == 0 ? g : gate == 1 ? step.before : gate == 2 ? i : tc;
-    const float slope = gate == 2 ? fmaf(-g, g, 1.0f) : own * (1 - own);
-    return {o * fmaf(-tc, tc, 1.0f), factor * slope, f};
 }
 
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_gpu_lstm l)
 {
-    __shared__ lstm_pack term[2][GATES * RESIDENT / 4]; /* gradients of z of step t: [t % 2] */
+    __shared__ lstm_pack term[2][GATES * RESIDENT / 4]; /* a step's gradients of z, in turn */
     const int H = (int)l.shape.hidden;
     const int64_t T = l.shape.steps;
     const int part = (int)threadIdx.x % BACK_PARTS, gate = part % GATES;
     const int pair = (int)threadIdx.x / BACK_PARTS * 2, j = pair + part / GATES;
+    const int own = gate * RESIDENT + j;
     const bool owns = j < H;
     const int valid = owns ? j : H - 1; /* what others read */
     float weight[2][BACK_TERMS];
     resident_states(l, pair, part, weight);
     for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
-        const cell_steps all = {l.gates + row * T * GATES * H + valid,
-                                l.cells + row * T * H + valid,
-                                l.dy + row * (l.shape.last ? 1 : T) * H + valid,
-                                H,
-                                l.shape.last ? 0 : H,
-                                T};
-        float *dz_at = l.gates + (row * T + T - 1) * GATES * H + gate * H + valid;
-        cell_step step = load_step(all, T - 1), next = load_step(all, T - 2);
-        cell_slopes slope = slopes_of(step, all.cells[(T - 1) * H], gate);
-        float dh = step.dy, dc = 0; /* dc: what comes from the step after it */
-        __syncthreads();            /* gates have been read, gradients of the last sample, too */
-        for (int64_t t = T - 1;; t--) {
-            dc = fmaf(dh, slope.cell, dc);
-            const float dz = (gate == 3 ? dh : dc) * slope.gate;
-            term[t % 2][(gate * RESIDENT + j) / 4].element[j % 4] = owns ? dz : 0;
+        const int64_t at = row * T + T - 1, dy_at = l.shape.last ? row : at;
+        cell_place place = {l.gates + at * GATES * H + valid,
+                            l.cells + at * H + valid,
+                            l.dy + dy_at * H + valid,
+                            T - 1,
+                            H,
+                            gate,
+                            l.shape.last ? 0 : H};
+        float *dz_at = l.gates + (at * GATES + gate) * H + valid;
+        cell_step steps[2] = {take_step(place, true), {}};
+        if (T > 1)
+            steps[1] = take_step(place, false);
+        float sum = 0, dc = 0; /* what reaches state and cell from the step after */
+        int64_t left = T;
+        const auto step = [&](lstm_pack *terms, cell_step *now) {
+            const float tc = cell_function(now->c, true);
+            const float slope = gate == 2 ? fmaf(-now->own, now->own, 1.0f)
+                                          : now->own * (1 - now->own);
+            const float factor = (gate == 3 ? tc : now->factor) * slope;
+            const float to_cell = now->o * fmaf(-tc, tc, 1.0f), f = now->f;
+            const float dh = sum + now->dy;
+            if (left > 2)
+                *now = take_step(place, false);
+            dc = fmaf(dh, to_cell, dc);
+            const float dz = (gate == 3 ? dh : dc) * factor;
+            terms[own / 4].element[own % 4] = owns ? dz : 0;
             if (owns)
                 *dz_at = dz;
             dz_at -= GATES * H;
-            dc *= slope.before;
+            dc *= f;
             __syncthreads();
-            if (!t)
-                break;
-            slope = slopes_of(next, step.before, gate);
-            step = next;
-            next = load_step(all, t - 2);
-            dh = step.dy + state_sum(term[t % 2], part, weight);
-        }
+            if (--left == 0)
+                return false;
+            sum = state_sum(terms, part, weight);
+            return true;
+        };
+        __syncthreads(); /* gates have been read, and the last sample's gradients */
+        while (step(term[0], &steps[0]) && step(term[1], &steps[1]))
+            continue;
     }
 }
 

@@ -258,10 +258,9 @@ typedef ls_gpu_pack<float, 4> lstm_pack;
  * of 16 terms for each gate. Those of four neighbours are added, (p = 0 and 1) and (2 and 3), so
  * that the sum of gate p is in thread p, which applies its function. Thread p = 0 has the cell.
  */
-__device__ static inline void resident_gates(const ls_gpu_lstm &l, int j, int part,
+__device__ static inline void resident_gates(const ls_gpu_lstm &l, int H, int j, int part,
                                              float weight[GATES][RESIDENT / PARTS])
 {
-    const int H = (int)l.shape.hidden;
 #pragma unroll
     for (int g = 0; g < GATES; g++)
 #pragma unroll
@@ -291,18 +290,20 @@ __device__ static inline float gate_sum(const lstm_pack state[RESIDENT / 4], int
     return (high ? high_pair : low_pair) + ls_gpu_exchange(high ? low_pair : high_pair, 2);
 }
 
+/* FULL: H is RESIDENT. */
+template <bool FULL>
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_lstm l)
 {
     __shared__ lstm_pack state[2][RESIDENT / 4]; /* before a step and after it, in turn */
-    const int H = (int)l.shape.hidden, pitch = GATES * H;
+    const int H = FULL ? RESIDENT : (int)l.shape.hidden, pitch = GATES * H;
     const int64_t T = l.shape.steps;
     const int part = (int)threadIdx.x % PARTS, j = (int)threadIdx.x / PARTS;
-    const bool owns = j < H, owns_cell = owns && part == 0;
+    const bool owns = FULL || j < H, owns_cell = owns && part == 0;
     const int valid = owns ? j : H - 1; /* what others read */
     const float bias = l.bias[part * H + valid];
     const int y_pitch = l.shape.last ? 0 : H;
     float weight[GATES][RESIDENT / PARTS];
-    resident_gates(l, j, part, weight);
+    resident_gates(l, H, j, part, weight);
     for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
         float *gates = l.gates + row * T * pitch + part * H + valid;
         float *cells = l.cells + row * T * H + valid, *previous = l.previous + row * T * H + valid;
@@ -350,10 +351,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_ls
  */
 enum { BACK_TERMS = GATES * RESIDENT / BACK_PARTS };
 
-__device__ static inline void resident_states(const ls_gpu_lstm &l, int j, int part,
+__device__ static inline void resident_states(const ls_gpu_lstm &l, int H, int j, int part,
                                               float weight[2][BACK_TERMS])
 {
-    const int H = (int)l.shape.hidden;
 #pragma unroll
     for (int s = 0; s < 2; s++)
 #pragma unroll
@@ -391,54 +391,52 @@ struct cell_step {
     float own, factor, f, o, c, dy; /* own: the gate; factor: not of o */
 };
 
-/* Where that is, of step t. */
+/* Where that is, of step t and a state. */
 struct cell_place {
-    const float *gates, *cells, *dy; /* of the thread's state */
+    const float *gates, *cells, *dy;
     int64_t t;
-    int H, gate, dy_pitch; /* dy_pitch: 0, if only the last step has one */
+    bool last; /* only the last step has a dy */
 };
 
-/* Step t; there, t is one less then. */
-__device__ static inline cell_step take_step(cell_place &at, bool last)
+/* Step t, and on to the step before, if there is one. */
+__device__ static inline cell_step take_step(cell_place &at, int H, int gate, bool has_dy)
 {
-    const int gate = at.gate, H = at.H;
     const float *factor = gate == 1 ? at.cells - H : at.gates + (gate == 0 ? 2 * H : 0);
     const cell_step step = {at.gates[gate * H],
                             gate == 1 && at.t == 0 ? 0 : *factor,
                             at.gates[H],
                             at.gates[3 * H],
                             *at.cells,
-                            last || at.dy_pitch ? *at.dy : 0};
-    at.gates -= GATES * H, at.cells -= H, at.dy -= at.dy_pitch;
-    at.t--;
+                            has_dy ? *at.dy : 0};
+    const int pitch = at.t > 0 ? H : 0;
+    at.gates -= GATES * pitch, at.cells -= pitch, at.dy -= at.last ? 0 : pitch;
+    at.t -= at.t > 0;
     return step;
 }
 
+template <bool FULL>
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_gpu_lstm l)
 {
     __shared__ lstm_pack term[2][GATES * RESIDENT / 4]; /* a step's gradients of z, in turn */
-    const int H = (int)l.shape.hidden;
+    const int H = FULL ? RESIDENT : (int)l.shape.hidden;
     const int64_t T = l.shape.steps;
     const int part = (int)threadIdx.x % BACK_PARTS, gate = part % GATES;
     const int pair = (int)threadIdx.x / BACK_PARTS * 2, j = pair + part / GATES;
     const int own = gate * RESIDENT + j;
-    const bool owns = j < H;
+    const bool owns = FULL || j < H;
     const int valid = owns ? j : H - 1; /* what others read */
     float weight[2][BACK_TERMS];
-    resident_states(l, pair, part, weight);
+    resident_states(l, H, pair, part, weight);
     for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
         const int64_t at = row * T + T - 1, dy_at = l.shape.last ? row : at;
         cell_place place = {l.gates + at * GATES * H + valid,
                             l.cells + at * H + valid,
                             l.dy + dy_at * H + valid,
-                            T - 1,
-                            H,
-                            gate,
-                            l.shape.last ? 0 : H};
+                            T - 1, l.shape.last};
         float *dz_at = l.gates + (at * GATES + gate) * H + valid;
-        cell_step steps[2] = {take_step(place, true), {}};
-        if (T > 1)
-            steps[1] = take_step(place, false);
+        cell_step steps[2];
+        steps[0] = take_step(place, H, gate, true);
+        steps[1] = take_step(place, H, gate, !l.shape.last);
         float sum = 0, dc = 0; /* what reaches state and cell from the step after */
         int64_t left = T;
         const auto step = [&](lstm_pack *terms, cell_step *now) {
@@ -448,8 +446,6 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
             const float factor = (gate == 3 ? tc : now->factor) * slope;
             const float to_cell = now->o * fmaf(-tc, tc, 1.0f), f = now->f;
             const float dh = sum + now->dy;
-            if (left > 2)
-                *now = take_step(place, false);
             dc = fmaf(dh, to_cell, dc);
             const float dz = (gate == 3 ? dh : dc) * factor;
             terms[own / 4].element[own % 4] = owns ? dz : 0;
@@ -460,6 +456,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
             __syncthreads();
             if (--left == 0)
                 return false;
+            *now = take_step(place, H, gate, !l.shape.last);
             sum = state_sum(terms, part, weight);
             return true;
         };
@@ -474,32 +471,39 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
 /* Blocks that take the samples in turn, with the weights that they have: enough for any GPU. */
 static const int64_t RESIDENT_BLOCKS = 512;
 
-static int launch_recurrence(void *stream, const ls_gpu_lstm *l, void (*one)(ls_gpu_lstm),
-                             void (*four)(ls_gpu_lstm), void (*resident)(ls_gpu_lstm))
+typedef void lstm_kernels(ls_gpu_lstm);
+
+/* `resident`: for fewer states than RESIDENT, and for as many. */
+static int launch_recurrence(void *stream, const ls_gpu_lstm *l, lstm_kernels *one,
+                             lstm_kernels *four, lstm_kernels *const resident[2])
 {
-    const int64_t rows = l->shape.rows;
-    const bool many = rows >= FEW_ROWS, few_states = l->shape.hidden <= LS_GPU_LSTM_RESIDENT;
-    const int64_t most = few_states ? RESIDENT_BLOCKS : LS_GPU_BLOCKS;
-    const int64_t blocks = few_states || !many ? rows : (rows + 3) / 4;
+    const int64_t rows = l->shape.rows, H = l->shape.hidden;
+    const bool many = rows >= FEW_ROWS;
     if (!rows)
         return 0;
-    return ls_gpu_launch(stream, (unsigned)(blocks < most ? blocks : most), LS_GPU_THREADS,
-                         few_states ? resident : many ? four : one, *l);
+    if (H <= RESIDENT)
+        return ls_gpu_launch(stream, (unsigned)(rows < RESIDENT_BLOCKS ? rows : RESIDENT_BLOCKS),
+                             LS_GPU_THREADS, resident[H == RESIDENT], *l);
+    return ls_gpu_launch(stream, ls_gpu_blocks(rows, many ? 4 : 1), LS_GPU_THREADS,
+                         many ? four : one, *l);
 }
 
 int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>, lstm_resident_kernel);
+    lstm_kernels *const resident[] = {lstm_resident_kernel<false>, lstm_resident_kernel<true>};
+    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>, resident);
 }
 
 int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>,
-                             lstm_resident_back_kernel);
+    lstm_kernels *const resident[] = {lstm_resident_back_kernel<false>,
+                                      lstm_resident_back_kernel<true>};
+    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>, resident);
 }
 
 int ls_gpu_load_lstm(void)
 {
     return ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>, lstm_back_kernel<4>,
-                       lstm_resident_kernel, lstm_resident_back_kernel);
+                       lstm_resident_kernel<false>, lstm_resident_kernel<true>,
+                       lstm_resident_back_kernel<false>, lstm_resident_back_kernel<true>);
 }

@@ -391,26 +391,25 @@ struct cell_step {
     float own, factor, f, o, c, dy; /* own: the gate; factor: not of o */
 };
 
-/* Where that is, of step t and a state. */
+/* Where that is, of a step and a state. */
 struct cell_place {
     const float *gates, *cells, *dy;
-    int64_t t;
-    bool last; /* only the last step has a dy */
+    int dy_pitch; /* 0: only the last step has one */
 };
 
-/* Step t, and on to the step before, if there is one. */
-__device__ static inline cell_step take_step(cell_place &at, int H, int gate, bool has_dy)
+/* The step there, and on to the one before, unless it is the first. */
+__device__ static inline cell_step take_step(cell_place &at, int H, int gate, bool first,
+                                             bool has_dy)
 {
     const float *factor = gate == 1 ? at.cells - H : at.gates + (gate == 0 ? 2 * H : 0);
     const cell_step step = {at.gates[gate * H],
-                            gate == 1 && at.t == 0 ? 0 : *factor,
+                            gate == 1 && first ? 0 : *factor,
                             at.gates[H],
                             at.gates[3 * H],
                             *at.cells,
                             has_dy ? *at.dy : 0};
-    const int pitch = at.t > 0 ? H : 0;
-    at.gates -= GATES * pitch, at.cells -= pitch, at.dy -= at.last ? 0 : pitch;
-    at.t -= at.t > 0;
+    if (!first)
+        at.gates -= GATES * H, at.cells -= H, at.dy -= at.dy_pitch;
     return step;
 }
 
@@ -429,20 +428,19 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
     resident_states(l, H, pair, part, weight);
     for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
         const int64_t at = row * T + T - 1, dy_at = l.shape.last ? row : at;
-        cell_place place = {l.gates + at * GATES * H + valid,
-                            l.cells + at * H + valid,
-                            l.dy + dy_at * H + valid,
-                            T - 1, l.shape.last};
+        const bool all_dy = !l.shape.last;
+        cell_place place = {l.gates + at * GATES * H + valid, l.cells + at * H + valid,
+                            l.dy + dy_at * H + valid, all_dy ? H : 0};
         float *dz_at = l.gates + (at * GATES + gate) * H + valid;
-        cell_step steps[2];
-        steps[0] = take_step(place, H, gate, true);
-        steps[1] = take_step(place, H, gate, !l.shape.last);
         float sum = 0, dc = 0; /* what reaches state and cell from the step after */
-        int64_t left = T;
+        int64_t t = T - 1;
+        cell_step steps[2];
+        steps[0] = take_step(place, H, gate, t <= 0, true);
+        steps[1] = take_step(place, H, gate, t <= 1, all_dy);
         const auto step = [&](lstm_pack *terms, cell_step *now) {
             const float tc = cell_function(now->c, true);
-            const float slope = gate == 2 ? fmaf(-now->own, now->own, 1.0f)
-                                          : now->own * (1 - now->own);
+            const float slope =
+                gate == 2 ? fmaf(-now->own, now->own, 1.0f) : now->own * (1 - now->own);
             const float factor = (gate == 3 ? tc : now->factor) * slope;
             const float to_cell = now->o * fmaf(-tc, tc, 1.0f), f = now->f;
             const float dh = sum + now->dy;
@@ -454,10 +452,11 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
             dz_at -= GATES * H;
             dc *= f;
             __syncthreads();
-            if (--left == 0)
+            if (t == 0)
                 return false;
-            *now = take_step(place, H, gate, !l.shape.last);
             sum = state_sum(terms, part, weight);
+            *now = take_step(place, H, gate, t <= 2, all_dy);
+            t--;
             return true;
         };
         __syncthreads(); /* gates have been read, and the last sample's gradients */

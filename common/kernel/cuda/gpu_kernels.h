@@ -210,15 +210,15 @@ int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_rando
 
 /* ---- gpu_lstm.cu ----------------------------------------------------------------------------- */
 
-/** The most states H whose recurrent weights a block keeps in registers. */
+/** The most states H whose weights stay in registers (resident). */
 enum { LS_GPU_LSTM_RESIDENT = 64 };
 
 /** The recurrence of an LSTM, either way: one launch. */
 typedef struct ls_gpu_lstm {
     ls_lstm_shape shape;
     const float *weight; /**< [4H,H]: W_hh */
-    float *packed;       /**< [H,4H], forward, if not resident: columns as rows */
-    float *partial;      /**< [B,4,H], backward, if not resident: memory */
+    float *packed;       /**< [H,4H], forward: its columns as rows; NULL if resident */
+    float *partial;      /**< [B,4,H], backward: memory; NULL if resident */
     const float *bias;   /**< [4H], forward */
     float *gates;    /**< [B,T,4H]: W_ih x; gates after forward, their gradients after backward */
     float *cells;    /**< [B,T,H]: by forward, may be used up by backward */

@@ -33,8 +33,7 @@ __device__ static inline float cell_exp(float x)
     const float shifted = fmaf(low, 1.44269504f, shift), n = shifted - shift;
     const float r = fmaf(n, -ln2_rest, fmaf(n, -ln2_head, low)), q = r * r;
     const float first = fmaf(q, fmaf(r, 1.0f / 6, 0.5f), 1.0f + r);
-    const float rest =
-        fmaf(q, fmaf(r, 1.0f / 5040, 1.0f / 720), fmaf(r, 1.0f / 120, 1.0f / 24));
+    const float rest = fmaf(q, fmaf(r, 1.0f / 5040, 1.0f / 720), fmaf(r, 1.0f / 120, 1.0f / 24));
     return fmaf(q * q, rest, first) *
            ls_float_of_bits((ls_bits_of_float(shifted) << 23) + 0x3F800000u);
 }
@@ -64,8 +63,8 @@ __device__ static inline float cell_function(float z, bool tanh)
     p = fmaf(p, q, -3.33332819422e-1f);
     const float small = fmaf(p * q, z, z);
     const uint32_t kept = size < 0.625f ? UINT32_MAX : 0; /* by bits, as in element_inline.h */
-    const uint32_t tanh_bits = (ls_bits_of_float(small) & kept) |
-                               (ls_bits_of_float(copysignf(large, z)) & ~kept);
+    const uint32_t tanh_bits =
+        (ls_bits_of_float(small) & kept) | (ls_bits_of_float(copysignf(large, z)) & ~kept);
     return tanh ? ls_float_of_bits(tanh_bits) : sigmoid;
 }
 
@@ -163,7 +162,6 @@ template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kerne
         }
 }
 
-
 /* Overwrites a step's gates with their gradients, and its cell with the gradient of the cell
  * before: f times that of c. The later step must be done. */
 __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, int64_t t,
@@ -244,7 +242,8 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l
         }
 }
 
-/* ---- Few states: the weights in registers ----------------------------------------------------- */
+/* ---- Few states: the weights in registers -----------------------------------------------------
+ */
 
 enum { RESIDENT = LS_GPU_LSTM_RESIDENT, PARTS = 4, BACK_PARTS = 8 };
 static_assert(RESIDENT * (int)PARTS == (int)LS_GPU_THREADS && (int)PARTS == (int)GATES &&
@@ -402,12 +401,9 @@ __device__ static inline cell_step take_step(cell_place &at, int H, int gate, bo
                                              bool has_dy)
 {
     const float *factor = gate == 1 ? at.cells - H : at.gates + (gate == 0 ? 2 * H : 0);
-    const cell_step step = {at.gates[gate * H],
-                            gate == 1 && first ? 0 : *factor,
-                            at.gates[H],
-                            at.gates[3 * H],
-                            *at.cells,
-                            has_dy ? *at.dy : 0};
+    const cell_step step = {at.gates[gate * H], gate == 1 && first ? 0 : *factor,
+                            at.gates[H],        at.gates[3 * H],
+                            *at.cells,          has_dy ? *at.dy : 0};
     if (!first)
         at.gates -= GATES * H, at.cells -= H, at.dy -= at.dy_pitch;
     return step;
@@ -465,7 +461,8 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
     }
 }
 
-/* ---- Launches --------------------------------------------------------------------------------- */
+/* ---- Launches ---------------------------------------------------------------------------------
+ */
 
 /* Blocks that take the samples in turn, with the weights that they have: enough for any GPU. */
 static const int64_t RESIDENT_BLOCKS = 512;

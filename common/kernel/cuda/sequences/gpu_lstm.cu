@@ -242,8 +242,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l
         }
 }
 
-/* ---- Few states: the weights in registers -----------------------------------------------------
- */
+/* ---- Few states: the weights in registers ---------------------------------------------------- */
 
 enum { RESIDENT = LS_GPU_LSTM_RESIDENT, PARTS = 4, BACK_PARTS = 8 };
 static_assert(RESIDENT * (int)PARTS == (int)LS_GPU_THREADS && (int)PARTS == (int)GATES &&
@@ -461,8 +460,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_g
     }
 }
 
-/* ---- Launches ---------------------------------------------------------------------------------
- */
+/* ---- Launches -------------------------------------------------------------------------------- */
 
 /* Blocks that take the samples in turn, with the weights that they have: enough for any GPU. */
 static const int64_t RESIDENT_BLOCKS = 512;

@@ -35,9 +35,9 @@ static void test_logistic_fault(void **state)
     }
 }
 
-/* A sample's recurrence depends neither on other samples nor on how many share a block: y and the
- * gates' gradients, [rows,STEPS,states] and four times that. */
-enum { STEPS = 4 };
+/* A sample's recurrence depends neither on other samples nor on how many a block has, at once or in
+ * turn: y and the gates' gradients, [rows,STEPS,states] and four times that. */
+enum { STEPS = 3 };
 
 static void recurrence(int64_t rows, int64_t states, float *y, float *gates)
 {

@@ -51,7 +51,8 @@ __device__ static inline float cell_inverse(float e)
     return fmaf(r, fmaf(a, a, a), r);
 }
 
-/* Of z, `tanh` (as ls_tanh_element) or sigmoid: a value for each lane, no branch. */
+/* Of z, tanh within 2 ulp (as ls_tanh_element) or sigmoid within 4: a choice for each lane without
+ * a branch. */
 __device__ static inline float cell_function(float z, bool tanh)
 {
     const float size = fabsf(z), e = cell_exp(size * (tanh ? -2.0f : -1.0f)), q = z * z;
@@ -347,7 +348,11 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_ls
  * then both. All of q = 0 to 3 have the sum of state 2 i, the others that of 2 i + 1; thread q then
  * has the gradient of gate q % 4.
  */
-enum { BACK_TERMS = GATES * RESIDENT / BACK_PARTS };
+enum {
+    BACK_TERMS = GATES * RESIDENT / BACK_PARTS,
+    GATE_PITCH = RESIDENT + 8 /* of a gate's gradients in shared memory: a warp, which has eight
+                               * states, writes those of its gates to different banks */
+};
 
 __device__ static inline void resident_states(const ls_gpu_lstm &l, int H, int j, int part,
                                               float weight[2][BACK_TERMS])
@@ -362,13 +367,14 @@ __device__ static inline void resident_states(const ls_gpu_lstm &l, int H, int j
         }
 }
 
-__device__ static inline float state_sum(const lstm_pack term[GATES * RESIDENT / 4], int part,
+__device__ static inline float state_sum(const lstm_pack term[GATES * GATE_PITCH / 4], int part,
                                          const float weight[2][BACK_TERMS])
 {
     float sum[2][2] = {};
 #pragma unroll
     for (int m = 0; m < BACK_TERMS / 4; m++) {
-        const lstm_pack four = term[m * BACK_PARTS + part];
+        const int k = 4 * BACK_PARTS * m, gate = k / RESIDENT;
+        const lstm_pack four = term[(gate * GATE_PITCH + k % RESIDENT) / 4 + part];
 #pragma unroll
         for (int e = 0; e < 4; e++)
 #pragma unroll
@@ -411,12 +417,12 @@ __device__ static inline cell_step take_step(cell_place &at, int H, int gate, bo
 template <bool FULL>
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_gpu_lstm l)
 {
-    __shared__ lstm_pack term[2][GATES * RESIDENT / 4]; /* a step's gradients of z, in turn */
+    __shared__ lstm_pack term[2][GATES * GATE_PITCH / 4]; /* a step's gradients of z, in turn */
     const int H = FULL ? RESIDENT : (int)l.shape.hidden;
     const int64_t T = l.shape.steps;
     const int part = (int)threadIdx.x % BACK_PARTS, gate = part % GATES;
     const int pair = (int)threadIdx.x / BACK_PARTS * 2, j = pair + part / GATES;
-    const int own = gate * RESIDENT + j;
+    const int own = gate * GATE_PITCH + j;
     const bool owns = FULL || j < H;
     const int valid = owns ? j : H - 1; /* what others read */
     float weight[2][BACK_TERMS];

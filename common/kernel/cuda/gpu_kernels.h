@@ -212,15 +212,18 @@ int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_rando
 
 /* ---- gpu_lstm.cu ----------------------------------------------------------------------------- */
 
+/** The most states H whose weights stay in registers (resident). */
+enum { LS_GPU_LSTM_RESIDENT = 64 };
+
 /** The recurrence of an LSTM, either way: one launch. */
 typedef struct ls_gpu_lstm {
     ls_lstm_shape shape;
     const float *weight; /**< [4H,H]: W_hh */
-    float *packed;       /**< [H,4H], forward: the same, columns as rows */
-    float *partial;      /**< [B,4,H], backward: memory */
+    float *packed;       /**< [H,4H], forward: its columns as rows; NULL if resident */
+    float *partial;      /**< [B,4,H], backward: memory; NULL if resident */
     const float *bias;   /**< [4H], forward */
     float *gates;    /**< [B,T,4H]: W_ih x; gates after forward, their gradients after backward */
-    float *cells;    /**< [B,T,H]: by forward, used up by backward */
+    float *cells;    /**< [B,T,H]: by forward, may be used up by backward */
     float *previous; /**< [B,T,H]: by forward, the state before each step */
     float *y;        /**< [B,T,H] or [B,H], forward */
     const float *dy; /**< [B,T,H] or [B,H], backward */

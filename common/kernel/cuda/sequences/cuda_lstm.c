@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LSTM of the cuda table. Forward: one product for the inputs of all steps, a transposition of the
- * weights, then the recurrence in one launch (gpu_lstm.cu). Backward: the recurrence, then for each
- * of the two weights the backward pass of a dense layer over all steps (cuda_dense.c). Not yet run
- * on a GPU. cuDNN's LSTM is not used: its weights, two biases and states have their own order, so a
- * step would copy the weights in and their gradients out; and its recurrence costs a launch per
- * step if there are too many states for its persistent kernel. Kept: [B,T,4H] gates, [B,T,H] cells,
- * [B,T,H] the state before each step.
+ * LSTM of the cuda table. Forward: one product for the inputs of all steps, then the recurrence in
+ * one launch (gpu_lstm.cu), before which the weights are transposed if there are too many for
+ * registers. Backward: the recurrence, then for each of the two weights the backward pass of a
+ * dense layer over all steps (cuda_dense.c). cuDNN's LSTM is not used: its weights, two biases and
+ * states have their own order, so a step would copy the weights in and their gradients out; and its
+ * recurrence costs a launch per step if there are too many states for its persistent kernel. Kept:
+ * [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
 
@@ -38,7 +38,8 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
     if (!l->loop.shape.rows)
         return LS_OK;
     LS_TRY(run_parts(l, queue));
-    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_transpose(stream, &columns)));
+    if (l->loop.packed)
+        LS_TRY(ls_cuda_launched(op, queue, ls_gpu_transpose(stream, &columns)));
     return ls_cuda_launched(op, queue, ls_gpu_lstm_forward(stream, &l->loop));
 }
 
@@ -58,8 +59,8 @@ static void destroy(ls_op *op)
     free(l);
 }
 
-/* `like` has the fields that differ, except its parts; divides `kept`, and declares workspace for
- * `lines` lines of 4H floats. */
+/* `like` has the fields that differ, except its parts; divides `kept`, and takes workspace for
+ * `lines` lines of 4H floats, unless the weights stay in registers. */
 static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int64_t lines,
                       lstm_op **out)
 {
@@ -69,15 +70,18 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int
     LS_TRY(ls_allocate(like->op.name, &l, 1, sizeof *l));
     *l = *like;
     l->op.destroy = destroy;
-    l->op.workspace = (size_t)(4 * s->hidden * lines) * sizeof(float);
     l->device = kernels->device;
     l->loop.gates = kept;
     l->loop.cells = kept + s->rows * s->steps * 4 * s->hidden;
     l->loop.previous = l->loop.cells + s->rows * s->steps * s->hidden;
-    ls_status status = ls_device_allocate(l->device, LS_MEMORY_WORKSPACE, l->op.workspace, &memory);
-    if (status) {
-        free(l);
-        return status;
+    if (s->hidden > LS_GPU_LSTM_RESIDENT) {
+        l->op.workspace = (size_t)(4 * s->hidden * lines) * sizeof(float);
+        ls_status status =
+            ls_device_allocate(l->device, LS_MEMORY_WORKSPACE, l->op.workspace, &memory);
+        if (status) {
+            free(l);
+            return status;
+        }
     }
     l->loop.packed = l->loop.partial = memory;
     *out = l;

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of an LSTM's recurrence; the products over all steps are the library's. Not yet run on a
- * GPU. A block computes one sample, or four if there are many, through all steps independently: a
- * step is a product with the recurrent weights and the cell's functions, with block barriers in
- * between, and no launch. Each step reads the weights again, in whole lines, from the caches. This
- * suits numbers of states whose weights stay there, up to a few hundred (128 states: 256 KiB); more
- * are correct, but slow. Each sum is in the order of its terms, so a sample does not depend on the
- * others.
+ * Kernels of an LSTM's recurrence; the products over all steps are the library's. A block computes
+ * a sample through all steps in one launch. A step waits for the one before it, so what counts is
+ * the time from a barrier to the next. Which kernel: by the number of states alone.
+ * - Up to LS_GPU_LSTM_RESIDENT states: each thread keeps its 64 recurrent weights in registers,
+ *   states and gradients pass through shared memory, what a step needs of global memory is loaded a
+ *   step before, and a step has one barrier. Fewer states are computed as if there were that many,
+ *   with weights of 0. Not yet run on a GPU.
+ * - More: four samples a block if there are many; each step reads the weights again, in whole lines
+ *   from the caches. This suits a few hundred states (128: 256 KiB); more are correct, but slow.
+ * No sample depends on another, on the number of samples, or on the grid.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/element_inline.h"
+#include "common/kernel/cuda/sequences/gpu_cell.cuh"
 
 enum { FEW_ROWS = 512, GATES = 4 };
+
+/* ---- Any number of states: the weights in memory -------------------------------------------- */
 
 /* Terms of a product that shared memory holds at a time, per row. */
 static const int STATES = 1024;
@@ -60,7 +65,7 @@ __device__ static inline void step_gates(const ls_gpu_lstm &l, int64_t row, int6
         for (int r = 0; r < ROWS && k < size && row + r < l.shape.rows; r++) {
             float *gate = &l.gates[((row + r) * T + t) * size + k];
             const float z = sum[r] + (*gate + l.bias[k]);
-            *gate = k >= 2 * H && k < 3 * H ? ls_tanh_element(z) : ls_sigmoid_element(z);
+            *gate = cell_function(z, k >= 2 * H && k < 3 * H);
         }
     }
 }
@@ -87,7 +92,7 @@ __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64
     const float *gate = &l.gates[at * GATES * H + j];
     const float before = t ? l.cells[(at - 1) * H + j] : 0;
     const float c = gate[H] * before + gate[0] * gate[2 * H];
-    const float h = gate[3 * H] * ls_tanh_element(c);
+    const float h = gate[3 * H] * cell_function(c, true);
     l.cells[at * H + j] = c;
     leave(l, row, t, j, h);
 }
@@ -107,8 +112,6 @@ template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kerne
         }
 }
 
-/* ---- Backward -------------------------------------------------------------------------------- */
-
 /* Overwrites a step's gates with their gradients, and its cell with the gradient of the cell
  * before: f times that of c. The later step must be done. */
 __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, int64_t t,
@@ -118,7 +121,7 @@ __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, 
     float *gate = &l.gates[at * GATES * H + j];
     const float i = gate[0], f = gate[H], g = gate[2 * H], o = gate[3 * H];
     const float before = t ? l.cells[(at - 1) * H + j] : 0;
-    const float tc = ls_tanh_element(l.cells[at * H + j]);
+    const float tc = cell_function(l.cells[at * H + j], true);
     float dh = 0, dc = 0;
     if (!l.shape.last)
         dh = l.dy[at * H + j];
@@ -190,28 +193,267 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l
         }
 }
 
-static int launch_recurrence(void *stream, const ls_gpu_lstm *l, void (*one)(ls_gpu_lstm),
-                             void (*four)(ls_gpu_lstm))
+/* ---- Few states: the weights in registers ---------------------------------------------------- */
+
+enum { RESIDENT = LS_GPU_LSTM_RESIDENT, PARTS = 4, BACK_PARTS = 8 };
+static_assert(RESIDENT * (int)PARTS == (int)LS_GPU_THREADS && (int)PARTS == (int)GATES &&
+                  (int)BACK_PARTS == 2 * PARTS,
+              "after the sums of a step each thread has a gate of a state");
+
+typedef ls_gpu_pack<float, 4> lstm_pack;
+
+/*
+ * Thread 4 j + p has the weights of state j's four gates for states 16 m + 4 p + (0 to 3): a chain
+ * of 16 terms for each gate. Those of four neighbours are added, (p = 0 and 1) and (2 and 3), so
+ * that the sum of gate p is in thread p, which applies its function. Thread p = 0 has the cell.
+ */
+__device__ static inline void resident_gates(const ls_gpu_lstm &l, int H, int j, int part,
+                                             float weight[GATES][RESIDENT / PARTS])
 {
-    const int64_t rows = l->shape.rows;
+#pragma unroll
+    for (int g = 0; g < GATES; g++)
+#pragma unroll
+        for (int n = 0; n < RESIDENT / PARTS; n++) {
+            const int k = n / 4 * 4 * PARTS + part * 4 + n % 4;
+            weight[g][n] = j < H && k < H ? l.weight[(g * H + j) * H + k] : 0;
+        }
+}
+
+/* The products of a step; in a thread those of its own gate. */
+__device__ static inline float gate_sum(const lstm_pack state[RESIDENT / 4], int part,
+                                        const float weight[GATES][RESIDENT / PARTS])
+{
+    const bool odd = part & 1, high = part & 2;
+    float sum[GATES] = {};
+#pragma unroll
+    for (int m = 0; m < RESIDENT / PARTS / 4; m++) {
+        const lstm_pack four = state[m * PARTS + part];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int g = 0; g < GATES; g++)
+                sum[g] = fmaf(four.element[e], weight[g][4 * m + e], sum[g]);
+    }
+    const float low_pair = (odd ? sum[1] : sum[0]) + ls_gpu_exchange(odd ? sum[0] : sum[1], 1);
+    const float high_pair = (odd ? sum[3] : sum[2]) + ls_gpu_exchange(odd ? sum[2] : sum[3], 1);
+    return (high ? high_pair : low_pair) + ls_gpu_exchange(high ? low_pair : high_pair, 2);
+}
+
+/* FULL: H is RESIDENT. */
+template <bool FULL>
+__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_lstm l)
+{
+    __shared__ lstm_pack state[2][RESIDENT / 4]; /* before a step and after it, in turn */
+    const int H = FULL ? RESIDENT : (int)l.shape.hidden, pitch = GATES * H;
+    const int64_t T = l.shape.steps;
+    const int part = (int)threadIdx.x % PARTS, j = (int)threadIdx.x / PARTS;
+    const bool owns = FULL || j < H, owns_cell = owns && part == 0;
+    const int valid = owns ? j : H - 1; /* what others read */
+    const float bias = l.bias[part * H + valid];
+    const int y_pitch = l.shape.last ? 0 : H;
+    float weight[GATES][RESIDENT / PARTS];
+    resident_gates(l, H, j, part, weight);
+    for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
+        float *gates = l.gates + row * T * pitch + part * H + valid;
+        float *cells = l.cells + row * T * H + valid, *previous = l.previous + row * T * H + valid;
+        float *y = l.y + row * (l.shape.last ? 1 : T) * H + valid;
+        float c = 0, h = 0, inputs[2] = {*gates, T > 1 ? gates[pitch] : 0};
+        int64_t left = T;
+        const auto step = [&](const lstm_pack *before, lstm_pack *after, float *input) {
+            const float from_input = *input + bias;
+            if (left > 2)
+                *input = gates[2 * pitch];
+            if (owns_cell)
+                *previous = h;
+            const float z = gate_sum(before, part, weight) + from_input;
+            const float gate = cell_function(z, part == 2);
+            if (owns)
+                *gates = gate;
+            const float f = ls_gpu_exchange(gate, 1), g = ls_gpu_exchange(gate, 2);
+            const float o = ls_gpu_exchange(gate, 3); /* these, if the own gate is i */
+            c = fmaf(f, c, gate * g);
+            if (owns_cell)
+                *cells = c;
+            h = o * cell_function(c, true);
+            if (part == 0)
+                after[j / 4].element[j % 4] = h;
+            if (owns_cell)
+                *y = h; /* that of the last step stays, if only that is wanted */
+            gates += pitch, cells += H, previous += H, y += y_pitch;
+            __syncthreads();
+            return --left > 0;
+        };
+        if (part == 0)
+            state[0][j / 4].element[j % 4] = 0;
+        __syncthreads();
+        while (step(state[0], state[1], &inputs[0]) && step(state[1], state[0], &inputs[1]))
+            continue;
+    }
+}
+
+/*
+ * Thread 8 i + q has the weights of states 2 i and 2 i + 1 for the gate elements 32 m + 4 q + (0 to
+ * 3), where each gate has 64: for each state two chains of 16 terms, of even m and of odd m. Their
+ * sums are added, then those of threads q and q + 4, then of pairs of these, q = 0 and 1, 2 and 3,
+ * then both. All of q = 0 to 3 have the sum of state 2 i, the others that of 2 i + 1; thread q then
+ * has the gradient of gate q % 4.
+ */
+enum {
+    BACK_TERMS = GATES * RESIDENT / BACK_PARTS,
+    GATE_PITCH = RESIDENT + 8 /* of a gate's gradients in shared memory: a warp, which has eight
+                               * states, writes those of its gates to different banks */
+};
+
+__device__ static inline void resident_states(const ls_gpu_lstm &l, int H, int j, int part,
+                                              float weight[2][BACK_TERMS])
+{
+#pragma unroll
+    for (int s = 0; s < 2; s++)
+#pragma unroll
+        for (int n = 0; n < BACK_TERMS; n++) {
+            const int gate = n * GATES / BACK_TERMS;
+            const int u = n / 4 * 4 * BACK_PARTS % RESIDENT + part * 4 + n % 4;
+            weight[s][n] = j + s < H && u < H ? l.weight[(gate * H + u) * H + j + s] : 0;
+        }
+}
+
+__device__ static inline float state_sum(const lstm_pack term[GATES * GATE_PITCH / 4], int part,
+                                         const float weight[2][BACK_TERMS])
+{
+    float sum[2][2] = {};
+#pragma unroll
+    for (int m = 0; m < BACK_TERMS / 4; m++) {
+        const int k = 4 * BACK_PARTS * m, gate = k / RESIDENT;
+        const lstm_pack four = term[(gate * GATE_PITCH + k % RESIDENT) / 4 + part];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int s = 0; s < 2; s++)
+                sum[s][m % 2] = fmaf(four.element[e], weight[s][4 * m + e], sum[s][m % 2]);
+    }
+    const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
+    const bool high = part & 4;
+    float all = (high ? second : first) + ls_gpu_exchange(high ? first : second, 4);
+    all += ls_gpu_exchange(all, 1);
+    return all + ls_gpu_exchange(all, 2);
+}
+
+/* What a thread needs of a step. The gradient of z of a gate is that of the cell, of gate o that of
+ * the state, times the slope of the gate's function and a factor: of gate i that is g, of f the
+ * cell before, of g i, of o the cell's tanh. */
+struct cell_step {
+    float own, factor, f, o, c, dy; /* own: the gate; factor: not of o */
+};
+
+/* Where that is, of a step and a state. */
+struct cell_place {
+    const float *gates, *cells, *dy;
+    int dy_pitch; /* 0: only the last step has one */
+};
+
+/* The step there, and on to the one before, unless it is the first. */
+__device__ static inline cell_step take_step(cell_place &at, int H, int gate, bool first,
+                                             bool has_dy)
+{
+    const float *factor = gate == 1 ? at.cells - H : at.gates + (gate == 0 ? 2 * H : 0);
+    const cell_step step = {at.gates[gate * H], gate == 1 && first ? 0 : *factor,
+                            at.gates[H],        at.gates[3 * H],
+                            *at.cells,          has_dy ? *at.dy : 0};
+    if (!first)
+        at.gates -= GATES * H, at.cells -= H, at.dy -= at.dy_pitch;
+    return step;
+}
+
+template <bool FULL>
+__global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_gpu_lstm l)
+{
+    __shared__ lstm_pack term[2][GATES * GATE_PITCH / 4]; /* a step's gradients of z, in turn */
+    const int H = FULL ? RESIDENT : (int)l.shape.hidden;
+    const int64_t T = l.shape.steps;
+    const int part = (int)threadIdx.x % BACK_PARTS, gate = part % GATES;
+    const int pair = (int)threadIdx.x / BACK_PARTS * 2, j = pair + part / GATES;
+    const int own = gate * GATE_PITCH + j;
+    const bool owns = FULL || j < H;
+    const int valid = owns ? j : H - 1; /* what others read */
+    float weight[2][BACK_TERMS];
+    resident_states(l, H, pair, part, weight);
+    for (int64_t row = blockIdx.x; row < l.shape.rows; row += gridDim.x) {
+        const int64_t at = row * T + T - 1, dy_at = l.shape.last ? row : at;
+        const bool all_dy = !l.shape.last;
+        cell_place place = {l.gates + at * GATES * H + valid, l.cells + at * H + valid,
+                            l.dy + dy_at * H + valid, all_dy ? H : 0};
+        float *dz_at = l.gates + (at * GATES + gate) * H + valid;
+        float sum = 0, dc = 0; /* what reaches state and cell from the step after */
+        int64_t t = T - 1;
+        cell_step steps[2];
+        steps[0] = take_step(place, H, gate, t <= 0, true);
+        steps[1] = take_step(place, H, gate, t <= 1, all_dy);
+        const auto step = [&](lstm_pack *terms, cell_step *now) {
+            const float tc = cell_function(now->c, true);
+            const float slope =
+                gate == 2 ? fmaf(-now->own, now->own, 1.0f) : now->own * (1 - now->own);
+            const float factor = (gate == 3 ? tc : now->factor) * slope;
+            const float to_cell = now->o * fmaf(-tc, tc, 1.0f), f = now->f;
+            const float dh = sum + now->dy;
+            dc = fmaf(dh, to_cell, dc);
+            const float dz = (gate == 3 ? dh : dc) * factor;
+            terms[own / 4].element[own % 4] = owns ? dz : 0;
+            if (owns)
+                *dz_at = dz;
+            dz_at -= GATES * H;
+            dc *= f;
+            __syncthreads();
+            if (t == 0)
+                return false;
+            sum = state_sum(terms, part, weight);
+            *now = take_step(place, H, gate, t <= 2, all_dy);
+            t--;
+            return true;
+        };
+        __syncthreads(); /* gates have been read, and the last sample's gradients */
+        while (step(term[0], &steps[0]) && step(term[1], &steps[1]))
+            continue;
+    }
+}
+
+/* ---- Launches -------------------------------------------------------------------------------- */
+
+/* Blocks that take the samples in turn, with the weights that they have: enough for any GPU. */
+static const int64_t RESIDENT_BLOCKS = 512;
+
+typedef void lstm_kernels(ls_gpu_lstm);
+
+/* `resident`: for fewer states than RESIDENT, and for as many. */
+static int launch_recurrence(void *stream, const ls_gpu_lstm *l, lstm_kernels *one,
+                             lstm_kernels *four, lstm_kernels *const resident[2])
+{
+    const int64_t rows = l->shape.rows, H = l->shape.hidden;
     const bool many = rows >= FEW_ROWS;
     if (!rows)
         return 0;
+    if (H <= RESIDENT)
+        return ls_gpu_launch(stream, (unsigned)(rows < RESIDENT_BLOCKS ? rows : RESIDENT_BLOCKS),
+                             LS_GPU_THREADS, resident[H == RESIDENT], *l);
     return ls_gpu_launch(stream, ls_gpu_blocks(rows, many ? 4 : 1), LS_GPU_THREADS,
                          many ? four : one, *l);
 }
 
 int ls_gpu_lstm_forward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>);
+    lstm_kernels *const resident[] = {lstm_resident_kernel<false>, lstm_resident_kernel<true>};
+    return launch_recurrence(stream, lstm, lstm_kernel<1>, lstm_kernel<4>, resident);
 }
 
 int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm)
 {
-    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>);
+    lstm_kernels *const resident[] = {lstm_resident_back_kernel<false>,
+                                      lstm_resident_back_kernel<true>};
+    return launch_recurrence(stream, lstm, lstm_back_kernel<1>, lstm_back_kernel<4>, resident);
 }
 
 int ls_gpu_load_lstm(void)
 {
-    return ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>, lstm_back_kernel<4>);
+    return ls_gpu_load(lstm_kernel<1>, lstm_kernel<4>, lstm_back_kernel<1>, lstm_back_kernel<4>,
+                       lstm_resident_kernel<false>, lstm_resident_kernel<true>,
+                       lstm_resident_back_kernel<false>, lstm_resident_back_kernel<true>);
 }

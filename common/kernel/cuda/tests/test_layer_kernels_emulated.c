@@ -35,39 +35,48 @@ static void test_logistic_fault(void **state)
     }
 }
 
-/* A sample's recurrence depends neither on other samples nor on how many share a block. */
+/* A sample's recurrence depends neither on other samples nor on how many a block has, at once or in
+ * turn: y and the gates' gradients, [rows,STEPS,states] and four times that. */
+enum { STEPS = 3 };
+
+static void recurrence(int64_t rows, int64_t states, float *y, float *gates)
+{
+    const int64_t N = rows * STEPS * states;
+    float *weight = randoms(4 * states * states, 1), *bias = randoms(4 * states, 2);
+    float *cells = randoms(N, 3), *previous = randoms(N, 4), *dy = randoms(N, 5);
+    float *packed = randoms(4 * states * states, 6), *partial = randoms(4 * rows * states, 7);
+    const ls_gpu_lstm l = {.shape = {rows, STEPS, 1, states, false},
+                           .weight = weight,
+                           .packed = packed,
+                           .partial = partial,
+                           .bias = bias,
+                           .gates = gates,
+                           .cells = cells,
+                           .previous = previous,
+                           .y = y,
+                           .dy = dy};
+    assert_int_equal(ls_gpu_lstm_forward(NULL, &l), 0);
+    assert_int_equal(ls_gpu_lstm_backward(NULL, &l), 0);
+    free(weight), free(bias), free(cells), free(previous), free(dy), free(packed), free(partial);
+}
+
 static void test_samples_apart(void **state)
 {
-    enum { STEPS = 4, STATES = 5, OF_SAMPLE = STEPS * STATES };
-    static const int64_t rows[] = {3, 513};
-    float *y[2], *gates[2], *weight = randoms(4 * STATES * STATES, 1),
-                            *bias = randoms(4 * STATES, 2);
+    static const int64_t states[] = {5, 64, 66}, rows[] = {3, 513};
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        const int64_t N = rows[i] * OF_SAMPLE;
-        float *cells = randoms(N, 3), *previous = randoms(N, 4), *dy = randoms(N, 5);
-        float *packed = randoms(4 * STATES * STATES, 6),
-              *partial = randoms(4 * rows[i] * STATES, 7);
-        y[i] = randoms(N, 8), gates[i] = randoms(4 * N, 9);
-        const ls_gpu_lstm l = {.shape = {rows[i], STEPS, 1, STATES, false},
-                               .weight = weight,
-                               .packed = packed,
-                               .partial = partial,
-                               .bias = bias,
-                               .gates = gates[i],
-                               .cells = cells,
-                               .previous = previous,
-                               .y = y[i],
-                               .dy = dy};
-        assert_int_equal(ls_gpu_lstm_forward(NULL, &l), 0);
-        assert_int_equal(ls_gpu_lstm_backward(NULL, &l), 0);
-        free(cells), free(previous), free(dy), free(packed), free(partial);
+    for (int s = 0; s < 3; s++) {
+        float *y[2], *gates[2];
+        for (int i = 0; i < 2; i++) {
+            const int64_t N = rows[i] * STEPS * states[s];
+            y[i] = randoms(N, 8), gates[i] = randoms(4 * N, 9);
+            recurrence(rows[i], states[s], y[i], gates[i]);
+        }
+        const size_t bytes = (size_t)(rows[0] * STEPS * states[s]) * sizeof(float);
+        same_bits("y", y[0], y[1], bytes);
+        same_bits("gates", gates[0], gates[1], 4 * bytes);
+        for (int i = 0; i < 2; i++)
+            free(y[i]), free(gates[i]);
     }
-    same_bits("y", y[0], y[1], (size_t)rows[0] * OF_SAMPLE * sizeof **y);
-    same_bits("gates", gates[0], gates[1], 4 * (size_t)rows[0] * OF_SAMPLE * sizeof **y);
-    for (int i = 0; i < 2; i++)
-        free(y[i]), free(gates[i]);
-    free(weight), free(bias);
 }
 
 int main(void)

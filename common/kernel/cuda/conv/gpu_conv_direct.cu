@@ -344,7 +344,6 @@ template <int BN, int TM> struct direct_load {
 template <int BN, int TM, int WIDE, bool BACK>
 __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_direct d)
 {
-    ls_gpu_begin();
     typedef direct_block<BN, TM> block;
     __shared__ block s;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;

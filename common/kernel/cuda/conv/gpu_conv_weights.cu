@@ -263,7 +263,6 @@ template <typename Tile>
 __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
     conv_weights_kernel(ls_gpu_conv_weights a)
 {
-    ls_gpu_begin();
     typedef ls_gpu_pack<float, 4> pack;
     __shared__ pack packs[2 * WEIGHT_STAGE / 4];
     __shared__ int starts[WEIGHT_RUNS];
@@ -345,7 +344,6 @@ __device__ static inline void write_weight_sum(const ls_gpu_conv_weights &a,
 __global__ static void __launch_bounds__(WEIGHT_ADD_THREADS)
     add_conv_parts_kernel(ls_gpu_conv_weights a, weights_numbers n, int ways)
 {
-    ls_gpu_begin();
     __shared__ float space[WEIGHT_ADD_WARPS][WEIGHT_LANES];
     const int lane = (int)threadIdx.x % WEIGHT_LANES, warp = (int)threadIdx.x / WEIGHT_LANES;
     const int all_sums = a.column_tiles * a.output_tiles * (n.sums + 1);

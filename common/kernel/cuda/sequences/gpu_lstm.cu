@@ -243,7 +243,6 @@ __device__ static inline float gate_sum(const lstm_pack state[RESIDENT / 4], int
 template <bool FULL>
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_lstm l)
 {
-    ls_gpu_begin();
     __shared__ lstm_pack state[2][RESIDENT / 4]; /* before a step and after it, in turn */
     const int H = FULL ? RESIDENT : (int)l.shape.hidden, pitch = GATES * H;
     const int64_t T = l.shape.steps;
@@ -368,7 +367,6 @@ __device__ static inline cell_step take_step(cell_place &at, int H, int gate, bo
 template <bool FULL>
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_back_kernel(ls_gpu_lstm l)
 {
-    ls_gpu_begin();
     __shared__ lstm_pack term[2][GATES * GATE_PITCH / 4]; /* a step's gradients of z, in turn */
     const int H = FULL ? RESIDENT : (int)l.shape.hidden;
     const int64_t T = l.shape.steps;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails if a GPU kernel may be loaded in a capture, is launched with the wrong number of threads, or
-may run beside the kernel before it.
+"""Fails if a GPU kernel may be loaded in a capture, or is launched with the wrong number of
+threads, or may begin before its predecessor has ended.
 
 check-kernels.py [LIBRARY]: each __global__ function of a .cu file begins with ls_gpu_begin(), has
-__launch_bounds__(N), is launched with N threads (N occurs in its launches), and is loaded by
-ls_gpu_load, as often as it has instances in LIBRARY, which nvcc has built.
+__launch_bounds__(N), is launched with N threads (N occurs in its launches), and is loaded by ls_gpu_load, as often as it has
+instances in LIBRARY, which nvcc has built.
 """
 import collections
 import glob

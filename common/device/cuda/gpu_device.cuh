@@ -10,8 +10,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* Whether the current device is of compute capability 9.0 or later, where a kernel may be put on
- * the GPU before the one that precedes it in its stream has ended (CUDA's programmatic dependent
+/* Whether the current device is of compute capability 9.0 or later, where a kernel may be put on the
+ * GPU before the one that precedes it in its stream has ended (CUDA's programmatic dependent
  * launch). */
 static inline bool ls_gpu_overlaps()
 {

@@ -63,13 +63,10 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) feed_kernel(feed f)
                 f.indices.indices[row] = sample;
         }
         __syncthreads();
-        for (int a = 0; a < f.count; a++) {
-            const ls_gather_args &g = f.array[a];
-            const int64_t width = f.width[a], of_sample = sample;
-            for (int64_t i = piece * LS_GPU_THREADS + threadIdx.x; i < width;
+        for (int a = 0; a < f.count; a++)
+            for (int64_t i = piece * LS_GPU_THREADS + threadIdx.x; i < f.width[a];
                  i += f.pieces * LS_GPU_THREADS)
-                feed_element(g, width, row, of_sample, i);
-        }
+                feed_element(f.array[a], f.width[a], row, sample, i);
         __syncthreads(); /* before the next row's sample is written */
     }
 }

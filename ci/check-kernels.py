@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Fails if a GPU kernel may be loaded in a capture, or is launched with the wrong number of
-threads, or may begin before its predecessor has ended.
+threads.
 
-check-kernels.py [LIBRARY]: each __global__ function of a .cu file begins with ls_gpu_begin(), has
-__launch_bounds__(N), is launched with N threads (N occurs in its launches), and is loaded by ls_gpu_load, as often as it has
+check-kernels.py [LIBRARY]: each __global__ function of a .cu file has __launch_bounds__(N), is
+launched with N threads (N occurs in its launches), and is loaded by ls_gpu_load, as often as it has
 instances in LIBRARY, which nvcc has built.
 """
 import collections
@@ -59,10 +59,6 @@ def check_file(path):
         bounds[head[2]] = head[1]
         if not head[1]:
             refuse(path, text, found.start(), f"{head[2]} has no __launch_bounds__")
-        body = text.index("{", found.end()) + 1
-        if not re.match(r"\s*ls_gpu_begin\(\);", text[body:]):
-            refuse(path, text, found.start(), f"{head[2]} does not begin with ls_gpu_begin(), so it may "
-                                              "run beside the kernel before it")
     loads = collections.Counter(
         name_of(kernel) for found in re.finditer(r"\bls_gpu_load\(", text)
         for kernel in arguments_of(text, found.end()))

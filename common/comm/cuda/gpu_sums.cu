@@ -22,7 +22,6 @@ struct sum_steps {
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     sums(sum_steps steps, int step_count, int64_t count)
 {
-    ls_gpu_begin();
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride())
         for (int s = 0; s < step_count; s++) {
             const ls_sum_step &now = steps.step[s];
@@ -32,7 +31,6 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
 
 __global__ void __launch_bounds__(1) pulse(unsigned *word)
 {
-    ls_gpu_begin();
     ls_gpu_tell_host(word, *(volatile unsigned *)word + 1);
 }
 

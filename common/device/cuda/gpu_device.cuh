@@ -10,52 +10,14 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* Whether the current device is of compute capability 9.0 or later, where a kernel may be put on the
- * GPU before the one that precedes it in its stream has ended (CUDA's programmatic dependent
- * launch). */
-static inline bool ls_gpu_overlaps()
-{
-    enum { DEVICES = 64 };
-    static signed char known[DEVICES]; /* 0: not asked; every thread finds the same */
-    int device, major = 0;
-    if (cudaGetDevice(&device) != cudaSuccess || device >= DEVICES)
-        return false;
-    if (!known[device]) {
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-        known[device] = major >= 9 ? 1 : -1;
-    }
-    return known[device] > 0;
-}
-
 /* Launches a kernel on a stream; returns the launch's own error, and clears it for the next
  * call. */
 template <typename... Parameters, typename... Arguments>
 static int ls_gpu_launch(void *stream, unsigned blocks, unsigned threads,
                          void (*kernel)(Parameters...), Arguments... arguments)
 {
-    cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute overlap;
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3(threads);
-    config.stream = (cudaStream_t)stream;
-    config.attrs = &overlap;
-    config.numAttrs = ls_gpu_overlaps();
-    const cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
-    cudaGetLastError();
-    return (int)error;
-}
-
-/* Every kernel's first statement: waits until what precedes the kernel in its stream has ended and
- * its memory is visible; the next kernel's blocks may come to the GPU from then on, to wait here in
- * their turn. So a launch's latency overlaps the kernel before. */
-__device__ static inline void ls_gpu_begin()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+    kernel<<<blocks, threads, 0, (cudaStream_t)stream>>>(arguments...);
+    return (int)cudaGetLastError();
 }
 
 /* Has the driver load a kernel now, not when it is first launched, which may be in a capture. */

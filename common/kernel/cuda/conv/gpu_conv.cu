@@ -13,7 +13,6 @@ template <int WIDE>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     windows_kernel(ls_conv_shape shape, const float *x, float *windows, int64_t packs)
 {
-    ls_gpu_begin();
     typedef ls_gpu_pack<float, WIDE> pack;
     const ls_window &w = shape.window;
     const int64_t run = w.width * shape.channels; /* elements of a window's line */
@@ -47,7 +46,6 @@ template <int WIDE>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     windows_back_kernel(ls_conv_shape shape, const float *windows, float *dx, int64_t packs)
 {
-    ls_gpu_begin();
     typedef ls_gpu_pack<float, WIDE> pack;
     const ls_window &w = shape.window;
     const int64_t taps = w.height * w.width;

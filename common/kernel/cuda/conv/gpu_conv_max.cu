@@ -167,7 +167,6 @@ template <bool HELD>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     conv_max_kernel(ls_conv_max_forward_args args, image_plan plan, int64_t groups)
 {
-    ls_gpu_begin();
     __shared__ largest found[GROUP_WARPS][GROUP];
     __shared__ float space[HELD ? PIXELS_HELD : 1];
     const ls_conv_shape &s = args.shape;
@@ -263,7 +262,6 @@ __device__ static inline float fold_sums(const float values[FOLDED])
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     conv_max_back_kernel(ls_conv_max_backward_weights_args args, int64_t parts)
 {
-    ls_gpu_begin();
     const ls_conv_shape &s = args.shape;
     const ls_window &w = s.window;
     const int all = (int)(s.channels * w.height * w.width), channels = (int)s.channels;

@@ -11,7 +11,6 @@
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) count_kernel(ls_count_correct_args args)
 {
-    ls_gpu_begin();
     const uint64_t position = args.state->position;
     const float *logits = (const float *)args.logits;
     unsigned long long right = 0;
@@ -40,7 +39,6 @@ int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args)
 
 __global__ static void __launch_bounds__(1) add_loss_kernel(ls_add_loss_args args)
 {
-    ls_gpu_begin();
     *args.out = *args.a + *args.b;
 }
 
@@ -54,7 +52,6 @@ enum { FINISH_THREADS = 128 }; /* for several losses */
 __global__ static void __launch_bounds__(FINISH_THREADS)
     finish_kernel(ls_finish_step_args args, unsigned *steps)
 {
-    ls_gpu_begin();
     const uint64_t index = args.state->record % args.capacity;
     for (uint64_t i = threadIdx.x; i < args.more; i += blockDim.x)
         args.more_losses[index * args.more + i] = args.loss[1 + i];
@@ -75,7 +72,6 @@ int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *
 
 __global__ static void __launch_bounds__(1) stamp_kernel(uint64_t *time_ns)
 {
-    ls_gpu_begin();
     *time_ns = ls_gpu_now();
 }
 
@@ -108,7 +104,6 @@ __device__ static inline candidate larger(candidate a, candidate b)
 /* One block: only tests of the checks run it. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS) flip_kernel(ls_flip_bit_args args)
 {
-    ls_gpu_begin();
     __shared__ candidate best[LS_GPU_THREADS];
     const unsigned thread = threadIdx.x;
     if (args.state->step != args.step)

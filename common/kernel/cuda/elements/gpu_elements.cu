@@ -38,7 +38,6 @@ __device__ static inline void walk(const F &f, int64_t count, int64_t first, int
 template <typename F>
 __global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, int64_t count)
 {
-    ls_gpu_begin();
     walk(f, count, ls_gpu_first(), ls_gpu_stride());
 }
 
@@ -159,7 +158,6 @@ int ls_gpu_scale(void *stream, const ls_scale_args *args)
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     polynomial_kernel(const float *x, float *y, int64_t rows)
 {
-    ls_gpu_begin();
     for (int64_t r = ls_gpu_first(); r < rows; r += ls_gpu_stride()) {
         y[3 * r] = x[r] * x[r];
         y[3 * r + 1] = x[r];
@@ -294,7 +292,6 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     update_kernel(update<Rule> f, ls_optimizer_kind kind, const ls_step_state *state,
                   const ls_clip *clip, ls_gpu_ranges ranges)
 {
-    ls_gpu_begin();
     __shared__ ls_update_scalars now;
     __shared__ int64_t item;
     if (threadIdx.x == 0) {
@@ -364,7 +361,6 @@ unsigned ls_gpu_square_blocks(int64_t count)
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     square_sums_kernel(float *gradient, const float *weight, ls_gpu_ranges ranges, double *sums)
 {
-    ls_gpu_begin();
     __shared__ float squared[LS_SQUARE_BLOCK];
     __shared__ double lanes[SQUARE_LANES];
     __shared__ int64_t item;
@@ -409,7 +405,6 @@ int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_g
 __global__ static void __launch_bounds__(FACTOR_THREADS)
     clip_factor_kernel(ls_clip_factor_args args)
 {
-    ls_gpu_begin();
     for (int64_t d = 1; d < args.count; d *= 2) {
         for (int64_t i = 2 * d * threadIdx.x; i + d < args.count; i += 2 * d * blockDim.x)
             args.sums[i] += args.sums[i + d];

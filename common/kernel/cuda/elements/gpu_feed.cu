@@ -53,7 +53,6 @@ __device__ static inline void feed_element(const ls_gather_args &g, int64_t widt
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) feed_kernel(feed f)
 {
-    ls_gpu_begin();
     __shared__ uint32_t sample;
     for (int64_t at = blockIdx.x; at < f.rows * f.pieces; at += gridDim.x) {
         const int64_t row = ls_gpu_divide(at, f.pieces), piece = at - row * f.pieces;

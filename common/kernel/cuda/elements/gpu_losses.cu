@@ -74,7 +74,6 @@ template <int ROW_LANES>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     softmax_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts parts, ls_gpu_fault fault)
 {
-    ls_gpu_begin();
     const int64_t rows_of_block = blockDim.x / ROW_LANES, offset = threadIdx.x / ROW_LANES;
     for (int64_t first = blockIdx.x * rows_of_block; first < args.rows;
          first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
@@ -117,7 +116,6 @@ static const unsigned SUM_BLOCKS = 256;
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     squared_error_kernel(ls_squared_error_args args, ls_gpu_parts parts, int64_t count)
 {
-    ls_gpu_begin();
     __shared__ double space[LS_GPU_THREADS];
     const float *y = (const float *)args.y, *target = (const float *)args.target;
     float *dy = (float *)args.dy;
@@ -162,7 +160,6 @@ enum { LOGISTIC_THREADS = 64 };
 __global__ static void __launch_bounds__(LOGISTIC_THREADS)
     logistic_kernel(ls_logistic_loss_args args, ls_gpu_parts parts, ls_gpu_fault fault)
 {
-    ls_gpu_begin();
     const float *logits = (const float *)args.logits;
     float *dlogits = (float *)args.dlogits;
     const float scale = (float)args.scale;
@@ -217,7 +214,6 @@ __device__ static inline double sum_parts(const double *parts, int64_t first, in
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     squares_kernel(const float *weight, ls_gpu_ranges ranges, ls_gpu_parts parts, double *loss)
 {
-    ls_gpu_begin();
     __shared__ double space[LS_GPU_THREADS];
     __shared__ int64_t item;
     double sum = 0;

@@ -14,7 +14,6 @@ enum { TILE = 32, TILE_LINES = LS_GPU_THREADS / TILE };
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     transpose_kernel(ls_transpose_args args, int64_t tiles_down, int64_t tiles_across)
 {
-    ls_gpu_begin();
     __shared__ float tile[TILE][TILE + 1]; /* one more column, to avoid bank conflicts */
     const int64_t size = args.rows * args.columns, all = args.batch * tiles_down * tiles_across;
     const int lane = (int)threadIdx.x % TILE, line = (int)threadIdx.x / TILE;
@@ -49,7 +48,6 @@ int ls_gpu_transpose(void *stream, const ls_transpose_args *args)
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) columns_kernel(ls_copy_columns_args args)
 {
-    ls_gpu_begin();
     const int64_t count = args.rows * args.width;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
         const int64_t row = ls_gpu_divide(i, args.width), column = i - row * args.width;
@@ -82,7 +80,6 @@ __device__ static inline float crop_element(const ls_gather_crops_args &args, co
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     crops_kernel(ls_gather_crops_args args, ls_random random)
 {
-    ls_gpu_begin();
     __shared__ unsigned long long space[LS_GPU_THREADS];
     __shared__ float shift, factor;
     const int64_t n = args.channels * args.out_side * args.out_side;

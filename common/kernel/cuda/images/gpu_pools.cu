@@ -14,7 +14,6 @@
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     pool_kernel(ls_max_pool_forward_args args, int64_t count)
 {
-    ls_gpu_begin();
     const ls_window &w = args.window;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
         const ls_gpu_position out =
@@ -50,7 +49,6 @@ __device__ static inline void covering(int64_t at, int64_t size, int64_t stride,
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     pool_back_kernel(ls_max_pool_backward_args args, int64_t count)
 {
-    ls_gpu_begin();
     const ls_window &w = args.window;
     const float *output = (const float *)args.relu_output;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
@@ -107,7 +105,6 @@ __device__ static inline float lrn_sum(const float *value, int64_t c, int64_t ch
 __global__ static void __launch_bounds__(LRN_RUN)
     lrn_kernel(ls_lrn_forward_args args, int radius, int64_t count)
 {
-    ls_gpu_begin();
     __shared__ float square[LRN_RUN + 2 * LRN_HALO];
     const float *x = (const float *)args.x, alpha = (float)args.alpha;
     for (int64_t first = (int64_t)blockIdx.x * LRN_RUN; first < count;
@@ -130,7 +127,6 @@ __global__ static void __launch_bounds__(LRN_RUN)
 __global__ static void __launch_bounds__(LRN_RUN)
     lrn_back_kernel(ls_lrn_backward_args args, int radius, int64_t count)
 {
-    ls_gpu_begin();
     __shared__ float square[LRN_RUN + 4 * LRN_HALO], term[LRN_RUN + 2 * LRN_HALO];
     const float *x = (const float *)args.x, *dy = (const float *)args.dy;
     const float alpha = (float)args.alpha, factor = (float)(1.5 * args.alpha);

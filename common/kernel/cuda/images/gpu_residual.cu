@@ -46,7 +46,6 @@ __device__ static inline channel_share share_of(const channel_grid &g)
 template <typename F>
 __global__ void __launch_bounds__(LS_GPU_THREADS) channels_kernel(F f, channel_grid g)
 {
-    ls_gpu_begin();
     const channel_share s = share_of(g);
     if (s.channel >= g.channels)
         return;
@@ -99,7 +98,6 @@ template <typename F>
 __global__ void __launch_bounds__(LS_GPU_THREADS)
     channel_sums_kernel(F f, channel_grid g, ls_gpu_parts parts)
 {
-    ls_gpu_begin();
     __shared__ double space[2 * LS_GPU_THREADS];
     const channel_share s = share_of(g);
     const unsigned thread = threadIdx.x;
@@ -203,7 +201,6 @@ enum { CHANNEL_THREADS = 64 };
 
 __global__ static void __launch_bounds__(CHANNEL_THREADS) moments_kernel(ls_bn_moments_args args)
 {
-    ls_gpu_begin();
     for (int64_t c = ls_gpu_first(); c < args.channels; c += ls_gpu_stride()) {
         const double sum[2] = {args.sums[c], args.sums[args.channels + c]};
         set_moments(sum, (double)args.count, args.epsilon, (float *)args.moments, args.channels, c);
@@ -213,7 +210,6 @@ __global__ static void __launch_bounds__(CHANNEL_THREADS) moments_kernel(ls_bn_m
 __global__ static void __launch_bounds__(CHANNEL_THREADS)
     moving_moments_kernel(ls_bn_moving_moments_args args)
 {
-    ls_gpu_begin();
     const float *mean = (const float *)args.mean, *variance = (const float *)args.variance;
     float *moments = (float *)args.moments;
     for (int64_t c = ls_gpu_first(); c < args.channels; c += ls_gpu_stride()) {
@@ -343,7 +339,6 @@ __device__ static inline int64_t shorter(int64_t side, int64_t stride)
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     shortcut_kernel(ls_shortcut_shape s, const float *x, float *y, int64_t count)
 {
-    ls_gpu_begin();
     const int64_t height = shorter(s.in_height, s.stride), width = shorter(s.in_width, s.stride);
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
         const int64_t pixel = ls_gpu_divide(i, s.outputs), c = i - pixel * s.outputs;
@@ -357,7 +352,6 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     shortcut_back_kernel(ls_shortcut_shape s, const float *dy, float *dx, int64_t count)
 {
-    ls_gpu_begin();
     const int64_t height = shorter(s.in_height, s.stride), width = shorter(s.in_width, s.stride);
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
         const int64_t pixel = ls_gpu_divide(i, s.channels), c = i - pixel * s.channels;
@@ -391,7 +385,6 @@ int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args
 __global__ static void __launch_bounds__(CHANNEL_THREADS)
     mean_pool_kernel(ls_mean_pool_forward_args args)
 {
-    ls_gpu_begin();
     const int64_t count = args.rows * args.channels;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
         const int64_t row = ls_gpu_divide(i, args.channels), c = i - row * args.channels;
@@ -407,7 +400,6 @@ __global__ static void __launch_bounds__(CHANNEL_THREADS)
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     mean_pool_back_kernel(ls_mean_pool_backward_args args)
 {
-    ls_gpu_begin();
     const int64_t image = args.pixels * args.channels, count = args.rows * image;
     for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
         const int64_t row = ls_gpu_divide(i, image);
@@ -431,7 +423,6 @@ int ls_gpu_mean_pool_backward(void *stream, const ls_mean_pool_backward_args *ar
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) average_kernel(ls_moving_average_args args)
 {
-    ls_gpu_begin();
     const float rate = (float)(1 - ls_moving_average_decay(&args));
     const float *value = (const float *)args.value;
     float *average = (float *)args.average;
@@ -446,7 +437,6 @@ int ls_gpu_moving_average(void *stream, const ls_moving_average_args *args)
 
 __global__ static void __launch_bounds__(CHANNEL_THREADS) add_sums_kernel(ls_add_sums_args args)
 {
-    ls_gpu_begin();
     for (int64_t i = ls_gpu_first(); i < args.count; i += ls_gpu_stride())
         args.out[i] = args.b ? args.a[i] + args.b[i] : args.a[i];
 }

@@ -26,7 +26,6 @@ __device__ static inline float finish_element(const ls_gpu_product &p, int64_t a
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) product_kernel(ls_gpu_product p)
 {
-    ls_gpu_begin();
     const ls_gemm_args &g = p.gemm;
     const float *a = (const float *)g.a, *b = (const float *)g.b;
     const int64_t elements = g.m * g.n, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
@@ -98,7 +97,6 @@ __device__ static inline void sum_columns_of_block(const column_sums &s)
 
 __global__ static void __launch_bounds__(SUM_THREADS) column_sums_kernel(column_sums sums)
 {
-    ls_gpu_begin();
     sum_columns_of_block(sums);
 }
 
@@ -164,7 +162,6 @@ __device__ static inline void finish(const ls_gpu_rest &r, unsigned block, unsig
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) rest_kernel(ls_gpu_rest rest)
 {
-    ls_gpu_begin();
     finish(rest, blockIdx.x, gridDim.x);
 }
 
@@ -190,7 +187,6 @@ struct backward_rest {
 
 __global__ static void __launch_bounds__(SUM_THREADS) finish_backward_kernel(backward_rest b)
 {
-    ls_gpu_begin();
     unsigned block = blockIdx.x;
     if (block < b.blocks[0]) {
         sum_columns_of_block(b.sums);
@@ -269,7 +265,6 @@ __device__ static inline void narrow_weights(const narrow_backward &n)
 
 __global__ static void __launch_bounds__(NARROW_THREADS) narrow_backward_kernel(narrow_backward n)
 {
-    ls_gpu_begin();
     if (blockIdx.x < n.sum_blocks) {
         narrow_weights(n);
         return;

@@ -99,7 +99,6 @@ __device__ static inline void step_cell(const ls_gpu_lstm &l, int64_t row, int64
 
 template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kernel(ls_gpu_lstm l)
 {
-    ls_gpu_begin();
     const int64_t H = l.shape.hidden;
     for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
          row += (int64_t)gridDim.x * ROWS)
@@ -179,7 +178,6 @@ __device__ static inline void step_states_back(const ls_gpu_lstm &l, int64_t row
 template <int ROWS>
 __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_back_kernel(ls_gpu_lstm l)
 {
-    ls_gpu_begin();
     const int64_t H = l.shape.hidden;
     for (int64_t row = (int64_t)blockIdx.x * ROWS; row < l.shape.rows;
          row += (int64_t)gridDim.x * ROWS)

@@ -247,7 +247,6 @@ __device__ static inline void end_rows(const ls_attention_forward_args &a, const
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     attention_kernel(ls_attention_forward_args a, float scale)
 {
-    ls_gpu_begin();
     __shared__ attention_space s;
     const attention_place p = place_of(a.shape, scale, blockIdx.x, true); /* most keys first */
     running of;
@@ -297,7 +296,6 @@ int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     row_products_kernel(ls_attention_backward_args a, float *of_rows)
 {
-    ls_gpu_begin();
     const ls_attention_shape &s = a.shape;
     const int64_t d = s.width / s.heads, count = s.rows * s.heads * s.steps;
     const int64_t rows_of_block = LS_GPU_THREADS / ATTENTION_LANES;
@@ -384,7 +382,6 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,
                           unsigned tiles)
 {
-    ls_gpu_begin();
     __shared__ attention_space s;
     if (blockIdx.x < tiles)
         back_tile<true>(a, of_rows, place_of(a.shape, scale, blockIdx.x, false), s);

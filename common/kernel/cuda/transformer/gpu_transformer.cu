@@ -17,7 +17,6 @@ enum { SORT_WARP = 32, SORTED_ROWS = LS_GPU_THREADS / SORT_WARP /* of a block */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     embedding_kernel(ls_embedding_forward_args a, ls_gpu_fault fault)
 {
-    ls_gpu_begin();
     const float *x = (const float *)a.x, *weight = (const float *)a.weight;
     for (int64_t i = ls_gpu_first(); i < a.rows * a.width; i += ls_gpu_stride()) {
         const int64_t row = ls_gpu_divide(i, a.width), c = i - row * a.width;
@@ -39,7 +38,6 @@ int ls_gpu_embedding_forward(void *stream, const ls_embedding_forward_args *args
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     sort_kernel(const float *x, int64_t rows, int64_t *sorted)
 {
-    ls_gpu_begin();
     for (int64_t first = (int64_t)blockIdx.x * SORTED_ROWS; first < rows;
          first += (int64_t)gridDim.x * SORTED_ROWS) { /* equal iterations in all threads */
         const int64_t row = first + threadIdx.x / SORT_WARP;
@@ -74,7 +72,6 @@ __device__ static inline int64_t find_token(const ls_embedding_backward_args &a,
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     token_sums_kernel(ls_embedding_backward_args a, const int64_t *sorted)
 {
-    ls_gpu_begin();
     const float *x = (const float *)a.x, *dy = (const float *)a.dy;
     for (int64_t i = ls_gpu_first(); i < a.tokens * a.width; i += ls_gpu_stride()) {
         const int64_t token = ls_gpu_divide(i, a.width), c = i - token * a.width;
@@ -105,7 +102,6 @@ int ls_gpu_embedding_backward(void *stream, const ls_embedding_backward_args *ar
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     positions_kernel(ls_positions_forward_args a)
 {
-    ls_gpu_begin();
     const float *x = (const float *)a.x, *weight = (const float *)a.weight;
     for (int64_t i = ls_gpu_first(); i < a.rows * a.count; i += ls_gpu_stride())
         ((float *)a.y)[i] = x[i] + weight[i - ls_gpu_divide(i, a.count) * a.count];
@@ -115,7 +111,6 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     positions_back_kernel(ls_positions_backward_args a)
 {
-    ls_gpu_begin();
     const float *dy = (const float *)a.dy;
     for (int64_t i = ls_gpu_first(); i < a.count; i += ls_gpu_stride()) {
         float sum[4] = {};
@@ -181,7 +176,6 @@ __device__ static inline void normalise_row(const ls_layer_norm_forward_args &n,
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) norm_kernel(ls_layer_norm_forward_args n)
 {
-    ls_gpu_begin();
     const int64_t rows_of_block = LS_GPU_THREADS / NORM_LANES;
     for (int64_t first = blockIdx.x * rows_of_block; first < n.rows;
          first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
@@ -254,7 +248,6 @@ __device__ static inline void norm_sums(const ls_layer_norm_backward_args &n, in
 __global__ static void __launch_bounds__(NORM_THREADS)
     norm_back_kernel(ls_layer_norm_backward_args n, unsigned sum_blocks)
 {
-    ls_gpu_begin();
     const int64_t rows_of_block = NORM_THREADS / NORM_LANES, others = gridDim.x - sum_blocks;
     if (blockIdx.x < sum_blocks) {
         norm_sums(n, (int64_t)blockIdx.x * NORM_LANES);

@@ -287,10 +287,6 @@ template <typename T> static inline T ls_gpu_exchange(T value, int mask)
     return value;
 }
 
-/* What precedes a kernel has ended: streams run in order. */
-static inline void ls_gpu_begin()
-{
-
 /* Copies that a thread has begun: made when it waits for them. */
 struct copy_ahead {
     float *to;

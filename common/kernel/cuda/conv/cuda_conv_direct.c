@@ -66,13 +66,6 @@ static bool is_small(const ls_conv_shape *s, bool back)
     return x < most && y < most && weights < most && (classes || !back);
 }
 
-/* Small images of many channels: too few blocks for sums as long. On an H100, 8x8 images of 64
- * channels, batch 128, took 72 us forward and 74 us back, products of windows 41 and 36. */
-static bool is_slow(int64_t positions, int64_t terms)
-{
-    return positions <= 64 && terms > 288;
-}
-
 bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task)
 {
     const ls_conv_shape *s = &task->shape;
@@ -83,7 +76,6 @@ bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task)
     return !task->dweight && kernels->math == LS_MATH_FLOAT32 && s->rows > 0 &&
            ls_conv_positions(s) > 0 && ls_conv_pixels(s) > 0 && taps > 1 &&
            taps <= LS_GPU_DIRECT_TAPS && is_small(s, task->dx != NULL) && from > 0 && to > 0 &&
-           !is_slow(task->dx ? ls_conv_pixels(s) : ls_conv_positions(s), taps * from) &&
            to % 4 == 0 && (!task->dx || from % 4 == 0) && terms <= LS_GPU_DIRECT_TERMS &&
            begins_on_four(task->x) && begins_on_four(task->y) && begins_on_four(task->dx) &&
            begins_on_four(task->dy);

@@ -67,21 +67,26 @@ __device__ static inline void copy_weights_lines(const weights_area &s, const fl
                                                  int start, float *to)
 {
     const int pack = (int)threadIdx.x % PACKS * 4, there = s.there - pack;
-    const int first = start >> 16;
+    const int height = there > 0 ? s.height : 0, last = top + s.lines;
+    const int down = s.down, to_step = down * s.columns * (PACKS * 4);
+    const int64_t step = (int64_t)down * s.width * s.pixel;
     for (int column = start & 0xFFFF; column < s.used; column += WEIGHT_THREADS / PACKS) {
-        int offset = ((top + first) * s.width + column) * s.pixel + pack;
-        float *at = to + (first * s.columns + s.left + column) * (PACKS * 4) + pack;
-        for (int line = first; line < s.lines; line += s.down) {
-            const bool here = (unsigned)(top + line) < (unsigned)s.height && there > 0;
+        int line = start >> 16;
+        float *at = to + (line * s.columns + s.left + column) * (PACKS * 4) + pack;
+        line += top;
+        const float *from = image + ((line * s.width + column) * s.pixel + pack);
+#pragma unroll 1
+        for (; line < last; line += down) {
+            const bool here = (unsigned)line < (unsigned)height;
             if (FOURS)
-                ls_gpu_copy_ahead<16>(at, image + offset, here);
+                ls_gpu_copy_ahead<16>(at, from, here);
             else
 #pragma unroll
                 for (int k = 0; k < 4; k++)
                     if (!FEW || k < there)
-                        ls_gpu_copy_ahead<4>(at + k, image + (offset + k), here && k < there);
-            offset += s.down * s.width * s.pixel;
-            at += s.down * s.columns * (PACKS * 4);
+                        ls_gpu_copy_ahead<4>(at + k, from + k, here && k < there);
+            from += step;
+            at += to_step;
         }
     }
 }
@@ -358,7 +363,7 @@ __global__ static void __launch_bounds__(WEIGHT_ADD_THREADS)
     if (here) {
         const float *part =
             a.parts + (tile * a.chunks + first) * a.part_floats + sum * WEIGHT_LANES + lane;
-#pragma unroll 8
+#pragma unroll 16
         for (int i = first; i < end; i++, part += a.part_floats)
             all += *part;
     }

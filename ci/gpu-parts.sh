@@ -462,8 +462,8 @@ part_kernels() {
     name=${model//:/-}.$batch
     [ ! -e "$out/kernels/$name.csv" ] || continue
     rm -f "$out/kernels/now"
-    timeout -k 2 "${limit:-25}" ncu --csv --page raw --print-units base --print-kernel-base function \
-      --clock-control none --cache-control none --launch-count 3000 --log-file "$out/kernels/now" --metrics \
+    timeout -k 5 "${limit:-30}" ncu --kill yes --csv --page raw --print-units base --print-kernel-base function \
+      --clock-control none --cache-control none --launch-count 1500 --log-file "$out/kernels/now" --metrics \
       gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed \
       "$program" run --model "$model" --batch "$batch" --data "synthetic:$((4 * batch))" --steps 2 --warmup 0 --blocks 1 \
       $(patient) --gate-steps 0 --capture no --memory growth --results none >"$out/kernels/said" 2>&1 </dev/null || true
@@ -476,14 +476,14 @@ part_kernels() {
     [ -n "$(ls "$out"/kernels/*.csv 2>/dev/null)" ] || left_out "ncu: $why"
     failed="$failed $name"
   done <<END
-$(pick "mlp:784-16-10 24" "mlp:784-4096-4096-10 8192
+$(pick "mlp:784-16-10 24" "resnet:20 128
+gpt:6-6-384-256-256 64
 mlp 256
 cifar10 128
 twin-lstm:64 64
-lstm-stack:4 64
 cnn 256
-gpt:6-6-384-256-256 64
-resnet:20 128")
+lstm-stack:4 64
+mlp:784-4096-4096-10 8192")
 END
   [ -z "$failed" ] || broken "not counted:$failed"
 }

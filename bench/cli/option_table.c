@@ -168,8 +168,7 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word, IN_CASE(math),
      .words = ls_math_words},
     {"convolution", "auto|cudnn|own", "auto", "",
-     "on GPUs: cuDNN if installed and it supports the shape; cudnn: required; own: by "
-     "products",
+     "on GPUs: own kernels, or cuDNN where it is faster; cudnn, own: all by that",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word,
      .words = ls_convolution_words, IN_CASE(convolution), .applies = ls_case_convolves,
      .concerns = "cases with --model cifar10 or resnet"},

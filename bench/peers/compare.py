@@ -38,7 +38,8 @@ RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
 class Comparison:
     """The processes and files of one comparison."""
 
-    def __init__(self, path, cores, peers, directory):
+    def __init__(self, path, cores, peers, directory, place=("--devices", "cpu:0")):
+        self.place = place  # where lockstep makes initial values
         self.lockstep = runners.Lockstep(path, cores[:1])
         self.pair = runners.Lockstep(path, cores[:2])
         self.peers = peers
@@ -48,7 +49,7 @@ class Comparison:
         """Path of lockstep's initial values."""
         path = self.directory / f"{model.replace(':', '-')}-{seed}.safetensors"
         if not path.exists():
-            self.lockstep.save_initial(model, seed, path, self.files(model))
+            self.lockstep.save_initial(model, seed, path, self.files(model), self.place)
         return str(path)
 
     def data(self, model):

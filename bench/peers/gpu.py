@@ -30,9 +30,9 @@ LARGEST_BOUND = 2e-2
 PATIENCE = 120  # seconds: torch.compile of a large model, while others run
 # model, batch, steps of a block; the warm-up is as long. The most important first.
 CASES = (
-    ("mlp:784-4096-4096-10", 8192, 5), ("mlp:784-128-10", 256, 1000), ("gpt:12-12-768-1024-50257", 4, 4),
-    ("resnet:20", 128, 30), ("cifar10", 128, 100), ("gpt:6-6-384-256-256", 64, 10), ("twin-lstm:64", 64, 20),
-    ("cnn", 256, 300), ("lstm-stack:4", 64, 10),
+    ("mlp:784-128-10", 256, 1000), ("resnet:20", 128, 30), ("cifar10", 128, 100), ("gpt:12-12-768-1024-50257", 4, 4),
+    ("twin-lstm:64", 64, 20), ("mlp:784-4096-4096-10", 8192, 5), ("gpt:6-6-384-256-256", 64, 10), ("cnn", 256, 300),
+    ("lstm-stack:4", 64, 10),
 )
 REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2), ("gpt:1-2-16-16-32", 2, 2))
 RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
@@ -173,7 +173,7 @@ def measure(arguments, directory):
     """Runs the turns that the file lacks; returns the rounds."""
     path = pathlib.Path(arguments.file)
     peers = Peers(peers_here(arguments), directory)
-    comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory)
+    comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory, ("--devices", "1"))
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     here = {"part": "gpu", "time": now, "cpu": book.cpu_text(), "peers": peers.info(),
             "lockstep": comparison.lockstep.version()}

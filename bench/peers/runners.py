@@ -232,9 +232,9 @@ class Lockstep:
         done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    def save_initial(self, model, seed, path, files=()):
+    def save_initial(self, model, seed, path, files=(), place=("--devices", "cpu:0")):
         """Writes the initial values of a seed. files: options that name the data."""
-        self.run(model, "--steps", 0, "--warmup", 0, "--seed", seed, "--save", path, *files)
+        self.run(model, "--steps", 0, "--warmup", 0, "--seed", seed, "--save", path, *files, place=place)
 
     def losses(self, model, batch, steps, files, place):
         """The loss of each of the first steps. files: options that name values and data."""

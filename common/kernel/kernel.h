@@ -303,9 +303,9 @@ typedef struct ls_kernel_table ls_kernel_table;
 /** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
 typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
 
-/** How a GPU's convolutions are computed. AUTO: by cuDNN where it is installed and takes the shape,
- * else by products of windows; CUDNN: by cuDNN, or refused; OWN: by products. Other tables have one
- * way. */
+/** How a GPU's convolutions are computed. AUTO: by our own kernels, or by cuDNN where it is
+ * expected to be faster, installed, and takes the shape; CUDNN: by cuDNN, or refused; OWN: by our
+ * own. Other tables have one way. */
 typedef enum ls_convolution {
     LS_CONVOLUTION_AUTO,
     LS_CONVOLUTION_CUDNN,

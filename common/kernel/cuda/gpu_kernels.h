@@ -239,23 +239,35 @@ int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *w
 /* ---- gpu_conv_direct.cu ---------------------------------------------------------------------- */
 
 enum {
-    LS_GPU_DIRECT_TAPS = 32,  /**< of a window, at most */
-    LS_GPU_DIRECT_TERMS = 512 /**< of a sum, at most: fours of terms, if channels are fours */
+    LS_GPU_DIRECT_TAPS = 32,   /**< of a window, at most */
+    LS_GPU_DIRECT_TERMS = 512, /**< of a sum, at most: fours of terms, if channels are fours */
+    LS_GPU_DIRECT_CLASSES = 4  /**< of positions, at most */
 };
 
-/** As ls_window. */
-typedef struct ls_gpu_direct_window {
-    int height, width, stride_y, stride_x, top, left;
-} ls_gpu_direct_window;
+/** Positions of a class on an axis, and their taps. Position p is `first + p * step` of `to`; its
+ * tap j, number `tap + j * step` of the window, lies at p * apart + at + j of `from`; of a
+ * gradient, at p + at - j. */
+typedef struct ls_gpu_direct_axis {
+    int positions, first, step, taps, tap, apart, at;
+} ls_gpu_direct_axis;
+
+/** A class of positions, which have the same taps: all of them, or of a gradient with strides those
+ * that are whole strides apart. */
+typedef struct ls_gpu_direct_class {
+    ls_gpu_direct_axis y, x;
+    int positions, terms; /**< in all rows; of a sum */
+} ls_gpu_direct_class;
 
 /** A convolution, or with `back` the gradient of its image: `to` is made of `from`. Every tensor
- * has fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so do `weight` where
+ * has fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so does `weight` where
  * from_channels is a multiple of 4, as it is with `back`; to_channels always is. */
 typedef struct ls_gpu_direct {
-    ls_gpu_direct_window window;
+    ls_gpu_direct_class classes[LS_GPU_DIRECT_CLASSES];
+    int count; /**< of classes */
     bool back, relu;
-    int rows, from_height, from_width, from_channels, to_height, to_width, to_channels;
-    int blocks;          /**< of positions, of a class: set by the launch */
+    int taps, width; /**< of the window: pixels, and those of a line */
+    int from_height, from_width, from_channels, to_height, to_width, to_channels;
+    int blocks;          /**< of a class: set by the launch */
     const float *from;   /**< x; dy */
     const float *weight; /**< [O, height, width, C] */
     const float *bias;   /**< [to_channels]; NULL: none */

@@ -51,17 +51,19 @@ static bool begins_on_four(const void *tensor)
     return (uintptr_t)tensor % (4 * sizeof(float)) == 0;
 }
 
-/* Numbers of elements of everything are ints in the kernels. */
-static bool is_small(const ls_conv_shape *s)
+/* Whether the kernels can count its elements, and for a gradient its classes of positions, of which
+ * each has positions and taps. */
+static bool is_small(const ls_conv_shape *s, bool back)
 {
-    const double taps = (double)ls_conv_taps(s), rows = (double)s->rows;
+    const ls_window *w = &s->window;
+    const double rows = (double)s->rows, most = 1 << 30;
     const double x = rows * (double)ls_conv_pixels(s) * (double)s->channels;
     const double y = rows * (double)ls_conv_positions(s) * (double)s->outputs;
-    const double weights = taps * (double)s->channels * (double)s->outputs;
-    const double axes = (double)s->window.stride_y * (double)s->window.stride_x;
-    const double most = 1 << 30;
-    return x < most && y < most && weights < most && axes < most &&
-           (double)(s->window.top + s->window.left) < most;
+    const double weights = (double)ls_conv_taps(s) * (double)s->channels * (double)s->outputs;
+    const bool classes = w->stride_y * w->stride_x <= LS_GPU_DIRECT_CLASSES &&
+                         w->stride_y <= w->height && w->stride_x <= w->width &&
+                         w->stride_y <= w->in_height && w->stride_x <= w->in_width;
+    return x < most && y < most && weights < most && (classes || !back);
 }
 
 bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task)
@@ -71,48 +73,79 @@ bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task)
     const int64_t from = task->dx ? s->outputs : s->channels;
     const int64_t to = task->dx ? s->channels : s->outputs;
     const int64_t terms = from % 4 == 0 ? taps * from / 4 : taps * from;
-    return !task->dweight && kernels->math == LS_MATH_FLOAT32 && is_small(s) && s->rows > 0 &&
+    return !task->dweight && kernels->math == LS_MATH_FLOAT32 && s->rows > 0 &&
            ls_conv_positions(s) > 0 && ls_conv_pixels(s) > 0 && taps > 1 &&
-           taps <= LS_GPU_DIRECT_TAPS && from > 0 && to > 0 && to % 4 == 0 &&
-           (!task->dx || from % 4 == 0) && terms <= LS_GPU_DIRECT_TERMS &&
+           taps <= LS_GPU_DIRECT_TAPS && is_small(s, task->dx != NULL) && from > 0 && to > 0 &&
+           to % 4 == 0 && (!task->dx || from % 4 == 0) && terms <= LS_GPU_DIRECT_TERMS &&
            begins_on_four(task->x) && begins_on_four(task->y) && begins_on_four(task->dx) &&
            begins_on_four(task->dy);
 }
 
 /* ---- Making one ------------------------------------------------------------------------------ */
 
+/* The positions on an axis of y: one class. */
+static ls_gpu_direct_axis axis_forward(int64_t out, int64_t window, int64_t stride, int64_t before)
+{
+    return (ls_gpu_direct_axis){.positions = (int)out,
+                                .step = 1,
+                                .taps = (int)window,
+                                .apart = (int)stride,
+                                .at = (int)-before};
+}
+
+/* Those of dx in class `number` of `stride`: tap t of position p is of y at (p + before - t) /
+ * stride, if that is whole. */
+static ls_gpu_direct_axis axis_back(int64_t in, int64_t window, int64_t stride, int64_t before,
+                                    int64_t number)
+{
+    const int64_t tap = (number + before) % stride;
+    return (ls_gpu_direct_axis){.positions = (int)((in - number + stride - 1) / stride),
+                                .first = (int)number,
+                                .step = (int)stride,
+                                .taps = (int)((window - tap + stride - 1) / stride),
+                                .tap = (int)tap,
+                                .apart = 1,
+                                .at = (int)((number + before - tap) / stride)};
+}
+
+static void set_classes(const ls_conv_task *task, ls_gpu_direct *d)
+{
+    const ls_window *w = &task->shape.window;
+    const int64_t across = d->back ? w->stride_x : 1;
+    d->count = d->back ? (int)(w->stride_y * w->stride_x) : 1;
+    for (int64_t i = 0; i < d->count; i++) {
+        ls_gpu_direct_class *c = &d->classes[i];
+        if (d->back) {
+            c->y = axis_back(w->in_height, w->height, w->stride_y, w->top, i / across);
+            c->x = axis_back(w->in_width, w->width, w->stride_x, w->left, i % across);
+        } else {
+            c->y = axis_forward(w->out_height, w->height, w->stride_y, w->top);
+            c->x = axis_forward(w->out_width, w->width, w->stride_x, w->left);
+        }
+        c->positions = (int)task->shape.rows * c->y.positions * c->x.positions;
+        c->terms = c->y.taps * c->x.taps * d->from_channels;
+    }
+}
+
 static ls_gpu_direct launch_of(const ls_conv_task *task, const float *weight)
 {
     const ls_conv_shape *s = &task->shape;
     const ls_window *w = &s->window;
-    const ls_gpu_direct_window window = {(int)w->height,   (int)w->width, (int)w->stride_y,
-                                         (int)w->stride_x, (int)w->top,   (int)w->left};
-    if (task->dx)
-        return (ls_gpu_direct){.window = window,
-                               .back = true,
-                               .rows = (int)s->rows,
-                               .from_height = (int)w->out_height,
-                               .from_width = (int)w->out_width,
-                               .from_channels = (int)s->outputs,
-                               .to_height = (int)w->in_height,
-                               .to_width = (int)w->in_width,
-                               .to_channels = (int)s->channels,
-                               .from = task->dy,
-                               .weight = weight,
-                               .to = task->dx};
-    return (ls_gpu_direct){.window = window,
-                           .relu = task->relu,
-                           .rows = (int)s->rows,
-                           .from_height = (int)w->in_height,
-                           .from_width = (int)w->in_width,
-                           .from_channels = (int)s->channels,
-                           .to_height = (int)w->out_height,
-                           .to_width = (int)w->out_width,
-                           .to_channels = (int)s->outputs,
-                           .from = task->x,
-                           .weight = weight,
-                           .bias = task->bias,
-                           .to = task->y};
+    ls_gpu_direct d = {.back = task->dx != NULL,
+                       .relu = task->relu,
+                       .taps = (int)ls_conv_taps(s),
+                       .width = (int)w->width,
+                       .weight = weight,
+                       .bias = task->bias};
+    const int in[] = {(int)w->in_height, (int)w->in_width, (int)s->channels};
+    const int out[] = {(int)w->out_height, (int)w->out_width, (int)s->outputs};
+    const int *from = d.back ? out : in, *to = d.back ? in : out;
+    d.from_height = from[0], d.from_width = from[1], d.from_channels = from[2];
+    d.to_height = to[0], d.to_width = to[1], d.to_channels = to[2];
+    d.from = d.back ? task->dy : task->x;
+    d.to = d.back ? task->dx : task->y;
+    set_classes(task, &d);
+    return d;
 }
 
 ls_status ls_direct_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)

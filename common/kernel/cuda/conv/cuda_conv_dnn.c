@@ -400,7 +400,8 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
     c->t = *task;
     c->math = kernels->math;
     c->fused = task->bias != NULL;
-    c->lent = ls_conv_reordered(task);
+    if (task->dx && task->forward) /* others' begin on fewer bytes than ROOM_ALIGNMENT */
+        c->lent = ls_dnn_reordered(task);
     ls_status status = prepare(c, (cuda_kernels *)kernels, why);
     if (status || *why) {
         destroy(&c->op);

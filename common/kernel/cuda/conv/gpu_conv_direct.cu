@@ -28,8 +28,9 @@ typedef ls_gpu_pack<float, DIRECT_FOUR> direct_four;
  * position's first tap; where its weights begin; which bit of a position's mask is its tap's, 0:
  * there is no such term. */
 struct alignas(16) direct_term {
-    int from, weight;
+    int from;
     unsigned bit;
+    int weight;
 };
 
 /* What a block of this form has in shared memory. */
@@ -53,34 +54,11 @@ template <int BN, int TM> struct direct_block {
     {
         return position * BK + (q ^ position / APART % FOURS) * DIRECT_FOUR;
     }
-    __device__ static int weight_at(int q, int n)
+    template <bool BACK> __device__ static int weight_at(int q, int n)
     {
-        return q * DIRECT_FOUR * BN + (n ^ q * 8);
+        return q * DIRECT_FOUR * BN + (BACK ? n : n ^ q * 8);
     }
 };
-
-/* The positions of a class on an axis, and their taps. Position p of it is `first + p * step` of
- * the image that is written; its tap j, number `tap + j * step` of the window, lies at
- * p * apart + at + j of the other image, with BACK at p + at - j. */
-struct direct_axis {
-    int positions, first, step, taps, tap, apart, at;
-};
-
-template <bool BACK>
-__device__ static inline direct_axis direct_axis_of(int to, int window, int stride, int before,
-                                                    int number)
-{
-    if (!BACK)
-        return direct_axis{to, 0, 1, window, 0, stride, -before};
-    const int tap = (number + before) % stride;
-    return direct_axis{number < to ? (to - number + stride - 1) / stride : 0,
-                       number,
-                       stride,
-                       tap < window ? (window - tap + stride - 1) / stride : 0,
-                       tap,
-                       1,
-                       (number + before - tap) / stride};
-}
 
 /* The taps [first, last) of a position whose first one lies at `at` that are in an image of `size`.
  */
@@ -89,7 +67,8 @@ struct direct_taps {
 };
 
 template <bool BACK>
-__device__ static inline direct_taps direct_taps_of(const direct_axis &axis, int at, int size)
+__device__ static inline direct_taps direct_taps_of(const ls_gpu_direct_axis &axis, int at,
+                                                    int size)
 {
     const int first = BACK ? at - size + 1 : -at, last = BACK ? at + 1 : size - at;
     return direct_taps{first > 0 ? first : 0, last < axis.taps ? last : axis.taps};
@@ -100,29 +79,13 @@ __device__ static inline unsigned direct_bits(int count)
     return count < 32 ? (1u << count) - 1 : ~0u;
 }
 
-/* A class of positions. */
-struct direct_class {
-    direct_axis y, x;
-    int terms; /* K */
-};
-
-template <bool BACK>
-__device__ static inline direct_class direct_class_of(const ls_gpu_direct &d, int number)
-{
-    const ls_gpu_direct_window &w = d.window;
-    direct_class c;
-    c.y = direct_axis_of<BACK>(d.to_height, w.height, w.stride_y, w.top, number / w.stride_x);
-    c.x = direct_axis_of<BACK>(d.to_width, w.width, w.stride_x, w.left, number % w.stride_x);
-    c.terms = c.y.taps * c.x.taps * d.from_channels;
-    return c;
-}
-
 /* A position of a class. */
 struct direct_position {
     int row, y, x;
 };
 
-__device__ static inline direct_position direct_position_of(const direct_class &c, int number)
+__device__ static inline direct_position direct_position_of(const ls_gpu_direct_class &c,
+                                                            int number)
 {
     const unsigned line = (unsigned)number / (unsigned)c.x.positions;
     const unsigned row = line / (unsigned)c.y.positions;
@@ -138,7 +101,7 @@ struct direct_source {
 
 template <bool BACK>
 __device__ static inline direct_source direct_source_of(const ls_gpu_direct &d,
-                                                        const direct_class &c, int number)
+                                                        const ls_gpu_direct_class &c, int number)
 {
     const direct_position p = direct_position_of(c, number);
     const int y = p.y * c.y.apart + c.y.at, x = p.x * c.x.apart + c.x.at;
@@ -155,20 +118,19 @@ __device__ static inline direct_source direct_source_of(const ls_gpu_direct &d,
 
 /* Fills the table for terms [0, count), WIDE of them together. */
 template <int WIDE, bool BACK>
-__device__ static inline void direct_fill(const ls_gpu_direct &d, const direct_class &c, int count,
-                                          direct_term *terms)
+__device__ static inline void direct_fill(const ls_gpu_direct &d, const ls_gpu_direct_class &c,
+                                          int count, direct_term *terms)
 {
-    const ls_gpu_direct_window &w = d.window;
     for (int i = (int)threadIdx.x; i * WIDE < count; i += DIRECT_THREADS) {
         const int k = i * WIDE, tap = (int)((unsigned)k / (unsigned)d.from_channels);
         const int channel = k - tap * d.from_channels;
-        direct_term t = {0, 0, 0};
+        direct_term t = {0, 0u, 0};
         if (k < c.terms) {
             const int ky = (int)((unsigned)tap / (unsigned)c.x.taps), kx = tap - ky * c.x.taps;
             const int pixel = (ky * d.from_width + kx) * d.from_channels;
-            const int tap_of_window = (c.y.tap + ky * c.y.step) * w.width + c.x.tap + kx * c.x.step;
+            const int tap_of_window = (c.y.tap + ky * c.y.step) * d.width + c.x.tap + kx * c.x.step;
             t.from = (BACK ? -pixel : pixel) + channel;
-            t.weight = BACK ? (channel * w.height * w.width + tap_of_window) * d.to_channels : k;
+            t.weight = BACK ? (channel * d.taps + tap_of_window) * d.to_channels : k;
             t.bit = 1u << tap;
         }
         terms[i] = t;
@@ -199,14 +161,15 @@ __device__ static inline direct_four direct_image(const float *from, const direc
 /* Of a block's weights, four terms of a column; with BACK four columns of a term. `item`: which of
  * the slice. */
 template <int BN, int WIDE, bool BACK, typename Block>
-__device__ static inline direct_four direct_weight(const ls_gpu_direct &d, const direct_class &c,
-                                                   const Block &s, int first, int slice, int item)
+__device__ static inline direct_four direct_weight(const ls_gpu_direct &d,
+                                                   const ls_gpu_direct_class &c, const Block &s,
+                                                   int first, int slice, int item)
 {
     direct_four got = {};
     if constexpr (BACK) {
         const int r = item / Block::ACROSS, n = first + item % Block::ACROSS * DIRECT_FOUR;
         const direct_term t = s.terms[slice * Block::FOURS + r / DIRECT_FOUR];
-        const int apart = d.window.height * d.window.width * d.to_channels;
+        const int apart = d.taps * d.to_channels;
         if (t.bit && n < d.to_channels)
             got = *(const direct_four *)(d.weight + (t.weight + r % DIRECT_FOUR * apart + n));
     } else {
@@ -229,10 +192,10 @@ __device__ static inline void direct_put_weight(float *weight, int item, const d
     enum { BN = Block::ACROSS * DIRECT_FOUR };
     if constexpr (BACK) {
         const int r = item / Block::ACROSS, n = item % Block::ACROSS * DIRECT_FOUR;
-        const int at = Block::weight_at(r / DIRECT_FOUR, n) + r % DIRECT_FOUR * BN;
+        const int at = Block::template weight_at<BACK>(r / DIRECT_FOUR, n) + r % DIRECT_FOUR * BN;
         *(direct_four *)(weight + at) = got;
     } else {
-        const int at = Block::weight_at(item % Block::FOURS, item / Block::FOURS);
+        const int at = Block::template weight_at<BACK>(item % Block::FOURS, item / Block::FOURS);
 #pragma unroll
         for (int j = 0; j < DIRECT_FOUR; j++)
             weight[at + j * BN] = got.element[j];
@@ -240,7 +203,7 @@ __device__ static inline void direct_put_weight(float *weight, int item, const d
 }
 
 /* A thread's share of a slice's products. */
-template <int BN, int TM, typename Block>
+template <int BN, int TM, bool BACK, typename Block>
 __device__ static inline void direct_multiply(const float *image, const float *weight, int down,
                                               int across, direct_four *sum)
 {
@@ -254,7 +217,9 @@ __device__ static inline void direct_multiply(const float *image, const float *w
 #pragma unroll
         for (int j = 0; j < DIRECT_FOUR; j++) {
             const direct_four b =
-                *(const direct_four *)(weight + Block::weight_at(q, across * DIRECT_FOUR) + j * BN);
+                *(const direct_four *)(weight +
+                                       Block::template weight_at<BACK>(q, across * DIRECT_FOUR) +
+                                       j * BN);
 #pragma unroll
             for (int i = 0; i < TM; i++)
 #pragma unroll
@@ -266,7 +231,7 @@ __device__ static inline void direct_multiply(const float *image, const float *w
 
 /* Writes four columns, from `n` on, of a position of a class. */
 template <bool BACK>
-__device__ static inline void direct_finish(const ls_gpu_direct &d, const direct_class &c,
+__device__ static inline void direct_finish(const ls_gpu_direct &d, const ls_gpu_direct_class &c,
                                             int number, int n, direct_four sum)
 {
     int pixel = number;
@@ -294,16 +259,16 @@ template <int BN, int TM> struct direct_load {
     direct_four image[block::IMAGE_LOADS], weight[block::WEIGHT_LOADS];
     int at, four;
 
-    /* `first`: the block's first position, of so many in its class. */
+    /* `first`: the block's first position. */
     template <bool BACK>
-    __device__ void open(const ls_gpu_direct &d, const direct_class &c, int first, int positions)
+    __device__ void open(const ls_gpu_direct &d, const ls_gpu_direct_class &c, int first)
     {
         at = (int)threadIdx.x / block::FOURS;
         four = (int)threadIdx.x % block::FOURS;
 #pragma unroll
         for (int i = 0; i < block::IMAGE_LOADS; i++) {
             source[i] = direct_source{0, 0};
-            if (first + at + i * STEP < positions)
+            if (first + at + i * STEP < c.positions)
                 source[i] = direct_source_of<BACK>(d, c, first + at + i * STEP);
         }
 #pragma unroll
@@ -313,7 +278,7 @@ template <int BN, int TM> struct direct_load {
 
     /* Starts the reads of a slice. */
     template <int WIDE, bool BACK>
-    __device__ void bring(const ls_gpu_direct &d, const direct_class &c, const block &s,
+    __device__ void bring(const ls_gpu_direct &d, const ls_gpu_direct_class &c, const block &s,
                           int first_column, int slice)
     {
 #pragma unroll
@@ -329,10 +294,11 @@ template <int BN, int TM> struct direct_load {
     /* Writes it to its half of the shared memory. */
     template <bool BACK> __device__ void put(block &s, int half) const
     {
+        float *to = s.image[half] + block::image_at(at, four); /* STEP is a multiple of 8 */
 #pragma unroll
         for (int i = 0; i < block::IMAGE_LOADS; i++)
             if (at + i * STEP < block::BM)
-                *(direct_four *)(s.image[half] + block::image_at(at + i * STEP, four)) = image[i];
+                *(direct_four *)(to + i * STEP * block::BK) = image[i];
 #pragma unroll
         for (int i = 0; i < block::WEIGHT_LOADS; i++)
             if ((int)threadIdx.x + i * DIRECT_THREADS < BN * block::FOURS)
@@ -350,8 +316,7 @@ __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_di
     const int tiles = (d.to_channels + BN - 1) / BN, tile = (int)blockIdx.x / tiles;
     const int first_column = ((int)blockIdx.x - tile * tiles) * BN;
     const int number = BACK ? tile / d.blocks : 0;
-    const direct_class c = direct_class_of<BACK>(d, number);
-    const int positions = d.rows * c.y.positions * c.x.positions;
+    const ls_gpu_direct_class &c = d.classes[number];
     const int first = (tile - number * d.blocks) * block::BM;
     const int slices = (c.terms + block::BK - 1) / block::BK;
     /* Lanes 0 and 1 have the same positions, 0 and 2 the same columns. */
@@ -360,7 +325,7 @@ __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_di
 
     direct_load<BN, TM> load;
     direct_four sum[TM] = {};
-    load.template open<BACK>(d, c, first, positions);
+    load.template open<BACK>(d, c, first);
     direct_fill<WIDE, BACK>(d, c, slices * block::BK, s.terms);
     __syncthreads();
     /* A round brings a slice, and multiplies the one before. */
@@ -369,8 +334,8 @@ __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_di
         if (slice < slices)
             load.template bring<WIDE, BACK>(d, c, s, first_column, slice);
         if (slice > 0)
-            direct_multiply<BN, TM, block>(s.image[1 - half], s.weight[1 - half], down, across,
-                                           sum);
+            direct_multiply<BN, TM, BACK, block>(s.image[1 - half], s.weight[1 - half], down,
+                                                 across, sum);
         if (slice < slices)
             load.template put<BACK>(s, half);
         __syncthreads();
@@ -380,7 +345,7 @@ __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_di
 #pragma unroll
     for (int i = 0; i < TM; i++) {
         const int p = first + down + i * block::DOWN;
-        if (p < positions && n < d.to_channels)
+        if (p < c.positions && n < d.to_channels)
             direct_finish<BACK>(d, c, p, n, sum[i]);
     }
 }
@@ -391,32 +356,21 @@ __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_di
  * the same bits. */
 enum { DIRECT_PROCESSORS = 132 };
 
-/* Positions of a class, at most. */
-static int64_t direct_positions(const ls_gpu_direct *d)
-{
-    const ls_gpu_direct_window *w = &d->window;
-    const int64_t y = d->back ? w->stride_y : 1, x = d->back ? w->stride_x : 1;
-    return d->rows * ((d->to_height + y - 1) / y) * ((d->to_width + x - 1) / x);
-}
-
-static int64_t direct_classes(const ls_gpu_direct *d)
-{
-    return d->back ? (int64_t)d->window.stride_y * d->window.stride_x : 1;
-}
-
 template <int BN, int TM> static int64_t direct_blocks(const ls_gpu_direct *d)
 {
-    return (direct_positions(d) + direct_block<BN, TM>::BM - 1) / direct_block<BN, TM>::BM;
+    return ((int64_t)d->classes[0].positions + /* no other has more */
+            direct_block<BN, TM>::BM - 1) /
+           direct_block<BN, TM>::BM;
 }
 
-/* The products of a processor that has the most of them; fewer positions of a thread need more
- * reads for each product. */
+/* How long a slice takes a processor that has the most blocks: as long as its instructions, of
+ * which some are no products (of what ptxas makes for sm_90, as many as 1.3 positions have). */
 template <int BN, int TM> static double direct_cost(const ls_gpu_direct *d)
 {
     const int64_t tiles = (d->to_channels + BN - 1) / BN;
-    const int64_t blocks = direct_blocks<BN, TM>(d) * direct_classes(d) * tiles;
+    const int64_t blocks = direct_blocks<BN, TM>(d) * d->count * tiles;
     const int64_t most = (blocks + DIRECT_PROCESSORS - 1) / DIRECT_PROCESSORS;
-    return (double)most * TM * (1 + 0.5 / TM);
+    return (double)most * (TM + 1.3);
 }
 
 template <int BN, int TM, int WIDE, bool BACK>
@@ -425,8 +379,8 @@ static int direct_launch(void *stream, const ls_gpu_direct *d)
     ls_gpu_direct with = *d;
     const int64_t tiles = (d->to_channels + BN - 1) / BN;
     with.blocks = (int)direct_blocks<BN, TM>(d);
-    return ls_gpu_launch(stream, (unsigned)(with.blocks * direct_classes(d) * tiles),
-                         DIRECT_THREADS, direct_kernel<BN, TM, WIDE, BACK>, with);
+    return ls_gpu_launch(stream, (unsigned)(with.blocks * d->count * tiles), DIRECT_THREADS,
+                         direct_kernel<BN, TM, WIDE, BACK>, with);
 }
 
 template <int BN, int WIDE, bool BACK>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of gpu:0 by cuDNN where it supports the shape: the tests of test_layer_kernels.c
- * with their tolerances, the same bits each time, from a CUDA graph, and wherever tensors begin (a
- * multiple of 16 bytes, as a part of a model has them), TF32 only on request.
+ * Convolutions of gpu:0 by the fastest implementation, cuDNN's too: the tests of
+ * test_layer_kernels.c with their tolerances, the same bits each time, from a CUDA graph, and
+ * wherever tensors begin (a multiple of 16 bytes, as a part of a model has them), TF32 only on
+ * request, and the bits of kernels without windows (conv_direct_bits.h).
  * Prints what only a GPU shows: the implementation of each shape, and for the shapes of cnn,
- * cifar10 and resnet:20 both implementations' times, error and bits (conv_ways.h). A wrong result,
- * a varying one, and a plain shape that cuDNN refuses although it is required, all fail. Our own
- * kernels are in test_gpu_layer_kernels. Skipped without a GPU or cuDNN. Not yet run on a GPU.
+ * cifar10 and resnet:20 all implementations' times, error and bits (conv_ways.h). A wrong result,
+ * a varying one, and a plain shape that cuDNN refuses although it is required, all fail. Without
+ * cuDNN our own kernels are in test_gpu_layer_kernels. Skipped without a GPU or cuDNN.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #define OTHER_MAIN
 #include "common/kernel/tests/test_layer_kernels.c"
 
-#include "common/kernel/cuda/tests/conv_ways.h"
+#include "common/kernel/cuda/tests/conv_direct_bits.h"
 
 #include "common/base/clock.h"
 
@@ -243,6 +244,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_conv_backward_data),
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_usable),
+        cmocka_unit_test(test_direct),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_tf32),

@@ -159,7 +159,7 @@ __device__ static inline direct_four direct_image(const float *from, const direc
 }
 
 /* Of a block's weights, four terms of a column; with BACK four columns of a term. `item`: which of
- * the slice. */
+ * the slice. Columns that there are not are another's, and never written. */
 template <int BN, int WIDE, bool BACK, typename Block>
 __device__ static inline direct_four direct_weight(const ls_gpu_direct &d,
                                                    const ls_gpu_direct_class &c, const Block &s,
@@ -167,20 +167,22 @@ __device__ static inline direct_four direct_weight(const ls_gpu_direct &d,
 {
     direct_four got = {};
     if constexpr (BACK) {
-        const int r = item / Block::ACROSS, n = first + item % Block::ACROSS * DIRECT_FOUR;
+        const int r = item / Block::ACROSS, column = first + item % Block::ACROSS * DIRECT_FOUR;
+        const int n = column < d.to_channels ? column : 0;
         const direct_term t = s.terms[slice * Block::FOURS + r / DIRECT_FOUR];
         const int apart = d.taps * d.to_channels;
-        if (t.bit && n < d.to_channels)
+        if (t.bit)
             got = *(const direct_four *)(d.weight + (t.weight + r % DIRECT_FOUR * apart + n));
     } else {
-        const int n = first + item / Block::FOURS;
+        const int column = first + item / Block::FOURS;
+        const int n = column < d.to_channels ? column : 0;
         const int k = slice * Block::BK + item % Block::FOURS * DIRECT_FOUR;
         const float *weight = d.weight + (n * c.terms + k);
-        if (WIDE == DIRECT_FOUR && n < d.to_channels && k < c.terms)
+        if (WIDE == DIRECT_FOUR && k < c.terms)
             got = *(const direct_four *)weight;
 #pragma unroll
         for (int j = 0; WIDE == 1 && j < DIRECT_FOUR; j++)
-            if (n < d.to_channels && k + j < c.terms)
+            if (k + j < c.terms)
                 got.element[j] = weight[j];
     }
     return got;
@@ -276,19 +278,27 @@ template <int BN, int TM> struct direct_load {
             weight[i] = direct_four{};
     }
 
+    /* Whether there is an i-th four of the weights for this thread; of most, known to the compiler.
+     */
+    __device__ static bool has_weight(int i)
+    {
+        return (i + 1) * DIRECT_THREADS <= BN * block::FOURS ||
+               (int)threadIdx.x + i * DIRECT_THREADS < BN * block::FOURS;
+    }
+
     /* Starts the reads of a slice. */
     template <int WIDE, bool BACK>
     __device__ void bring(const ls_gpu_direct &d, const ls_gpu_direct_class &c, const block &s,
                           int first_column, int slice)
     {
 #pragma unroll
-        for (int i = 0; i < block::IMAGE_LOADS; i++)
-            image[i] = direct_image<WIDE>(d.from, source[i], s.terms, slice * block::FOURS + four);
-#pragma unroll
         for (int i = 0; i < block::WEIGHT_LOADS; i++)
-            if ((int)threadIdx.x + i * DIRECT_THREADS < BN * block::FOURS)
+            if (has_weight(i))
                 weight[i] = direct_weight<BN, WIDE, BACK>(d, c, s, first_column, slice,
                                                           (int)threadIdx.x + i * DIRECT_THREADS);
+#pragma unroll
+        for (int i = 0; i < block::IMAGE_LOADS; i++)
+            image[i] = direct_image<WIDE>(d.from, source[i], s.terms, slice * block::FOURS + four);
     }
 
     /* Writes it to its half of the shared memory. */
@@ -297,11 +307,11 @@ template <int BN, int TM> struct direct_load {
         float *to = s.image[half] + block::image_at(at, four); /* STEP is a multiple of 8 */
 #pragma unroll
         for (int i = 0; i < block::IMAGE_LOADS; i++)
-            if (at + i * STEP < block::BM)
+            if ((i + 1) * STEP <= block::BM || at + i * STEP < block::BM)
                 *(direct_four *)(to + i * STEP * block::BK) = image[i];
 #pragma unroll
         for (int i = 0; i < block::WEIGHT_LOADS; i++)
-            if ((int)threadIdx.x + i * DIRECT_THREADS < BN * block::FOURS)
+            if (has_weight(i))
                 direct_put_weight<BACK, block>(s.weight[half],
                                                (int)threadIdx.x + i * DIRECT_THREADS, weight[i]);
     }
@@ -328,7 +338,8 @@ __global__ static void __launch_bounds__(DIRECT_THREADS) direct_kernel(ls_gpu_di
     load.template open<BACK>(d, c, first);
     direct_fill<WIDE, BACK>(d, c, slices * block::BK, s.terms);
     __syncthreads();
-    /* A round brings a slice, and multiplies the one before. */
+    /* A round brings a slice, and multiplies the one before. Both are conditional: the compiler
+     * moves what it may behind the products, and then a block waits for it. */
     for (int slice = 0; slice <= slices; slice++) {
         const int half = slice % 2;
         if (slice < slices)
@@ -364,13 +375,13 @@ template <int BN, int TM> static int64_t direct_blocks(const ls_gpu_direct *d)
 }
 
 /* How long a slice takes a processor that has the most blocks: as long as its instructions, of
- * which some are no products (of what ptxas makes for sm_90, as many as 1.3 positions have). */
+ * which some are no products (of what ptxas makes for sm_90, as many as about 1.2 positions have). */
 template <int BN, int TM> static double direct_cost(const ls_gpu_direct *d)
 {
     const int64_t tiles = (d->to_channels + BN - 1) / BN;
     const int64_t blocks = direct_blocks<BN, TM>(d) * d->count * tiles;
     const int64_t most = (blocks + DIRECT_PROCESSORS - 1) / DIRECT_PROCESSORS;
-    return (double)most * (TM + 1.3);
+    return (double)most * (TM + 1.2);
 }
 
 template <int BN, int TM, int WIDE, bool BACK>
@@ -386,11 +397,13 @@ static int direct_launch(void *stream, const ls_gpu_direct *d)
 template <int BN, int WIDE, bool BACK>
 static int direct_launch_rows(void *stream, const ls_gpu_direct *d)
 {
-    const double of_8 = direct_cost<BN, 8>(d), of_6 = direct_cost<BN, 6>(d);
-    const double of_4 = direct_cost<BN, 4>(d);
-    if (of_8 <= of_6 && of_8 <= of_4)
-        return direct_launch<BN, 8, WIDE, BACK>(stream, d);
-    return of_6 <= of_4 ? direct_launch<BN, 6, WIDE, BACK>(stream, d)
+    const double of_8 = direct_cost<BN, 8>(d), of_4 = direct_cost<BN, 4>(d);
+    if constexpr (BN > 16) {
+        const double of_6 = direct_cost<BN, 6>(d);
+        if (of_6 < of_8 && of_6 < of_4)
+            return direct_launch<BN, 6, WIDE, BACK>(stream, d);
+    }
+    return of_8 <= of_4 ? direct_launch<BN, 8, WIDE, BACK>(stream, d)
                         : direct_launch<BN, 4, WIDE, BACK>(stream, d);
 }
 
@@ -415,11 +428,10 @@ int ls_gpu_load_conv_direct(void)
     return ls_gpu_load(direct_kernel<16, 8, 1, false>, direct_kernel<32, 8, 1, false>,
                        direct_kernel<64, 8, 1, false>, direct_kernel<16, 8, 4, false>,
                        direct_kernel<32, 8, 4, false>, direct_kernel<64, 8, 4, false>,
-                       direct_kernel<16, 6, 4, false>, direct_kernel<32, 6, 4, false>,
-                       direct_kernel<64, 6, 4, false>, direct_kernel<16, 4, 4, false>,
-                       direct_kernel<32, 4, 4, false>, direct_kernel<64, 4, 4, false>,
-                       direct_kernel<16, 8, 4, true>, direct_kernel<32, 8, 4, true>,
-                       direct_kernel<64, 8, 4, true>, direct_kernel<16, 6, 4, true>,
+                       direct_kernel<32, 6, 4, false>, direct_kernel<64, 6, 4, false>,
+                       direct_kernel<16, 4, 4, false>, direct_kernel<32, 4, 4, false>,
+                       direct_kernel<64, 4, 4, false>, direct_kernel<16, 8, 4, true>,
+                       direct_kernel<32, 8, 4, true>, direct_kernel<64, 8, 4, true>,
                        direct_kernel<32, 6, 4, true>, direct_kernel<64, 6, 4, true>,
                        direct_kernel<16, 4, 4, true>, direct_kernel<32, 4, 4, true>,
                        direct_kernel<64, 4, 4, true>);

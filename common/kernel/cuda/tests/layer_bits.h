@@ -138,13 +138,14 @@ static void test_conv_sizes(void **state)
     }
 }
 
-/* Sums of several strips, of several strips at a time, of lines that a strip has no more of; more
- * channels and outputs than one tile; each kernel of gpu_conv_weights.cu, copies of one and of four
- * floats. Nothing is read beyond the last column: what follows there may be NaN. */
+/* Chunks of several strips, one or two at a time, the last one with fewer; strips with lines below
+ * the image; more channels and outputs than one tile; each kernel of gpu_conv_weights.cu; copies of
+ * one and of four floats. */
 static void test_conv_weights_sizes(void **state)
 {
     static const ls_conv_shape more[] = {
-        {40, 64, 64, {2, 2, 2, 2, 3, 3, 1, 1, 1, 1}},
+        {140, 20, 20, {4, 16, 4, 16, 3, 3, 1, 1, 1, 1}},
+        {1060, 1, 32, {1, 64, 1, 64, 3, 3, 1, 1, 1, 1}},
         {3, 20, 18, {7, 9, 7, 9, 3, 3, 1, 1, 1, 1}},
         {5, 18, 17, {9, 10, 4, 5, 3, 3, 2, 2, 0, 0}},
         {2, 16, 32, {8, 8, 4, 4, 3, 3, 2, 2, 0, 0}},

@@ -32,6 +32,13 @@ template <typename T> __device__ static inline T ls_gpu_exchange(T value, int ma
     return __shfl_xor_sync(0xFFFFFFFFu, value, mask);
 }
 
+/* What the warp's lanes wrote to shared memory before, all of them can read, and replace; all lanes
+ * call it. */
+__device__ static inline void ls_gpu_sync_warp()
+{
+    __syncwarp();
+}
+
 /* A value that another block has written and fenced: from the cache that all blocks share. */
 __device__ static inline double ls_gpu_fetch(const double *from)
 {

@@ -286,6 +286,11 @@ template <typename T> static inline T ls_gpu_exchange(T value, int mask)
     return value;
 }
 
+static inline void ls_gpu_sync_warp()
+{
+    leave(FIBER_AT_EXCHANGE);
+}
+
 static inline double ls_gpu_fetch(const double *from)
 {
     return *from;

@@ -1,134 +1,208 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of causal attention (kernel_transformer.h has the formulas; blocks after Dao et al.,
- * arXiv 2205.14135). Not yet run on a GPU. A block computes 64 positions of one head of one sample,
- * and of the head's width d up to 64 channels; wider heads have several blocks, each of which
- * computes the scores. Forward it visits the keys up to its queries in tiles of 64, with largest
- * score and sum so far: no matrix of scores is in memory. Backward computes scores again: some
- * blocks have 64 keys each and visit the queries from there on (dk, dv), the others 64 queries and
- * their keys (dq), so nothing is added by several blocks. Products are chains of fused
- * multiply-adds in the order of channels or positions; a result depends on its own head, T and d
- * only.
+ * arXiv 2205.14135). A block computes 64 positions of one head of one sample, and of the head's
+ * width d up to 64 channels; wider heads have several blocks, each of which computes the scores.
+ * Forward it visits the keys up to its queries in tiles of 64, with largest score and sum so far:
+ * no matrix of scores is in memory. Backward computes scores again: some blocks have 64 keys each
+ * and visit the queries from there on (dk, dv), the others 64 queries and their keys (dq), so
+ * nothing is added by several blocks.
  *
- * 256 threads are 16 x 16, each with 4 x 4 elements of a tile. Shared memory has a tile's operands,
- * 32 channels of both at a time, or 64 rows of 64 channels; and the tile of shares or slopes that
- * the next product reads.
+ * Products are chains of fused multiply-adds: over positions in order; over channels in order, of
+ * wide heads by chunks of 64 of which the block's own comes last, so that it is in shared memory
+ * for the next product. A result depends on its own head, T and d only.
+ *
+ * 4 warps have 16 rows of a tile each, a thread 4 rows and 8 columns: a step of 4 products' depth
+ * has 12 reads of 16 bytes from shared memory for 128 multiply-adds. Shared memory has three tiles
+ * of 64 x 64 floats, each as in global memory, 48 KB in all: `own` rows, which shares or slopes
+ * replace for the next product (a warp reads only rows that it wrote), the `other` rows, and
+ * `more`, a second array's. Registers fetch the next rows during a product.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
 enum {
-    EDGE = 64,            /* positions, and channels, of a block */
-    SIDE = 4,             /* of a thread's part of a tile */
-    DEPTH = EDGE / 2,     /* channels of an operand in shared memory */
-    EDGE_ROW = EDGE + 4,  /* floats: rows begin in other banks, at 16 bytes */
-    ACROSS = EDGE / SIDE, /* threads of a tile's side */
+    EDGE = 64,           /* positions, and channels, of a block */
+    PACK = 4,            /* floats of an access */
+    PACKS = EDGE / PACK, /* of a tile's row */
+    ROWS = PACK,         /* of a thread's part of a tile */
+    COLUMNS = 2 * PACK,  /* of it: a pack in each half of the tile's columns */
     ATTENTION_WARP = 32,
-    ATTENTION_LANES = 16
+    WARP_ROWS = 16,
+    TILE_THREADS = ATTENTION_WARP * EDGE / WARP_ROWS,
+    FETCHES = EDGE * PACKS / TILE_THREADS, /* packs of a tile that a thread fetches */
+    BANK_PACKS = 8,                   /* in a row of all banks */
+    BLOCKS_OF_GPU_PART = 3,           /* wanted at a time on a multiprocessor */
+    SUM_LANES = 16
+};
+
+typedef ls_gpu_pack<float, PACK> pack;
+
+struct tile {
+    pack of[EDGE][PACKS];
 };
 
 struct attention_space {
-    alignas(16) float operand[EDGE][EDGE_ROW];
-    alignas(16) float tile[EDGE][EDGE_ROW];
+    tile own, other, more;
 };
 
-/* `count` rows of d floats, `stride` apart; those behind them are 0. */
+/* `count` rows of floats, `stride` apart; those behind them are 0. `packed`: by 16 bytes. */
 struct head_rows {
     const float *at;
     int64_t stride, count;
+    bool packed;
 };
 
-/* A thread's part of a tile. */
+/* A thread's part of a tile, and what it has fetched of one. */
 struct part {
-    float of[SIDE][SIDE];
+    float of[ROWS][COLUMNS];
 };
 
-/* This thread's row, or column, of a tile's threads. */
+struct fetched {
+    pack of[FETCHES];
+};
+
+/* The first of this thread's rows and columns. A read of four rows, or of eight columns, has lanes
+ * 2 i and 2 i + 1 in equal columns: pairs and halves of a warp then share accesses. */
 __device__ static inline unsigned thread_row()
 {
-    return threadIdx.x / ACROSS;
+    const unsigned lane = threadIdx.x % ATTENTION_WARP;
+    return threadIdx.x / ATTENTION_WARP * WARP_ROWS + ROWS * (lane % 2 + lane / 16 * 2);
 }
 
 __device__ static inline unsigned thread_column()
 {
-    return threadIdx.x % ACROSS;
+    return PACK * (threadIdx.x / 2 % (EDGE / COLUMNS));
 }
 
-/* sum += a b^T: one element of each of 64 rows of a, and of b. */
-__device__ static inline void add_products(const float *a, const float *b, part &sum)
+/* Column j of a thread's part. */
+__device__ static inline unsigned column_of(int j)
 {
-    typedef ls_gpu_pack<float, SIDE> pack;
-    const pack x = *(const pack *)(a + SIDE * thread_row());
-    const pack y = *(const pack *)(b + SIDE * thread_column());
-#pragma unroll
-    for (int i = 0; i < SIDE; i++)
-#pragma unroll
-        for (int j = 0; j < SIDE; j++)
-            sum.of[i][j] = fmaf(x.element[i], y.element[j], sum.of[i][j]);
+    return thread_column() + (unsigned)j % PACK + (unsigned)j / PACK * (EDGE / 2);
 }
 
-/* to[c] = channel first + c of 64 rows. A warp reads 8 channels of 4 rows at a time, and writes
- * them to 32 banks. */
-__device__ static inline void load_columns(const head_rows &m, int64_t first, int64_t d,
-                                           float to[][EDGE_ROW])
+/* Where pack p of a row is: those of equal number of every fourth row are in other banks. */
+__device__ static inline unsigned place_of_pack(unsigned row, unsigned p)
 {
-    const unsigned warps = LS_GPU_THREADS / ATTENTION_WARP, lane = threadIdx.x % ATTENTION_WARP;
+    return p ^ row / PACK % BANK_PACKS;
+}
+
+/* Channels from `first` to `end` of 64 rows. */
+__device__ static inline fetched fetch(const head_rows &m, int64_t first, int64_t end)
+{
+    const unsigned row = threadIdx.x / PACKS;
+    const int64_t c = first + PACK * (threadIdx.x % PACKS);
+    const float *at = m.at + row * m.stride + c;
+    fetched tile;
 #pragma unroll
-    for (unsigned i = 0; i < EDGE * DEPTH / LS_GPU_THREADS; i++) {
-        const unsigned piece = threadIdx.x / ATTENTION_WARP + warps * i;
-        const unsigned c = piece % (DEPTH / 8) * 8 + lane % 8,
-                       r = piece / (DEPTH / 8) * 4 + lane / 8;
-        to[c][r] = r < m.count && first + c < d ? m.at[r * m.stride + first + c] : 0;
+    for (unsigned i = 0; i < FETCHES; i++, at += TILE_THREADS / PACKS * m.stride) {
+        const bool exists = row + TILE_THREADS / PACKS * i < m.count;
+        tile.of[i] = pack{};
+        if (m.packed) {
+            if (exists && c < end)
+                tile.of[i] = *(const pack *)at;
+        } else
+#pragma unroll
+            for (int e = 0; e < PACK; e++)
+                if (exists && c + e < end)
+                    tile.of[i].element[e] = at[e];
+    }
+    return tile;
+}
+
+__device__ static inline void put(const fetched &from, tile &to)
+{
+    const unsigned row = threadIdx.x / PACKS, p = threadIdx.x % PACKS;
+#pragma unroll
+    for (unsigned i = 0; i < FETCHES; i++) {
+        const unsigned r = row + TILE_THREADS / PACKS * i;
+        to.of[r][place_of_pack(r, p)] = from.of[i];
     }
 }
 
-/* sum += a b^T over all channels. */
-__device__ static inline void add_pairs(const head_rows &a, const head_rows &b, int64_t d,
-                                        attention_space &s, part &sum)
+/* sum += a b^T, the first `packs` packs of their rows. */
+__device__ static inline void add_pairs(const tile &a, const tile &b, unsigned packs, part &sum)
 {
-    for (int64_t first = 0; first < d; first += DEPTH) {
-        const int count = d - first < DEPTH ? (int)(d - first) : (int)DEPTH;
-        __syncthreads(); /* what was there has been read */
-        load_columns(a, first, d, s.operand);
-        load_columns(b, first, d, s.operand + DEPTH);
-        __syncthreads();
-#pragma unroll 8
-        for (int c = 0; c < count; c++)
-            add_products(s.operand[c], s.operand[DEPTH + c], sum);
+    const unsigned row = thread_row();
+#pragma unroll 1
+    for (unsigned p = 0; p < packs; p++) {
+        pack x[ROWS];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+            x[i] = a.of[row + i][place_of_pack(row, p)];
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            const pack y = b.of[column_of(j)][place_of_pack(thread_column(), p)];
+#pragma unroll
+            for (int e = 0; e < PACK; e++)
+#pragma unroll
+                for (int i = 0; i < ROWS; i++)
+                    sum.of[i][j] = fmaf(x[i].element[e], y.element[e], sum.of[i][j]);
+        }
     }
 }
 
-/* The tile, its columns as rows. */
-__device__ static inline void leave_tile(const part &value, attention_space &s)
+/* Writes a thread's part of a tile. */
+__device__ static inline void leave_part(const part &value, tile &to)
 {
-    typedef ls_gpu_pack<float, SIDE> pack;
+    const unsigned row = thread_row(), p = thread_column() / PACK;
 #pragma unroll
-    for (int j = 0; j < SIDE; j++) {
-        pack column;
+    for (int i = 0; i < ROWS; i++)
 #pragma unroll
-        for (int i = 0; i < SIDE; i++)
-            column.element[i] = value.of[i][j];
-        *(pack *)&s.tile[SIDE * thread_column() + j][SIDE * thread_row()] = column;
+        for (int half = 0; half < COLUMNS / PACK; half++) {
+            pack columns;
+#pragma unroll
+            for (int e = 0; e < PACK; e++)
+                columns.element[e] = value.of[i][half * PACK + e];
+            to.of[row + i][place_of_pack(row, p) + half * PACKS / 2] = columns;
+        }
+}
+
+/* sum += a b. */
+__device__ static inline void add_tile(const tile &a, const tile &b, part &sum)
+{
+    const unsigned row = thread_row(), column = thread_column() / PACK;
+#pragma unroll 1
+    for (unsigned p = 0; p < PACKS; p++) {
+        pack x[ROWS];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+            x[i] = a.of[row + i][place_of_pack(row, p)];
+#pragma unroll
+        for (int e = 0; e < PACK; e++)
+#pragma unroll
+            for (int half = 0; half < COLUMNS / PACK; half++) {
+                const pack y =
+                    b.of[PACK * p + e][place_of_pack(PACK * p, column) + half * PACKS / 2];
+#pragma unroll
+                for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                    for (int j = 0; j < PACK; j++)
+                        sum.of[i][half * PACK + j] = fmaf(x[i].element[e], y.element[j],
+                                                          sum.of[i][half * PACK + j]);
+            }
     }
 }
 
-/* sum += the tile that was left times 64 channels of as many rows as it has columns. */
-__device__ static inline void add_tile(const head_rows &rows, int64_t channel, int64_t d,
-                                       attention_space &s, part &sum)
+/* 2^x for x of at most about 0: within 3 ulp; 0 below -126; NaN stays NaN. 2^x = 2^n e^(r ln 2), n
+ * = x rounded (the number added leaves 127 + n in the low bits, a float's exponent), |r| <= 0.5;
+ * its Taylor polynomial of degree 6 is off by 1.2e-7. */
+__device__ static inline float power_of_two(float x)
 {
-    const int count = rows.count < EDGE ? (int)rows.count : (int)EDGE;
-    __syncthreads(); /* the operands have been read, the tile is written */
-#pragma unroll 4
-    for (unsigned i = threadIdx.x; i < EDGE * EDGE; i += LS_GPU_THREADS) {
-        const int r = (int)i / EDGE, c = (int)i % EDGE;
-        s.operand[r][c] = r < count && channel + c < d ? rows.at[r * rows.stride + channel + c] : 0;
-    }
-    __syncthreads();
-#pragma unroll 8
-    for (int r = 0; r < count; r++)
-        add_products(s.tile[r], s.operand[r], sum);
+    const float shift = 12582912.0f + 127, shifted = x + shift, r = x - (shifted - shift);
+    float p = 1.54035304e-4f;
+    p = fmaf(p, r, 1.33335581e-3f);
+    p = fmaf(p, r, 9.61812911e-3f);
+    p = fmaf(p, r, 5.55041087e-2f);
+    p = fmaf(p, r, 2.40226507e-1f);
+    p = fmaf(p, r, 6.93147181e-1f);
+    p = fmaf(p, r, 1.0f);
+    const float value = p * ls_float_of_bits(ls_bits_of_float(shifted) << 23);
+    return x < -126.0f ? 0 : value;
 }
+
+static const float LOG2_E = 1.44269504f;
 
 /* A block's head, and the first of its positions and channels. */
 struct attention_place {
@@ -156,12 +230,18 @@ __device__ static inline attention_place place_of(const ls_attention_shape &s, f
     return p;
 }
 
+/* Whether 16 bytes of an array's rows can be accessed at a time. */
+__device__ static inline bool is_packed(const attention_place &p, const float *array)
+{
+    return p.d % PACK == 0 && (uintptr_t)array % sizeof(pack) == 0;
+}
+
 /* Rows of the head from `position` on of an array of rows of `stride`, at `offset` in each. */
 __device__ static inline head_rows rows_of(const attention_place &p, const float *array,
                                            int64_t stride, int64_t offset, int64_t position)
 {
     const float *at = array + (p.start + position) * stride + p.offset + offset;
-    return head_rows{at, stride, p.T - position};
+    return head_rows{at, stride, p.T - position, is_packed(p, array)};
 }
 
 /* q, k or v (0, 1, 2). */
@@ -171,59 +251,114 @@ __device__ static inline head_rows rows_of_qkv(const attention_place &p, const v
     return rows_of(p, (const float *)qkv, 3 * p.C, which * p.C, position);
 }
 
+/* The first channel of the chunk after that of `channel`, cyclically. */
+__device__ static inline int64_t chunk_after(const attention_place &p, int64_t channel)
+{
+    return channel + EDGE < p.d ? channel + EDGE : 0;
+}
+
+/* The first 64 channels of a product of pairs. */
+__device__ static inline fetched fetch_first(const attention_place &p, const head_rows &m)
+{
+    return fetch(m, chunk_after(p, p.channel), p.d);
+}
+
+/* sum += a b^T over all channels. y: the first of b, fetched; `kept`: to_a has all of a. The block's
+ * own channels remain in to_a and to_b. */
+__device__ static inline void add_channels(const attention_place &p, const head_rows &a, bool kept,
+                                           const head_rows &b, fetched y, tile &to_a, tile &to_b,
+                                           part &sum)
+{
+    for (int64_t first = chunk_after(p, p.channel);; first = chunk_after(p, first)) {
+        const int64_t packs = (p.d - first + PACK - 1) / PACK;
+        __syncthreads(); /* what was there has been read */
+        if (!kept)
+            put(fetch(a, first, p.d), to_a);
+        put(y, to_b);
+        __syncthreads();
+        add_pairs(to_a, to_b, packs < PACKS ? (unsigned)packs : (unsigned)PACKS, sum);
+        if (first == p.channel)
+            return;
+        y = fetch(b, chunk_after(p, first), p.d);
+    }
+}
+
 /* Writes a thread's part of 64 rows of 64 channels. */
 __device__ static inline void put_part(const attention_place &p, float *array, int64_t stride,
                                        int64_t offset, const part &value)
 {
+    const bool packed = is_packed(p, array);
 #pragma unroll
-    for (int i = 0; i < SIDE; i++)
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t position = p.position + thread_row() + i;
+        float *row = array + (p.start + position) * stride + p.offset + offset;
 #pragma unroll
-        for (int j = 0; j < SIDE; j++) {
-            const int64_t position = p.position + SIDE * thread_row() + i;
-            const int64_t channel = p.channel + SIDE * thread_column() + j;
-            if (position < p.T && channel < p.d)
-                array[(p.start + position) * stride + p.offset + offset + channel] = value.of[i][j];
+        for (int half = 0; half < COLUMNS / PACK; half++) {
+            const int64_t channel = p.channel + column_of(half * PACK);
+            pack now;
+#pragma unroll
+            for (int e = 0; e < PACK; e++)
+                now.element[e] = value.of[i][half * PACK + e];
+            if (packed) {
+                if (position < p.T && channel < p.d)
+                    *(pack *)(row + channel) = now;
+            } else
+#pragma unroll
+                for (int e = 0; e < PACK; e++)
+                    if (position < p.T && channel + e < p.d)
+                        row[channel + e] = now.element[e];
         }
+    }
 }
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
-/* Of a thread's rows: the largest score so far, and the sum of e^(score - largest). */
+/* Of a thread's rows: the largest product so far, and the sum of e^(score - largest score) over the
+ * thread's columns. */
 struct running {
-    float largest[SIDE], sum[SIDE];
+    float largest[ROWS], sum[ROWS];
 };
 
-/* Scores of row i of a thread's part become shares of the row's sum so far; y's row is scaled to
- * the new largest score. All threads call it. `earlier`: keys up to the query, from the part's
- * first on. */
-__device__ static inline void add_scores(int i, int64_t earlier, float scale, part &score,
-                                         running &of, part &y)
+/* The value over the 8 threads of a row, in all of them. */
+__device__ static inline float largest_of_row(float value)
 {
-    float largest = of.largest[i], sum = 0;
 #pragma unroll
-    for (int j = 0; j < SIDE; j++) {
-        score.of[i][j] = j < earlier ? score.of[i][j] * scale : -INFINITY;
-        largest = score.of[i][j] > largest ? score.of[i][j] : largest;
+    for (int mask = 2; mask < 2 * EDGE / COLUMNS; mask *= 2) {
+        const float other = ls_gpu_exchange(value, mask);
+        value = other > value ? other : value;
     }
+    return value;
+}
+
+__device__ static inline float sum_of_row(float value)
+{
 #pragma unroll
-    for (int half = ACROSS / 2; half; half /= 2) {
-        const float other = ls_gpu_exchange(largest, half);
-        largest = other > largest ? other : largest;
+    for (int mask = 2; mask < 2 * EDGE / COLUMNS; mask *= 2)
+        value += ls_gpu_exchange(value, mask);
+    return value;
+}
+
+/* Products of a tile become shares of the rows' sums so far; y is scaled to the new largest scores.
+ * All threads call it. `scale`: of scores to the base of 2. */
+__device__ static inline void add_scores(float scale, part &score, running &of, part &y)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        float largest = of.largest[i], sum = 0;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++)
+            largest = score.of[i][j] > largest ? score.of[i][j] : largest;
+        largest = largest_of_row(largest);
+        const float factor = power_of_two((of.largest[i] - largest) * scale);
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            score.of[i][j] = power_of_two(fmaf(score.of[i][j], scale, -largest * scale));
+            sum += score.of[i][j];
+            y.of[i][j] *= factor;
+        }
+        of.sum[i] = of.sum[i] * factor + sum;
+        of.largest[i] = largest;
     }
-    const float factor = ls_exp_element(of.largest[i] - largest);
-#pragma unroll
-    for (int j = 0; j < SIDE; j++) {
-        score.of[i][j] = ls_exp_element(score.of[i][j] - largest);
-        sum += score.of[i][j];
-    }
-#pragma unroll
-    for (int half = ACROSS / 2; half; half /= 2)
-        sum += ls_gpu_exchange(sum, half);
-    of.sum[i] = of.sum[i] * factor + sum;
-    of.largest[i] = largest;
-#pragma unroll
-    for (int j = 0; j < SIDE; j++)
-        y.of[i][j] *= factor;
 }
 
 /* Divides y by the sums, and writes it; the head's first block writes the sums' logarithms. */
@@ -231,42 +366,53 @@ __device__ static inline void end_rows(const ls_attention_forward_args &a, const
                                        const running &of, part &y)
 {
 #pragma unroll
-    for (int i = 0; i < SIDE; i++) {
-        const int64_t position = p.position + SIDE * thread_row() + i;
-        const float inverse = 1 / of.sum[i];
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t position = p.position + thread_row() + i;
+        const float sum = sum_of_row(of.sum[i]), inverse = 1 / sum;
         if (thread_column() == 0 && p.channel == 0 && position < p.T)
             ((float *)a.sums)[p.head * p.T + position] =
-                of.largest[i] + (float)ls_log_element(of.sum[i]);
+                of.largest[i] * p.scale + (float)ls_log_element(sum);
 #pragma unroll
-        for (int j = 0; j < SIDE; j++)
+        for (int j = 0; j < COLUMNS; j++)
             y.of[i][j] *= inverse;
     }
     put_part(p, (float *)a.y, p.C, 0, y);
 }
 
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
+__global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
     attention_kernel(ls_attention_forward_args a, float scale)
 {
     __shared__ attention_space s;
     const attention_place p = place_of(a.shape, scale, blockIdx.x, true); /* most keys first */
+    const head_rows queries = rows_of_qkv(p, a.qkv, 0, p.position);
+    fetched keys = fetch_first(p, rows_of_qkv(p, a.qkv, 1, 0));
     running of;
-    part y = {};
+    part sum = {};
 #pragma unroll
-    for (int i = 0; i < SIDE; i++)
+    for (int i = 0; i < ROWS; i++)
         of.largest[i] = -INFINITY, of.sum[i] = 0;
     for (int64_t key = 0; key <= p.position; key += EDGE) {
         part score = {};
-        add_pairs(rows_of_qkv(p, a.qkv, 0, p.position), rows_of_qkv(p, a.qkv, 1, key), p.d, s,
-                  score);
-        const int64_t queries = p.position + SIDE * thread_row(),
-                      keys = key + SIDE * thread_column();
+        const fetched values = fetch(rows_of_qkv(p, a.qkv, 2, key), p.channel, p.d);
+        add_channels(p, queries, key > 0 && p.d <= EDGE, rows_of_qkv(p, a.qkv, 1, key), keys,
+                     s.own, s.other, score);
+        put(values, s.more);
+        if (key == p.position)
 #pragma unroll
-        for (int i = 0; i < SIDE; i++)
-            add_scores(i, queries + i + 1 - keys, p.scale, score, of, y);
-        leave_tile(score, s);
-        add_tile(rows_of_qkv(p, a.qkv, 2, key), p.channel, p.d, s, y);
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++)
+                    if (column_of(j) > thread_row() + i)
+                        score.of[i][j] = -INFINITY;
+        add_scores(scale * LOG2_E, score, of, sum);
+        __syncthreads(); /* the values are there; the keys have been read */
+        leave_part(score, s.other);
+        if (key < p.position)
+            keys = fetch_first(p, rows_of_qkv(p, a.qkv, 1, key + EDGE));
+        ls_gpu_sync_warp();
+        add_tile(s.other, s.more, sum);
     }
-    end_rows(a, p, of, y);
+    end_rows(a, p, of, sum);
 }
 
 /* Blocks that share the tiles of all heads: far fewer than there are elements in memory. */
@@ -284,7 +430,7 @@ static float score_scale(const ls_attention_shape *s)
 int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args)
 {
     const unsigned blocks = tile_blocks(&args->shape);
-    return blocks ? ls_gpu_launch(stream, blocks, LS_GPU_THREADS, attention_kernel, *args,
+    return blocks ? ls_gpu_launch(stream, blocks, TILE_THREADS, attention_kernel, *args,
                                   score_scale(&args->shape))
                   : 0;
 }
@@ -298,50 +444,60 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 {
     const ls_attention_shape &s = a.shape;
     const int64_t d = s.width / s.heads, count = s.rows * s.heads * s.steps;
-    const int64_t rows_of_block = LS_GPU_THREADS / ATTENTION_LANES;
+    const int64_t rows_of_block = LS_GPU_THREADS / SUM_LANES;
     for (int64_t first = blockIdx.x * rows_of_block; first < count;
          first += gridDim.x * rows_of_block) { /* equal iterations in all threads */
-        const int64_t i = first + threadIdx.x / ATTENTION_LANES, head = ls_gpu_divide(i, s.steps);
+        const int64_t i = first + threadIdx.x / SUM_LANES, head = ls_gpu_divide(i, s.steps);
         const int64_t row = ls_gpu_divide(head, s.heads);
         const int64_t at =
             (row * s.steps + i - head * s.steps) * s.width + (head - row * s.heads) * d;
         float sum = 0;
-        for (int64_t c = threadIdx.x % ATTENTION_LANES; c < d && i < count; c += ATTENTION_LANES)
+        for (int64_t c = threadIdx.x % SUM_LANES; c < d && i < count; c += SUM_LANES)
             sum += ((const float *)a.dy)[at + c] * ((const float *)a.y)[at + c];
 #pragma unroll
-        for (int half = ATTENTION_LANES / 2; half; half /= 2)
+        for (int half = SUM_LANES / 2; half; half /= 2)
             sum += ls_gpu_exchange(sum, half);
-        if (i < count && threadIdx.x % ATTENTION_LANES == 0)
+        if (i < count && threadIdx.x % SUM_LANES == 0)
             of_rows[i] = sum;
     }
 }
 
-/* A tile's shares a = softmax(s) and slopes ds from its products of queries and keys (`share`) and
- * of dy and values (`slope`); OF_KEYS: its rows are keys from `row` on, its columns queries from
- * `column` on, else the other way. */
-template <bool OF_KEYS>
-__device__ static inline void set_slopes(const attention_place &p, const float *sums,
-                                         const float *of_rows, int64_t row, int64_t column,
-                                         part &share, part &slope)
-{
-    const int64_t rows = row + SIDE * thread_row(), columns = column + SIDE * thread_column();
-    float sum[SIDE], e[SIDE];
+/* The values at a thread's queries from `query` on: those of its columns (OF_KEYS), or rows. */
+template <bool OF_KEYS> struct of_queries {
+    enum { COUNT = OF_KEYS ? COLUMNS : ROWS };
+    float at[COUNT];
+
+    __device__ of_queries(const attention_place &p, const float *values, int64_t query)
+    {
 #pragma unroll
-    for (int i = 0; i < SIDE; i++) {
-        const int64_t query = (OF_KEYS ? columns : rows) + i;
-        sum[i] = query < p.T ? sums[p.head * p.T + query] : 0;
-        e[i] = query < p.T ? of_rows[p.head * p.T + query] : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < SIDE; i++)
-#pragma unroll
-        for (int j = 0; j < SIDE; j++) {
-            const int of = OF_KEYS ? j : i;
-            const bool counts = OF_KEYS ? rows + i <= columns + j : columns + j <= rows + i;
-            const float a = counts ? ls_exp_element(share.of[i][j] * p.scale - sum[of]) : 0;
-            slope.of[i][j] = a * (slope.of[i][j] - e[of]) * p.scale;
-            share.of[i][j] = a;
+        for (int i = 0; i < COUNT; i++) {
+            const int64_t position = query + (OF_KEYS ? column_of(i) : thread_row() + i);
+            at[i] = position < p.T ? values[p.head * p.T + position] : 0;
         }
+    }
+};
+
+/* Products of queries and keys become shares; `diagonal`: rows and columns are the same
+ * positions. */
+template <bool OF_KEYS>
+__device__ static inline void set_shares(float scale, const of_queries<OF_KEYS> &sum, bool diagonal,
+                                         part &share)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++)
+            share.of[i][j] =
+                power_of_two(fmaf(share.of[i][j], scale, -sum.at[OF_KEYS ? j : i] * LOG2_E));
+    if (diagonal)
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                const unsigned row = thread_row() + i, column = column_of(j);
+                if (OF_KEYS ? column < row : column > row)
+                    share.of[i][j] = 0;
+            }
 }
 
 /* The gradients of a block's 64 keys and values (OF_KEYS), or queries. */
@@ -349,27 +505,47 @@ template <bool OF_KEYS>
 __device__ static inline void back_tile(const ls_attention_backward_args &a, const float *of_rows,
                                         const attention_place &p, attention_space &s)
 {
-    const float *dy = (const float *)a.dy, *sums = (const float *)a.sums;
+    const float *dy = (const float *)a.dy;
     const int64_t own = p.position, end = OF_KEYS ? p.T : own + 1;
-    const head_rows own_dy = rows_of(p, dy, p.C, 0, own);
     const head_rows own_rows = rows_of_qkv(p, a.qkv, OF_KEYS ? 1 : 0, own);
-    const head_rows own_more = OF_KEYS ? rows_of_qkv(p, a.qkv, 2, own) : own_dy;
+    const head_rows own_more = OF_KEYS ? rows_of_qkv(p, a.qkv, 2, own) : rows_of(p, dy, p.C, 0, own);
     part d_rows = {}, d_more = {}; /* dk and dv, or dq */
-    for (int64_t other = OF_KEYS ? own : 0; other < end; other += EDGE) {
+    const int64_t begin = OF_KEYS ? own : 0;
+    fetched y = fetch_first(p, rows_of_qkv(p, a.qkv, OF_KEYS ? 0 : 1, begin));
+    for (int64_t other = begin; other < end; other += EDGE) {
         const head_rows rows = rows_of_qkv(p, a.qkv, OF_KEYS ? 0 : 1, other);
         const head_rows more =
             OF_KEYS ? rows_of(p, dy, p.C, 0, other) : rows_of_qkv(p, a.qkv, 2, other);
-        part share = {}, slope = {};
-        add_pairs(own_rows, rows, p.d, s, share);
-        add_pairs(own_more, more, p.d, s, slope);
-        set_slopes<OF_KEYS>(p, sums, of_rows, own, other, share, slope);
+        const int64_t query = OF_KEYS ? other : own;
+        part share = {}, slope;
+        const of_queries<OF_KEYS> sum(p, (const float *)a.sums, query);
+        add_channels(p, own_rows, false, rows, y, s.own, s.other, share);
+        y = fetch_first(p, more);
+        const of_queries<OF_KEYS> product(p, of_rows, query);
+        set_shares<OF_KEYS>(p.scale * LOG2_E, sum, other == own, share);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+                slope.of[i][j] = -product.at[OF_KEYS ? j : i];
+        add_channels(p, own_more, false, more, y, s.own, s.more, slope);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+                slope.of[i][j] *= share.of[i][j] * p.scale;
         if (OF_KEYS) {
-            leave_tile(share, s);
-            add_tile(more, p.channel, p.d, s, d_more);
-            __syncthreads(); /* the shares have been read */
+            ls_gpu_sync_warp(); /* its rows have been read */
+            leave_part(share, s.own);
+            ls_gpu_sync_warp();
+            add_tile(s.own, s.more, d_more);
         }
-        leave_tile(slope, s);
-        add_tile(rows, p.channel, p.d, s, d_rows);
+        ls_gpu_sync_warp();
+        leave_part(slope, s.own);
+        if (other + EDGE < end)
+            y = fetch_first(p, rows_of_qkv(p, a.qkv, OF_KEYS ? 0 : 1, other + EDGE));
+        ls_gpu_sync_warp();
+        add_tile(s.own, s.other, d_rows);
     }
     float *dqkv = (float *)a.dqkv;
     put_part(p, dqkv, 3 * p.C, OF_KEYS ? p.C : 0, d_rows);
@@ -378,7 +554,7 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
 }
 
 /* The first half of the blocks have keys, the second queries; those with most to visit first. */
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
+__global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
     attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,
                           unsigned tiles)
 {
@@ -395,10 +571,10 @@ int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *ar
     const int64_t rows = args->shape.rows * args->shape.heads * args->shape.steps;
     if (!tiles)
         return 0;
-    const int error = ls_gpu_launch(stream, ls_gpu_blocks(rows, LS_GPU_THREADS / ATTENTION_LANES),
+    const int error = ls_gpu_launch(stream, ls_gpu_blocks(rows, LS_GPU_THREADS / SUM_LANES),
                                     LS_GPU_THREADS, row_products_kernel, *args, of_rows);
     return error ? error
-                 : ls_gpu_launch(stream, 2 * tiles, LS_GPU_THREADS, attention_back_kernel, *args,
+                 : ls_gpu_launch(stream, 2 * tiles, TILE_THREADS, attention_back_kernel, *args,
                                  score_scale(&args->shape), (const float *)of_rows, tiles);
 }
 

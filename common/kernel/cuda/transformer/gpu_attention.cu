@@ -32,8 +32,8 @@ enum {
     WARP_ROWS = 16,
     TILE_THREADS = ATTENTION_WARP * EDGE / WARP_ROWS,
     FETCHES = EDGE * PACKS / TILE_THREADS, /* packs of a tile that a thread fetches */
-    BANK_PACKS = 8,                   /* in a row of all banks */
-    BLOCKS_OF_GPU_PART = 3,           /* wanted at a time on a multiprocessor */
+    BANK_PACKS = 8,                        /* in a row of all banks */
+    BLOCKS_OF_GPU_PART = 3,                /* wanted at a time on a multiprocessor */
     SUM_LANES = 16
 };
 
@@ -47,11 +47,12 @@ struct attention_space {
     tile own, other, more;
 };
 
-/* `count` rows of floats, `stride` apart; those behind them are 0. `packed`: by 16 bytes. */
-struct head_rows {
+/* `count` rows of floats, `stride` apart; those behind them are 0. PACKED: 16 bytes of them can be
+ * accessed at a time. */
+template <bool PACKED> struct head_rows {
     const float *at;
-    int64_t stride, count;
-    bool packed;
+    int64_t stride;
+    int count;
 };
 
 /* A thread's part of a tile, and what it has fetched of one. */
@@ -89,17 +90,18 @@ __device__ static inline unsigned place_of_pack(unsigned row, unsigned p)
 }
 
 /* Channels from `first` to `end` of 64 rows. */
-__device__ static inline fetched fetch(const head_rows &m, int64_t first, int64_t end)
+template <bool PACKED>
+__device__ static inline fetched fetch(const head_rows<PACKED> &m, int64_t first, int64_t end)
 {
-    const unsigned row = threadIdx.x / PACKS;
+    const int row = (int)threadIdx.x / PACKS;
     const int64_t c = first + PACK * (threadIdx.x % PACKS);
     const float *at = m.at + row * m.stride + c;
     fetched tile;
 #pragma unroll
-    for (unsigned i = 0; i < FETCHES; i++, at += TILE_THREADS / PACKS * m.stride) {
+    for (int i = 0; i < FETCHES; i++, at += TILE_THREADS / PACKS * m.stride) {
         const bool exists = row + TILE_THREADS / PACKS * i < m.count;
         tile.of[i] = pack{};
-        if (m.packed) {
+        if (PACKED) {
             if (exists && c < end)
                 tile.of[i] = *(const pack *)at;
         } else
@@ -179,8 +181,8 @@ __device__ static inline void add_tile(const tile &a, const tile &b, part &sum)
                 for (int i = 0; i < ROWS; i++)
 #pragma unroll
                     for (int j = 0; j < PACK; j++)
-                        sum.of[i][half * PACK + j] = fmaf(x[i].element[e], y.element[j],
-                                                          sum.of[i][half * PACK + j]);
+                        sum.of[i][half * PACK + j] =
+                            fmaf(x[i].element[e], y.element[j], sum.of[i][half * PACK + j]);
             }
     }
 }
@@ -230,25 +232,21 @@ __device__ static inline attention_place place_of(const ls_attention_shape &s, f
     return p;
 }
 
-/* Whether 16 bytes of an array's rows can be accessed at a time. */
-__device__ static inline bool is_packed(const attention_place &p, const float *array)
-{
-    return p.d % PACK == 0 && (uintptr_t)array % sizeof(pack) == 0;
-}
-
 /* Rows of the head from `position` on of an array of rows of `stride`, at `offset` in each. */
-__device__ static inline head_rows rows_of(const attention_place &p, const float *array,
-                                           int64_t stride, int64_t offset, int64_t position)
+template <bool PACKED>
+__device__ static inline head_rows<PACKED> rows_of(const attention_place &p, const float *array,
+                                                   int64_t stride, int64_t offset, int64_t position)
 {
     const float *at = array + (p.start + position) * stride + p.offset + offset;
-    return head_rows{at, stride, p.T - position, is_packed(p, array)};
+    return {at, stride, p.T - position < EDGE ? (int)(p.T - position) : (int)EDGE};
 }
 
 /* q, k or v (0, 1, 2). */
-__device__ static inline head_rows rows_of_qkv(const attention_place &p, const void *qkv, int which,
-                                               int64_t position)
+template <bool PACKED>
+__device__ static inline head_rows<PACKED> rows_of_qkv(const attention_place &p, const void *qkv,
+                                                       int which, int64_t position)
 {
-    return rows_of(p, (const float *)qkv, 3 * p.C, which * p.C, position);
+    return rows_of<PACKED>(p, (const float *)qkv, 3 * p.C, which * p.C, position);
 }
 
 /* The first channel of the chunk after that of `channel`, cyclically. */
@@ -258,16 +256,18 @@ __device__ static inline int64_t chunk_after(const attention_place &p, int64_t c
 }
 
 /* The first 64 channels of a product of pairs. */
-__device__ static inline fetched fetch_first(const attention_place &p, const head_rows &m)
+template <bool PACKED>
+__device__ static inline fetched fetch_first(const attention_place &p, const head_rows<PACKED> &m)
 {
     return fetch(m, chunk_after(p, p.channel), p.d);
 }
 
-/* sum += a b^T over all channels. y: the first of b, fetched; `kept`: to_a has all of a. The block's
- * own channels remain in to_a and to_b. */
-__device__ static inline void add_channels(const attention_place &p, const head_rows &a, bool kept,
-                                           const head_rows &b, fetched y, tile &to_a, tile &to_b,
-                                           part &sum)
+/* sum += a b^T over all channels. y: the first of b, fetched; `kept`: to_a has all of a. The
+ * block's own channels remain in to_a and to_b. */
+template <bool PACKED>
+__device__ static inline void add_channels(const attention_place &p, const head_rows<PACKED> &a,
+                                           bool kept, const head_rows<PACKED> &b, fetched y,
+                                           tile &to_a, tile &to_b, part &sum)
 {
     for (int64_t first = chunk_after(p, p.channel);; first = chunk_after(p, first)) {
         const int64_t packs = (p.d - first + PACK - 1) / PACK;
@@ -284,10 +284,10 @@ __device__ static inline void add_channels(const attention_place &p, const head_
 }
 
 /* Writes a thread's part of 64 rows of 64 channels. */
+template <bool PACKED>
 __device__ static inline void put_part(const attention_place &p, float *array, int64_t stride,
                                        int64_t offset, const part &value)
 {
-    const bool packed = is_packed(p, array);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         const int64_t position = p.position + thread_row() + i;
@@ -299,7 +299,7 @@ __device__ static inline void put_part(const attention_place &p, float *array, i
 #pragma unroll
             for (int e = 0; e < PACK; e++)
                 now.element[e] = value.of[i][half * PACK + e];
-            if (packed) {
+            if (PACKED) {
                 if (position < p.T && channel < p.d)
                     *(pack *)(row + channel) = now;
             } else
@@ -362,6 +362,7 @@ __device__ static inline void add_scores(float scale, part &score, running &of, 
 }
 
 /* Divides y by the sums, and writes it; the head's first block writes the sums' logarithms. */
+template <bool PACKED>
 __device__ static inline void end_rows(const ls_attention_forward_args &a, const attention_place &p,
                                        const running &of, part &y)
 {
@@ -376,16 +377,17 @@ __device__ static inline void end_rows(const ls_attention_forward_args &a, const
         for (int j = 0; j < COLUMNS; j++)
             y.of[i][j] *= inverse;
     }
-    put_part(p, (float *)a.y, p.C, 0, y);
+    put_part<PACKED>(p, (float *)a.y, p.C, 0, y);
 }
 
+template <bool PACKED>
 __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
     attention_kernel(ls_attention_forward_args a, float scale)
 {
     __shared__ attention_space s;
     const attention_place p = place_of(a.shape, scale, blockIdx.x, true); /* most keys first */
-    const head_rows queries = rows_of_qkv(p, a.qkv, 0, p.position);
-    fetched keys = fetch_first(p, rows_of_qkv(p, a.qkv, 1, 0));
+    const head_rows<PACKED> queries = rows_of_qkv<PACKED>(p, a.qkv, 0, p.position);
+    fetched keys = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, 1, 0));
     running of;
     part sum = {};
 #pragma unroll
@@ -393,9 +395,9 @@ __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
         of.largest[i] = -INFINITY, of.sum[i] = 0;
     for (int64_t key = 0; key <= p.position; key += EDGE) {
         part score = {};
-        const fetched values = fetch(rows_of_qkv(p, a.qkv, 2, key), p.channel, p.d);
-        add_channels(p, queries, key > 0 && p.d <= EDGE, rows_of_qkv(p, a.qkv, 1, key), keys,
-                     s.own, s.other, score);
+        const fetched values = fetch(rows_of_qkv<PACKED>(p, a.qkv, 2, key), p.channel, p.d);
+        add_channels(p, queries, key > 0 && p.d <= EDGE, rows_of_qkv<PACKED>(p, a.qkv, 1, key),
+                     keys, s.own, s.other, score);
         put(values, s.more);
         if (key == p.position)
 #pragma unroll
@@ -408,11 +410,11 @@ __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
         __syncthreads(); /* the values are there; the keys have been read */
         leave_part(score, s.other);
         if (key < p.position)
-            keys = fetch_first(p, rows_of_qkv(p, a.qkv, 1, key + EDGE));
+            keys = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, 1, key + EDGE));
         ls_gpu_sync_warp();
         add_tile(s.other, s.more, sum);
     }
-    end_rows(a, p, of, sum);
+    end_rows<PACKED>(a, p, of, sum);
 }
 
 /* Blocks that share the tiles of all heads: far fewer than there are elements in memory. */
@@ -427,11 +429,20 @@ static float score_scale(const ls_attention_shape *s)
     return 1 / sqrtf((float)(s->width / s->heads));
 }
 
+/* Whether 16 bytes of rows of a head can be accessed at a time. */
+static bool is_packed(const ls_attention_shape *s, const void *array)
+{
+    return s->width / s->heads % PACK == 0 && (uintptr_t)array % sizeof(pack) == 0;
+}
+
 int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args)
 {
-    const unsigned blocks = tile_blocks(&args->shape);
-    return blocks ? ls_gpu_launch(stream, blocks, TILE_THREADS, attention_kernel, *args,
-                                  score_scale(&args->shape))
+    const ls_attention_shape *s = &args->shape;
+    const unsigned blocks = tile_blocks(s);
+    const bool packed = blocks && is_packed(s, args->qkv) && is_packed(s, args->y);
+    return blocks ? ls_gpu_launch(stream, blocks, TILE_THREADS,
+                                  packed ? attention_kernel<true> : attention_kernel<false>, *args,
+                                  score_scale(s))
                   : 0;
 }
 
@@ -501,21 +512,22 @@ __device__ static inline void set_shares(float scale, const of_queries<OF_KEYS> 
 }
 
 /* The gradients of a block's 64 keys and values (OF_KEYS), or queries. */
-template <bool OF_KEYS>
+template <bool OF_KEYS, bool PACKED>
 __device__ static inline void back_tile(const ls_attention_backward_args &a, const float *of_rows,
                                         const attention_place &p, attention_space &s)
 {
     const float *dy = (const float *)a.dy;
     const int64_t own = p.position, end = OF_KEYS ? p.T : own + 1;
-    const head_rows own_rows = rows_of_qkv(p, a.qkv, OF_KEYS ? 1 : 0, own);
-    const head_rows own_more = OF_KEYS ? rows_of_qkv(p, a.qkv, 2, own) : rows_of(p, dy, p.C, 0, own);
+    const head_rows<PACKED> own_rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 1 : 0, own);
+    const head_rows<PACKED> own_more =
+        OF_KEYS ? rows_of_qkv<PACKED>(p, a.qkv, 2, own) : rows_of<PACKED>(p, dy, p.C, 0, own);
     part d_rows = {}, d_more = {}; /* dk and dv, or dq */
     const int64_t begin = OF_KEYS ? own : 0;
-    fetched y = fetch_first(p, rows_of_qkv(p, a.qkv, OF_KEYS ? 0 : 1, begin));
+    fetched y = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, begin));
     for (int64_t other = begin; other < end; other += EDGE) {
-        const head_rows rows = rows_of_qkv(p, a.qkv, OF_KEYS ? 0 : 1, other);
-        const head_rows more =
-            OF_KEYS ? rows_of(p, dy, p.C, 0, other) : rows_of_qkv(p, a.qkv, 2, other);
+        const head_rows<PACKED> rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, other);
+        const head_rows<PACKED> more = OF_KEYS ? rows_of<PACKED>(p, dy, p.C, 0, other)
+                                               : rows_of_qkv<PACKED>(p, a.qkv, 2, other);
         const int64_t query = OF_KEYS ? other : own;
         part share = {}, slope;
         const of_queries<OF_KEYS> sum(p, (const float *)a.sums, query);
@@ -543,42 +555,49 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
         ls_gpu_sync_warp();
         leave_part(slope, s.own);
         if (other + EDGE < end)
-            y = fetch_first(p, rows_of_qkv(p, a.qkv, OF_KEYS ? 0 : 1, other + EDGE));
+            y = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, other + EDGE));
         ls_gpu_sync_warp();
         add_tile(s.own, s.other, d_rows);
     }
     float *dqkv = (float *)a.dqkv;
-    put_part(p, dqkv, 3 * p.C, OF_KEYS ? p.C : 0, d_rows);
+    put_part<PACKED>(p, dqkv, 3 * p.C, OF_KEYS ? p.C : 0, d_rows);
     if (OF_KEYS)
-        put_part(p, dqkv, 3 * p.C, 2 * p.C, d_more);
+        put_part<PACKED>(p, dqkv, 3 * p.C, 2 * p.C, d_more);
 }
 
 /* The first half of the blocks have keys, the second queries; those with most to visit first. */
+template <bool PACKED>
 __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
     attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,
                           unsigned tiles)
 {
     __shared__ attention_space s;
     if (blockIdx.x < tiles)
-        back_tile<true>(a, of_rows, place_of(a.shape, scale, blockIdx.x, false), s);
+        back_tile<true, PACKED>(a, of_rows, place_of(a.shape, scale, blockIdx.x, false), s);
     else
-        back_tile<false>(a, of_rows, place_of(a.shape, scale, blockIdx.x - tiles, true), s);
+        back_tile<false, PACKED>(a, of_rows, place_of(a.shape, scale, blockIdx.x - tiles, true), s);
 }
 
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows)
 {
-    const unsigned tiles = tile_blocks(&args->shape);
-    const int64_t rows = args->shape.rows * args->shape.heads * args->shape.steps;
+    const ls_attention_shape *s = &args->shape;
+    const unsigned tiles = tile_blocks(s);
     if (!tiles)
         return 0;
-    const int error = ls_gpu_launch(stream, ls_gpu_blocks(rows, LS_GPU_THREADS / SUM_LANES),
-                                    LS_GPU_THREADS, row_products_kernel, *args, of_rows);
-    return error ? error
-                 : ls_gpu_launch(stream, 2 * tiles, TILE_THREADS, attention_back_kernel, *args,
-                                 score_scale(&args->shape), (const float *)of_rows, tiles);
+    const int error = ls_gpu_launch(
+        stream, ls_gpu_blocks(s->rows * s->heads * s->steps, LS_GPU_THREADS / SUM_LANES),
+        LS_GPU_THREADS, row_products_kernel, *args, of_rows);
+    const bool packed =
+        is_packed(s, args->qkv) && is_packed(s, args->dy) && is_packed(s, args->dqkv);
+    return error
+               ? error
+               : ls_gpu_launch(stream, 2 * tiles, TILE_THREADS,
+                               packed ? attention_back_kernel<true> : attention_back_kernel<false>,
+                               *args, score_scale(s), (const float *)of_rows, tiles);
 }
 
 int ls_gpu_load_attention(void)
 {
-    return ls_gpu_load(attention_kernel, row_products_kernel, attention_back_kernel);
+    return ls_gpu_load(attention_kernel<true>, attention_kernel<false>, row_products_kernel,
+                       attention_back_kernel<true>, attention_back_kernel<false>);
 }

@@ -39,6 +39,14 @@ __device__ static inline void ls_gpu_sync_warp()
     __syncwarp();
 }
 
+/* The value; the compiler does not keep what it has computed from it for the next time, for which
+ * registers may lack. */
+__device__ static inline unsigned ls_gpu_anew(unsigned value)
+{
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 /* A value that another block has written and fenced: from the cache that all blocks share. */
 __device__ static inline double ls_gpu_fetch(const double *from)
 {

@@ -291,6 +291,11 @@ static inline void ls_gpu_sync_warp()
     leave(FIBER_AT_EXCHANGE);
 }
 
+static inline unsigned ls_gpu_anew(unsigned value)
+{
+    return value;
+}
+
 static inline double ls_gpu_fetch(const double *from)
 {
     return *from;

@@ -51,8 +51,7 @@ struct attention_space {
  * accessed at a time. */
 template <bool PACKED> struct head_rows {
     const float *at;
-    int64_t stride;
-    int count;
+    int stride, count;
 };
 
 /* A thread's part of a tile, and what it has fetched of one. */
@@ -91,14 +90,14 @@ __device__ static inline unsigned place_of_pack(unsigned row, unsigned p)
 
 /* Channels from `first` to `end` of 64 rows. */
 template <bool PACKED>
-__device__ static inline fetched fetch(const head_rows<PACKED> &m, int64_t first, int64_t end)
+__device__ static inline fetched fetch(const head_rows<PACKED> &m, int first, int end)
 {
-    const int row = (int)threadIdx.x / PACKS;
-    const int64_t c = first + PACK * (threadIdx.x % PACKS);
-    const float *at = m.at + row * m.stride + c;
+    const int row = (int)ls_gpu_anew(threadIdx.x) / PACKS;
+    const int c = first + PACK * (int)(threadIdx.x % PACKS);
+    const float *at = m.at + (int64_t)row * m.stride + c;
     fetched tile;
 #pragma unroll
-    for (int i = 0; i < FETCHES; i++, at += TILE_THREADS / PACKS * m.stride) {
+    for (int i = 0; i < FETCHES; i++, at += (int64_t)(TILE_THREADS / PACKS) * m.stride) {
         const bool exists = row + TILE_THREADS / PACKS * i < m.count;
         tile.of[i] = pack{};
         if (PACKED) {
@@ -115,7 +114,7 @@ __device__ static inline fetched fetch(const head_rows<PACKED> &m, int64_t first
 
 __device__ static inline void put(const fetched &from, tile &to)
 {
-    const unsigned row = threadIdx.x / PACKS, p = threadIdx.x % PACKS;
+    const unsigned row = ls_gpu_anew(threadIdx.x) / PACKS, p = threadIdx.x % PACKS;
 #pragma unroll
     for (unsigned i = 0; i < FETCHES; i++) {
         const unsigned r = row + TILE_THREADS / PACKS * i;
@@ -206,12 +205,14 @@ __device__ static inline float power_of_two(float x)
 
 static const float LOG2_E = 1.44269504f;
 
-/* A block's head, and the first of its positions and channels. */
+/* A block's head, and the first of its positions and channels. A row's elements are counted in 31
+ * bits. */
 struct attention_place {
-    int64_t T, C, d, head, position, channel;
-    int64_t start;  /* of the head's elements in an array [B,T,C], in units of C */
-    int64_t offset; /* of the head in a row */
-    float scale;    /* of scores */
+    int T, C, d, position, channel;
+    int64_t start; /* of the head's positions in an array [B,T], in rows */
+    int64_t sums;  /* in one [B,H,T] */
+    int offset;    /* of the head in a row */
+    float scale;   /* of scores */
 };
 
 /* Block number `block` of those that share the tiles of all heads. */
@@ -223,11 +224,12 @@ __device__ static inline attention_place place_of(const ls_attention_shape &s, f
     const int64_t head = item - tile * heads, row = ls_gpu_divide(head, s.heads);
     const int64_t tiles = (s.steps + EDGE - 1) / EDGE;
     attention_place p;
-    p.T = s.steps, p.C = s.width, p.d = d, p.head = head;
-    p.position = (last_first ? tiles - 1 - tile : tile) * EDGE;
-    p.channel = (block - item * chunks) * EDGE;
+    p.T = (int)s.steps, p.C = (int)s.width, p.d = (int)d;
+    p.position = (int)(last_first ? tiles - 1 - tile : tile) * EDGE;
+    p.channel = (int)(block - item * chunks) * EDGE;
     p.start = row * s.steps;
-    p.offset = (head - row * s.heads) * d;
+    p.sums = head * s.steps;
+    p.offset = (int)(head - row * s.heads) * p.d;
     p.scale = scale;
     return p;
 }
@@ -235,22 +237,22 @@ __device__ static inline attention_place place_of(const ls_attention_shape &s, f
 /* Rows of the head from `position` on of an array of rows of `stride`, at `offset` in each. */
 template <bool PACKED>
 __device__ static inline head_rows<PACKED> rows_of(const attention_place &p, const float *array,
-                                                   int64_t stride, int64_t offset, int64_t position)
+                                                   int stride, int offset, int position)
 {
-    const float *at = array + (p.start + position) * stride + p.offset + offset;
-    return {at, stride, p.T - position < EDGE ? (int)(p.T - position) : (int)EDGE};
+    const float *at = array + (p.start + position) * stride + (p.offset + offset);
+    return {at, stride, p.T - position};
 }
 
 /* q, k or v (0, 1, 2). */
 template <bool PACKED>
 __device__ static inline head_rows<PACKED> rows_of_qkv(const attention_place &p, const void *qkv,
-                                                       int which, int64_t position)
+                                                       int which, int position)
 {
     return rows_of<PACKED>(p, (const float *)qkv, 3 * p.C, which * p.C, position);
 }
 
 /* The first channel of the chunk after that of `channel`, cyclically. */
-__device__ static inline int64_t chunk_after(const attention_place &p, int64_t channel)
+__device__ static inline int chunk_after(const attention_place &p, int channel)
 {
     return channel + EDGE < p.d ? channel + EDGE : 0;
 }
@@ -269,8 +271,8 @@ __device__ static inline void add_channels(const attention_place &p, const head_
                                            bool kept, const head_rows<PACKED> &b, fetched y,
                                            tile &to_a, tile &to_b, part &sum)
 {
-    for (int64_t first = chunk_after(p, p.channel);; first = chunk_after(p, first)) {
-        const int64_t packs = (p.d - first + PACK - 1) / PACK;
+    for (int first = chunk_after(p, p.channel);; first = chunk_after(p, first)) {
+        const int packs = (p.d - first + PACK - 1) / PACK;
         __syncthreads(); /* what was there has been read */
         if (!kept)
             put(fetch(a, first, p.d), to_a);
@@ -285,16 +287,17 @@ __device__ static inline void add_channels(const attention_place &p, const head_
 
 /* Writes a thread's part of 64 rows of 64 channels. */
 template <bool PACKED>
-__device__ static inline void put_part(const attention_place &p, float *array, int64_t stride,
-                                       int64_t offset, const part &value)
+__device__ static inline void put_part(const attention_place &p, float *array, int stride,
+                                       int offset, const part &value)
 {
+    const int first = p.position + (int)ls_gpu_anew(thread_row());
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        const int64_t position = p.position + thread_row() + i;
-        float *row = array + (p.start + position) * stride + p.offset + offset;
+        const int position = first + i;
+        float *row = array + (p.start + position) * stride + (p.offset + offset);
 #pragma unroll
         for (int half = 0; half < COLUMNS / PACK; half++) {
-            const int64_t channel = p.channel + column_of(half * PACK);
+            const int channel = p.channel + (int)column_of(half * PACK);
             pack now;
 #pragma unroll
             for (int e = 0; e < PACK; e++)
@@ -368,10 +371,10 @@ __device__ static inline void end_rows(const ls_attention_forward_args &a, const
 {
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        const int64_t position = p.position + thread_row() + i;
+        const int position = p.position + (int)thread_row() + i;
         const float sum = sum_of_row(of.sum[i]), inverse = 1 / sum;
         if (thread_column() == 0 && p.channel == 0 && position < p.T)
-            ((float *)a.sums)[p.head * p.T + position] =
+            ((float *)a.sums)[p.sums + position] =
                 of.largest[i] * p.scale + (float)ls_log_element(sum);
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++)
@@ -393,7 +396,7 @@ __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
         of.largest[i] = -INFINITY, of.sum[i] = 0;
-    for (int64_t key = 0; key <= p.position; key += EDGE) {
+    for (int key = 0; key <= p.position; key += EDGE) {
         part score = {};
         const fetched values = fetch(rows_of_qkv<PACKED>(p, a.qkv, 2, key), p.channel, p.d);
         add_channels(p, queries, key > 0 && p.d <= EDGE, rows_of_qkv<PACKED>(p, a.qkv, 1, key),
@@ -478,12 +481,12 @@ template <bool OF_KEYS> struct of_queries {
     enum { COUNT = OF_KEYS ? COLUMNS : ROWS };
     float at[COUNT];
 
-    __device__ of_queries(const attention_place &p, const float *values, int64_t query)
+    __device__ of_queries(const attention_place &p, const float *values, int query)
     {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int64_t position = query + (OF_KEYS ? column_of(i) : thread_row() + i);
-            at[i] = position < p.T ? values[p.head * p.T + position] : 0;
+            const int position = query + (int)(OF_KEYS ? column_of(i) : thread_row() + i);
+            at[i] = position < p.T ? values[p.sums + position] : 0;
         }
     }
 };
@@ -517,18 +520,18 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
                                         const attention_place &p, attention_space &s)
 {
     const float *dy = (const float *)a.dy;
-    const int64_t own = p.position, end = OF_KEYS ? p.T : own + 1;
+    const int own = p.position, end = OF_KEYS ? p.T : own + 1;
     const head_rows<PACKED> own_rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 1 : 0, own);
     const head_rows<PACKED> own_more =
         OF_KEYS ? rows_of_qkv<PACKED>(p, a.qkv, 2, own) : rows_of<PACKED>(p, dy, p.C, 0, own);
     part d_rows = {}, d_more = {}; /* dk and dv, or dq */
-    const int64_t begin = OF_KEYS ? own : 0;
+    const int begin = OF_KEYS ? own : 0;
     fetched y = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, begin));
-    for (int64_t other = begin; other < end; other += EDGE) {
+    for (int other = begin; other < end; other += EDGE) {
         const head_rows<PACKED> rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, other);
         const head_rows<PACKED> more = OF_KEYS ? rows_of<PACKED>(p, dy, p.C, 0, other)
                                                : rows_of_qkv<PACKED>(p, a.qkv, 2, other);
-        const int64_t query = OF_KEYS ? other : own;
+        const int query = OF_KEYS ? other : own;
         part share = {}, slope;
         const of_queries<OF_KEYS> sum(p, (const float *)a.sums, query);
         add_channels(p, own_rows, false, rows, y, s.own, s.other, share);

@@ -225,7 +225,7 @@ __device__ static inline void norm_sums(const ls_layer_norm_backward_args &n, in
     const float *moments = (const float *)n.moments;
     float dweight = 0, dbias = 0;
     if (c < n.width) {
-#pragma unroll 4
+#pragma unroll 16 /* so that many loads are in flight */
         for (int64_t r = n.rows * group / NORM_GROUPS; r < end; r++) {
             const float back = dy[r * n.width + c];
             dweight += back * ((x[r * n.width + c] - moments[2 * r]) * moments[2 * r + 1]);

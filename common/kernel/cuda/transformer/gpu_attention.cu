@@ -390,7 +390,6 @@ __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
     __shared__ attention_space s;
     const attention_place p = place_of(a.shape, scale, blockIdx.x, true); /* most keys first */
     const head_rows<PACKED> queries = rows_of_qkv<PACKED>(p, a.qkv, 0, p.position);
-    fetched keys = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, 1, 0));
     running of;
     part sum = {};
 #pragma unroll
@@ -399,8 +398,9 @@ __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
     for (int key = 0; key <= p.position; key += EDGE) {
         part score = {};
         const fetched values = fetch(rows_of_qkv<PACKED>(p, a.qkv, 2, key), p.channel, p.d);
-        add_channels(p, queries, key > 0 && p.d <= EDGE, rows_of_qkv<PACKED>(p, a.qkv, 1, key),
-                     keys, s.own, s.other, score);
+        const head_rows<PACKED> keys = rows_of_qkv<PACKED>(p, a.qkv, 1, key);
+        add_channels(p, queries, key > 0 && p.d <= EDGE, keys, fetch_first(p, keys), s.own, s.other,
+                     score);
         put(values, s.more);
         if (key == p.position)
 #pragma unroll
@@ -412,8 +412,6 @@ __global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
         add_scores(scale * LOG2_E, score, of, sum);
         __syncthreads(); /* the values are there; the keys have been read */
         leave_part(score, s.other);
-        if (key < p.position)
-            keys = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, 1, key + EDGE));
         ls_gpu_sync_warp();
         add_tile(s.other, s.more, sum);
     }
@@ -525,17 +523,15 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
     const head_rows<PACKED> own_more =
         OF_KEYS ? rows_of_qkv<PACKED>(p, a.qkv, 2, own) : rows_of<PACKED>(p, dy, p.C, 0, own);
     part d_rows = {}, d_more = {}; /* dk and dv, or dq */
-    const int begin = OF_KEYS ? own : 0;
-    fetched y = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, begin));
-    for (int other = begin; other < end; other += EDGE) {
+    for (int other = OF_KEYS ? own : 0; other < end; other += EDGE) {
         const head_rows<PACKED> rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, other);
         const head_rows<PACKED> more = OF_KEYS ? rows_of<PACKED>(p, dy, p.C, 0, other)
                                                : rows_of_qkv<PACKED>(p, a.qkv, 2, other);
         const int query = OF_KEYS ? other : own;
         part share = {}, slope;
         const of_queries<OF_KEYS> sum(p, (const float *)a.sums, query);
-        add_channels(p, own_rows, false, rows, y, s.own, s.other, share);
-        y = fetch_first(p, more);
+        add_channels(p, own_rows, false, rows, fetch_first(p, rows), s.own, s.other, share);
+        fetched y = fetch_first(p, more);
         const of_queries<OF_KEYS> product(p, of_rows, query);
         set_shares<OF_KEYS>(p.scale * LOG2_E, sum, other == own, share);
 #pragma unroll
@@ -557,8 +553,6 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
         }
         ls_gpu_sync_warp();
         leave_part(slope, s.own);
-        if (other + EDGE < end)
-            y = fetch_first(p, rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, other + EDGE));
         ls_gpu_sync_warp();
         add_tile(s.own, s.other, d_rows);
     }

@@ -12,11 +12,11 @@
  * wide heads by chunks of 64 of which the block's own comes last, so that it is in shared memory
  * for the next product. A result depends on its own head, T and d only.
  *
- * 4 warps have 16 rows of a tile each, a thread 4 rows and 8 columns: a step of 4 products' depth
- * has 12 reads of 16 bytes from shared memory for 128 multiply-adds. Shared memory has three tiles
- * of 64 x 64 floats, each as in global memory, 48 KB in all: `own` rows, which shares or slopes
- * replace for the next product (a warp reads only rows that it wrote), the `other` rows, and
- * `more`, a second array's. Registers fetch the next rows during a product.
+ * A warp has 16 rows of a tile, a thread 4 rows and 8 columns: a step of depth 4 has 12 reads of 16
+ * bytes from shared memory for 128 multiply-adds. Shared memory has three tiles of 64 x 64 floats,
+ * laid out as in global memory: rows of the block's own positions, of others, and of a second array
+ * at these. Shares or slopes replace rows that only their warp still reads. 48 KB and 168 registers
+ * let three blocks run at a time, which hide each other's loads.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -33,7 +33,7 @@ enum {
     TILE_THREADS = ATTENTION_WARP * EDGE / WARP_ROWS,
     FETCHES = EDGE * PACKS / TILE_THREADS, /* packs of a tile that a thread fetches */
     BANK_PACKS = 8,                        /* in a row of all banks */
-    BLOCKS_OF_GPU_PART = 3,                /* wanted at a time on a multiprocessor */
+    AT_A_TIME = 3,                         /* wanted at a time on a multiprocessor */
     SUM_LANES = 16
 };
 
@@ -54,11 +54,12 @@ template <bool PACKED> struct head_rows {
     int stride, count;
 };
 
-/* A thread's part of a tile, and what it has fetched of one. */
+/* A thread's part of a tile. */
 struct part {
     float of[ROWS][COLUMNS];
 };
 
+/* What a thread has fetched of a tile. */
 struct fetched {
     pack of[FETCHES];
 };
@@ -274,9 +275,9 @@ __device__ static inline void add_channels(const attention_place &p, const head_
     for (int first = chunk_after(p, p.channel);; first = chunk_after(p, first)) {
         const int packs = (p.d - first + PACK - 1) / PACK;
         __syncthreads(); /* what was there has been read */
+        put(y, to_b);
         if (!kept)
             put(fetch(a, first, p.d), to_a);
-        put(y, to_b);
         __syncthreads();
         add_pairs(to_a, to_b, packs < PACKS ? (unsigned)packs : (unsigned)PACKS, sum);
         if (first == p.channel)
@@ -384,7 +385,7 @@ __device__ static inline void end_rows(const ls_attention_forward_args &a, const
 }
 
 template <bool PACKED>
-__global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
+__global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
     attention_kernel(ls_attention_forward_args a, float scale)
 {
     __shared__ attention_space s;
@@ -564,7 +565,7 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
 
 /* The first half of the blocks have keys, the second queries; those with most to visit first. */
 template <bool PACKED>
-__global__ static void __launch_bounds__(TILE_THREADS, BLOCKS_OF_GPU_PART)
+__global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
     attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,
                           unsigned tiles)
 {

@@ -289,6 +289,8 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600
                          SKIP_RETURN_CODE 77)
   endforeach()
+  add_test(NAME check.ptx_slow COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-ptx.sh)
+  set_tests_properties(check.ptx_slow PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
   add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 3)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()

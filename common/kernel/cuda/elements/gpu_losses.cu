@@ -44,6 +44,7 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
     float *dz = here && args.dlogits ? (float *)args.dlogits + row * args.classes : NULL;
     const float scale = (float)args.scale;
     float largest = -INFINITY, sum = 0;
+#pragma unroll 8
     for (int64_t c = lane; c < classes; c += ROW_LANES)
         largest = z[c] > largest ? z[c] : largest;
 #pragma unroll
@@ -51,6 +52,7 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
         const float other = ls_gpu_exchange(largest, half);
         largest = other > largest ? other : largest;
     }
+#pragma unroll 8
     for (int64_t c = lane; c < classes; c += ROW_LANES)
         sum += ls_exp_element(z[c] - largest);
 #pragma unroll
@@ -61,6 +63,7 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
     const int64_t label = args.labels[row];
     const bool valid = label >= 0 && label < classes;
     const float factor = valid ? scale / sum : NAN;
+#pragma unroll 8
     for (int64_t c = lane; dz && c < classes; c += ROW_LANES) {
         const float share = ls_exp_element(z[c] - largest) * factor;
         dz[c] = c == label ? share - scale : share;

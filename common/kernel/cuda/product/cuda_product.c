@@ -30,9 +30,18 @@ enum { MATRICES = 3, CANDIDATES = 32 };
 static const uint32_t alignment = sizeof(float);
 
 /* When to split a sum: the fewest terms of a sum for which another kernel pays, and of a piece; the
- * side of a large tile; and the most pieces of tiles, about two per multiprocessor of a large
- * GPU. */
-enum { CUT_TERMS = 256, PIECE_TERMS = 48, TILE_SIDE = 64, TILES_MOST = 256, PIECES_MOST = 32 };
+ * side of a large tile; the most pieces of tiles, about two per multiprocessor of a large GPU, and
+ * the most pieces. Pieces of a long sum may be more: there a product whose tiles leave
+ * multiprocessors idle (a gradient of weights over many rows) costs far more than adding them. */
+enum {
+    CUT_TERMS = 256,
+    PIECE_TERMS = 48,
+    TILE_SIDE = 64,
+    TILES_MOST = 256,
+    LONG_TERMS = 512,
+    LONG_TILES_MOST = 2048,
+    PIECES_MOST = 32
+};
 
 struct ls_cuda_product {
     ls_cuda_product_spec spec;
@@ -82,6 +91,12 @@ static ls_status describe(ls_cuda_product *p)
     return set_desc(p, CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b);
 }
 
+/* Whether to have so many pieces of tiles, of so many terms each. */
+static bool pays(int64_t tiles, int64_t terms)
+{
+    return terms >= PIECE_TERMS && tiles <= (terms < LONG_TERMS ? TILES_MOST : LONG_TILES_MOST);
+}
+
 static int32_t pieces_of(const ls_cuda_product_spec *spec)
 {
     const ls_gemm_args *g = &spec->gemm;
@@ -89,8 +104,7 @@ static int32_t pieces_of(const ls_cuda_product_spec *spec)
         ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
     int32_t pieces = 1;
     while (spec->cut && g->k >= CUT_TERMS && 2 * pieces <= PIECES_MOST &&
-           2 * pieces * tiles <= TILES_MOST && g->k % (2 * pieces) == 0 &&
-           g->k / (2 * pieces) >= PIECE_TERMS)
+           g->k % (2 * pieces) == 0 && pays(2 * pieces * tiles, g->k / (2 * pieces)))
         pieces *= 2;
     return pieces;
 }

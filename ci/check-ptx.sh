@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Fails if the compiler made of a GPU kernel what its source does not say: an approximation, a fused multiply-add in a
+# file without fmaf, an operation that is not rounded to nearest, local memory, or registers spilled to it.
+#   ci/check-ptx.sh [ARCHITECTURE]    of sm_90, by default; needs nvcc, no GPU
+# Status 77: no nvcc.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+command -v nvcc >/dev/null || { echo "skipped: no nvcc"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+refuse() { # FILE WHY
+  echo "$1: $2" >&2
+  failed=1
+}
+
+mapfile -t files < <(git ls-files '*.cu')
+[ ${#files[@]} -gt 0 ] || { echo "no .cu file is here" >&2; exit 1; }
+# The options of CMakeLists.txt, which decide what follows.
+printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I{} sh -c 'name=$(basename {} .cu); mkdir "$1/$name" &&
+  nvcc -cubin -arch="$2" -O3 -fmad=false -ftz=true -Xptxas -v --keep --keep-dir "$1/$name" -I. -o "$1/$name.cubin" {} >"$1/$name.log" 2>&1 ||
+  { cat "$1/$name.log" >&2; exit 255; }' sh "$folder" "${1:-sm_90}"
+
+for file in "${files[@]}"; do
+  name=$(basename "$file" .cu)
+  ptx=$folder/$name/$name.ptx
+  grep -q "\.entry " "$ptx" || refuse "$file" "no kernel in its PTX"
+  for found in $(grep -oE '\b[a-z0-9]+\.approx[a-z0-9.]*' "$ptx" | sort -u); do refuse "$file" "$found: an approximation"; done
+  grep -qE '\bfmaf?\(' "$file" || for found in $(grep -oE '\bfma\.[a-z0-9.]+' "$ptx" | sort -u); do
+    refuse "$file" "$found: fused, though its source has no fmaf"
+  done
+  for found in $(grep -oE '\b(add|sub|mul|div|sqrt|rcp)\.[a-z0-9.]*f(32|64)\b' "$ptx" | grep -v '\.rn\.' | sort -u); do
+    refuse "$file" "$found: not rounded to nearest"
+  done
+  for found in $(grep -oE '\b(add|sub|mul|div|fma)\.rn\.f32\b' "$ptx" | sort -u); do refuse "$file" "$found: without .ftz"; done
+  ! grep -q '^\s*\.local ' "$ptx" || refuse "$file" "local memory: $(grep -m 1 '^\s*\.local ' "$ptx")"
+  grep -q 'bytes stack frame' "$folder/$name.log" || refuse "$file" "ptxas said nothing of its stack"
+  ! grep 'bytes stack frame' "$folder/$name.log" | grep -qv ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads' ||
+    refuse "$file" "spills: $(grep 'bytes stack frame' "$folder/$name.log" | grep -v ' 0 bytes stack' | head -n 1)"
+done
+[ "$failed" -eq 0 ] || exit 1
+echo "${#files[@]} files: $(cat "$folder"/*/*.ptx | grep -c '\.entry ') kernels as written, for ${1:-sm_90}"

@@ -3,7 +3,7 @@
 """Fails if a GPU kernel may be loaded in a capture, or is launched with the wrong number of
 threads.
 
-check-kernels.py [LIBRARY]: each __global__ function of a .cu file has __launch_bounds__(N), is
+check-kernels.py [LIBRARY]: each __global__ function of a .cu file has __launch_bounds__(N) or (N, blocks), is
 launched with N threads (N occurs in its launches), and is loaded by ls_gpu_load, as often as it has
 instances in LIBRARY, which nvcc has built.
 """
@@ -56,7 +56,7 @@ def check_file(path):
     for found in re.finditer(r"__global__\s", text):
         head = re.match(r"[\s\w]*?(?:__launch_bounds__\(([^()]*)\)[\s\w]*?)?\b(\w+)\(",
                         text[found.end():])
-        bounds[head[2]] = head[1]
+        bounds[head[2]] = head[1] and head[1].split(",")[0]
         if not head[1]:
             refuse(path, text, found.start(), f"{head[2]} has no __launch_bounds__")
     loads = collections.Counter(

@@ -53,6 +53,28 @@ __device__ static inline double ls_gpu_fetch(const double *from)
     return __ldcg(from);
 }
 
+/* Begins to copy BYTES (4 or 16, to which both places are aligned) from global to shared memory, or
+ * zeros if there is nothing to copy. What a thread began is in place once it has waited for it; for
+ * the block's other threads, behind a barrier after that. Until then that place is not to be read
+ * or written. */
+template <int BYTES>
+__device__ static inline void ls_gpu_copy_ahead(float *shared, const float *from, bool there)
+{
+    const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    const size_t at = __cvta_generic_to_global(from);
+    const int bytes = there ? BYTES : 0;
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(at),
+                     "r"(bytes));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(at), "r"(bytes));
+}
+
+__device__ static inline void ls_gpu_await_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 /* Writes a word of host memory, past all caches. */
 __device__ static inline void ls_gpu_tell_host(unsigned *word, unsigned value)
 {

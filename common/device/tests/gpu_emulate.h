@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 #include <ucontext.h>
+#include <vector>
 
 #include "common/device/fake/fake.h"
 #include "common/device/fake/fake_random.h"
@@ -294,6 +295,29 @@ static inline void ls_gpu_sync_warp()
 static inline unsigned ls_gpu_anew(unsigned value)
 {
     return value;
+}
+
+/* Copies that a thread has begun: made when it waits for them. */
+struct copy_ahead {
+    float *to;
+    const float *from;
+    size_t bytes;
+};
+static std::vector<copy_ahead> copies_ahead[FIBERS];
+
+template <int BYTES> static inline void ls_gpu_copy_ahead(float *to, const float *from, bool there)
+{
+    if ((uintptr_t)to % BYTES || (there && (uintptr_t)from % BYTES))
+        emulation_fails("a copy to shared memory is not aligned");
+    memset(to, 0xff, BYTES); /* what was there may be gone from now on */
+    copies_ahead[threadIdx.x].push_back({to, there ? from : nullptr, BYTES});
+}
+
+static inline void ls_gpu_await_copies()
+{
+    for (const copy_ahead &c : copies_ahead[threadIdx.x])
+        c.from ? (void)memcpy(c.to, c.from, c.bytes) : (void)memset(c.to, 0, c.bytes);
+    copies_ahead[threadIdx.x].clear();
 }
 
 static inline double ls_gpu_fetch(const double *from)

@@ -15,11 +15,10 @@ enum {
     PACKS = EDGE / PACK, /* of a tile's row */
     ROWS = PACK,         /* of a thread's part of a tile */
     COLUMNS = 2 * PACK,  /* of it: a pack in each half of the tile's columns */
-    ATTENTION_WARP = 32,
+    TILE_WARP = 32,
     WARP_ROWS = 16,
-    TILE_THREADS = ATTENTION_WARP * EDGE / WARP_ROWS,
-    FETCHES = EDGE * PACKS / TILE_THREADS, /* packs of a tile that a thread fetches */
-    BANK_PACKS = 8                         /* in a row of all banks */
+    TILE_THREADS = TILE_WARP * EDGE / WARP_ROWS,
+    BANK_PACKS = 8 /* in a row of all banks */
 };
 
 typedef ls_gpu_pack<float, PACK> pack;
@@ -40,17 +39,12 @@ struct part {
     float of[ROWS][COLUMNS];
 };
 
-/* What a thread has fetched of a tile. */
-struct fetched {
-    pack of[FETCHES];
-};
-
 /* The first of this thread's rows and columns. A read of four rows, or of eight columns, has lanes
  * 2 i and 2 i + 1 in equal columns: pairs and halves of a warp then share accesses. */
 __device__ static inline unsigned thread_row()
 {
-    const unsigned lane = threadIdx.x % ATTENTION_WARP;
-    return threadIdx.x / ATTENTION_WARP * WARP_ROWS + ROWS * (lane % 2 + lane / 16 * 2);
+    const unsigned lane = threadIdx.x % TILE_WARP;
+    return threadIdx.x / TILE_WARP * WARP_ROWS + ROWS * (lane % 2 + lane / 16 * 2);
 }
 
 __device__ static inline unsigned thread_column()
@@ -70,37 +64,25 @@ __device__ static inline unsigned place_of_pack(unsigned row, unsigned p)
     return p ^ row / PACK % BANK_PACKS;
 }
 
-/* Channels from `first` to `end` of 64 rows. */
+/* Begins to copy channels from `first` to `end` of 64 rows, each warp those of its parts. */
 template <bool PACKED>
-__device__ static inline fetched fetch(const head_rows<PACKED> &m, int first, int end)
+__device__ static inline void begin_copy(const head_rows<PACKED> &m, int first, int end, tile &to)
 {
-    const int row = (int)ls_gpu_anew(threadIdx.x) / PACKS;
-    const int c = first + PACK * (int)(threadIdx.x % PACKS);
+    const unsigned thread = ls_gpu_anew(threadIdx.x), p = thread % PACKS;
+    const unsigned row = thread / TILE_WARP * WARP_ROWS + thread % TILE_WARP / PACKS;
+    const int c = first + PACK * (int)p;
     const float *at = m.at + (int64_t)row * m.stride + c;
-    fetched tile;
 #pragma unroll
-    for (int i = 0; i < FETCHES; i++, at += (int64_t)(TILE_THREADS / PACKS) * m.stride) {
-        const bool exists = row + TILE_THREADS / PACKS * i < m.count;
-        tile.of[i] = pack{};
-        if (PACKED) {
-            if (exists && c < end)
-                tile.of[i] = *(const pack *)at;
-        } else
+    for (unsigned i = 0; i < WARP_ROWS; i += TILE_WARP / PACKS) {
+        float *const place = to.of[row + i][place_of_pack(row + i, p)].element;
+        const bool exists = (int)(row + i) < m.count;
+        if (PACKED)
+            ls_gpu_copy_ahead<sizeof(pack)>(place, at, exists && c < end);
+        else
 #pragma unroll
             for (int e = 0; e < PACK; e++)
-                if (exists && c + e < end)
-                    tile.of[i].element[e] = at[e];
-    }
-    return tile;
-}
-
-__device__ static inline void put(const fetched &from, tile &to)
-{
-    const unsigned row = ls_gpu_anew(threadIdx.x) / PACKS, p = threadIdx.x % PACKS;
-#pragma unroll
-    for (unsigned i = 0; i < FETCHES; i++) {
-        const unsigned r = row + TILE_THREADS / PACKS * i;
-        to.of[r][place_of_pack(r, p)] = from.of[i];
+                ls_gpu_copy_ahead<sizeof(float)>(place + e, at + e, exists && c + e < end);
+        at += (int64_t)(TILE_WARP / PACKS) * m.stride;
     }
 }
 

@@ -100,31 +100,25 @@ __device__ static inline int chunk_after(const attention_place &p, int channel)
     return channel + EDGE < p.d ? channel + EDGE : 0;
 }
 
-/* The first 64 channels of a product of pairs. */
-template <bool PACKED>
-__device__ static inline fetched fetch_first(const attention_place &p, const head_rows<PACKED> &m)
-{
-    return fetch(m, chunk_after(p, p.channel), p.d);
-}
-
-/* sum += a b^T over all channels. y: the first of b, fetched; `kept`: to_a has all of a. The
- * block's own channels remain in to_a and to_b. */
+/* sum += a b^T over all channels; the block's own remain in to_a and to_b, which nobody else reads,
+ * as for to_a no other warp. `begun`: copies of heads of one chunk have. */
 template <bool PACKED>
 __device__ static inline void add_channels(const attention_place &p, const head_rows<PACKED> &a,
-                                           bool kept, const head_rows<PACKED> &b, fetched y,
-                                           tile &to_a, tile &to_b, part &sum)
+                                           const head_rows<PACKED> &b, bool begun, tile &to_a,
+                                           tile &to_b, part &sum)
 {
     for (int first = chunk_after(p, p.channel);; first = chunk_after(p, first)) {
         const int packs = (p.d - first + PACK - 1) / PACK;
-        __syncthreads(); /* what was there has been read */
-        put(y, to_b);
-        if (!kept)
-            put(fetch(a, first, p.d), to_a);
+        if (!begun) {
+            begin_copy(a, first, p.d, to_a);
+            begin_copy(b, first, p.d, to_b);
+        }
+        ls_gpu_await_copies();
         __syncthreads();
         add_pairs(to_a, to_b, packs < PACKS ? (unsigned)packs : (unsigned)PACKS, sum);
         if (first == p.channel)
             return;
-        y = fetch(b, chunk_after(p, first), p.d);
+        __syncthreads(); /* they have been read */
     }
 }
 
@@ -240,11 +234,10 @@ __global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
         of.largest[i] = -INFINITY, of.sum[i] = 0;
     for (int key = 0; key <= p.position; key += EDGE) {
         part score = {};
-        const fetched values = fetch(rows_of_qkv<PACKED>(p, a.qkv, 2, key), p.channel, p.d);
-        const head_rows<PACKED> keys = rows_of_qkv<PACKED>(p, a.qkv, 1, key);
-        add_channels(p, queries, key > 0 && p.d <= EDGE, keys, fetch_first(p, keys), s.own, s.other,
+        __syncthreads(); /* what was there has been read */
+        begin_copy(rows_of_qkv<PACKED>(p, a.qkv, 2, key), p.channel, p.d, s.more);
+        add_channels(p, queries, rows_of_qkv<PACKED>(p, a.qkv, 1, key), false, s.own, s.other,
                      score);
-        put(values, s.more);
         if (key == p.position)
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
@@ -253,10 +246,10 @@ __global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
                     if (column_of(j) > thread_row() + i)
                         score.of[i][j] = -INFINITY;
         add_scores(scale * LOG2_E, score, of, sum);
-        __syncthreads(); /* the values are there; the keys have been read */
-        leave_part(score, s.other);
+        ls_gpu_sync_warp(); /* its queries have been read */
+        leave_part(score, s.own);
         ls_gpu_sync_warp();
-        add_tile(s.other, s.more, sum);
+        add_tile(s.own, s.more, sum);
     }
     end_rows<PACKED>(a, p, of, sum);
 }
@@ -365,6 +358,7 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
     const head_rows<PACKED> own_rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 1 : 0, own);
     const head_rows<PACKED> own_more =
         OF_KEYS ? rows_of_qkv<PACKED>(p, a.qkv, 2, own) : rows_of<PACKED>(p, dy, p.C, 0, own);
+    const bool one_chunk = p.d <= EDGE;
     part d_rows = {}, d_more = {}; /* dk and dv, or dq */
     for (int other = OF_KEYS ? own : 0; other < end; other += EDGE) {
         const head_rows<PACKED> rows = rows_of_qkv<PACKED>(p, a.qkv, OF_KEYS ? 0 : 1, other);
@@ -373,8 +367,13 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
         const int query = OF_KEYS ? other : own;
         part share = {}, slope;
         const of_queries<OF_KEYS> sum(p, (const float *)a.sums, query);
-        add_channels(p, own_rows, false, rows, fetch_first(p, rows), s.own, s.other, share);
-        fetched y = fetch_first(p, more);
+        __syncthreads(); /* what was there has been read */
+        if (one_chunk)
+            begin_copy(more, 0, p.d, s.more);
+        add_channels(p, own_rows, rows, false, s.own, s.other, share);
+        ls_gpu_sync_warp(); /* its own rows have been read */
+        if (one_chunk)
+            begin_copy(own_more, 0, p.d, s.own);
         const of_queries<OF_KEYS> product(p, of_rows, query);
         set_shares<OF_KEYS>(p.scale * LOG2_E, sum, other == own, share);
 #pragma unroll
@@ -382,7 +381,7 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
 #pragma unroll
             for (int j = 0; j < COLUMNS; j++)
                 slope.of[i][j] = -product.at[OF_KEYS ? j : i];
-        add_channels(p, own_more, false, more, y, s.own, s.more, slope);
+        add_channels(p, own_more, more, one_chunk, s.own, s.more, slope);
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
 #pragma unroll

@@ -13,15 +13,16 @@
  * for the next product. A result depends on its own head, T and d only.
  *
  * Shared memory has three tiles: rows of the block's own positions, of others, and of a second
- * array at these. Shares or slopes replace rows that only their warp still reads. 48 KB and 168
- * registers let three blocks run at a time, which hide each other's loads.
+ * array at these. Shares or slopes replace rows that only their warp still reads. With 48 KB, three
+ * or four blocks run at a time on a multiprocessor, and hide each other's loads.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_tiles.cuh"
 #include "common/kernel/element_inline.h"
 
 enum {
-    AT_A_TIME = 3, /* blocks on a multiprocessor: limits registers to 168 */
+    AT_A_TIME = 4,      /* blocks on a multiprocessor, forward: limits registers to 128 */
+    BACK_AT_A_TIME = 3, /* backward: to 168 */
     SUM_LANES = 16
 };
 
@@ -163,10 +164,8 @@ struct running {
 __device__ static inline float largest_of_row(float value)
 {
 #pragma unroll
-    for (int mask = 2; mask < 2 * EDGE / COLUMNS; mask *= 2) {
-        const float other = ls_gpu_exchange(value, mask);
-        value = other > value ? other : value;
-    }
+    for (int mask = 2; mask < 2 * EDGE / COLUMNS; mask *= 2)
+        value = fmaxf(ls_gpu_exchange(value, mask), value);
     return value;
 }
 
@@ -187,7 +186,7 @@ __device__ static inline void add_scores(float scale, part &score, running &of, 
         float largest = of.largest[i], sum = 0;
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++)
-            largest = score.of[i][j] > largest ? score.of[i][j] : largest;
+            largest = fmaxf(score.of[i][j], largest);
         largest = largest_of_row(largest);
         const float factor = power_of_two((of.largest[i] - largest) * scale);
 #pragma unroll
@@ -406,7 +405,7 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
 
 /* The first half of the blocks have keys, the second queries; those with most to visit first. */
 template <bool PACKED>
-__global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
+__global__ static void __launch_bounds__(TILE_THREADS, BACK_AT_A_TIME)
     attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,
                           unsigned tiles)
 {

@@ -136,7 +136,12 @@ int ls_gpu_positions_backward(void *stream, const ls_positions_backward_args *ar
 
 /* ---- Layer normalisation --------------------------------------------------------------------- */
 
-enum { NORM_LANES = 16, NORM_GROUPS = 32, NORM_THREADS = NORM_LANES * NORM_GROUPS };
+enum {
+    NORM_LANES = 16,
+    NORM_GROUPS = 32,
+    NORM_THREADS = NORM_LANES * NORM_GROUPS,
+    NORM_FLIGHT = 16 /* rows of a thread whose loads are in flight */
+};
 
 /* The sum over a row's threads, in all of them. */
 __device__ static inline float sum_lanes(float sum)
@@ -224,13 +229,21 @@ __device__ static inline void norm_sums(const ls_layer_norm_backward_args &n, in
     const float *x = (const float *)n.x, *dy = (const float *)n.dy;
     const float *moments = (const float *)n.moments;
     float dweight = 0, dbias = 0;
-    if (c < n.width) {
-#pragma unroll 16 /* so that many loads are in flight */
-        for (int64_t r = n.rows * group / NORM_GROUPS; r < end; r++) {
-            const float back = dy[r * n.width + c];
-            dweight += back * ((x[r * n.width + c] - moments[2 * r]) * moments[2 * r + 1]);
-            dbias += back;
+    int64_t r = n.rows * group / NORM_GROUPS;
+    for (; c < n.width && r < end; r += NORM_FLIGHT) {
+        float at[NORM_FLIGHT], back[NORM_FLIGHT], mean[NORM_FLIGHT], rate[NORM_FLIGHT];
+#pragma unroll
+        for (int i = 0; i < NORM_FLIGHT; i++) { /* behind the end: rows that are not added */
+            const int64_t row = r + i < end ? r + i : r;
+            at[i] = x[row * n.width + c], back[i] = dy[row * n.width + c];
+            mean[i] = moments[2 * row], rate[i] = moments[2 * row + 1];
         }
+#pragma unroll
+        for (int i = 0; i < NORM_FLIGHT; i++)
+            if (r + i < end) {
+                dweight += back[i] * ((at[i] - mean[i]) * rate[i]);
+                dbias += back[i];
+            }
     }
     space[0][threadIdx.x] = dweight;
     space[1][threadIdx.x] = dbias;

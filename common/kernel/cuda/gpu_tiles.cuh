@@ -69,36 +69,47 @@ template <bool PACKED>
 __device__ static inline void begin_copy(const head_rows<PACKED> &m, int first, int end, tile &to)
 {
     const unsigned thread = ls_gpu_anew(threadIdx.x), p = thread % PACKS;
-    const unsigned row = thread / TILE_WARP * WARP_ROWS + thread % TILE_WARP / PACKS;
-    const int c = first + PACK * (int)p;
+    const unsigned first_row = thread / TILE_WARP * WARP_ROWS;
+    const unsigned row = first_row + thread % TILE_WARP / PACKS; /* 0 or 1 */
+    const int c = first + PACK * (int)p, count = m.count - (int)row;
     const float *at = m.at + (int64_t)row * m.stride + c;
 #pragma unroll
     for (unsigned i = 0; i < WARP_ROWS; i += TILE_WARP / PACKS) {
-        float *const place = to.of[row + i][place_of_pack(row + i, p)].element;
-        const bool exists = (int)(row + i) < m.count;
+        float *const place = to.of[row + i][place_of_pack(first_row + i, p)].element;
         if (PACKED)
-            ls_gpu_copy_ahead<sizeof(pack)>(place, at, exists && c < end);
+            ls_gpu_copy_ahead<sizeof(pack)>(place, at, (int)i < (c < end ? count : 0));
         else
 #pragma unroll
             for (int e = 0; e < PACK; e++)
-                ls_gpu_copy_ahead<sizeof(float)>(place + e, at + e, exists && c + e < end);
+                ls_gpu_copy_ahead<sizeof(float)>(place + e, at + e,
+                                                 (int)i < (c + e < end ? count : 0));
         at += (int64_t)(TILE_WARP / PACKS) * m.stride;
     }
+}
+
+enum { BYTES = sizeof(pack), ROW_BYTES = PACKS * BYTES };
+
+/* The pack that is `bytes` behind the first of a tile. */
+__device__ static inline const pack &pack_at(const tile &of, unsigned bytes)
+{
+    return *(const pack *)((const char *)&of + bytes);
 }
 
 /* sum += a b^T, the first `packs` packs of their rows. */
 __device__ static inline void add_pairs(const tile &a, const tile &b, unsigned packs, part &sum)
 {
-    const unsigned row = thread_row();
+    const unsigned row = thread_row(), column = thread_column();
+    const unsigned at_row = row * ROW_BYTES + place_of_pack(row, 0) * BYTES,
+                   at_column = column * ROW_BYTES + place_of_pack(column, 0) * BYTES;
 #pragma unroll 1
-    for (unsigned p = 0; p < packs; p++) {
+    for (unsigned p = 0; p < packs * BYTES; p += BYTES) { /* place_of_pack is an exclusive or */
         pack x[ROWS];
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
-            x[i] = a.of[row + i][place_of_pack(row, p)];
+            x[i] = pack_at(a, (at_row ^ p) + i * ROW_BYTES);
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++) {
-            const pack y = b.of[column_of(j)][place_of_pack(thread_column(), p)];
+            const pack y = pack_at(b, (at_column ^ p) + (column_of(j) - column) * ROW_BYTES);
 #pragma unroll
             for (int e = 0; e < PACK; e++)
 #pragma unroll
@@ -127,19 +138,20 @@ __device__ static inline void leave_part(const part &value, tile &to)
 /* sum += a b. */
 __device__ static inline void add_tile(const tile &a, const tile &b, part &sum)
 {
-    const unsigned row = thread_row(), column = thread_column() / PACK;
+    const unsigned row = thread_row(), column = thread_column() / PACK * BYTES;
+    const unsigned at_row = row * ROW_BYTES + place_of_pack(row, 0) * BYTES;
 #pragma unroll 1
-    for (unsigned p = 0; p < PACKS; p++) {
+    for (unsigned p = 0; p < ROW_BYTES; p += BYTES) {
+        const unsigned at = p * (PACK * PACKS) + (column ^ p % (BANK_PACKS * BYTES));
         pack x[ROWS];
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
-            x[i] = a.of[row + i][place_of_pack(row, p)];
+            x[i] = pack_at(a, (at_row ^ p) + i * ROW_BYTES);
 #pragma unroll
         for (int e = 0; e < PACK; e++)
 #pragma unroll
             for (int half = 0; half < COLUMNS / PACK; half++) {
-                const pack y =
-                    b.of[PACK * p + e][place_of_pack(PACK * p, column) + half * PACKS / 2];
+                const pack y = pack_at(b, at + e * ROW_BYTES + half * ROW_BYTES / 2);
 #pragma unroll
                 for (int i = 0; i < ROWS; i++)
 #pragma unroll

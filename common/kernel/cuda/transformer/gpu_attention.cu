@@ -385,7 +385,7 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
         for (int i = 0; i < ROWS; i++)
 #pragma unroll
             for (int j = 0; j < COLUMNS; j++)
-                slope.of[i][j] *= share.of[i][j] * p.scale;
+                slope.of[i][j] *= share.of[i][j];
         if (OF_KEYS) {
             ls_gpu_sync_warp(); /* its rows have been read */
             leave_part(share, s.own);
@@ -397,6 +397,11 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
         ls_gpu_sync_warp();
         add_tile(s.own, s.other, d_rows);
     }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++)
+            d_rows.of[i][j] *= p.scale;
     float *dqkv = (float *)a.dqkv;
     put_part<PACKED>(p, dqkv, 3 * p.C, OF_KEYS ? p.C : 0, d_rows);
     if (OF_KEYS)

@@ -33,6 +33,21 @@ template <typename T> __device__ static inline T ls_gpu_exchange(T value, int ma
     return __shfl_xor_sync(0xFFFFFFFFu, value, mask);
 }
 
+/* What the warp's lanes wrote to shared memory before, all of them can read, and replace; all lanes
+ * call it. */
+__device__ static inline void ls_gpu_sync_warp()
+{
+    __syncwarp();
+}
+
+/* The value; the compiler does not keep what it has computed from it for the next time, for which
+ * registers may lack. */
+__device__ static inline unsigned ls_gpu_anew(unsigned value)
+{
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 /* A value that another block has written and fenced: from the cache that all blocks share. */
 __device__ static inline double ls_gpu_fetch(const double *from)
 {

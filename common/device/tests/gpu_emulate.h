@@ -287,6 +287,16 @@ template <typename T> static inline T ls_gpu_exchange(T value, int mask)
     return value;
 }
 
+static inline void ls_gpu_sync_warp()
+{
+    leave(FIBER_AT_EXCHANGE);
+}
+
+static inline unsigned ls_gpu_anew(unsigned value)
+{
+    return value;
+}
+
 /* Copies that a thread has begun: made when it waits for them. */
 struct copy_ahead {
     float *to;

@@ -136,7 +136,14 @@ int ls_gpu_positions_backward(void *stream, const ls_positions_backward_args *ar
 
 /* ---- Layer normalisation --------------------------------------------------------------------- */
 
-enum { NORM_LANES = 16, NORM_GROUPS = 32, NORM_THREADS = NORM_LANES * NORM_GROUPS };
+enum {
+    NORM_LANES = 16,
+    NORM_GROUPS = 32,
+    NORM_THREADS = NORM_LANES * NORM_GROUPS,
+    NORM_CHANNELS =
+        8,           /* of a block that adds over the rows: 32 bytes, the least that memory reads */
+    NORM_FLIGHT = 16 /* rows of a thread whose loads are in flight */
+};
 
 /* The sum over a row's threads, in all of them. */
 __device__ static inline float sum_lanes(float sum)
@@ -214,43 +221,55 @@ __device__ static inline void normalise_row_back(const ls_layer_norm_backward_ar
         dx[c] = rate * (dy[c] * weight[c] - mean_g - (x[c] - mean) * rate * mean_gn);
 }
 
-/* dweight and dbias of 16 channels, from channel `first` on: a thread adds a group's rows of its
- * channel in order, then one the groups. */
+/* dweight and dbias of 8 channels, from channel `first` on: a thread adds a group's rows of its
+ * channel in order, then one the groups. Half the threads have none, so that twice as many
+ * multiprocessors take part. */
 __device__ static inline void norm_sums(const ls_layer_norm_backward_args &n, int64_t first)
 {
-    __shared__ float space[2][NORM_THREADS];
-    const int64_t c = first + threadIdx.x % NORM_LANES, group = threadIdx.x / NORM_LANES;
+    __shared__ float space[2][NORM_GROUPS][NORM_CHANNELS];
+    const int64_t lane = threadIdx.x % NORM_CHANNELS, group = threadIdx.x / NORM_CHANNELS;
+    const int64_t c = first + lane;
+    const bool adds = group < NORM_GROUPS && c < n.width;
     const int64_t end = n.rows * (group + 1) / NORM_GROUPS;
     const float *x = (const float *)n.x, *dy = (const float *)n.dy;
     const float *moments = (const float *)n.moments;
     float dweight = 0, dbias = 0;
-    if (c < n.width) {
-#pragma unroll 4
-        for (int64_t r = n.rows * group / NORM_GROUPS; r < end; r++) {
-            const float back = dy[r * n.width + c];
-            dweight += back * ((x[r * n.width + c] - moments[2 * r]) * moments[2 * r + 1]);
-            dbias += back;
+    int64_t r = n.rows * group / NORM_GROUPS;
+    for (; adds && r < end; r += NORM_FLIGHT) {
+        float at[NORM_FLIGHT], back[NORM_FLIGHT], mean[NORM_FLIGHT], rate[NORM_FLIGHT];
+#pragma unroll
+        for (int i = 0; i < NORM_FLIGHT; i++) { /* behind the end: rows that are not added */
+            const int64_t row = r + i < end ? r + i : r;
+            at[i] = x[row * n.width + c], back[i] = dy[row * n.width + c];
+            mean[i] = moments[2 * row], rate[i] = moments[2 * row + 1];
         }
+#pragma unroll
+        for (int i = 0; i < NORM_FLIGHT; i++)
+            if (r + i < end) {
+                dweight += back[i] * ((at[i] - mean[i]) * rate[i]);
+                dbias += back[i];
+            }
     }
-    space[0][threadIdx.x] = dweight;
-    space[1][threadIdx.x] = dbias;
+    if (group < NORM_GROUPS) {
+        space[0][group][lane] = dweight;
+        space[1][group][lane] = dbias;
+    }
     __syncthreads();
-    if (threadIdx.x >= 2 * NORM_LANES || c >= n.width)
+    if (group >= 2 || c >= n.width) /* group: dweight, dbias */
         return;
-    const int which = (int)threadIdx.x / NORM_LANES; /* dweight, dbias */
-    float sum = space[which][threadIdx.x % NORM_LANES];
+    float sum = space[group][0][lane];
     for (int g = 1; g < NORM_GROUPS; g++)
-        sum += space[which][g * NORM_LANES + threadIdx.x % NORM_LANES];
-    ((float *)(which ? n.dbias : n.dweight))[c] = sum;
+        sum += space[group][g][lane];
+    ((float *)(group ? n.dbias : n.dweight))[c] = sum;
 }
 
-/* The first blocks add over the rows, each for 16 channels; the others compute dx. */
+/* The first blocks add over the rows, each for 8 channels; the others compute dx. */
 __global__ static void __launch_bounds__(NORM_THREADS)
     norm_back_kernel(ls_layer_norm_backward_args n, unsigned sum_blocks)
 {
     const int64_t rows_of_block = NORM_THREADS / NORM_LANES, others = gridDim.x - sum_blocks;
     if (blockIdx.x < sum_blocks) {
-        norm_sums(n, (int64_t)blockIdx.x * NORM_LANES);
+        norm_sums(n, (int64_t)blockIdx.x * NORM_CHANNELS);
         return;
     }
     for (int64_t first = (blockIdx.x - sum_blocks) * rows_of_block; first < n.rows;
@@ -262,7 +281,7 @@ __global__ static void __launch_bounds__(NORM_THREADS)
 
 int ls_gpu_layer_norm_backward(void *stream, const ls_layer_norm_backward_args *args)
 {
-    const unsigned sum_blocks = (unsigned)((args->width + NORM_LANES - 1) / NORM_LANES);
+    const unsigned sum_blocks = (unsigned)((args->width + NORM_CHANNELS - 1) / NORM_CHANNELS);
     return ls_gpu_launch(stream, sum_blocks + ls_gpu_blocks(args->rows, NORM_THREADS / NORM_LANES),
                          NORM_THREADS, norm_back_kernel, *args, sum_blocks);
 }

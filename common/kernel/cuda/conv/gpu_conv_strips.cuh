@@ -13,7 +13,8 @@ enum {
     WEIGHT_WARPS = 4 /* warps of a block */,
     WEIGHT_THREADS = WEIGHT_LANES * WEIGHT_WARPS
 };
-enum { WEIGHT_RUN = 4 /* positions side by side */, WEIGHT_RUNS = 128, WEIGHT_STAGE = 5632 };
+/* Positions side by side; the most runs, and floats, in shared memory at a time. */
+enum { WEIGHT_RUN = 4, WEIGHT_RUNS = 128, WEIGHT_STAGE = 5632 };
 
 /* A block's tile: SIDE: of the window; ROWS: lines of taps that a lane has, all or one; OUTS: its
  * outputs; COLUMNS: different columns in a warp; STRIDE: along a line. */
@@ -29,8 +30,7 @@ template <int SIDE_, int ROWS_, int OUTS_, int COLUMNS_, int STRIDE_> struct wei
     static constexpr int PART = SUMS * WEIGHT_LANES + OUTPUTS; /* weights, and the bias */
 };
 
-/* Images, of whose lines a strip has some in shared memory, all or a tile of their channels. What
- * is beside an image there is zero from the start. */
+/* Images, of whose lines a strip has some in shared memory, all or a tile of their channels. */
 struct weights_area {
     const float *images;      /* the tile's first channel of the first one */
     int64_t of_image;         /* elements */
@@ -94,16 +94,30 @@ __device__ static inline void copy_weights_area(const weights_area &s, int image
         copy_weights_lines<PACKS, false, FEW>(s, from, top, start, to);
 }
 
+/* Zeros for what is beside the image in so many strips, which no copy writes. */
+template <int PACKS>
+__device__ static inline void clear_weights_area(const weights_area &s, int strips, float *to)
+{
+    const int beside = s.columns - s.used, all = strips * s.lines * beside * PACKS;
+    for (int i = (int)threadIdx.x; i < all; i += WEIGHT_THREADS) {
+        const int pixel = i / PACKS, line = pixel / beside, at = pixel - line * beside;
+        const int column = at < s.left ? at : at + s.used;
+        ((ls_gpu_pack<float, 4> *)to)[(line * s.columns + column) * PACKS + i % PACKS] = {};
+    }
+}
+
 /* What the strips of a block are made of. It is in shared memory, since registers are scarce. */
 struct weights_strips {
     weights_area x, dy;
     int starts[2][WEIGHT_THREADS];
     int x_floats, dy_floats; /* of a strip in shared memory */
+    bool sums_bias;          /* its dy, too */
+    float *part;             /* where the block leaves its sums */
 };
 
 template <typename Tile>
 __device__ static inline void describe_weights_strips(const ls_gpu_conv_weights &a, int tile,
-                                                      weights_strips *to)
+                                                      int chunk, weights_strips *to)
 {
     const ls_window &w = a.shape.window;
     const int channels = (int)a.shape.channels, outputs = (int)a.shape.outputs;
@@ -141,6 +155,8 @@ __device__ static inline void describe_weights_strips(const ls_gpu_conv_weights 
               a.dy_down,
               outputs - output,
               outputs % 4 == 0 && (uintptr_t)a.dy % 16 == 0};
+    to->part = a.parts + (tile * a.chunks + chunk) * Tile::PART;
+    to->sums_bias = a.dbias && tile % a.column_tiles == 0;
     to->x_floats = lines * a.columns * Tile::CHANNELS;
     to->dy_floats = a.lines * width * Tile::OUTPUTS;
 }

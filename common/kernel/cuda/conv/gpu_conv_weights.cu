@@ -128,24 +128,25 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
     const int warp = (int)threadIdx.x / WEIGHT_LANES, pitch = a.columns * Tile::CHANNELS;
     const int line_runs = ((int)a.shape.window.out_width + WEIGHT_RUN - 1) / WEIGHT_RUN;
     const int strip_runs = a.lines * line_runs, stride_y = (int)a.shape.window.stride_y;
-    describe_weights_strips<Tile>(a, tile, &strips);
+    describe_weights_strips<Tile>(a, tile, chunk, &strips);
     const int first = chunk * (int)a.chunk_strips, end = first + (int)a.chunk_strips;
     const int all = (int)a.shape.rows * a.strips, last = end < all ? end : all;
     const auto there = [&](int at) { return last - at < a.together ? last - at : a.together; };
-#pragma unroll
-    for (int i = 0; i < 2 * WEIGHT_STAGE / 4 / WEIGHT_THREADS; i++)
-        packs[i * WEIGHT_THREADS + (int)threadIdx.x] = pack{};
     __syncthreads();
     copy_weights_strips<Tile>(a, strips, first, there(first), space);
+    for (int stage = 0; stage < 2; stage++) {
+        float *const x = space + stage * WEIGHT_STAGE;
+        clear_weights_area<Tile::CHANNELS / 4>(strips.x, a.together, x);
+        clear_weights_area<Tile::OUTPUTS / 4>(strips.dy, a.together,
+                                              x + a.together * strips.x_floats);
+    }
     for (int i = (int)threadIdx.x; i < a.together * strip_runs; i += WEIGHT_THREADS) {
         const int line = i / line_runs, strip = line / a.lines;
         starts[i] = strip * strips.x_floats + (line - strip * a.lines) * stride_y * pitch +
                     (i - line * line_runs) * (WEIGHT_RUN * Tile::STRIDE * Tile::CHANNELS);
     }
-    const int dy_at = a.together * strips.x_floats;
     const int mine = weights_column<Tile>(a, column_tile * Tile::COLUMNS, lane);
-    const int dy_mine = dy_at + lane / Tile::COLUMNS * Tile::OUTS;
-    const bool sums_bias = a.dbias && column_tile == 0;
+    const int dy_mine = a.together * strips.x_floats + lane / Tile::COLUMNS * Tile::OUTS;
     float sum[Tile::SUMS] = {};
     bias[threadIdx.x] = pack{};
     int stage = 0;
@@ -160,13 +161,13 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
         for (int i = warp; i < runs; i += WEIGHT_WARPS)
             add_weights_run<Tile>(now + starts[i] + mine,
                                   now + dy_mine + i * (WEIGHT_RUN * Tile::OUTPUTS), pitch, sum);
-        if (sums_bias)
-            add_weights_bias(now + dy_at, runs * WEIGHT_RUN * Tile::OUTPUTS, &bias[threadIdx.x]);
+        if (strips.sums_bias)
+            add_weights_bias(now + a.together * strips.x_floats, runs * WEIGHT_RUN * Tile::OUTPUTS,
+                             &bias[threadIdx.x]);
     }
-    float *const part = a.parts + (tile * a.chunks + chunk) * Tile::PART;
-    leave_weights<Tile>(sum, space, part);
-    if (sums_bias)
-        leave_weights_bias<Tile>(bias[0].element, part);
+    leave_weights<Tile>(sum, space, strips.part);
+    if (strips.sums_bias)
+        leave_weights_bias<Tile>(bias[0].element, strips.part);
 }
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
@@ -356,7 +357,8 @@ bool ls_gpu_conv_weights_plan(const ls_conv_shape *s, ls_gpu_conv_weights *out)
     const ls_window *w = &s->window;
     ls_gpu_conv_weights best = {}, p = {};
     int64_t least = -1;
-    if (s->rows < 1 || s->outputs < 1 || s->channels < 1 || w->out_height < 1 || w->out_width < 1)
+    if (s->rows < 1 || s->outputs < 1 || s->channels < 1 || w->out_height < 1 || w->out_width < 1 ||
+        w->in_height < 1 || w->in_width < 1)
         return false;
     p.shape = *s;
     p.kernel = find_weights_kind(s);

@@ -375,7 +375,8 @@ template <int BN, int TM> static int64_t direct_blocks(const ls_gpu_direct *d)
 }
 
 /* How long a slice takes a processor that has the most blocks: as long as its instructions, of
- * which some are no products (of what ptxas makes for sm_90, as many as about 1.2 positions have). */
+ * which some are no products (of what ptxas makes for sm_90, as many as about 1.2 positions have).
+ */
 template <int BN, int TM> static double direct_cost(const ls_gpu_direct *d)
 {
     const int64_t tiles = (d->to_channels + BN - 1) / BN;

@@ -38,8 +38,9 @@ RESULTS = pathlib.Path(__file__).resolve().parents[2] / "results"
 class Comparison:
     """The processes and files of one comparison."""
 
-    def __init__(self, path, cores, peers, directory, place=("--devices", "cpu:0")):
+    def __init__(self, path, cores, peers, directory, place=("--devices", "cpu:0"), fashion=()):
         self.place = place  # where lockstep makes initial values
+        self.fashion = list(fashion)  # its option for Fashion-MNIST, where that is not in the default folder
         self.lockstep = runners.Lockstep(path, cores[:1])
         self.pair = runners.Lockstep(path, cores[:2])
         self.peers = peers
@@ -49,7 +50,7 @@ class Comparison:
         """Path of lockstep's initial values."""
         path = self.directory / f"{model.replace(':', '-')}-{seed}.safetensors"
         if not path.exists():
-            self.lockstep.save_initial(model, seed, path, self.files(model), self.place)
+            self.lockstep.save_initial(model, seed, path, self.files(model) or self.fashion, self.place)
         return str(path)
 
     def data(self, model):

@@ -7,7 +7,7 @@ first round all peers build it at once, and the losses of the first steps are co
 of agree.py: they must agree within LARGEST_BOUND. float32, TF32 off, JAX at precision `highest`. A program that
 fails, or needs longer than PATIENCE, is named with its last line, and the others continue; a peer's compiler that needs
 longer is a gap, no failure. `--build` only builds each case in each peer, so that their caches have it.
-`--device cpu` rehearses it. Not yet run on a GPU.
+`--device cpu` rehearses it.
 Exit status: 0 success; 1 losses disagree, or a program failed; 3 broken; 77 neither framework is installed.
 """
 
@@ -34,6 +34,7 @@ CASES = (
     ("twin-lstm:64", 64, 20), ("mlp:784-4096-4096-10", 8192, 5), ("gpt:6-6-384-256-256", 64, 10), ("cnn", 256, 300),
     ("lstm-stack:4", 64, 10),
 )
+LARGE = ("gpt:12-12-768-1024-50257",)  # of which five at a time do not fit beside the peers
 REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2), ("gpt:1-2-16-16-32", 2, 2))
 RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
 
@@ -66,7 +67,7 @@ class Turns:
         try:
             return call()
         except runners.RunError as error:
-            why = str(error).strip().splitlines()[-1][:200]
+            why = str(error).strip().splitlines()[-1][-300:]
             runners.say(f"{name}: {why}")
             self.rounds.fail(self.key(name), turn, why)
             self.failed.add(name)
@@ -86,7 +87,7 @@ class Turns:
 
     def options(self):
         """lockstep's options for values, data and memory."""
-        files = self.comparison.files(self.model) or ["--data", f"fashion-mnist:{models.FASHION_MNIST}"]
+        files = self.comparison.files(self.model) or self.comparison.fashion
         rate = RATES.get(models.parse_model(self.model)[0])
         return ["--load", self.comparison.initial(self.model, 1), "--memory", "growth", *files,
                 *(("--lr", rate) if rate else ())]
@@ -126,7 +127,7 @@ class Turns:
         peers = self.prepare(peers)
         for turn in range(1, self.count + 1):
             self.take("lockstep", turn, lambda: self.comparison.lockstep.blocks(
-                self.model, self.batch, self.steps, self.options(), ("--devices", "1")))
+                self.model, self.batch, self.steps, self.options(), ("--devices", "1"), apart=self.model in LARGE))
             for peer in peers:
                 self.take(peer.name, turn, lambda p=peer: self.timed(p))
 
@@ -173,7 +174,8 @@ def measure(arguments, directory):
     """Runs the turns that the file lacks; returns the rounds."""
     path = pathlib.Path(arguments.file)
     peers = Peers(peers_here(arguments), directory)
-    comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory, ("--devices", "1"))
+    comparison = compare.Comparison(arguments.lockstep, (), peers.peers, directory, ("--devices", "1"),
+                                    ("--data", f"fashion-mnist:{models.FASHION_MNIST}"))
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     here = {"part": "gpu", "time": now, "cpu": book.cpu_text(), "peers": peers.info(),
             "lockstep": comparison.lockstep.version()}

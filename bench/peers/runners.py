@@ -193,19 +193,20 @@ class Lockstep:
         return [json.loads(line) for line in lines]
 
     def block_rows(self, model, batch, steps, options, place=("--devices", "cpu:0"), *, gated=False,
-                   processes=0):
+                   processes=0, apart=False):
         """Rows of a turn's blocks: cases of one block each that differ in a seed, which nothing
-        here depends on: the values are loaded, the samples come in the file's order."""
-        seeds = ",".join(str(seed) for seed in range(1, rounds.BLOCKS + 1))
+        here depends on: the values are loaded, the samples come in the file's order. apart: a command
+        for each, for cases that do not fit in memory together."""
+        seeds = [str(seed) for seed in range(1, rounds.BLOCKS + 1)]
         gate = () if gated else ("--gate-steps", 0)
-        return self.rows(
+        return [row for some in (seeds if apart else [",".join(seeds)]) for row in self.rows(
             model, *place, "--batch", batch, "--steps", steps, "--warmup", steps, "--blocks", 1,
-            "--seed", seeds, *gate, *options, processes=processes,
-        )
+            "--seed", some, *gate, *options, processes=processes,
+        )]
 
-    def blocks(self, model, batch, steps, options, place=("--devices", "cpu:0")):
+    def blocks(self, model, batch, steps, options, place=("--devices", "cpu:0"), *, apart=False):
         """The mean step of each block of a turn, in ms."""
-        rows = self.block_rows(model, batch, steps, options, place)
+        rows = self.block_rows(model, batch, steps, options, place, apart=apart)
         return [mean_step(row) for row in rows]
 
     def run(self, model, *options, place=("--devices", "cpu:0")):

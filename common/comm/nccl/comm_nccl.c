@@ -13,8 +13,8 @@
  *              still does not end, its device is lost (ls_device_lose), and the process exits
  * After every all-reduce, a kernel of one thread increments a counter in pinned memory: a sign of
  * life. Leaves out exchanges (only our own algorithms need them) and host calls. NCCL refuses two
- * ranks on one GPU; communicator `device` is used there. Not yet run on a GPU; its logic is tested
- * with functions that replace NCCL's (nccl_emulate.h).
+ * ranks on one GPU; communicator `device` is used there. Not yet run between GPUs; its logic is
+ * tested with functions that replace NCCL's (nccl_emulate.h).
  */
 #include "common/comm/nccl/comm_nccl.h"
 

@@ -2,7 +2,7 @@
 /*
  * All-reduce between logical GPUs: every algorithm with an oracle gives its bits on parts of one
  * GPU, captured as one program and step by step, and sends what its formula says. Skipped without a
- * GPU; not yet run on one. No tolerance: bits. On CPU devices, test_comm does the same.
+ * GPU. No tolerance: bits. On CPU devices, test_comm does the same.
  */
 #include "common/comm/tests/comm_fixture.h"
 

@@ -2,9 +2,9 @@
 /*
  * NCCL on one GPU: a communicator of one rank opens; its all-reduces, captured or not, change no
  * bit and are counted; two ranks on one GPU are refused; one that was given up ends. Skipped
- * without a GPU or NCCL; not yet run on one. No tolerance: bits. A step with one rank has no
- * all-reduce, and NCCL (2.28) enqueues nothing for one in place; what one GPU cannot show is
- * printed at the end. The surrounding logic is tested by test_comm_nccl, without NCCL.
+ * without a GPU or NCCL. No tolerance: bits. A step with one rank has no all-reduce, and NCCL
+ * (2.28) enqueues nothing for one in place; what one GPU cannot show is printed at the end. The
+ * surrounding logic is tested by test_comm_nccl, without NCCL.
  */
 #include "common/comm/tests/comm_fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Devices on a GPU: memory, copies, queues, events, programs, logical devices, failures. Skipped
- * without a GPU; not yet run on one. Only copies are enqueued, so no kernel is needed: a step swaps
+ * without a GPU. Only copies are enqueued, so no kernel is needed: a step swaps
  * two values, which shows how often it ran. No tolerance: all is exact.
  */
 #include "common/device/tests/device_fixture.h"

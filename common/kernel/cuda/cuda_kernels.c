@@ -192,7 +192,7 @@ LS_KERNEL_ENTRIES(CUDA_ENTRY)
 
 const ls_kernel_table ls_cuda_kernels = {
     .name = "cuda",
-    .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32; not yet run on a GPU",
+    .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32",
     .kind = LS_DEVICE_GPU,
     .real_bytes = sizeof(float),
     .tf32 = true,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of the cuda table as products by cuBLASLt: the images' windows are the rows of a
- * matrix, multiplied with the weights. Not yet run on a GPU. Forward: y = windows weight^T, with
- * bias and ReLU in the product. Backward: dweight = dy^T windows; dwindows = dy weight, added back
- * into the images. Windows are channels-last like images; the weights, stored as
- * [O,C,height,width], are reordered once per run. A batch is split into parts whose windows fit
- * `window_bytes`; the parts of a gradient are added in order. A 1 x 1 convolution of stride 1
- * multiplies the image itself. Cost: windows are written and read once, 118 MB each for 3.8 GFLOP
- * in the second layer of cifar10 at batch 128. cuDNN (cuda_conv_dnn.c) needs no windows, but is not
- * always installed and does not support every shape.
+ * matrix, multiplied with the weights. Forward: y = windows weight^T, with bias and ReLU in the
+ * product. Backward: dweight = dy^T windows; dwindows = dy weight, added back into the images.
+ * Windows are channels-last like images; the weights, stored as [O,C,height,width], are reordered
+ * once per run. A batch is split into parts whose windows fit `window_bytes`; the parts of a
+ * gradient are added in order. A 1 x 1 convolution of stride 1 multiplies the image itself. Cost:
+ * windows are written and read once, 118 MB each for 3.8 GFLOP in the second layer of cifar10 at
+ * batch 128. cuDNN (cuda_conv_dnn.c) needs no windows, but is not always installed and does not
+ * support every shape.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table: selects the implementation. Not yet run on a GPU. It is selected
- * when the operation is made, and named in a row's kernels: own kernels without windows where they
- * are made for the shape (cuda_conv_direct.c, cuda_conv_weights.c); otherwise cuDNN where it is
- * faster, installed and supports the shape; otherwise products of windows, also if cuDNN's trial
- * fails on a device that still works, which the table's library then says. With
- * LS_CONVOLUTION_CUDNN all are cuDNN's, and it is an error if it cannot; LS_CONVOLUTION_OWN never
- * uses it. The first convolution loads the library, so models without any never do; an installed
- * library that is broken is an error.
+ * Convolutions of the cuda table: selects the implementation. It is selected when the operation is
+ * made, and named in a row's kernels: own kernels without windows where they are made for the shape
+ * (cuda_conv_direct.c, cuda_conv_weights.c); otherwise cuDNN where it is faster, installed and
+ * supports the shape; otherwise products of windows, also if cuDNN's trial fails on a device that
+ * still works, which the table's library then says. With LS_CONVOLUTION_CUDNN all are cuDNN's, and
+ * it is an error if it cannot; LS_CONVOLUTION_OWN never uses it. The first convolution that needs
+ * the library loads it; an installed library that is broken is an error.
  */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 
@@ -80,16 +79,6 @@ static bool is_asked(const ls_kernels *kernels, ls_conv_way way)
     return asked == way || asked == LS_CONV_FASTEST;
 }
 
-/* Whether the kernel without windows has too few blocks for sums as long: on an H100, 8x8 images of
- * 64 channels, batch 128, took 72 us forward and 74 us back, products of windows 41 and 36. */
-static bool is_slow(const ls_conv_task *task)
-{
-    const ls_conv_shape *s = &task->shape;
-    const int64_t positions = task->dx ? ls_conv_pixels(s) : ls_conv_positions(s);
-    const int64_t terms = ls_conv_taps(s) * (task->dx ? s->outputs : s->channels);
-    return positions <= 64 && terms > 512;
-}
-
 /* By own kernels without windows; *out is unchanged if there are none for this task. */
 static ls_status try_direct(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
@@ -97,8 +86,6 @@ static ls_status try_direct(ls_kernels *kernels, const ls_conv_task *task, ls_op
         return LS_OK;
     if (task->dweight)
         return ls_direct_conv_weights(kernels, task, out);
-    if (((const cuda_kernels *)kernels)->way == LS_CONV_FASTEST && is_slow(task))
-        return LS_OK;
     return ls_direct_takes(kernels, task) ? ls_direct_conv(kernels, task, out) : LS_OK;
 }
 
@@ -112,11 +99,12 @@ static bool tries_library(const ls_kernels *kernels, const ls_conv_task *task)
 static ls_status choose(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
     const char *why = NULL;
-    bool asked;
+    bool asked = false;
     ls_op *op = NULL;
-    LS_TRY(ask_library(kernels, &task->shape, &asked));
     LS_TRY(try_direct(kernels, task, &op));
-    if (!op && asked && tries_library(kernels, task))
+    if (!op && tries_library(kernels, task))
+        LS_TRY(ask_library(kernels, &task->shape, &asked));
+    if (asked)
         LS_TRY(ls_dnn_conv(kernels, task, &op, &why));
     LS_TRY(insist(kernels, &task->shape, why));
     if (!op)

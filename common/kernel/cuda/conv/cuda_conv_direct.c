@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of the cuda table by own kernels that need no windows in memory
- * (gpu_conv_direct.cu): forward, and the gradient of the image. Not yet run on a GPU. The weights,
- * stored as [O,C,height,width], are reordered to channels-last once per run, by the forward pass if
- * there is one. Left to the other implementations: the gradient of the weights; windows of one
- * pixel, which are products of the images themselves; windows of more than 32 pixels, long sums,
- * and channels that cannot be moved four at a time, for which the kernels are not made; TF32.
+ * (gpu_conv_direct.cu): forward, and the gradient of the image. The weights, stored as
+ * [O,C,height,width], are reordered to channels-last once per run, by the forward pass if there is
+ * one. Left to the other implementations: the gradient of the weights; windows of one pixel, which
+ * are products of the images themselves; windows of more than 32 pixels, long sums, and channels
+ * that cannot be moved four at a time, for which the kernels are not made; TF32.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"

@@ -2,8 +2,7 @@
 /*
  * The gradient of a convolution's weights and bias by gpu_conv_weights.cu, which reads images and
  * gradients as they are stored and writes the weights in their stored order: no windows, no
- * reordering. Not yet run on a GPU. Workspace: what the blocks of a chunk leave of each weight, at
- * most a few MB.
+ * reordering. Workspace: what the blocks of a chunk leave of each weight, at most a few MB.
  */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of convolutions besides the library's products: windows of an image as rows of a matrix,
- * and their gradients added back into the image. Not yet run on a GPU. A window contains its pixels
- * line by line, with a pixel's channels together, as in the image: neighbouring threads copy
- * contiguous runs, four channels each if aligned to 16 bytes. Padding is zero. Backward, the thread
- * of a pixel's channel adds the windows that cover it, in the order of the taps.
+ * and their gradients added back into the image. A window contains its pixels line by line, with a
+ * pixel's channels together, as in the image: neighbouring threads copy contiguous runs, four
+ * channels each if aligned to 16 bytes. Padding is zero. Backward, the thread of a pixel's channel
+ * adds the windows that cover it, in the order of the taps.
  */
 #include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions without windows in memory ("implicit GEMM"): forward, and the gradient of the image.
- * Not yet run on a GPU. The product of M positions, N columns (outputs; of a gradient the image's
- * channels) and K terms (each tap's channels; of a gradient outputs), in the order of taps, then
- * channels: an element is one chain of fused multiply-adds in that order, whatever the block's
- * size. A block has BM positions and BN columns. It brings BK terms at a time to shared memory: of
- * the image straight from where the tap lies, 0 in the padding; of the weights from [O, height,
- * width, C]. The next terms are on their way, in registers, while a block computes. What a term
- * needs (where its tap lies, and its weights) is a table in shared memory, made once by each block;
- * which taps of a position lie in the image is a mask.
+ * The product of M positions, N columns (outputs; of a gradient the image's channels) and K terms
+ * (each tap's channels; of a gradient outputs), in the order of taps, then channels: an element is
+ * one chain of fused multiply-adds in that order, whatever the block's size. A block has BM
+ * positions and BN columns. It brings BK terms at a time to shared memory: of the image straight
+ * from where the tap lies, 0 in the padding; of the weights from [O, height, width, C]. The next
+ * terms are on their way, in registers, while a block computes. What a term needs (where its tap
+ * lies, and its weights) is a table in shared memory, made once by each block; which taps of a
+ * position lie in the image is a mask.
  *
  * A gradient with strides is computed in classes: positions that differ by multiples of the strides
  * have the same taps, so none is visited in vain. A thread has TM positions and 4 columns. In

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What gpu_conv_weights.cu has in shared memory: a block's tile, strips of the images and of their
- * gradients, and how they are copied there in the background. Not yet run on a GPU.
+ * gradients, and how they are copied there in the background.
  */
 #pragma once
 

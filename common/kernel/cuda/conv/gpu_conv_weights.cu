@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gradient of a convolution's weights and bias, straight from the images; windows of 3 x 3 or
- * 5 x 5, strides along a line of 1 or 2. Not yet run on a GPU. A block sums a tile of the weights
- * over a chunk of the positions, strip by strip: some lines of dy, and the lines of x that their
- * windows cover, padding as zeros, are in shared memory, while the next strips are on their way
- * there. A lane has one column of the tile, for some outputs, and keeps all their sums in
- * registers: with more than four channels a column is a channel, and its sums are all taps;
- * otherwise it is a channel and a line of taps. So a pixel that a lane has read counts for all taps
- * of a line. Runs of four positions are dealt out to the block's four warps, whose sums are added
- * at the end, in order. What the chunks leave is added by a second launch, in order of the chunks,
- * which writes the weights as they are stored. Blocks of the first column sum the bias, too. The
- * division into strips and chunks is a function of the shape alone; so are the bits.
+ * The gradient of a convolution's weights and bias, straight from the images; windows of 3 x 3 or 5
+ * x 5, strides along a line of 1 or 2. A block sums a tile of the weights over a chunk of the
+ * positions, strip by strip: some lines of dy, and the lines of x that their windows cover, padding
+ * as zeros, are in shared memory, while the next strips are on their way there. A lane has one
+ * column of the tile, for some outputs, and keeps all their sums in registers: with more than four
+ * channels a column is a channel, and its sums are all taps; otherwise it is a channel and a line
+ * of taps. So a pixel that a lane has read counts for all taps of a line. Runs of four positions
+ * are dealt out to the block's four warps, whose sums are added at the end, in order. What the
+ * chunks leave is added by a second launch, in order of the chunks, which writes the weights as
+ * they are stored. Blocks of the first column sum the bias, too. The division into strips and
+ * chunks is a function of the shape alone; so are the bits.
  *
  * A run of a lane in the code for sm_90, 3 x 3 with many channels: 288 FFMA of 326 instructions, of
  * which 27 read shared memory; 5 x 5: 400 of 458, 45; with few channels 96 of 120 and 160 of 186.

@@ -72,11 +72,10 @@ static void refuses(fixture *f, const ls_conv_shape *s, int direction, const cha
 /* ---- Which way ------------------------------------------------------------------------------- */
 
 /* By hand, for conv_shapes: p: products of windows; d: kernels without windows, which are for
- * outputs (backward, channels of both images) in fours, windows of several pixels, and no small
- * images of many channels (the number of nodes of resnet:20 depends on it), for weights windows of
- * 3 x 3 or 5 x 5 of which enough is used; l: the library. */
-static const char chosen[DIRECTIONS][CONV_SHAPES + 1] = {"pdddldpdpldd", "pddpppddpddd",
-                                                         "pppppppppppp"};
+ * outputs (backward, channels of both images) in fours, and windows of several pixels, for weights
+ * windows of 3 x 3 or 5 x 5 of which enough is used; l: the library. */
+static const char chosen[DIRECTIONS][CONV_SHAPES + 1] = {"pdddldddpldd", "pddpppddpddd",
+                                                         "ppppppdppppp"};
 
 static void test_chosen(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transformers' operations of the cuda table that need more than their arguments. Not yet run on a
- * GPU. What is no token cannot stop a launched step: it sets the queue's fault, which the next
- * ls_queue_sync reports, and its row is NaN.
+ * Transformers' operations of the cuda table that need more than their arguments. What is no token
+ * cannot stop a launched step: it sets the queue's fault, which the next ls_queue_sync reports, and
+ * its row is NaN.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_kernels.h"

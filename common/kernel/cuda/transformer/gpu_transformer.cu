@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of tokens, positions and layer normalisation; all have the bits of the cpu table. Not yet
- * run on a GPU. An embedding's gradient sorts the rows by token, equal ones in their order, by
- * counting those before each, a warp a row; then a thread adds an element's rows in that order: no
- * atomics, and tokens that no row has become 0 in the same launch. A row's mean and variance are
- * sums over 16 neighbouring threads, channel c in thread c % 16, folded by halves; sums over rows
- * are in 32 groups of rows, added in order.
+ * Kernels of tokens, positions and layer normalisation; all have the bits of the cpu table. An
+ * embedding's gradient sorts the rows by token, equal ones in their order, by counting those before
+ * each, a warp a row; then a thread adds an element's rows in that order: no atomics, and tokens
+ * that no row has become 0 in the same launch. A row's mean and variance are sums over 16
+ * neighbouring threads, channel c in thread c % 16, folded by halves; sums over rows are in 32
+ * groups of rows, added in order.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"

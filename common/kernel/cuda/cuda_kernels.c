@@ -190,13 +190,12 @@ static const char *library(const ls_kernels *kernels)
     LS_KERNEL_CHECKED(entry, args, ls_cuda_##entry(kernels, arguments, out))
 LS_KERNEL_ENTRIES(CUDA_ENTRY)
 
-const ls_kernel_table ls_cuda_kernels = {
-    .name = "cuda",
-    .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32",
-    .kind = LS_DEVICE_GPU,
-    .real_bytes = sizeof(float),
-    .tf32 = true,
-    .open = open_table,
-    .close = close_table,
-    .library = library,
-    LS_KERNEL_ENTRIES(LS_KERNEL_LISTED)};
+const ls_kernel_table ls_cuda_kernels = {.name = "cuda",
+                                         .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32",
+                                         .kind = LS_DEVICE_GPU,
+                                         .real_bytes = sizeof(float),
+                                         .tf32 = true,
+                                         .open = open_table,
+                                         .close = close_table,
+                                         .library = library,
+                                         LS_KERNEL_ENTRIES(LS_KERNEL_LISTED)};

@@ -316,6 +316,7 @@ static void test_missing(void **state)
 static void test_broken(void **state)
 {
     fixture *f = *state;
+    cuda_of(f)->way = LS_CONV_LIBRARY;
     for (int insist = 0; insist < 2; insist++) {
         f->cpu->convolution = insist ? LS_CONVOLUTION_CUDNN : LS_CONVOLUTION_AUTO;
         made_up->version = 8907;

@@ -471,8 +471,8 @@ part_kernels() {
       mv "$out/kernels/now" "$out/kernels/$name.csv"
       continue
     fi
-    why=$(cat "$out/kernels/now" "$out/kernels/said" 2>/dev/null | grep -m 1 -E '==(ERROR|WARNING)==|^lockstep: ' | cut -c 1-160 || true)
-    echo "$name: ${why:=no kernels counted within ${limit:-25} s}"
+    why=$(cat "$out/kernels/now" "$out/kernels/said" 2>/dev/null | grep -m 1 -E '==ERROR==|^lockstep: ' | cut -c 1-160 || true)
+    echo "$name: ${why:=no kernels counted within ${limit:-30} s}"
     [ -n "$(ls "$out"/kernels/*.csv 2>/dev/null)" ] || left_out "ncu: $why"
     failed="$failed $name"
   done <<END

@@ -220,6 +220,12 @@ def main():
     parser.add_argument("--build", action="store_true", help="only build the cases in the peers")
     parser.add_argument("--file", required=True, help="keeps the turns; those there are not taken again")
     arguments = parser.parse_args()
+    known = {"--peers": tuple(runners.GPU_PEERS) if arguments.device == "cuda" else ("torch", "jax"),
+             "--models": tuple(case[0] for case in (CASES if arguments.device == "cuda" else REHEARSAL))}
+    for option, names in known.items():
+        for name in (getattr(arguments, option[2:]) or "").split(","):
+            if name and name not in names:
+                parser.error(f"{option}: {name}: unknown; they are {', '.join(names)}")
     if not peers_here(arguments):
         print("neither PyTorch nor JAX in this python3")
         return 77

@@ -13,8 +13,7 @@
  * Waits are enqueued after their records, and every event is recorded once, as captures in CUDA
  * require. Bytes and messages are counted when they are enqueued, or captured: once for all
  * replays. Failures propagate between queues as they do by events (device.h). Leaves out host calls
- * and ranks of other processes. One GPU's
- * logical devices have run it; several GPUs have not yet.
+ * and ranks of other processes. One GPU's logical devices have run it; several GPUs have not yet.
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU queues under a watch: how the host waits for them, and what they execute; see watch.h.
- * Hanging and slow streams are also emulated (test_watch_emulated). A call that waits
- * for a hanging stream never returns. So under a watch the host only polls: whether a stream or
+ * Hanging and slow streams are also emulated (test_watch_emulated). A call that waits for a
+ * hanging stream never returns. So under a watch the host only polls: whether a stream or
  * event is done, and a word in pinned memory, which the last operation of each step sets to the
  * number of finished steps. CUDA limits the launches in a stream to some thousand; beyond, the
  * enqueueing call blocks. So the host limits itself: to MOST_REPLAYS replays beyond that word, and

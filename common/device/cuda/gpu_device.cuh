@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few parts of a GPU that C++ lacks: launches, shuffles, copies in the background, the
- * timer. The test that runs the
- * kernels on a CPU replaces this header by its own.
+ * The few parts of a GPU that C++ lacks: launches, shuffles, copies in the background, the timer.
+ * The test that runs the kernels on a CPU replaces this header by its own.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH

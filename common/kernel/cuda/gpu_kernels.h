@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cuda table's own kernels, as functions that launch them on a stream: C on one side (the
- * table), CUDA on the other (the .cu files). test_kernels_emulated runs
- * the same sources on a CPU, one thread of a block after the other.
+ * table), CUDA on the other (the .cu files). test_kernels_emulated runs the same sources on a CPU,
+ * one thread of a block after the other.
  *
  * Each returns 0, or the cudaError_t of a launch that was refused. They allocate nothing and wait
  * for nothing, so they can be captured. Grids depend on sizes only, never on the GPU, and all sums

@@ -77,8 +77,8 @@ bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task)
            ls_conv_positions(s) > 0 && ls_conv_pixels(s) > 0 && taps > 1 &&
            taps <= LS_GPU_DIRECT_TAPS && is_small(s, task->dx != NULL) && from > 0 && to > 0 &&
            to % 4 == 0 && (!task->dx || from % 4 == 0) && terms <= LS_GPU_DIRECT_TERMS &&
-           begins_on_four(task->x) && begins_on_four(task->y) && begins_on_four(task->dx) &&
-           begins_on_four(task->dy);
+           (s->channels % 4 || begins_on_four(task->x)) && begins_on_four(task->y) &&
+           begins_on_four(task->dx) && begins_on_four(task->dy);
 }
 
 /* ---- Making one ------------------------------------------------------------------------------ */

@@ -374,9 +374,8 @@ template <int BN, int TM> static int64_t direct_blocks(const ls_gpu_direct *d)
            direct_block<BN, TM>::BM;
 }
 
-/* How long a slice takes a processor that has the most blocks: as long as its instructions, of
- * which some are no products (of what ptxas makes for sm_90, as many as about 1.2 positions have).
- */
+/* How long a slice takes a processor that has the most blocks: as long as its instructions. Those
+ * that are no products cost as much as about 1.2 positions (of what ptxas makes for sm_90). */
 template <int BN, int TM> static double direct_cost(const ls_gpu_direct *d)
 {
     const int64_t tiles = (d->to_channels + BN - 1) / BN;

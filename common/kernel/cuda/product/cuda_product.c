@@ -31,15 +31,15 @@ static const uint32_t alignment = sizeof(float);
 
 /* When to split a sum: the fewest terms of a sum for which another kernel pays, and of a piece; the
  * side of a large tile; the most pieces of tiles, about two per multiprocessor of a large GPU, and
- * the most pieces. Pieces of a long sum may be more: there a product whose tiles leave
- * multiprocessors idle (a gradient of weights over many rows) costs far more than adding them. */
+ * the most pieces. Of a long sum they may be more, if the tiles alone leave multiprocessors idle (a
+ * gradient of weights over many rows): that costs far more than adding the pieces. */
 enum {
     CUT_TERMS = 256,
     PIECE_TERMS = 48,
     TILE_SIDE = 64,
     TILES_MOST = 256,
     LONG_TERMS = 512,
-    LONG_TILES_MOST = 2048,
+    LONG_TILES_MOST = 1024,
     PIECES_MOST = 32
 };
 
@@ -91,21 +91,20 @@ static ls_status describe(ls_cuda_product *p)
     return set_desc(p, CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b);
 }
 
-/* Whether to have so many pieces of tiles, of so many terms each. */
-static bool pays(int64_t tiles, int64_t terms)
-{
-    return terms >= PIECE_TERMS && tiles <= (terms < LONG_TERMS ? TILES_MOST : LONG_TILES_MOST);
-}
-
 static int32_t pieces_of(const ls_cuda_product_spec *spec)
 {
     const ls_gemm_args *g = &spec->gemm;
     const int64_t tiles =
         ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
     int32_t pieces = 1;
-    while (spec->cut && g->k >= CUT_TERMS && 2 * pieces <= PIECES_MOST &&
-           g->k % (2 * pieces) == 0 && pays(2 * pieces * tiles, g->k / (2 * pieces)))
+    while (spec->cut && g->k >= CUT_TERMS && tiles <= TILES_MOST && 2 * pieces <= PIECES_MOST &&
+           g->k % (2 * pieces) == 0) {
+        const int64_t terms = g->k / (2 * pieces);
+        if (terms < PIECE_TERMS ||
+            2 * pieces * tiles > (terms < LONG_TERMS ? TILES_MOST : LONG_TILES_MOST))
+            break;
         pieces *= 2;
+    }
     return pieces;
 }
 

@@ -2,13 +2,16 @@
 /*
  * Kernels of an LSTM's recurrence; the products over all steps are the library's. A block computes
  * a sample through all steps in one launch. A step waits for the one before it, so what counts is
- * the time from a barrier to the next. Which kernel: by the number of states alone. - Up to
- * LS_GPU_LSTM_RESIDENT states: each thread keeps its 64 recurrent weights in registers, states and
- * gradients pass through shared memory, what a step needs of global memory is loaded a step before,
- * and a step has one barrier. Fewer states are computed as if there were that many, with weights of
- * 0. - More: four samples a block if there are many; each step reads the weights again, in whole
- * lines from the caches. This suits a few hundred states (128: 256 KiB); more are correct, but
- * slow. No sample depends on another, on the number of samples, or on the grid.
+ * the time from a barrier to the next. The number of states alone decides which kernel it is.
+ *
+ * Up to LS_GPU_LSTM_RESIDENT states, each thread keeps its 64 recurrent weights in registers,
+ * states and gradients pass through shared memory, what a step needs of global memory is loaded a
+ * step before, and a step has one barrier. Fewer states are computed as if there were that many,
+ * with weights of 0.
+ *
+ * With more states, a block has four samples if there are many; each step reads the weights again,
+ * in whole lines from the caches. This suits a few hundred states (128: 256 KiB); more are correct,
+ * but slow. No sample depends on another, on the number of samples, or on the grid.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"

@@ -116,9 +116,9 @@ static void test_logistic_bits(void **state)
  * rows, or with more states than shared memory holds at once; a bias's gradient in pieces. */
 static void test_lstm_sizes(void **state)
 {
-    static const int64_t more[][4] = {
-        {513, 2, 3, 70}, {1, 3, 3, 270}, {2, 2, 3, 1030}, {3, 1, 2, 64}, {2, 6, 3, 64}};
-    for (int i = 0; i < 5; i++)
+    static const int64_t more[][4] = {{513, 2, 3, 70}, {1, 3, 3, 270}, {2, 2, 3, 1030},
+                                      {3, 1, 2, 64},   {2, 6, 3, 64},  {513, 1, 2, 5}};
+    for (int i = 0; i < 6; i++)
         check_lstm(*state, more[i], i & 1, true);
 }
 
@@ -138,6 +138,23 @@ static void test_conv_sizes(void **state)
     }
 }
 
+/* The gradient of this shape's weights has a kernel of gpu_conv_weights.cu. */
+static void is_direct(const fixture *f, const ls_conv_shape *s)
+{
+    const size_t filters = (size_t)(s->outputs * filter_elements(s));
+    float *x = randoms(s->rows * in_elements(s), 1), *dy = randoms(s->rows * out_elements(s), 2);
+    float *dweight = randoms((int64_t)filters, 3), *dbias = randoms(s->outputs, 4);
+    const ls_conv_backward_weights_args args = {
+        .shape = *s, .x = x, .dy = dy, .dweight = dweight, .dbias = dbias};
+    ls_op *op;
+    must(f->cpu->table->conv_backward_weights(f->cpu, &args, &op));
+    if (!strstr(op->name, ".direct"))
+        fail_msg("%lld channels, %lld outputs: %s", (long long)s->channels, (long long)s->outputs,
+                 op->name);
+    ls_op_free(op);
+    free(x), free(dy), free(dweight), free(dbias);
+}
+
 /* Chunks of several strips, one or two at a time, the last one with fewer; strips with lines below
  * the image; more channels and outputs than one tile; each kernel of gpu_conv_weights.cu; copies of
  * one and of four floats. */
@@ -147,16 +164,20 @@ static void test_conv_weights_sizes(void **state)
         {140, 20, 20, {4, 16, 4, 16, 3, 3, 1, 1, 1, 1}},
         {1060, 1, 32, {1, 64, 1, 64, 3, 3, 1, 1, 1, 1}},
         {3, 20, 18, {7, 9, 7, 9, 3, 3, 1, 1, 1, 1}},
-        {5, 18, 17, {9, 10, 4, 5, 3, 3, 2, 2, 0, 0}},
+        {5, 18, 17, {9, 17, 4, 8, 3, 3, 2, 2, 0, 0}},
+        {2, 3, 16, {8, 8, 8, 8, 3, 3, 1, 1, 1, 1}},
+        {2, 1, 32, {17, 17, 8, 8, 3, 3, 2, 2, 0, 0}},
         {2, 16, 32, {8, 8, 4, 4, 3, 3, 2, 2, 0, 0}},
         {3, 12, 9, {9, 12, 4, 6, 5, 5, 2, 2, 1, 2}},
         {2, 4, 16, {13, 30, 13, 30, 5, 5, 1, 1, 2, 2}},
         {2, 3, 12, {12, 11, 5, 4, 5, 5, 2, 2, 1, 0}},
-        {3, 1, 16, {70, 9, 35, 5, 3, 3, 2, 2, 1, 1}},
+        {3, 1, 16, {70, 16, 35, 8, 3, 3, 2, 2, 1, 1}},
         {2, 16, 16, {21, 37, 21, 37, 3, 3, 1, 1, 1, 1}},
     };
-    for (int i = 0; i < (int)(sizeof more / sizeof *more); i++)
+    for (int i = 0; i < (int)(sizeof more / sizeof *more); i++) {
+        is_direct(*state, &more[i]);
         check_conv_weights(*state, &more[i], true);
+    }
 }
 
 #define LAYER_BITS_TESTS                                                                           \

@@ -121,10 +121,11 @@ static void test_same_bits(void **state)
         {128, 16, 32, {32, 32, 16, 16, 3, 3, 2, 2, 1, 1}},
     };
     fixture *f = *state;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3 * 2; i++)
         for (int direction = 0; direction < DIRECTIONS; direction++) {
             conv_case c;
-            must(case_open(f, &cifar[i], (conv_direction)direction, &c));
+            cuda_of(f)->way = i % 2 ? LS_CONV_LIBRARY : LS_CONV_DIRECT;
+            must(case_open(f, &cifar[i / 2], (conv_direction)direction, &c));
             put(f, &c);
             float *first = randoms(c.count, 9);
             memcpy(first, c.out, (size_t)c.count * sizeof *first);
@@ -137,6 +138,7 @@ static void test_same_bits(void **state)
             free(first);
             case_close(&c);
         }
+    cuda_of(f)->way = LS_CONV_FASTEST;
 }
 
 /* The output of a convolution whose tensors begin `shift` bytes after a multiple of 256. */
@@ -183,9 +185,10 @@ static void test_places(void **state)
         {64, 16, 32, {32, 32, 16, 16, 3, 3, 2, 2, 1, 1}},
     };
     static const size_t shifts[] = {16, 64, 128};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 * 2; i++)
         for (int direction = 0; direction < DIRECTIONS; direction++) {
-            const ls_conv_shape *s = &shapes[i];
+            const ls_conv_shape *s = &shapes[i / 2];
+            cuda_of(*state)->way = i % 2 ? LS_CONV_LIBRARY : LS_CONV_DIRECT;
             const size_t counts[] = {(size_t)(s->rows * out_elements(s)),
                                      (size_t)(s->outputs * filter_elements(s)),
                                      (size_t)(s->rows * in_elements(s))};
@@ -197,6 +200,7 @@ static void test_places(void **state)
             }
             free(want);
         }
+    cuda_of(*state)->way = LS_CONV_FASTEST;
 }
 
 /* Float32 is within its tolerance of the reference (above); TF32 only within its own. */
@@ -226,6 +230,7 @@ static bool dnn_here(void)
     fixture *f;
     setup((void **)&f);
     conv_case c;
+    cuda_of(f)->way = LS_CONV_LIBRARY; /* others do not ask for it */
     must(case_open(f, &conv_shapes[6], FORWARD, &c));
     case_close(&c);
     const ls_kernels *inner = staging_of(f->cpu)->inner;

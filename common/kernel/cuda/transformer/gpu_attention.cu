@@ -253,7 +253,7 @@ __global__ static void __launch_bounds__(TILE_THREADS, AT_A_TIME)
     end_rows<PACKED>(a, p, of, sum);
 }
 
-/* Blocks that share the tiles of all heads: far fewer than there are elements in memory. */
+/* Blocks that share the tiles of all heads: at most as many as y has elements. */
 static unsigned tile_blocks(const ls_attention_shape *s)
 {
     const int64_t chunks = (s->width / s->heads + EDGE - 1) / EDGE;

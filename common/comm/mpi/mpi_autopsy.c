@@ -21,7 +21,7 @@ enum { LINE = 640 };
 /* How long to wait for the others; how long they may write their lines before the naming rank ends
  * all, and before any other rank does. */
 static const uint64_t collect_ns = 1500000000, nap_ns = 1000000;
-static const uint64_t grace_ns = 300000000, linger_ns = 3000000000;
+static const uint64_t grace_ns = 300000000, linger_ns = 8000000000;
 
 /* ---- Processes of this host ----------------------------------------------------------------- */
 

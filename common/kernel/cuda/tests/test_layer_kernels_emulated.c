@@ -36,12 +36,14 @@ static void test_logistic_fault(void **state)
 }
 
 /* A sample's recurrence depends neither on other samples nor on how many a block has, at once or in
- * turn: y and the gates' gradients, [rows,STEPS,states] and four times that. */
+ * turn: y and the gates' gradients, [rows,STEPS,states] and four times that; the last sample is the
+ * first. */
 enum { STEPS = 3 };
 
 static void recurrence(int64_t rows, int64_t states, float *y, float *gates)
 {
-    const int64_t N = rows * STEPS * states;
+    const int64_t N = rows * STEPS * states, last = N - STEPS * states;
+    const size_t bytes = (size_t)(STEPS * states) * sizeof(float);
     float *weight = randoms(4 * states * states, 1), *bias = randoms(4 * states, 2);
     float *cells = randoms(N, 3), *previous = randoms(N, 4), *dy = randoms(N, 5);
     float *packed = randoms(4 * states * states, 6), *partial = randoms(4 * rows * states, 7);
@@ -55,8 +57,12 @@ static void recurrence(int64_t rows, int64_t states, float *y, float *gates)
                            .previous = previous,
                            .y = y,
                            .dy = dy};
+    memcpy(dy + last, dy, bytes);
+    memcpy(gates + 4 * last, gates, 4 * bytes);
     assert_int_equal(ls_gpu_lstm_forward(NULL, &l), 0);
     assert_int_equal(ls_gpu_lstm_backward(NULL, &l), 0);
+    same_bits("y of the same sample", y, y + last, bytes);
+    same_bits("gates of the same sample", gates, gates + 4 * last, 4 * bytes);
     free(weight), free(bias), free(cells), free(previous), free(dy), free(packed), free(partial);
 }
 
@@ -71,7 +77,7 @@ static void test_samples_apart(void **state)
             y[i] = randoms(N, 8), gates[i] = randoms(4 * N, 9);
             recurrence(rows[i], states[s], y[i], gates[i]);
         }
-        const size_t bytes = (size_t)(rows[0] * STEPS * states[s]) * sizeof(float);
+        const size_t bytes = 2 * (size_t)(STEPS * states[s]) * sizeof(float); /* two samples */
         same_bits("y", y[0], y[1], bytes);
         same_bits("gates", gates[0], gates[1], 4 * bytes);
         for (int i = 0; i < 2; i++)

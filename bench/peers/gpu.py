@@ -39,11 +39,21 @@ REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2), ("gpt:1-2-16-16-32", 2, 
 RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
 
 
+def known(device):
+    """{option: the names that it may list}"""
+    on_gpu = device == "cuda"
+    return {"peers": tuple(runners.GPU_PEERS) if on_gpu else ("torch", "jax"),
+            "models": tuple(case[0] for case in (CASES if on_gpu else REHEARSAL))}
+
+
+def wanted(arguments, option):
+    """The names that an option lists; without it, all."""
+    return (getattr(arguments, option) or ",".join(known(arguments.device)[option])).split(",")
+
+
 def peers_here(arguments):
     """The wanted peers whose framework is installed."""
-    names = tuple(runners.GPU_PEERS) if arguments.device == "cuda" else ("torch", "jax")
-    return [n for n in names if (not arguments.peers or n in arguments.peers.split(","))
-            and importlib.util.find_spec(n.split("-", maxsplit=1)[0])]
+    return [n for n in wanted(arguments, "peers") if importlib.util.find_spec(n.split("-", maxsplit=1)[0])]
 
 
 class Turns:
@@ -188,7 +198,7 @@ def measure(arguments, directory):
         rounds = book.Rounds(path)
         rounds.begin(here)
     for case in CASES if arguments.device == "cuda" else REHEARSAL:
-        if arguments.models and case[0] not in arguments.models.split(","):
+        if case[0] not in wanted(arguments, "models"):
             continue
         turns = Turns(comparison, rounds, case, arguments.rounds)
         if arguments.build:
@@ -220,12 +230,10 @@ def main():
     parser.add_argument("--build", action="store_true", help="only build the cases in the peers")
     parser.add_argument("--file", required=True, help="keeps the turns; those there are not taken again")
     arguments = parser.parse_args()
-    known = {"--peers": tuple(runners.GPU_PEERS) if arguments.device == "cuda" else ("torch", "jax"),
-             "--models": tuple(case[0] for case in (CASES if arguments.device == "cuda" else REHEARSAL))}
-    for option, names in known.items():
-        for name in (getattr(arguments, option[2:]) or "").split(","):
-            if name and name not in names:
-                parser.error(f"{option}: {name}: unknown; they are {', '.join(names)}")
+    for option, names in known(arguments.device).items():
+        for name in wanted(arguments, option):
+            if name not in names:
+                parser.error(f"--{option}: {name}: unknown; they are {', '.join(names)}")
     if not peers_here(arguments):
         print("neither PyTorch nor JAX in this python3")
         return 77

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_kernels.h"
 
 /* An element of an image: row, pixel, channel. */
 struct ls_gpu_position {
@@ -23,5 +24,5 @@ __device__ static inline ls_gpu_position ls_gpu_position_of(int64_t at, int64_t 
 /* Whether all of it can be moved four channels at a time. */
 static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const void *b)
 {
-    return channels % 4 == 0 && ((uintptr_t)a | (uintptr_t)b) % (4 * sizeof(float)) == 0;
+    return channels % 4 == 0 && ls_gpu_takes_fours(a) && ls_gpu_takes_fours(b);
 }

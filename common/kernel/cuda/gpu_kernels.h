@@ -17,6 +17,12 @@
 extern "C" {
 #endif
 
+/** Whether four floats from here on can be accessed at once: this is a multiple of 16 bytes. */
+LS_DEVICE_FN bool ls_gpu_takes_fours(const void *at)
+{
+    return (uintptr_t)at % (4 * sizeof(float)) == 0;
+}
+
 /* Have the driver load the kernels of a file onto the current device. */
 int ls_gpu_load_elements(void);
 int ls_gpu_load_batch(void);

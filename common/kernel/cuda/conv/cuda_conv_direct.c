@@ -46,11 +46,6 @@ static void destroy(ls_op *op)
 
 /* ---- Which shapes ---------------------------------------------------------------------------- */
 
-static bool begins_on_four(const void *tensor)
-{
-    return (uintptr_t)tensor % (4 * sizeof(float)) == 0;
-}
-
 /* Whether the kernels can count its elements, and for a gradient its classes of positions, of which
  * each has positions and taps. */
 static bool is_small(const ls_conv_shape *s, bool back)
@@ -77,8 +72,8 @@ bool ls_direct_takes(const ls_kernels *kernels, const ls_conv_task *task)
            ls_conv_positions(s) > 0 && ls_conv_pixels(s) > 0 && taps > 1 &&
            taps <= LS_GPU_DIRECT_TAPS && is_small(s, task->dx != NULL) && from > 0 && to > 0 &&
            to % 4 == 0 && (!task->dx || from % 4 == 0) && terms <= LS_GPU_DIRECT_TERMS &&
-           (s->channels % 4 || begins_on_four(task->x)) && begins_on_four(task->y) &&
-           begins_on_four(task->dx) && begins_on_four(task->dy);
+           (s->channels % 4 || ls_gpu_takes_fours(task->x)) && ls_gpu_takes_fours(task->y) &&
+           ls_gpu_takes_fours(task->dx) && ls_gpu_takes_fours(task->dy);
 }
 
 /* ---- Making one ------------------------------------------------------------------------------ */

@@ -28,7 +28,7 @@ static const cudnnConvolutionBwdFilterAlgo_t weights = CUDNN_CONVOLUTION_BWD_FIL
 static const cudnnConvolutionBwdDataAlgo_t data = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
 
 /* Alignment: of our memory as by cudaMalloc; of tensors, for reads of four channels. */
-enum { ROOM_ALIGNMENT = 256, TENSOR_ALIGNMENT = 16 };
+enum { ROOM_ALIGNMENT = 256 };
 
 typedef struct dnn_conv {
     ls_op op;
@@ -88,11 +88,6 @@ void ls_dnn_leave(cuda_kernels *cuda)
         ls_dnn_close(cuda->dnn);
     free(cuda->dnn);
     cuda->dnn = NULL;
-}
-
-static bool aligned(const void *tensor)
-{
-    return (uintptr_t)tensor % TENSOR_ALIGNMENT == 0;
 }
 
 /* ---- The library's calls --------------------------------------------------------------------- */
@@ -383,7 +378,8 @@ static ls_status prepare(dnn_conv *c, cuda_kernels *cuda, const char **why)
 ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out, const char **why)
 {
     *why = ls_dnn_refuses(&task->shape);
-    if (!*why && !(aligned(task->x) && aligned(task->y) && aligned(task->dx) && aligned(task->dy)))
+    if (!*why && !(ls_gpu_takes_fours(task->x) && ls_gpu_takes_fours(task->y) &&
+                   ls_gpu_takes_fours(task->dx) && ls_gpu_takes_fours(task->dy)))
         *why = "its tensors begin on 16 bytes";
     if (*why)
         return LS_OK;

@@ -142,7 +142,7 @@ __device__ static inline void describe_weights_strips(const ls_gpu_conv_weights 
              used,
              a.down,
              channels - channel,
-             channels % 4 == 0 && (uintptr_t)a.x % 16 == 0};
+             channels % 4 == 0 && ls_gpu_takes_fours(a.x)};
     to->dy = {a.dy + output,
               w.out_height * w.out_width * outputs,
               (int)w.out_height,
@@ -154,7 +154,7 @@ __device__ static inline void describe_weights_strips(const ls_gpu_conv_weights 
               (int)w.out_width,
               a.dy_down,
               outputs - output,
-              outputs % 4 == 0 && (uintptr_t)a.dy % 16 == 0};
+              outputs % 4 == 0 && ls_gpu_takes_fours(a.dy)};
     to->part = a.parts + (tile * a.chunks + chunk) * Tile::PART;
     to->sums_bias = a.dbias && tile % a.column_tiles == 0;
     to->x_floats = lines * a.columns * Tile::CHANNELS;

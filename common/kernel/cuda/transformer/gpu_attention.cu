@@ -268,7 +268,7 @@ static float score_scale(const ls_attention_shape *s)
 /* Whether 16 bytes of rows of a head can be accessed at a time. */
 static bool is_packed(const ls_attention_shape *s, const void *array)
 {
-    return s->width / s->heads % PACK == 0 && (uintptr_t)array % sizeof(pack) == 0;
+    return s->width / s->heads % PACK == 0 && ls_gpu_takes_fours(array);
 }
 
 int ls_gpu_attention_forward(void *stream, const ls_attention_forward_args *args)

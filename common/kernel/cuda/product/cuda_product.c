@@ -15,8 +15,10 @@
 #include "common/base/grow.h"
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/product/cuda_product_cost.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,24 +26,21 @@
 /* Largest workspace of a product: the size that NVIDIA's documentation recommends for Hopper. */
 static const uint64_t workspace_most = (uint64_t)32 << 20;
 
-enum { MATRICES = 3, CANDIDATES = 32 };
+enum {
+    MATRICES = 3,
+    CANDIDATES = 32,                  /* of a number of pieces */
+    PIECES_MOST = 32,                 /* powers of 2 */
+    CANDIDATES_MOST = 6 * CANDIDATES, /* of all numbers of pieces */
+    PIECE_TERMS = 48,                 /* the fewest of a piece */
+    EMULATED = 132                    /* multiprocessors where none is known */
+};
 
 /* The declared alignment of every matrix, in bytes. */
 static const uint32_t alignment = sizeof(float);
 
-/* When to split a sum: the fewest terms of a sum for which another kernel pays, and of a piece; the
- * side of a large tile; the most pieces of tiles, about two per multiprocessor of a large GPU, and
- * the most pieces. Of a long sum they may be more, if the tiles alone leave multiprocessors idle (a
- * gradient of weights over many rows): that costs far more than adding the pieces. */
-enum {
-    CUT_TERMS = 256,
-    PIECE_TERMS = 48,
-    TILE_SIDE = 64,
-    TILES_MOST = 256,
-    LONG_TERMS = 512,
-    LONG_TILES_MOST = 1024,
-    PIECES_MOST = 32
-};
+/* How much shorter than the library's first choice another candidate must be by the model, which is
+ * off by up to a seventh. */
+static const double better = 0.93;
 
 struct ls_cuda_product {
     ls_cuda_product_spec spec;
@@ -57,13 +56,21 @@ struct ls_cuda_product {
     float *parts;    /* NULL: the sum is not split */
 };
 
-/* What the heuristic returns for some reduction schemes, without what does not suit, and how far
- * the trial of them is. */
+/* A way to compute a product. */
+typedef struct candidate {
+    int32_t pieces;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace_bytes;
+    double cost; /* by the model; any_order: the library's order */
+} candidate;
+
+/* What the heuristic returns for some reduction schemes and all numbers of pieces, without what
+ * does not suit. */
 typedef struct candidate_list {
     ls_cuda_product *product;
     uint32_t schemes;
     int count;
-    cublasLtMatmulHeuristicResult_t at[CANDIDATES];
+    candidate at[CANDIDATES_MOST];
     cublasStatus_t status; /* of the latest trial; before the first, of what there is to try */
 } candidate_list;
 
@@ -91,21 +98,12 @@ static ls_status describe(ls_cuda_product *p)
     return set_desc(p, CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b);
 }
 
-static int32_t pieces_of(const ls_cuda_product_spec *spec)
+/* Whether the sum may have so many pieces, of equal length. */
+static bool may_cut(const ls_cuda_product_spec *spec, int32_t pieces)
 {
-    const ls_gemm_args *g = &spec->gemm;
-    const int64_t tiles =
-        ((g->m + TILE_SIDE - 1) / TILE_SIDE) * ((g->n + TILE_SIDE - 1) / TILE_SIDE);
-    int32_t pieces = 1;
-    while (spec->cut && g->k >= CUT_TERMS && tiles <= TILES_MOST && 2 * pieces <= PIECES_MOST &&
-           g->k % (2 * pieces) == 0) {
-        const int64_t terms = g->k / (2 * pieces);
-        if (terms < PIECE_TERMS ||
-            2 * pieces * tiles > (terms < LONG_TERMS ? TILES_MOST : LONG_TILES_MOST))
-            break;
-        pieces *= 2;
-    }
-    return pieces;
+    const int64_t terms = spec->gemm.k / pieces;
+    return pieces == 1 || (spec->cut && pieces <= PIECES_MOST && terms >= PIECE_TERMS &&
+                           spec->gemm.k == terms * pieces);
 }
 
 /* A row-major matrix in memory; for one per piece, their distance. */
@@ -135,10 +133,21 @@ static ls_status lay_out(ls_cuda_product *p, int matrix, const matrix_shape *s)
         "describe a matrix");
 }
 
+static void forget_layouts(ls_cuda_product *p)
+{
+    for (int i = 0; i < MATRICES; i++) {
+        if (p->layout[i])
+            p->blas->call.cublasLtMatrixLayoutDestroy(p->layout[i]);
+        p->layout[i] = NULL;
+    }
+}
+
 /* A piece of a factor is some of its rows or columns, depending on the direction of its terms. */
-static ls_status lay_out_all(ls_cuda_product *p)
+static ls_status lay_out_all(ls_cuda_product *p, int32_t pieces)
 {
     const ls_gemm_args *g = &p->spec.gemm;
+    forget_layouts(p);
+    p->pieces = pieces;
     const int64_t k = g->k / p->pieces;
     const matrix_shape a =
         g->transpose_a ? (matrix_shape){k, g->m, g->m, k * g->m} : (matrix_shape){g->m, k, g->k, k};
@@ -178,37 +187,101 @@ static ls_status set_preference(const ls_cuda_product *p, cublasLtMatmulPreferen
 /* Whether to try a candidate: it fits the workspace, and does not split its sums. The library need
  * not know the number of pieces for each kind of kernel; without a reduction scheme there is one.
  */
-static bool suits(const candidate_list *l, const cublasLtMatmulHeuristicResult_t *candidate)
+static bool suits(const candidate_list *l, const cublasLtMatmulHeuristicResult_t *result)
 {
     const ls_cuda_product *p = l->product;
     int32_t pieces = 0;
     size_t written;
-    if (candidate->state != CUBLAS_STATUS_SUCCESS || candidate->workspaceSize > workspace_most)
+    if (result->state != CUBLAS_STATUS_SUCCESS || result->workspaceSize > workspace_most)
         return false;
     if (p->spec.any_order)
         return true;
     if (p->blas->call.cublasLtMatmulAlgoConfigGetAttribute(
-            &candidate->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &pieces, sizeof pieces, &written) !=
+            &result->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &pieces, sizeof pieces, &written) !=
         CUBLAS_STATUS_SUCCESS)
         return l->schemes == CUBLASLT_REDUCTION_SCHEME_NONE;
     return pieces <= 1;
 }
 
+/* Its blocks' tile, as ours: the library's rows are our columns. Of others than these 0. */
+static ls_product_tile tile_of(const ls_cuda_product *p, const cublasLtMatmulAlgo_t *algorithm)
+{
+    static const struct {
+        uint32_t id;
+        ls_product_tile tile;
+    } known[] = {
+#define TILE(n, m)                                                                                 \
+    {                                                                                              \
+        CUBLASLT_MATMUL_TILE_##n##x##m,                                                            \
+        {                                                                                          \
+            m, n                                                                                   \
+        }                                                                                          \
+    }
+        TILE(32, 32),  TILE(32, 64),  TILE(64, 32),   TILE(64, 64),   TILE(32, 128),  TILE(128, 32),
+        TILE(64, 128), TILE(128, 64), TILE(128, 128), TILE(128, 256), TILE(256, 128),
+#undef TILE
+    };
+    uint32_t id = CUBLASLT_MATMUL_TILE_UNDEFINED;
+    size_t written;
+    if (p->blas->call.cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID,
+                                                           &id, sizeof id,
+                                                           &written) != CUBLAS_STATUS_SUCCESS)
+        return (ls_product_tile){0, 0};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].id == id)
+            return known[i].tile;
+    return (ls_product_tile){0, 0};
+}
+
+/* Of the library's result number `at` for the product's present pieces. */
+static double cost_of(const ls_cuda_product *p, int at, const cublasLtMatmulAlgo_t *algorithm)
+{
+    const ls_gemm_args *g = &p->spec.gemm;
+    const ls_product_size size = {g->m, g->n, g->k, p->pieces};
+    const int here = ls_device_describe(p->device)->multiprocessors;
+    const bool first = at == 0 && p->pieces == 1;
+    if (p->spec.any_order)
+        return at;
+    return (first ? better : 1) *
+           ls_product_cost(&size, tile_of(p, algorithm), here ? here : EMULATED);
+}
+
+/* Adds a candidate behind all that cost no more. */
+static void add_candidate(candidate_list *l, const candidate *added)
+{
+    int place = l->count++;
+    for (; place && l->at[place - 1].cost > added->cost; place--)
+        l->at[place] = l->at[place - 1];
+    l->at[place] = *added;
+}
+
+/* Of the product's present pieces. */
 static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
 {
     const ls_cuda_product *p = l->product;
+    cublasLtMatmulHeuristicResult_t results[CANDIDATES];
     int count = 0;
-    LS_TRY(set_preference(p, preference, l->schemes));
     const cublasStatus_t status = p->blas->call.cublasLtMatmulAlgoGetHeuristic(
         p->blas->handle, p->desc, p->layout[0], p->layout[1], p->layout[2], p->layout[2],
-        preference, CANDIDATES, l->at, &count);
+        preference, CANDIDATES, results, &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
         count = 0; /* it has none: no failure */
     else
         LS_TRY(ls_blas_check(p->blas, status, "choose an algorithm"));
     for (int i = 0; i < count; i++)
-        if (suits(l, &l->at[i]))
-            l->at[l->count++] = l->at[i];
+        if (suits(l, &results[i]))
+            add_candidate(l, &(candidate){p->pieces, results[i].algo, results[i].workspaceSize,
+                                          cost_of(p, i, &results[i].algo)});
+    return LS_OK;
+}
+
+static ls_status ask_all(candidate_list *l, cublasLtMatmulPreference_t preference)
+{
+    LS_TRY(set_preference(l->product, preference, l->schemes));
+    for (int32_t pieces = 1; may_cut(&l->product->spec, pieces); pieces *= 2) {
+        LS_TRY(lay_out_all(l->product, pieces));
+        LS_TRY(ask(l, preference));
+    }
     return LS_OK;
 }
 
@@ -221,7 +294,7 @@ static ls_status list_candidates(void *context)
     l->count = 0;
     LS_TRY(ls_blas_check(l->product->blas, call->cublasLtMatmulPreferenceCreate(&preference),
                          "state a preference"));
-    ls_status status = ask(l, preference);
+    ls_status status = ask_all(l, preference);
     call->cublasLtMatmulPreferenceDestroy(preference);
     return status;
 }
@@ -265,11 +338,16 @@ static ls_cuda_operands own_operands(const ls_cuda_product *p)
 }
 
 /* Runs on the device's thread. */
-static ls_status describe_all(void *context)
+static ls_status describe_here(void *context)
+{
+    return describe(context);
+}
+
+/* Runs on the device's thread. */
+static ls_status lay_out_again(void *context)
 {
     ls_cuda_product *p = context;
-    LS_TRY(describe(p));
-    return lay_out_all(p);
+    return lay_out_all(p, p->pieces);
 }
 
 static size_t parts_bytes(const ls_cuda_product *p)
@@ -304,10 +382,21 @@ static ls_status try_out(void *context)
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-static ls_status take_workspace(ls_cuda_product *p)
+static void release_memory(ls_cuda_product *p)
 {
     ls_device_release(p->device, p->room);
-    p->room = p->workspace = NULL;
+    ls_device_release(p->device, p->parts);
+    p->room = p->workspace = p->parts = NULL;
+}
+
+static ls_status take_memory(ls_cuda_product *p)
+{
+    void *parts;
+    release_memory(p);
+    if (p->pieces > 1) {
+        LS_TRY(ls_device_allocate(p->device, LS_MEMORY_WORKSPACE, parts_bytes(p), &parts));
+        p->parts = parts;
+    }
     if (!p->workspace_bytes)
         return LS_OK;
     LS_TRY(ls_device_allocate(p->device, LS_MEMORY_WORKSPACE, workspace_room(p), &p->room));
@@ -327,9 +416,11 @@ static ls_status try_candidates(candidate_list *l)
 {
     ls_cuda_product *p = l->product;
     for (int i = 0; i < l->count; i++) {
-        p->algorithm = l->at[i].algo;
-        p->workspace_bytes = l->at[i].workspaceSize;
-        LS_TRY(take_workspace(p));
+        p->pieces = l->at[i].pieces;
+        p->algorithm = l->at[i].algorithm;
+        p->workspace_bytes = l->at[i].workspace_bytes;
+        LS_TRY(ls_device_call(p->device, lay_out_again, p));
+        LS_TRY(take_memory(p));
         LS_TRY(ls_device_call(p->device, try_out, l));
         if (l->status == CUBLAS_STATUS_SUCCESS || !may_try_next(l->status))
             return ls_blas_check(p->blas, l->status, "try a product");
@@ -365,19 +456,12 @@ static ls_status choose(ls_cuda_product *p)
 ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
                                const ls_cuda_product_spec *spec, ls_cuda_product **out)
 {
-    void *parts = NULL;
     ls_cuda_product *p;
     LS_TRY(ls_allocate("product", &p, 1, sizeof *p));
     p->spec = *spec;
     p->device = device;
     p->blas = blas;
-    p->pieces = pieces_of(spec);
-    ls_status status = LS_OK;
-    if (p->pieces > 1)
-        status = ls_device_allocate(device, LS_MEMORY_WORKSPACE, parts_bytes(p), &parts);
-    p->parts = parts;
-    if (!status)
-        status = ls_device_call(device, describe_all, p);
+    ls_status status = ls_device_call(device, describe_here, p);
     if (!status)
         status = choose(p);
     if (status) {
@@ -392,13 +476,10 @@ void ls_cuda_product_close(ls_cuda_product *p)
 {
     if (!p)
         return;
-    for (int i = 0; i < MATRICES; i++)
-        if (p->layout[i])
-            p->blas->call.cublasLtMatrixLayoutDestroy(p->layout[i]);
+    forget_layouts(p);
     if (p->desc)
         p->blas->call.cublasLtMatmulDescDestroy(p->desc);
-    ls_device_release(p->device, p->room);
-    ls_device_release(p->device, p->parts);
+    release_memory(p);
     free(p);
 }
 

@@ -4,10 +4,10 @@
  * documentation: column-major matrices, D = op(A) op(B) + beta C. Sums in double. There are no
  * epilogues: none may be used (cuda_product.c). Its heuristic returns candidates that must be
  * rejected before the right one: one that splits its sums, one that failed, one that does not tell
- * in how many pieces it splits them, and two that cannot run. It first returns none without split
- * sums if the number of terms is divisible by 3. The arguments are recorded. For
- * matrices that are all declared with an alignment of 16 bytes it returns an algorithm with other
- * bits: sums in float.
+ * in how many pieces it splits them, nor its tile, and two that cannot run. The tile of others is
+ * of 64 x 64. It first returns none without split sums if the number of terms is divisible by 3.
+ * The arguments are recorded. For matrices that are all declared with an alignment of 16 bytes it
+ * returns an algorithm with other bits: sums in float.
  */
 #pragma once
 
@@ -258,11 +258,13 @@ static cublasStatus_t blas_config(const cublasLtMatmulAlgo_t *algo,
                                   size_t bytes, size_t *written)
 {
     blas_algorithm algorithm;
+    static const uint32_t tile = CUBLASLT_MATMUL_TILE_64x64;
     memcpy(&algorithm, algo, sizeof algorithm);
-    if (attribute != CUBLASLT_ALGO_CONFIG_SPLITK_NUM || bytes != sizeof algorithm.pieces ||
-        algorithm.silent)
+    const bool of_tile = attribute == CUBLASLT_ALGO_CONFIG_TILE_ID;
+    if ((!of_tile && attribute != CUBLASLT_ALGO_CONFIG_SPLITK_NUM) ||
+        bytes != sizeof algorithm.pieces || algorithm.silent)
         return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(out, &algorithm.pieces, bytes);
+    memcpy(out, of_tile ? (const void *)&tile : &algorithm.pieces, bytes);
     *written = bytes;
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/tests/kernel_bits.h"
 #include "common/kernel/cuda/tests/kernel_emulated.h"
+#include "common/kernel/cuda/product/cuda_product_cost.h"
 #include "common/kernel/tests/kernel_staging.h"
 #include "common/kernel/tests/kernel_step.h"
 
@@ -148,6 +149,34 @@ static void test_candidates(void **state)
     }
 }
 
+/* The model of a product's time against an H100, whose kernels were timed in steps of `gpt` and of
+ * `mlp` (CUPTI): within a seventh. */
+static void test_cost(void **state)
+{
+    static const struct {
+        ls_product_size size;
+        ls_product_tile tile;
+        double us;
+    } measured[] = {
+        {{4096, 2304, 768, 1}, {64, 64}, 344},     {{4096, 768, 768, 1}, {64, 64}, 118},
+        {{4096, 3072, 768, 1}, {256, 128}, 408},   {{4096, 768, 3072, 1}, {256, 128}, 512},
+        {{4096, 768, 50257, 1}, {256, 128}, 8877}, {{4096, 50257, 768, 1}, {128, 128}, 6215},
+        {{50257, 768, 4096, 1}, {128, 64}, 6397},  {{768, 3072, 4096, 1}, {128, 256}, 644},
+        {{3072, 768, 4096, 1}, {128, 64}, 580},    {{768, 768, 4096, 4}, {64, 64}, 133},
+        {{4096, 768, 3072, 1}, {128, 128}, 497},   {{16384, 384, 384, 1}, {64, 128}, 113},
+        {{384, 1536, 16384, 4}, {64, 32}, 551},    {{1536, 384, 16384, 4}, {64, 64}, 516},
+        {{1536, 384, 16384, 8}, {64, 64}, 455},    {{384, 384, 16384, 32}, {64, 64}, 121},
+        {{8192, 4096, 4096, 1}, {256, 128}, 5345}, {{4096, 4096, 8192, 1}, {256, 128}, 5070},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        const double us = ls_product_cost(&measured[i].size, measured[i].tile, 132);
+        if (fabs(us / measured[i].us - 1) > 1.0 / 7)
+            fail_msg("product %zu: %g us, measured %g", i, us, measured[i].us);
+    }
+    assert_true(isinf(ls_product_cost(&measured[0].size, (ls_product_tile){96, 64}, 132)));
+}
+
 /* ---- Wherever matrices lie ---------------------------------------------------------------------
  */
 
@@ -279,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_cost),
         cmocka_unit_test(test_candidates),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);

@@ -4,11 +4,12 @@
  * row-major: our [m,n] is its [n,m]. So it computes c^T = op(b)^T op(a)^T: its A is our b, its B
  * our a, each transposed if ours is. The library's arguments must not depend on where matrices lie:
  * the variables of a part of a model have other addresses than in the whole, and must get the same
- * algorithm. So all are declared with an alignment of 4 bytes, the least that any part has, and no
- * epilogue adds the bias: the heuristic derives its alignment from the bias's address (cublasLt.h,
- * CUBLASLT_MATMUL_DESC_BIAS_POINTER), no preference sets it, and kernels that read 16 bytes at a
- * time fault on others (pytorch, pull request 194497). One kernel after the product applies bias,
- * ReLU and mask, and adds the pieces of a sum.
+ * algorithm. So all are declared with an alignment of 4 bytes, the least that any part has. The
+ * library's epilogue adds a bias alone to a large product, from an aligned copy: the heuristic
+ * derives its alignment from the bias's address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no
+ * preference sets it, and kernels that read 16 bytes at a time fault on others (pytorch, pull
+ * request 194497). Else one kernel after the product applies bias, ReLU and mask, and adds the
+ * pieces of a sum.
  */
 #include "common/kernel/cuda/product/cuda_product.h"
 
@@ -32,7 +33,8 @@ enum {
     PIECES_MOST = 32,                 /* powers of 2 */
     CANDIDATES_MOST = 6 * CANDIDATES, /* of all numbers of pieces */
     PIECE_TERMS = 48,                 /* the fewest of a piece */
-    EMULATED = 132                    /* multiprocessors where none is known */
+    EMULATED = 132,                   /* multiprocessors where none is known */
+    EPILOGUE_ELEMENTS = 1 << 20 /* from here on a pass over them costs more than a copied bias */
 };
 
 /* The declared alignment of every matrix, in bytes. */
@@ -54,6 +56,8 @@ struct ls_cuda_product {
     void *workspace; /* aligned, inside `room` */
     int32_t pieces;  /* of the sum */
     float *parts;    /* NULL: the sum is not split */
+    void *bias_room; /* NULL: no epilogue is used */
+    float *bias;     /* aligned, inside it: a copy */
 };
 
 /* A way to compute a product. */
@@ -96,6 +100,20 @@ static ls_status describe(ls_cuda_product *p)
                          "describe a product"));
     LS_TRY(set_desc(p, CUBLASLT_MATMUL_DESC_TRANSA, &trans_a, sizeof trans_a));
     return set_desc(p, CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b);
+}
+
+/* Whether the library adds the bias. */
+static bool has_epilogue(const ls_cuda_product *p)
+{
+    return p->bias && p->pieces == 1;
+}
+
+static ls_status set_epilogue(const ls_cuda_product *p)
+{
+    const uint32_t epilogue = has_epilogue(p) ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    const void *bias = has_epilogue(p) ? p->bias : NULL;
+    LS_TRY(set_desc(p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    return set_desc(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 }
 
 /* Whether the sum may have so many pieces, of equal length. */
@@ -148,6 +166,7 @@ static ls_status lay_out_all(ls_cuda_product *p, int32_t pieces)
     const ls_gemm_args *g = &p->spec.gemm;
     forget_layouts(p);
     p->pieces = pieces;
+    LS_TRY(set_epilogue(p));
     const int64_t k = g->k / p->pieces;
     const matrix_shape a =
         g->transpose_a ? (matrix_shape){k, g->m, g->m, k * g->m} : (matrix_shape){g->m, k, g->k, k};
@@ -304,6 +323,9 @@ static cublasStatus_t multiply(const ls_cuda_product *p, const ls_cuda_operands 
 {
     const float before = on->accumulate && !p->parts ? 1 : 0;
     void *c = p->parts ? p->parts : on->c;
+    const ls_add_args copy = {.count = p->spec.gemm.n, .a = p->spec.bias, .y = p->bias};
+    if (has_epilogue(p) && ls_gpu_add(stream, &copy))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     return p->blas->call.cublasLtMatmul(
         p->blas->handle, p->desc, &scale, on->b, p->layout[0], on->a, p->layout[1], &before, c,
         p->layout[2], c, p->layout[2], &p->algorithm, p->workspace, p->workspace_bytes, stream);
@@ -318,14 +340,15 @@ static ls_status run_multiply(const ls_cuda_product *p, const ls_cuda_operands *
 static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
 {
     const ls_cuda_product_spec *spec = &p->spec;
-    if (!(p->parts || spec->bias || spec->relu || spec->mask))
+    const float *bias = has_epilogue(p) ? NULL : spec->bias;
+    if (!(p->parts || bias || spec->relu || spec->mask))
         return (ls_gpu_rest){.rows = 0};
     return (ls_gpu_rest){.parts = p->parts,
                          .pieces = p->pieces,
                          .rows = spec->gemm.m,
                          .columns = spec->gemm.n,
                          .accumulate = on->accumulate,
-                         .bias = spec->bias,
+                         .bias = bias,
                          .relu = spec->relu,
                          .mask = spec->mask,
                          .c = on->c};
@@ -361,6 +384,11 @@ enum { WORKSPACE_ALIGNMENT = 256 };
 static size_t workspace_room(const ls_cuda_product *p)
 {
     return p->workspace_bytes + WORKSPACE_ALIGNMENT;
+}
+
+static size_t bias_room(const ls_cuda_product *p)
+{
+    return (size_t)p->spec.gemm.n * sizeof(float) + WORKSPACE_ALIGNMENT;
 }
 
 static void *align_workspace(void *room)
@@ -430,18 +458,40 @@ static ls_status try_candidates(candidate_list *l)
 
 /* Candidates without split sums are tried first; if none runs, those that the library lists for all
  * schemes. */
-static ls_status choose(ls_cuda_product *p)
+static ls_status choose_of(candidate_list *list)
 {
     static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,
                                        CUBLASLT_REDUCTION_SCHEME_MASK};
+    ls_cuda_product *p = list->product;
+    for (int i = p->spec.any_order; i < 2 && list->status != CUBLAS_STATUS_SUCCESS; i++) {
+        list->schemes = schemes[i];
+        LS_TRY(ls_device_call(p->device, list_candidates, list));
+        LS_TRY(try_candidates(list));
+    }
+    return LS_OK;
+}
+
+static void release_bias(ls_cuda_product *p)
+{
+    ls_device_release(p->device, p->bias_room);
+    p->bias_room = NULL;
+    p->bias = NULL;
+}
+
+/* With the library's epilogue where that pays, else or if nothing has it without. */
+static ls_status choose(ls_cuda_product *p)
+{
     const ls_gemm_args *g = &p->spec.gemm;
     candidate_list list = {.product = p, .status = CUBLAS_STATUS_NOT_SUPPORTED};
     char shape[96];
-    for (int i = p->spec.any_order; i < 2 && list.status != CUBLAS_STATUS_SUCCESS; i++) {
-        list.schemes = schemes[i];
-        LS_TRY(ls_device_call(p->device, list_candidates, &list));
-        LS_TRY(try_candidates(&list));
+    if (p->spec.bias && !p->spec.relu && !p->spec.mask && g->m * g->n >= EPILOGUE_ELEMENTS) {
+        LS_TRY(ls_device_allocate(p->device, LS_MEMORY_WORKSPACE, bias_room(p), &p->bias_room));
+        p->bias = align_workspace(p->bias_room);
+        LS_TRY(choose_of(&list));
+        if (!has_epilogue(p) || list.status != CUBLAS_STATUS_SUCCESS)
+            release_bias(p);
     }
+    LS_TRY(choose_of(&list)); /* does nothing after a success */
     if (list.status == CUBLAS_STATUS_SUCCESS)
         return LS_OK;
     snprintf(shape, sizeof shape, "%" PRId64 "x%" PRId64 "x%" PRId64, g->m, g->n, g->k);
@@ -480,12 +530,14 @@ void ls_cuda_product_close(ls_cuda_product *p)
     if (p->desc)
         p->blas->call.cublasLtMatmulDescDestroy(p->desc);
     release_memory(p);
+    release_bias(p);
     free(p);
 }
 
 size_t ls_cuda_product_workspace(const ls_cuda_product *p)
 {
-    return (p->room ? workspace_room(p) : 0) + (p->parts ? parts_bytes(p) : 0);
+    return (p->room ? workspace_room(p) : 0) + (p->parts ? parts_bytes(p) : 0) +
+           (p->bias_room ? bias_room(p) : 0);
 }
 
 ls_status ls_cuda_product_multiply(const ls_cuda_product *p, ls_queue *queue, ls_gpu_rest *rest)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuBLASLt's functions that the cuda table calls, as loops on host memory, following the library's
- * documentation: column-major matrices, D = op(A) op(B) + beta C. Sums in double. There are no
- * epilogues: none may be used (cuda_product.c). Its heuristic returns candidates that must be
+ * documentation: column-major matrices, D = op(A) op(B) + beta C. Sums in double. Of
+ * epilogues there is the bias, whose address must be a multiple of 256: the heuristic must not get
+ * to see another. Its heuristic returns candidates that must be
  * rejected before the right one: one that splits its sums, one that failed, one that does not tell
  * in how many pieces it splits them, nor its tile, and two that cannot run. The tile of others is
  * of 64 x 64. It first returns none without split sums if the number of terms is divisible by 3.
@@ -22,6 +23,8 @@
 typedef struct blas_desc {
     cublasComputeType_t compute;
     int32_t transpose_a, transpose_b;
+    uint32_t epilogue;
+    const float *bias;
 } blas_desc;
 
 typedef struct blas_layout {
@@ -64,10 +67,10 @@ static struct {
     _Atomic int32_t latest;
 } blas_pieces = {.allowed = 1};
 
-/* Products so far, those that were refused, and whether they are only counted: checked, but not
- * computed. */
+/* Products so far, those with an epilogue, those that were refused, and whether they are only
+ * counted: checked, but not computed. */
 static struct {
-    _Atomic uint64_t products, refused;
+    _Atomic uint64_t products, epilogues, refused;
     bool only;
 } blas_counted;
 
@@ -106,6 +109,7 @@ static cublasStatus_t blas_desc_create(cublasLtMatmulDesc_t *out, cublasComputeT
         (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32))
         return CUBLAS_STATUS_INVALID_VALUE;
     desc->compute = compute;
+    desc->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     *out = (cublasLtMatmulDesc_t)(void *)desc;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -128,6 +132,8 @@ static cublasStatus_t blas_desc_set(cublasLtMatmulDesc_t out,
     } known[] = {
         {CUBLASLT_MATMUL_DESC_TRANSA, &desc->transpose_a, sizeof desc->transpose_a},
         {CUBLASLT_MATMUL_DESC_TRANSB, &desc->transpose_b, sizeof desc->transpose_b},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE, &desc->epilogue, sizeof desc->epilogue},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (void *)&desc->bias, sizeof desc->bias},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].attribute == attribute && known[i].bytes == bytes) {
@@ -207,12 +213,20 @@ static cublasStatus_t blas_preference_set(cublasLtMatmulPreference_t out,
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Whether the description has an aligned bias if, and only if, its epilogue adds one. */
+static bool blas_has_epilogue(const blas_desc *desc)
+{
+    return desc->epilogue == CUBLASLT_EPILOGUE_BIAS
+               ? desc->bias && (uintptr_t)desc->bias % 256 == 0
+               : desc->epilogue == CUBLASLT_EPILOGUE_DEFAULT && !desc->bias;
+}
+
 /* Whether op(A) [m,k], op(B) [k,n] and D [m,n] fit each other. */
 static bool blas_fits(const blas_desc *desc, const blas_layout *a, const blas_layout *b,
                       const blas_layout *d, uint64_t *terms)
 {
     *terms = desc->transpose_a ? a->rows : a->columns;
-    return a->batch == d->batch && b->batch == d->batch &&
+    return blas_has_epilogue(desc) && a->batch == d->batch && b->batch == d->batch &&
            (desc->transpose_a ? a->columns : a->rows) == d->rows &&
            (desc->transpose_b ? b->columns : b->rows) == *terms &&
            (desc->transpose_b ? b->rows : b->columns) == d->columns;
@@ -299,6 +313,8 @@ static void blas_multiply(const blas_desc *desc, const float *const factors[2],
             sum *= (double)factor[0];
             if (factor[1] != 0)
                 sum += (double)factor[1] * (double)d[at];
+            if (desc->bias) /* as an operation of its own, which has rounded the sum */
+                sum = (double)(float)sum + (double)desc->bias[i];
             d[at] = (float)sum;
         }
 }
@@ -346,6 +362,7 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
                           d + i * ld->apart);
     }
     blas_counted.products++;
+    blas_counted.epilogues += desc->bias != NULL;
     return CUBLAS_STATUS_SUCCESS;
 }
 

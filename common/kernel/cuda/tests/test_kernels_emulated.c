@@ -177,6 +177,36 @@ static void test_cost(void **state)
     assert_true(isinf(ls_product_cost(&measured[0].size, (ls_product_tile){96, 64}, 132)));
 }
 
+/* The library adds the bias to a large product, wherever the bias lies. */
+static void test_large_bias(void **state)
+{
+    enum { ROWS = 1024, INPUTS = 20, OUTPUTS = 1028 };
+    fixture *f = *state;
+    float *x = randoms(ROWS * INPUTS, 1), *w = randoms(OUTPUTS * INPUTS, 2);
+    float *bias = randoms(OUTPUTS + 1, 3), *y = randoms(ROWS * OUTPUTS, 4);
+    ls_op *op;
+    must(f->cpu->table->dense_forward(f->cpu,
+                                      &(ls_dense_forward_args){.rows = ROWS,
+                                                               .inputs = INPUTS,
+                                                               .outputs = OUTPUTS,
+                                                               .x = x,
+                                                               .weight = w,
+                                                               .bias = bias + 1,
+                                                               .y = y},
+                                      &op));
+    run(f, op);
+    for (int i = 0; i < ROWS * OUTPUTS; i++) {
+        double sum = 0;
+        for (int k = 0; k < INPUTS; k++)
+            sum += (double)x[i / OUTPUTS * INPUTS + k] * (double)w[i % OUTPUTS * INPUTS + k];
+        assert_true(y[i] == (float)sum + bias[1 + i % OUTPUTS]);
+    }
+    assert_true(blas_counted.epilogues > 0);
+    float *const all[] = {x, w, bias, y};
+    for (int i = 0; i < 4; i++)
+        free(all[i]);
+}
+
 /* ---- Wherever matrices lie ---------------------------------------------------------------------
  */
 
@@ -310,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_large_bias),
     };
     return run_kernel_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -166,6 +166,7 @@ part_build() {
     tail -n 30 "$out/build.log" | grep -m 1 -E 'LOCKSTEP|  [a-zA-Z]+ \(' || echo "cmake failed; see build.log")"
   echo "configured in $((SECONDS - begin)) s"
   cmake --build "$build" -j "$(nproc)" "${targets[@]}" 2>&1 || broken "$(grep -m 1 -E 'error|Error' "$out/build.log" || echo "see build.log")"
+  cmake --build "$build" --target kernel_times || true # only if cupti.h is here
   echo "configured and built in $((SECONDS - begin)) s"
 }
 
@@ -452,40 +453,41 @@ sys.exit(not (here[0] and any(here[1:])))' ||
   LOCKSTEP_FASHION_MNIST="$data" python3 -B bench/peers/gpu.py --lockstep "$program" --device "$(pick cpu cuda)" "$@"
 }
 
-# Time and DRAM bytes of each kernel of a step, enqueued and not replayed: ncu counts them as they run, without
-# changing clocks or caches. Two steps and one evaluation, of which gpu_summary.py uses the last step.
+# The time of each kernel of the last of some steps, replayed as one graph (ci/kernel_times.c).
 part_kernels() {
-  local model batch name why failed=''
-  command -v ncu >/dev/null || left_out "no ncu here"
+  local model batch name cupti failed=''
+  [ -z "$rehearse" ] || left_out "nothing of a rehearsal runs on a GPU"
+  [ -e "$build/kernel_times.so" ] || left_out "no kernel_times.so in this build: cupti.h was missing"
+  # shellcheck disable=SC2046
+  cupti=$(find -L /usr/local/cuda/lib64 /usr/local/cuda/extras/CUPTI/lib64 /usr/lib/"$(uname -m)"-linux-gnu $(python3 -c '
+import sys
+print(*(f"{p}/nvidia" for p in sys.path if p))') -maxdepth 3 -name 'libcupti.so.[0-9]*' 2>/dev/null | sort -V | tail -n 1)
+  [ -n "$cupti" ] || left_out "no libcupti.so here"
   mkdir -p "$out/kernels"
   while read -r model batch; do
     name=${model//:/-}.$batch
-    [ ! -e "$out/kernels/$name.csv" ] || continue
-    rm -f "$out/kernels/now"
-    timeout -k 5 "${limit:-30}" ncu --kill yes --csv --page raw --print-units base --print-kernel-base function \
-      --clock-control none --cache-control none --launch-count 1500 --log-file "$out/kernels/now" --metrics \
-      gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed \
-      "$program" run --model "$model" --batch "$batch" --data "synthetic:$((4 * batch))" --steps 2 --warmup 0 --blocks 1 \
-      $(patient) --gate-steps 0 --capture no --memory growth --results none >"$out/kernels/said" 2>&1 </dev/null || true
-    if grep -qs '^"ID"' "$out/kernels/now"; then
-      mv "$out/kernels/now" "$out/kernels/$name.csv"
-      continue
+    [ ! -e "$out/kernels/$name.txt" ] || continue
+    KERNEL_TIMES=$out/kernels/now KERNEL_TIMES_CUPTI=$cupti CUDA_INJECTION64_PATH=$build/kernel_times.so \
+      timeout -k 2 "${limit:-20}" "$program" run --model "$model" --batch "$batch" --data "synthetic:$((4 * batch))" --steps 3 \
+      --warmup 2 --blocks 1 --gate-steps 0 --memory growth --results none >"$out/kernels/said" 2>&1 </dev/null || true
+    if [ -s "$out/kernels/now" ]; then
+      mv "$out/kernels/now" "$out/kernels/$name.txt"
+    else
+      echo "$name: $(grep -m 1 -E '^(kernel_times|lockstep): ' "$out/kernels/said" | cut -c 1-160 || echo "no kernels within ${limit:-20} s")"
+      failed="$failed $name"
     fi
-    why=$(cat "$out/kernels/now" "$out/kernels/said" 2>/dev/null | grep -m 1 -E '==ERROR==|^lockstep: ' | cut -c 1-160 || true)
-    echo "$name: ${why:=no kernels counted within ${limit:-30} s}"
-    [ -n "$(ls "$out"/kernels/*.csv 2>/dev/null)" ] || left_out "ncu: $why"
-    failed="$failed $name"
   done <<END
-$(pick "mlp:784-16-10 24" "resnet:20 128
+resnet:20 128
 gpt:6-6-384-256-256 64
-mlp 256
 cifar10 128
 twin-lstm:64 64
-cnn 256
 lstm-stack:4 64
-mlp:784-4096-4096-10 8192")
+mlp 256
+cnn 256
+mlp:784-4096-4096-10 8192
+gpt:12-12-768-1024-50257 4
 END
-  [ -z "$failed" ] || broken "not counted:$failed"
+  [ -z "$failed" ] || broken "no times of:$failed"
 }
 
 # A step under a tool that stops each launch may take longer than the watch on it.

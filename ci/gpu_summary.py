@@ -10,7 +10,6 @@ Exit status: 0 success; 1 the check failed. A figure that misses its target is r
 a failure. Runs no measurements itself.
 """
 
-import csv
 import json
 import math
 import pathlib
@@ -301,79 +300,56 @@ def peers_section(out):
     return ["## Peers: float32, TF32 off", "", *text] if text else []
 
 
-# ---- Kernels: what ncu counted ---------------------------------------------------------------------
+# ---- Kernels: their times ---------------------------------------------------------------------------
 
-UNITS = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "ns": 1, "nsecond": 1, "us": 1e3,
-         "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "%": 1, "": 1}
-
-
-PEAKS = {"DRAM": "dram__throughput", "SM": "sm__throughput"}  # of which ncu knows the roofs
+END_OF_STEP = "finish_kernel"
 
 
-def counted_kernels(path):
-    """[(name, grid, block, us, bytes, [% of each of PEAKS])] in launch order."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    found, unit = [], {}
-    for row in csv.DictReader(lines[begin:]):
-        if not row["ID"]:  # the second line has the units
-            unit = row
-            continue
+def plain_name(mangled):
+    """A C++ function's name, with its first template argument if that is a type."""
 
-        def number(name, row=row):
-            text = (row.get(name) or "").replace(",", "")
-            return float(text) * UNITS.get(unit.get(name, ""), 1) if text else 0.0
+    def identifiers(rest, most):
+        found = []
+        while len(found) < most and (match := re.match(r"(\d+)(.*)", rest)):
+            found.append(match[2][: int(match[1])])
+            rest = match[2][int(match[1]) :]
+        return found, rest
 
-        found.append((
-            row["Kernel Name"], row.get("Grid Size"), row.get("Block Size"),
-            number("gpu__time_duration.sum") * 1e-3,
-            number("dram__bytes_read.sum") + number("dram__bytes_write.sum"),
-            [number(f"{name}.avg.pct_of_peak_sustained_elapsed") for name in PEAKS.values()],
-        ))
-    return found
+    nested = mangled.startswith("_ZN")
+    names, rest = identifiers(mangled.removeprefix("_Z").removeprefix("N"), 9 if nested else 1)
+    argument, _ = identifiers(rest[1:], 1) if rest.startswith("I") else ([], "")
+    return ("::".join(names) + (f"<{argument[0]}>" if argument else ""))[:70] or mangled[:70]
 
 
-def last_step(kernels):
-    """The kernels of the second of two steps: the longest sequence that occurs twice in a row,
-    whatever precedes or follows it (such as an evaluation). All of them if nothing is repeated."""
-    what = [kernel[:3] for kernel in kernels]
-    best = (0, 0)
-    for end in range(2, len(what) + 1):  # an evaluation may begin as a step does
-        for period in range(end // 2, best[0], -1):
-            if what[end - period] == what[end - 2 * period] and \
-                    what[end - period : end] == what[end - 2 * period : end - period]:
-                best = (period, end)
-                break
-    period, end = best
-    return kernels[end - period : end] if period else kernels
-
-
-def kernel_line(kernels, total):
-    """Launches, us, share of the step, MB, GB/s, and the shares of the peaks over the kernels' time."""
-    us = sum(kernel[3] for kernel in kernels)
-    moved = sum(kernel[4] for kernel in kernels)
-    peaks = [sum(kernel[5][i] * kernel[3] for kernel in kernels) / (us or 1) for i in range(len(PEAKS))]
-    return [len(kernels), f"{us:.1f}", f"{100 * us / total:.0f}%", f"{moved * 1e-6:.2f}",
-            f"{moved / (us or 1) * 1e-3:.0f}", *(f"{peak:.0f}%" for peak in peaks)]
+def last_step(path):
+    """[(start, ns, name, grid)] of the last step: the kernels up to the last end of one, and from the end before."""
+    kernels = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split(None, 5)
+        if len(words) == 6:  # the last line may be cut
+            kernels.append((int(words[0]), int(words[1]), plain_name(words[5]), words[2]))
+    kernels.sort()
+    ends = [i for i, kernel in enumerate(kernels) if kernel[2] == END_OF_STEP]
+    return kernels[ends[-2] + 1 : ends[-1] + 1] if len(ends) > 1 else []
 
 
 def kernels_section(out):
-    """Where a step's time goes, by kernel, and the distance from the roofs."""
+    """Where a step's time goes, by kernel."""
     text = []
-    head = ["", "launches", "us", "of the step", "MB of DRAM", "GB/s", *(f"of {name}'s peak" for name in PEAKS)]
-    for path in sorted((out / "kernels").glob("*.csv")):
-        step = last_step(counted_kernels(path))
-        total = sum(kernel[3] for kernel in step)
-        if not total:
+    for path in sorted((out / "kernels").glob("*.txt")):
+        step = last_step(path)
+        if not step:
             continue
+        busy, span = sum(k[1] for k in step), step[-1][0] + step[-1][1] - step[0][0]
         groups = {}
         for kernel in step:
-            groups.setdefault(kernel[0], []).append(kernel)
-        longest = sorted(groups.items(), key=lambda item: -sum(kernel[3] for kernel in item[1]))
-        lines = [[f"{path.stem}, all", *kernel_line(step, total)]]
-        lines += [[name[:60], *kernel_line(kernels, total)] for name, kernels in longest[:12]]
-        text += table(head, lines)
-    return ["## Kernels of one step, put one by one (ncu)", "", *text] if text else []
+            groups.setdefault(kernel[2], []).append(kernel[1])
+        longest = sorted(groups.items(), key=lambda item: -sum(item[1]))
+        lines = [[f"{path.stem}, all, in {span * 1e-3:.1f} us", len(step), f"{busy * 1e-3:.1f}", "100%"]]
+        lines += [[name, len(ns), f"{sum(ns) * 1e-3:.1f}", f"{100 * sum(ns) / busy:.0f}%"]
+                  for name, ns in longest[:12]]
+        text += table(["", "launches", "us", "of the kernels"], lines)
+    return ["## Kernels of one step (CUPTI)", "", *text] if text else []
 
 
 def micro_section(out):

@@ -108,7 +108,7 @@ ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *pl
     if (plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "trace", plan->strategy->name,
                        "a CUDA graph does not give the times of its operations; use CPU devices "
-                       "(--devices cpu:0), or NVIDIA's profiler");
+                       "(--devices cpu:0), or kernel_times (ci/gpu.md)");
     ls_progress_enter(workplace->progress, 0, LS_PHASE_OPENING);
     LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(workplace, plan, &trial)));
     ls_status status = trace_trial(workplace, &trial);

@@ -1,151 +1,240 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels of residual networks: batch normalisation, shortcuts, the mean of an image, moving
- * averages. A block handles up to 32 neighbouring channels and a run of pixels; a thread keeps its
- * channel and that channel's values, and loops over pixels. So a warp reads whole sectors, and each
- * image is read once. Sums are in double and in a fixed order: over a thread's pixels, folded by
- * halves over the block, then over the runs by the last block of the same channels. Elements are
- * computed as in the cpu table.
+ * averages. Of batch normalisation, a block handles up to 16 neighbouring channels, four a thread,
+ * and a run of pixels; a thread first loads several pixels, so that enough of them are on their
+ * way, then computes. Sums are in double and in a fixed order, the same at any alignment: over a
+ * thread's pixels, over the block's lines, then over the runs by the last block of the same
+ * channels. Elements are computed as in the cpu table.
  */
+#include "common/kernel/cuda/gpu_images.cuh"
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
 /* ---- Channels down the pixels ---------------------------------------------------------------- */
 
-/* Partition of images [pixels, channels]: blocks of `width` channels, `runs` of pixels. */
-struct channel_grid {
-    int64_t pixels, channels, runs, run, groups; /* run: pixels per run; groups: of channels */
-    unsigned width, blocks;
+enum {
+    FOUR = 4,          /* channels of a thread */
+    WIDTH = 16,        /* of a block, at most */
+    LINES_OF_PART = 8, /* whose sums a thread adds: two for each channel, of as many lines */
+    LEAST_PARTS = LS_GPU_THREADS / (2 * WIDTH),
+    MOST_LINES = LS_GPU_THREADS
 };
 
-static channel_grid grid_of(int64_t pixels, int64_t channels, int64_t runs)
+/* Partition of images [pixels, channels]: blocks of `width` channels, `runs` of pixels; threads of
+ * as many `lines` of pixels as there are, with 1 << shift threads each. */
+struct channel_grid {
+    int64_t pixels, channels, runs, run;  /* run: pixels per run */
+    unsigned groups, width, shift, lines; /* groups: of channels */
+};
+
+/* Without runs. */
+static channel_grid grid_of(int64_t pixels, int64_t channels)
 {
-    channel_grid g = {pixels, channels, runs, (pixels + runs - 1) / runs, 0, 1, 0};
-    while (g.width < 32 && g.width < channels)
-        g.width *= 2;
-    g.groups = (channels + g.width - 1) / g.width;
-    g.blocks = (unsigned)(g.groups * runs);
+    channel_grid g = {pixels, channels, 0, 0, 0, FOUR, 0, LS_GPU_THREADS};
+    for (; g.width < WIDTH && g.width < channels; g.width *= 2, g.lines /= 2)
+        g.shift++;
+    g.groups = (unsigned)((channels + g.width - 1) / g.width);
     return g;
 }
 
-/* A thread's channel and pixels: from `first` in steps of `step`, below `last`. */
+static void set_runs(channel_grid *g, int64_t runs)
+{
+    g->runs = runs;
+    g->run = (g->pixels + runs - 1) / runs;
+}
+
+/* A thread's channels and pixels: `left` of four channels from `channel` on, number `four` of the
+ * block's; pixels from `first`, on `line`, in steps of `lines`, below `last`. */
 struct channel_share {
-    int64_t channel, run, first, last, step;
+    int64_t run, group, channel, first, last;
+    unsigned four, line;
+    int left;
 };
 
 __device__ static inline channel_share share_of(const channel_grid &g)
 {
-    const int64_t run = ls_gpu_divide(blockIdx.x, g.groups), first = run * g.run;
-    const int64_t last = first + g.run < g.pixels ? first + g.run : g.pixels;
-    const int64_t channel = (blockIdx.x - run * g.groups) * g.width + threadIdx.x % g.width;
-    return channel_share{channel, run, first + threadIdx.x / g.width,
-                         channel < g.channels ? last : 0, blockDim.x / g.width};
+    channel_share s;
+    s.run = blockIdx.x / g.groups;
+    s.group = blockIdx.x - s.run * g.groups;
+    s.four = threadIdx.x & ((1u << g.shift) - 1);
+    s.line = threadIdx.x >> g.shift;
+    s.channel = s.group * g.width + s.four * FOUR;
+    const int64_t left = g.channels - s.channel, begin = s.run * g.run, end = begin + g.run;
+    s.first = begin + s.line;
+    s.last = left <= 0 ? 0 : end < g.pixels ? end : g.pixels;
+    s.left = left < FOUR ? (int)left : FOUR;
+    return s;
 }
 
-/* Calls element(i) of f for each element, after begin(channel). */
-template <typename F>
+/* Of the F below: ROWS pixels from `pixel` on, of each of its images; 0 where there is none. */
+template <bool FOURS, typename F>
+__device__ static inline void load_rows(const F &f, const channel_grid &g, const channel_share &s,
+                                        int64_t pixel, ls_gpu_four in[F::ROWS][F::INPUTS])
+{
+#pragma unroll
+    for (int r = 0; r < F::ROWS; r++, pixel += g.lines)
+#pragma unroll
+        for (int k = 0; k < F::INPUTS; k++) {
+            const float *from = f.from[k] + pixel * g.channels + s.channel;
+            in[r][k] = {};
+            if (!f.from[k] || pixel >= s.last)
+                continue;
+            in[r][k] = ls_gpu_load_four<FOURS>(from, s.left);
+        }
+}
+
+/*
+ * Visits a thread's elements. F has INPUTS images `from` (NULL: none), and `to` (NULL: none), which
+ * may be one of them; of(c) are a channel's values; element(values, in, j, sum) is the new value of
+ * element j of four, and may add to both of its channel's sums.
+ */
+template <bool FOURS, typename F>
+__device__ static inline void walk(const F &f, const channel_grid &g, const channel_share &s,
+                                   double sum[FOUR][2])
+{
+    __shared__ typename F::values shared[WIDTH];
+    const int64_t c = s.group * g.width + threadIdx.x;
+    typename F::values values[FOUR];
+    ls_gpu_four in[F::ROWS][F::INPUTS];
+    load_rows<FOURS>(f, g, s, s.first, in);
+    if (threadIdx.x < g.width && c < g.channels)
+        shared[threadIdx.x] = f.of(c);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < FOUR; j++)
+        values[j] = shared[s.four * FOUR + (unsigned)j];
+    int64_t pixel = s.first;
+    while (pixel < s.last) {
+#pragma unroll
+        for (int r = 0; r < F::ROWS; r++, pixel += g.lines) {
+            ls_gpu_four out;
+            if (pixel >= s.last)
+                continue;
+#pragma unroll
+            for (int j = 0; j < FOUR; j++)
+                out.element[j] = f.element(values[j], in[r], j, sum[j]);
+            float *to = f.to + pixel * g.channels + s.channel;
+            if (f.to)
+                ls_gpu_store_four<FOURS>(to, out, s.left);
+        }
+        if (pixel < s.last)
+            load_rows<FOURS>(f, g, s, pixel, in);
+    }
+}
+
+/* Whether a thread can access its four channels at once. */
+template <typename F> static bool moves_fours(const F &f, int64_t channels)
+{
+    bool all = channels % FOUR == 0 && ls_gpu_takes_fours(f.to);
+    for (int k = 0; k < F::INPUTS; k++)
+        all = all && ls_gpu_takes_fours(f.from[k]);
+    return all;
+}
+
+template <typename F, bool FOURS>
 __global__ void __launch_bounds__(LS_GPU_THREADS) channels_kernel(F f, channel_grid g)
 {
-    const channel_share s = share_of(g);
-    if (s.channel >= g.channels)
-        return;
-    f.begin(s.channel);
-#pragma unroll 4
-    for (int64_t p = s.first; p < s.last; p += s.step)
-        f.element(p * g.channels + s.channel);
+    double none[FOUR][2];
+    walk<FOURS>(f, g, share_of(g), none);
 }
 
 template <typename F>
 static int walk_channels(void *stream, const F &f, int64_t pixels, int64_t channels)
 {
-    enum { PIXELS_OF_BLOCK = 128 };
     if (!pixels || !channels)
         return 0;
-    const channel_grid g =
-        grid_of(pixels, channels, (pixels + PIXELS_OF_BLOCK - 1) / PIXELS_OF_BLOCK);
-    return ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channels_kernel<F>, f, g);
+    channel_grid g = grid_of(pixels, channels);
+    const int64_t pixels_of_block = (int64_t)g.lines * F::ROWS;
+    set_runs(&g, (pixels + pixels_of_block - 1) / pixels_of_block);
+    return ls_gpu_launch(
+        stream, (unsigned)(g.groups * g.runs), LS_GPU_THREADS,
+        moves_fours(f, channels) ? channels_kernel<F, true> : channels_kernel<F, false>, f, g);
 }
 
-/* The sums over the runs, by the last block with these channels: several threads per sum, each with
- * a stride over the runs, folded by halves. The first `width` threads return both sums of their
- * channel. */
-__device__ static inline void fold_runs(const channel_grid &g, const double *parts, int64_t group,
-                                        double *space, double sum[2])
+/* Sum number `at` of [parts, sums] in `space`, over the parts that the block's threads have. */
+__device__ static inline double sum_parts(const double *space, unsigned sums, unsigned at)
 {
-    const unsigned thread = threadIdx.x, sums = 2 * g.width, folds = blockDim.x / sums;
-    const int64_t channel = group * g.width + thread % g.width;
-    const int64_t row = thread % sums / g.width, runs = g.runs;
-    double mine = 0;
-    if (channel < g.channels) {
-#pragma unroll 8
-        for (int64_t r = thread / sums; r < runs; r += folds)
-            mine += ls_gpu_fetch(&parts[(r * 2 + row) * g.channels + channel]);
+    double sum = 0;
+    for (; at < LS_GPU_THREADS; at += LEAST_PARTS * sums)
+#pragma unroll
+        for (unsigned i = 0; i < LEAST_PARTS; i++)
+            sum += space[at + i * sums];
+    return sum;
+}
+
+/* Sums: element() of f adds an element's two terms, finish(channel, sum) gets the totals; parts
+ * [groups, runs, 2, width]. */
+template <typename F, bool FOURS>
+__global__ void __launch_bounds__(LS_GPU_THREADS, 2)
+    channel_sums_kernel(F f, channel_grid g, ls_gpu_parts parts)
+{
+    enum { TOGETHER = 32 };
+    __shared__ double space[2 * FOUR * LS_GPU_THREADS + MOST_LINES];
+    const channel_share s = share_of(g);
+    const unsigned thread = threadIdx.x, sums = 2 * g.width, part = thread >> (g.shift + 3);
+    const unsigned at = thread & (sums - 1);
+    double sum[FOUR][2] = {}, mine = 0;
+    walk<FOURS>(f, g, s, sum);
+    /* A line's sums lie together, lines one double more apart, to avoid bank conflicts. */
+    double *line = space + s.line * (sums + 1) + s.four * FOUR;
+#pragma unroll
+    for (unsigned j = 0; j < FOUR; j++)
+        for (unsigned k = 0; k < 2; k++)
+            line[k * g.width + j] = sum[j][k];
+    __syncthreads();
+#pragma unroll
+    for (unsigned i = 0; i < LINES_OF_PART; i++)
+        mine += space[(part * LINES_OF_PART + i) * (sums + 1) + at];
+    __syncthreads();
+    space[thread] = mine;
+    __syncthreads();
+    double *of_group = parts.values + s.group * g.runs * sums;
+    if (thread < sums)
+        of_group[s.run * sums + thread] = sum_parts(space, sums, thread);
+    if (!ls_gpu_comes_last(&parts.arrived[s.group], (unsigned)g.runs))
+        return;
+    mine = 0;
+    for (int64_t run = part; run < g.runs;) {
+        double several[TOGETHER]; /* on their way at once */
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++, run += LS_GPU_THREADS / sums)
+            several[i] = run < g.runs ? ls_gpu_fetch(&of_group[run * sums + at]) : 0;
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++)
+            mine += several[i];
     }
     space[thread] = mine;
     __syncthreads();
-    for (unsigned half = folds / 2; half; half /= 2) {
-        if (thread < half * sums)
-            space[thread] += space[thread + half * sums];
-        __syncthreads();
+    const int64_t c = s.group * g.width + thread;
+    if (thread < g.width && c < g.channels) {
+        const double both[] = {sum_parts(space, sums, thread),
+                               sum_parts(space, sums, thread + g.width)};
+        f.finish(c, both);
     }
-    for (int k = 0; k < 2; k++)
-        sum[k] = space[thread % g.width + (unsigned)k * g.width];
 }
 
-/* Sums: add(i, sum) of f adds an element's two terms, finish(channel, sum) gets the totals; parts
- * [runs, 2, channels]. */
-template <typename F>
-__global__ void __launch_bounds__(LS_GPU_THREADS)
-    channel_sums_kernel(F f, channel_grid g, ls_gpu_parts parts)
+/* The grid of sums: some blocks for each multiprocessor of a large GPU, if a thread then has two
+ * pixels. */
+static channel_grid grid_of_sums(int64_t pixels, int64_t channels)
 {
-    __shared__ double space[2 * LS_GPU_THREADS];
-    const channel_share s = share_of(g);
-    const unsigned thread = threadIdx.x;
-    double sum[2] = {0, 0};
-    if (s.channel < g.channels) {
-        f.begin(s.channel);
-#pragma unroll 4
-        for (int64_t p = s.first; p < s.last; p += s.step)
-            f.add(p * g.channels + s.channel, sum);
-    }
-    for (int k = 0; k < 2; k++)
-        space[(unsigned)k * LS_GPU_THREADS + thread] = sum[k];
-    __syncthreads();
-    for (unsigned half = blockDim.x / 2; half >= g.width; half /= 2) {
-        if (thread < half)
-            for (int k = 0; k < 2; k++) {
-                double *at = &space[(unsigned)k * LS_GPU_THREADS + thread];
-                *at += at[half];
-            }
-        __syncthreads();
-    }
-    if (thread < g.width && s.channel < g.channels)
-        for (int k = 0; k < 2; k++)
-            parts.values[(s.run * 2 + k) * g.channels + s.channel] =
-                space[(unsigned)k * LS_GPU_THREADS + thread];
-    const int64_t group = blockIdx.x - s.run * g.groups;
-    if (!ls_gpu_comes_last(&parts.arrived[group], (unsigned)g.runs))
-        return;
-    fold_runs(g, parts.values, group, space, sum);
-    if (thread < g.width && s.channel < g.channels)
-        f.finish(s.channel, sum);
-}
-
-/* Number of runs in which the pixels are summed. */
-static int64_t runs_of(int64_t pixels)
-{
-    const int64_t runs = pixels / 512;
-    return runs < 1 ? 1 : runs > 256 ? 256 : runs;
+    enum { BLOCKS = 256 };
+    channel_grid g = grid_of(pixels, channels);
+    const int64_t most = g.groups && g.groups < BLOCKS ? BLOCKS / g.groups : 1;
+    const int64_t runs = pixels / (2 * g.lines);
+    set_runs(&g, runs < 1 ? 1 : runs > most ? most : runs);
+    return g;
 }
 
 size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels)
 {
-    return (size_t)(runs_of(pixels) * 2 * channels);
+    const channel_grid g = grid_of_sums(pixels, channels);
+    return (size_t)(g.groups * g.runs * 2 * g.width);
 }
 
 size_t ls_gpu_bn_arrivals(int64_t channels)
 {
-    return (size_t)grid_of(0, channels, 1).groups;
+    return (size_t)grid_of(0, channels).groups;
 }
 
 template <typename F>
@@ -154,8 +243,11 @@ static int sum_channels(void *stream, const F &f, int64_t pixels, int64_t channe
 {
     if (!channels)
         return 0;
-    const channel_grid g = grid_of(pixels, channels, runs_of(pixels));
-    return ls_gpu_launch(stream, g.blocks, LS_GPU_THREADS, channel_sums_kernel<F>, f, g, *parts);
+    const channel_grid g = grid_of_sums(pixels, channels);
+    return ls_gpu_launch(stream, (unsigned)(g.groups * g.runs), LS_GPU_THREADS,
+                         moves_fours(f, channels) ? channel_sums_kernel<F, true>
+                                                  : channel_sums_kernel<F, false>,
+                         f, g, *parts);
 }
 
 /* ---- Batch normalisation --------------------------------------------------------------------- */
@@ -171,15 +263,23 @@ __device__ static inline void set_moments(const double sum[2], double count, dou
 }
 
 struct sums_of_x {
+    enum { INPUTS = 1, ROWS = 8 };
+    struct values {
+    };
     ls_bn_sums_args a;
-    __device__ void begin(int64_t)
+    const float *from[INPUTS];
+    float *to;
+    __device__ values of(int64_t) const
     {
+        return values{};
     }
-    __device__ void add(int64_t i, double sum[2]) const
+    __device__ float element(const values &, const ls_gpu_four in[INPUTS], int j,
+                             double sum[2]) const
     {
-        const double value = (double)((const float *)a.x)[i];
+        const double value = (double)in[0].element[j];
         sum[0] += value;
         sum[1] += value * value;
+        return 0;
     }
     __device__ void finish(int64_t c, const double sum[2]) const
     {
@@ -193,7 +293,7 @@ struct sums_of_x {
 
 int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts *parts)
 {
-    const sums_of_x f = {*args};
+    const sums_of_x f = {*args, {(const float *)args->x}, NULL};
     return sum_channels(stream, f, args->pixels, args->channels, parts);
 }
 
@@ -230,7 +330,7 @@ int ls_gpu_bn_moving_moments(void *stream, const ls_bn_moving_moments_args *args
                          moving_moments_kernel, *args);
 }
 
-/* The values of a thread's channel. */
+/* The values of a channel. */
 struct bn_channel {
     float mean, rate, scale, bias;
 };
@@ -244,44 +344,51 @@ template <typename Args> __device__ static inline bn_channel channel_of(const Ar
 }
 
 struct normalise {
+    enum { INPUTS = 2, ROWS = 2 };
+    typedef bn_channel values;
     ls_bn_forward_args a;
-    bn_channel of;
-    __device__ void begin(int64_t c)
+    const float *from[INPUTS]; /* x, z */
+    float *to;                 /* y */
+    __device__ bn_channel of(int64_t c) const
     {
-        of = channel_of(a, c);
+        return channel_of(a, c);
     }
-    __device__ void element(int64_t i) const
+    __device__ float element(const bn_channel &v, const ls_gpu_four in[INPUTS], int j,
+                             double *) const
     {
-        float value = (((const float *)a.x)[i] - of.mean) * of.scale + of.bias;
-        if (a.z)
-            value += ((const float *)a.z)[i];
-        ((float *)a.y)[i] = a.activation == LS_ACTIVATION_RELU ? ls_relu(value) : value;
+        float value = (in[0].element[j] - v.mean) * v.scale + v.bias;
+        if (from[1])
+            value += in[1].element[j];
+        return a.activation == LS_ACTIVATION_RELU ? ls_relu(value) : value;
     }
 };
 
 int ls_gpu_bn_forward(void *stream, const ls_bn_forward_args *args)
 {
-    const normalise f = {*args, {}};
+    const normalise f = {*args, {(const float *)args->x, (const float *)args->z}, (float *)args->y};
     return walk_channels(stream, f, args->pixels, args->channels);
 }
 
 struct sums_of_gradient {
+    enum { INPUTS = 3, ROWS = 4 };
+    typedef bn_channel values;
     ls_bn_backward_sums_args a;
-    bn_channel of;
-    __device__ void begin(int64_t c)
+    const float *from[INPUTS]; /* x, dy, y */
+    float *to;                 /* dz */
+    __device__ bn_channel of(int64_t c) const
     {
-        of = channel_of(a, c);
+        return channel_of(a, c);
     }
-    __device__ void add(int64_t i, double sum[2]) const
+    __device__ float element(const bn_channel &v, const ls_gpu_four in[INPUTS], int j,
+                             double sum[2]) const
     {
-        const float x = ((const float *)a.x)[i] - of.mean;
-        float g = ((const float *)a.dy)[i];
+        const float x = in[0].element[j] - v.mean;
+        float g = in[1].element[j];
         if (a.activation == LS_ACTIVATION_RELU)
-            g = ls_relu_mask(a.y ? ((const float *)a.y)[i] : x * of.scale + of.bias, g);
+            g = ls_relu_mask(from[2] ? in[2].element[j] : x * v.scale + v.bias, g);
         sum[0] += (double)g;
-        sum[1] += (double)g * (double)(x * of.rate);
-        if (a.dz)
-            ((float *)a.dz)[i] = g;
+        sum[1] += (double)g * (double)(x * v.rate);
+        return g;
     }
     __device__ void finish(int64_t c, const double sum[2]) const
     {
@@ -299,33 +406,41 @@ struct sums_of_gradient {
 int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
                             const ls_gpu_parts *parts)
 {
-    const sums_of_gradient f = {*args, {}};
+    const void *y = args->activation == LS_ACTIVATION_RELU ? args->y : NULL;
+    const sums_of_gradient f = {*args,
+                                {(const float *)args->x, (const float *)args->dy, (const float *)y},
+                                (float *)args->dz};
     return sum_channels(stream, f, args->pixels, args->channels, parts);
 }
 
 struct normalise_back {
+    enum { INPUTS = 2, ROWS = 2 };
+    struct values {
+        bn_channel of;
+        float mean, mean_with; /* of g, and of g n */
+    };
     ls_bn_backward_args a;
-    bn_channel of;
-    float mean, mean_with; /* of g, and of g n */
-    __device__ void begin(int64_t c)
+    const float *from[INPUTS]; /* x, dy */
+    float *to;                 /* dx */
+    __device__ values of(int64_t c) const
     {
-        of = channel_of(a, c);
-        mean = (float)(a.sums[c] / (double)a.count);
-        mean_with = (float)(a.sums[a.channels + c] / (double)a.count);
+        return values{channel_of(a, c), (float)(a.sums[c] / (double)a.count),
+                      (float)(a.sums[a.channels + c] / (double)a.count)};
     }
-    __device__ void element(int64_t i) const
+    __device__ float element(const values &v, const ls_gpu_four in[INPUTS], int j, double *) const
     {
-        const float x = ((const float *)a.x)[i] - of.mean;
-        float g = ((const float *)a.dy)[i];
+        const float x = in[0].element[j] - v.of.mean;
+        float g = in[1].element[j];
         if (a.activation == LS_ACTIVATION_RELU)
-            g = ls_relu_mask(x * of.scale + of.bias, g);
-        ((float *)a.dx)[i] = of.scale * (g - mean - x * of.rate * mean_with);
+            g = ls_relu_mask(x * v.of.scale + v.of.bias, g);
+        return v.of.scale * (g - v.mean - x * v.of.rate * v.mean_with);
     }
 };
 
 int ls_gpu_bn_backward(void *stream, const ls_bn_backward_args *args)
 {
-    const normalise_back f = {*args, {}, 0, 0};
+    const normalise_back f = {
+        *args, {(const float *)args->x, (const float *)args->dy}, (float *)args->dx};
     return walk_channels(stream, f, args->pixels, args->channels);
 }
 
@@ -333,35 +448,50 @@ int ls_gpu_bn_backward(void *stream, const ls_bn_backward_args *args)
 
 __device__ static inline int64_t shorter(int64_t side, int64_t stride)
 {
-    return (side + stride - 1) / stride;
+    return ls_gpu_divide(side + stride - 1, stride);
 }
 
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    shortcut_kernel(ls_shortcut_shape s, const float *x, float *y, int64_t count)
+template <int WIDE>
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    shortcut_kernel(ls_shortcut_shape s, const float *x, float *y, int64_t packs)
 {
+    typedef ls_gpu_pack<float, WIDE> pack;
     const int64_t height = shorter(s.in_height, s.stride), width = shorter(s.in_width, s.stride);
-    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
-        const int64_t pixel = ls_gpu_divide(i, s.outputs), c = i - pixel * s.outputs;
-        const int64_t line = ls_gpu_divide(pixel, width), row = ls_gpu_divide(line, height);
-        const int64_t from = (row * s.in_height + (line - row * height) * s.stride) * s.in_width +
-                             (pixel - line * width) * s.stride;
-        y[i] = c < s.channels ? x[from * s.channels + c] : 0;
+    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
+        const ls_gpu_position to = ls_gpu_position_of<WIDE>(i, height, width, s.outputs);
+        const int64_t from =
+            (to.row * s.in_height + to.y * s.stride) * s.in_width + to.x * s.stride;
+        pack value = {};
+        if (to.channel < s.channels)
+            value = *(const pack *)(x + from * s.channels + to.channel);
+        ((pack *)y)[i] = value;
     }
 }
 
-__global__ static void __launch_bounds__(LS_GPU_THREADS)
-    shortcut_back_kernel(ls_shortcut_shape s, const float *dy, float *dx, int64_t count)
+/* A thread writes all pixels that are made one by the shortcut. */
+template <int WIDE>
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    shortcut_back_kernel(ls_shortcut_shape s, const float *dy, float *dx, int64_t packs)
 {
+    typedef ls_gpu_pack<float, WIDE> pack;
     const int64_t height = shorter(s.in_height, s.stride), width = shorter(s.in_width, s.stride);
-    for (int64_t i = ls_gpu_first(); i < count; i += ls_gpu_stride()) {
-        const int64_t pixel = ls_gpu_divide(i, s.channels), c = i - pixel * s.channels;
-        const int64_t line = ls_gpu_divide(pixel, s.in_width);
-        const int64_t row = ls_gpu_divide(line, s.in_height);
-        const int64_t y = line - row * s.in_height, x = pixel - line * s.in_width;
-        const bool kept = y % s.stride == 0 && x % s.stride == 0;
-        const int64_t from = (row * height + y / s.stride) * width + x / s.stride;
-        dx[i] = kept ? dy[from * s.outputs + c] : 0;
+    for (int64_t i = ls_gpu_first(); i < packs; i += ls_gpu_stride()) {
+        const ls_gpu_position from = ls_gpu_position_of<WIDE>(i, height, width, s.channels);
+        const int64_t pixel = (from.row * height + from.y) * width + from.x;
+        pack value = *(const pack *)(dy + pixel * s.outputs + from.channel);
+        const int64_t top = from.y * s.stride, left = from.x * s.stride;
+        for (int64_t y = top; y < top + s.stride && y < s.in_height; y++)
+            for (int64_t x = left; x < left + s.stride && x < s.in_width; x++) {
+                const int64_t to = (from.row * s.in_height + y) * s.in_width + x;
+                *(pack *)(dx + to * s.channels + from.channel) = value;
+                value = {};
+            }
     }
+}
+
+static bool shortcut_moves_fours(const ls_shortcut_shape *s, const void *a, const void *b)
+{
+    return s->outputs % 4 == 0 && ls_gpu_moves_fours(s->channels, a, b);
 }
 
 int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args)
@@ -369,17 +499,23 @@ int ls_gpu_shortcut_forward(void *stream, const ls_shortcut_forward_args *args)
     const ls_shortcut_shape *s = &args->shape;
     const int64_t height = (s->in_height + s->stride - 1) / s->stride;
     const int64_t width = (s->in_width + s->stride - 1) / s->stride;
-    const int64_t count = s->rows * height * width * s->outputs;
-    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, shortcut_kernel, *s,
-                              (const float *)args->x, (float *)args->y, count);
+    const bool fours = shortcut_moves_fours(s, args->x, args->y);
+    const int64_t packs = s->rows * height * width * s->outputs / (fours ? 4 : 1);
+    return ls_gpu_launch_over(stream, packs, LS_GPU_THREADS,
+                              fours ? shortcut_kernel<4> : shortcut_kernel<1>, *s,
+                              (const float *)args->x, (float *)args->y, packs);
 }
 
 int ls_gpu_shortcut_backward(void *stream, const ls_shortcut_backward_args *args)
 {
     const ls_shortcut_shape *s = &args->shape;
-    const int64_t count = s->rows * s->in_height * s->in_width * s->channels;
-    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, shortcut_back_kernel, *s,
-                              (const float *)args->dy, (float *)args->dx, count);
+    const int64_t height = (s->in_height + s->stride - 1) / s->stride;
+    const int64_t width = (s->in_width + s->stride - 1) / s->stride;
+    const bool fours = shortcut_moves_fours(s, args->dy, args->dx);
+    const int64_t packs = s->rows * height * width * s->channels / (fours ? 4 : 1);
+    return ls_gpu_launch_over(stream, packs, LS_GPU_THREADS,
+                              fours ? shortcut_back_kernel<4> : shortcut_back_kernel<1>, *s,
+                              (const float *)args->dy, (float *)args->dx, packs);
 }
 
 __global__ static void __launch_bounds__(CHANNEL_THREADS)
@@ -448,8 +584,12 @@ int ls_gpu_add_sums(void *stream, const ls_add_sums_args *args)
 
 int ls_gpu_load_residual(void)
 {
-    return ls_gpu_load(channels_kernel<normalise>, channels_kernel<normalise_back>,
-                       channel_sums_kernel<sums_of_x>, channel_sums_kernel<sums_of_gradient>,
-                       moments_kernel, moving_moments_kernel, shortcut_kernel, shortcut_back_kernel,
-                       mean_pool_kernel, mean_pool_back_kernel, average_kernel, add_sums_kernel);
+    return ls_gpu_load(
+        channels_kernel<normalise, true>, channels_kernel<normalise, false>,
+        channels_kernel<normalise_back, true>, channels_kernel<normalise_back, false>,
+        channel_sums_kernel<sums_of_x, true>, channel_sums_kernel<sums_of_x, false>,
+        channel_sums_kernel<sums_of_gradient, true>, channel_sums_kernel<sums_of_gradient, false>,
+        moments_kernel, moving_moments_kernel, shortcut_kernel<4>, shortcut_kernel<1>,
+        shortcut_back_kernel<4>, shortcut_back_kernel<1>, mean_pool_kernel, mean_pool_back_kernel,
+        average_kernel, add_sums_kernel);
 }

@@ -5,6 +5,9 @@
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 
+/* Of a block of a kernel with a thread for each channel, or for a few numbers. */
+enum { LS_GPU_CHANNEL_THREADS = 64 };
+
 /* An element of an image: row, pixel, channel. */
 struct ls_gpu_position {
     int64_t row, y, x, channel;

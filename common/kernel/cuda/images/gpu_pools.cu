@@ -164,7 +164,7 @@ int ls_gpu_max_pool_backward(void *stream, const ls_max_pool_backward_args *args
  * (backward twice as many, whose terms need their neighbours' sums). A sum has the terms of the cpu
  * table in its order; where a channel is missing, a 0 is added, which changes no bit.
  */
-enum { LRN_RUN = LS_GPU_THREADS, LRN_REACH = (LS_GPU_LRN_RADIUS_MOST + 3) / 4 };
+enum { LRN_REACH = (LS_GPU_LRN_RADIUS_MOST + 3) / 4 };
 
 struct lrn_grid {
     int64_t channels, count; /* count: of packs in all pixels */
@@ -221,16 +221,16 @@ __device__ static inline ls_gpu_four squares(const ls_gpu_four &x)
 }
 
 template <bool FOURS>
-__global__ void __launch_bounds__(LRN_RUN) lrn_kernel(ls_lrn_forward_args args, lrn_grid g)
+__global__ void __launch_bounds__(LS_GPU_THREADS) lrn_kernel(ls_lrn_forward_args args, lrn_grid g)
 {
-    __shared__ ls_gpu_four square[LRN_RUN + 2 * LRN_REACH];
+    __shared__ ls_gpu_four square[LS_GPU_THREADS + 2 * LRN_REACH];
     const float alpha = (float)args.alpha;
     for (int64_t first = (int64_t)blockIdx.x * g.run; first < g.count;
          first += (int64_t)gridDim.x * g.run) { /* equally many iterations in all threads */
         ls_gpu_four x = {};
         lrn_pack own = {};
 #pragma unroll 1
-        for (int t = (int)threadIdx.x; t < g.run + 2 * g.halo; t += LRN_RUN) {
+        for (int t = (int)threadIdx.x; t < g.run + 2 * g.halo; t += LS_GPU_THREADS) {
             const int place = lrn_place(t, g.run, g.halo);
             const int64_t i = first - g.halo + place;
             if (i < 0 || i >= g.count)
@@ -255,9 +255,11 @@ __global__ void __launch_bounds__(LRN_RUN) lrn_kernel(ls_lrn_forward_args args, 
 }
 
 template <bool FOURS>
-__global__ void __launch_bounds__(LRN_RUN) lrn_back_kernel(ls_lrn_backward_args args, lrn_grid g)
+__global__ void __launch_bounds__(LS_GPU_THREADS)
+    lrn_back_kernel(ls_lrn_backward_args args, lrn_grid g)
 {
-    __shared__ ls_gpu_four square[LRN_RUN + 4 * LRN_REACH], term[LRN_RUN + 2 * LRN_REACH];
+    __shared__ ls_gpu_four square[LS_GPU_THREADS + 4 * LRN_REACH],
+        term[LS_GPU_THREADS + 2 * LRN_REACH];
     const float *all_x = (const float *)args.x, *all_dy = (const float *)args.dy;
     const float alpha = (float)args.alpha, factor = (float)(1.5 * args.alpha);
     for (int64_t first = (int64_t)blockIdx.x * g.run; first < g.count;
@@ -265,7 +267,7 @@ __global__ void __launch_bounds__(LRN_RUN) lrn_back_kernel(ls_lrn_backward_args 
         ls_gpu_four x = {}, dy = {}, power = {}; /* power: times dy */
         lrn_pack own = {};
 #pragma unroll 1
-        for (int t = (int)threadIdx.x; t < g.run + 4 * g.halo; t += LRN_RUN) {
+        for (int t = (int)threadIdx.x; t < g.run + 4 * g.halo; t += LS_GPU_THREADS) {
             const int place = lrn_place(t, g.run, 2 * g.halo);
             const int64_t i = first - 2 * g.halo + place;
             if (i < 0 || i >= g.count)
@@ -280,7 +282,7 @@ __global__ void __launch_bounds__(LRN_RUN) lrn_back_kernel(ls_lrn_backward_args 
         }
         __syncthreads();
 #pragma unroll 1
-        for (int t = (int)threadIdx.x; t < g.run + 2 * g.halo; t += LRN_RUN) {
+        for (int t = (int)threadIdx.x; t < g.run + 2 * g.halo; t += LS_GPU_THREADS) {
             const int place = lrn_place(t, g.run, g.halo);
             const int64_t i = first - g.halo + place;
             if (i < 0 || i >= g.count)
@@ -326,10 +328,10 @@ static lrn_grid lrn_grid_of(int64_t pixels, int64_t channels, int radius)
     g.count = pixels * g.packs;
     g.radius = radius;
     g.reach = (radius + 3) / 4;
-    const bool whole = g.packs && g.packs <= LRN_RUN;
-    g.run = LRN_RUN;
+    const bool whole = g.packs && g.packs <= LS_GPU_THREADS;
+    g.run = LS_GPU_THREADS;
     if (whole)
-        g.run = LRN_RUN / g.packs * g.packs;
+        g.run = LS_GPU_THREADS / g.packs * g.packs;
     g.halo = whole ? 0 : g.reach;
     return g;
 }
@@ -339,7 +341,7 @@ int ls_gpu_lrn_forward(void *stream, const ls_lrn_forward_args *args, int radius
     const lrn_grid g = lrn_grid_of(args->pixels, args->channels, radius);
     if (!g.count)
         return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(g.count, g.run), LRN_RUN,
+    return ls_gpu_launch(stream, ls_gpu_blocks(g.count, g.run), LS_GPU_THREADS,
                          ls_gpu_moves_fours(args->channels, args->x, args->y) ? lrn_kernel<true>
                                                                               : lrn_kernel<false>,
                          *args, g);
@@ -352,7 +354,7 @@ int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radi
         ls_gpu_moves_fours(args->channels, args->x, args->dx) && ls_gpu_takes_fours(args->dy);
     if (!g.count)
         return 0;
-    return ls_gpu_launch(stream, ls_gpu_blocks(g.count, g.run), LRN_RUN,
+    return ls_gpu_launch(stream, ls_gpu_blocks(g.count, g.run), LS_GPU_THREADS,
                          fours ? lrn_back_kernel<true> : lrn_back_kernel<false>, *args, g);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the kernels of images: the position of an element. */
+/* Shared by the kernels of images: the position of an element, and moves of four channels. */
 #pragma once
 
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
+
+/* Of a block of a kernel with a thread for each channel, or for a few numbers. */
+enum { LS_GPU_CHANNEL_THREADS = 64 };
 
 /* An element of an image: row, pixel, channel. */
 struct ls_gpu_position {
@@ -25,4 +28,33 @@ __device__ static inline ls_gpu_position ls_gpu_position_of(int64_t at, int64_t 
 static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const void *b)
 {
     return channels % 4 == 0 && ls_gpu_takes_fours(a) && ls_gpu_takes_fours(b);
+}
+
+/* Neighbouring channels of a pixel: a thread's. */
+typedef ls_gpu_pack<float, 4> ls_gpu_four;
+
+/* `left` of four channels, and 0 for those that are missing. FOURS: all, in one access. */
+template <bool FOURS>
+__device__ static inline ls_gpu_four ls_gpu_load_four(const float *x, int left)
+{
+    if (FOURS)
+        return *(const ls_gpu_four *)x;
+    ls_gpu_four value = {};
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (j < left)
+            value.element[j] = x[j];
+    return value;
+}
+
+template <bool FOURS>
+__device__ static inline void ls_gpu_store_four(float *y, const ls_gpu_four &value, int left)
+{
+    if (FOURS)
+        *(ls_gpu_four *)y = value;
+    else
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (j < left)
+                y[j] = value.element[j];
 }

@@ -37,6 +37,7 @@ int ls_gpu_load_conv_max(void);
 int ls_gpu_load_conv_direct(void);
 int ls_gpu_load_conv_weights(void);
 int ls_gpu_load_residual(void);
+int ls_gpu_load_batch_norm(void);
 int ls_gpu_load_transformer(void);
 int ls_gpu_load_attention(void);
 
@@ -310,8 +311,7 @@ typedef struct ls_gpu_conv_weights {
 bool ls_gpu_conv_weights_plan(const ls_conv_shape *shape, ls_gpu_conv_weights *out);
 int ls_gpu_conv_weights_run(void *stream, const ls_gpu_conv_weights *args);
 
-/* ---- gpu_residual.cu: elements have the bits of the cpu table ---------------------------------
- */
+/* ---- gpu_batch_norm.cu: elements have the bits of the cpu table ------------------------------ */
 
 /** Parts that the sums below need, and words of `arrived`. */
 size_t ls_gpu_bn_parts(int64_t pixels, int64_t channels);

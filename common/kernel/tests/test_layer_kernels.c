@@ -304,34 +304,40 @@ static void pool_free(pool_data d)
     free(d.x), free(d.y[0]), free(d.y[1]), free(d.argmax[0]), free(d.argmax[1]);
 }
 
+static void check_pool_forward(fixture *f, const ls_conv_shape *s)
+{
+    pool_data d = pooled(f, s);
+    same_bits("largest", d.y[0], d.y[1], (size_t)(d.out + 1) * sizeof **d.y);
+    same_bits("places", d.argmax[0], d.argmax[1], (size_t)(d.out + 1) * sizeof **d.argmax);
+    pool_free(d);
+}
+
 static void test_max_pool_forward(void **state)
 {
-    for (int i = 0; i < CONV_SHAPES; i++) {
-        pool_data d = pooled(*state, &conv_shapes[i]);
-        same_bits("largest", d.y[0], d.y[1], (size_t)(d.out + 1) * sizeof **d.y);
-        same_bits("places", d.argmax[0], d.argmax[1], (size_t)(d.out + 1) * sizeof **d.argmax);
-        pool_free(d);
+    for (int i = 0; i < CONV_SHAPES; i++)
+        check_pool_forward(*state, &conv_shapes[i]);
+}
+
+static void check_pool_backward(fixture *f, const ls_conv_shape *s, bool masked)
+{
+    pool_data d = pooled(f, s);
+    float *dy = randoms(d.out, 3), *dx[2] = {randoms(d.in, 4), randoms(d.in, 4)};
+    ls_kernels *const tables[] = {f->cpu, f->reference};
+    for (int k = 0; k < 2; k++) {
+        apply_max_pool_backward(f, tables[k],
+                                &(ls_max_pool_backward_args){s->rows, s->channels, s->window, dy,
+                                                             d.argmax[1], masked ? d.y[1] : NULL,
+                                                             dx[k]});
     }
+    same_bits("dx", dx[0], dx[1], (size_t)(d.in + 1) * sizeof **dx);
+    free(dy), free(dx[0]), free(dx[1]);
+    pool_free(d);
 }
 
 static void test_max_pool_backward(void **state)
 {
-    fixture *f = *state;
-    for (int i = 0; i < 2 * CONV_SHAPES; i++) {
-        const ls_conv_shape *s = &conv_shapes[i / 2];
-        pool_data d = pooled(f, s);
-        float *dy = randoms(d.out, 3), *dx[2] = {randoms(d.in, 4), randoms(d.in, 4)};
-        ls_kernels *const tables[] = {f->cpu, f->reference};
-        for (int k = 0; k < 2; k++) {
-            apply_max_pool_backward(f, tables[k],
-                                    &(ls_max_pool_backward_args){s->rows, s->channels, s->window,
-                                                                 dy, d.argmax[1],
-                                                                 i & 1 ? d.y[1] : NULL, dx[k]});
-        }
-        same_bits("dx", dx[0], dx[1], (size_t)(d.in + 1) * sizeof **dx);
-        free(dy), free(dx[0]), free(dx[1]);
-        pool_free(d);
-    }
+    for (int i = 0; i < 2 * CONV_SHAPES; i++)
+        check_pool_backward(*state, &conv_shapes[i / 2], i & 1);
 }
 
 /* pixels, channels, radius */

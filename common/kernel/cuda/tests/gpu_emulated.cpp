@@ -14,6 +14,7 @@
 #include "common/kernel/cuda/elements/gpu_losses.cu"
 #include "common/kernel/cuda/sequences/gpu_lstm.cu"
 #include "common/kernel/cuda/images/gpu_pools.cu"
+#include "common/kernel/cuda/images/gpu_batch_norm.cu"
 #include "common/kernel/cuda/images/gpu_residual.cu"
 #include "common/kernel/cuda/transformer/gpu_attention.cu"
 #include "common/kernel/cuda/transformer/gpu_transformer.cu"

@@ -67,13 +67,29 @@ static void check_lrn_bits(fixture *f, ls_kernels *cpu, int64_t channels, int64_
 
 static void test_lrn_bits(void **state)
 {
-    static const int64_t channels[] = {1, 2, 5, 16, 63, 64, 65, 300};
+    static const int64_t channels[] = {1, 2, 5, 16, 63, 64, 65, 300, 1030, 1100};
     static const int64_t radius[] = {0, 1, 4, 7, 64};
     ls_kernels *cpu = cpu_of(*state);
     for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
         for (size_t r = 0; r < sizeof radius / sizeof *radius; r++)
             check_lrn_bits(*state, cpu, channels[c], radius[r]);
     cpu->table->close(cpu);
+}
+
+/* Channels in fours: windows that overlap, touch and leave gaps; strides that are even and odd, and
+ * differ; borders; pixels that no window covers. */
+static void test_pool_sizes(void **state)
+{
+    static const ls_conv_shape more[] = {
+        {3, 8, 1, {9, 8, 5, 4, 3, 3, 2, 2, 1, 0}},  {2, 4, 1, {7, 10, 3, 3, 3, 5, 3, 4, 1, 2}},
+        {2, 12, 1, {8, 8, 4, 4, 2, 2, 2, 2, 0, 0}}, {2, 8, 1, {11, 7, 3, 6, 2, 4, 4, 1, 0, 1}},
+        {3, 4, 1, {6, 9, 3, 5, 5, 4, 2, 2, 2, 1}},
+    };
+    for (int i = 0; i < (int)(sizeof more / sizeof *more); i++) {
+        check_pool_forward(*state, &more[i]);
+        check_pool_backward(*state, &more[i], false);
+        check_pool_backward(*state, &more[i], true);
+    }
 }
 
 /* What no block's memory holds is refused in words. */
@@ -182,6 +198,7 @@ static void test_conv_weights_sizes(void **state)
 
 #define LAYER_BITS_TESTS                                                                           \
     cmocka_unit_test(test_crop_bits), cmocka_unit_test(test_lrn_bits),                             \
-        cmocka_unit_test(test_lrn_refusal), cmocka_unit_test(test_logistic_bits),                  \
-        cmocka_unit_test(test_lstm_sizes), cmocka_unit_test(test_conv_sizes),                      \
-        cmocka_unit_test(test_conv_weights_sizes), cmocka_unit_test(test_conv_max_bits)
+        cmocka_unit_test(test_pool_sizes), cmocka_unit_test(test_lrn_refusal),                     \
+        cmocka_unit_test(test_logistic_bits), cmocka_unit_test(test_lstm_sizes),                   \
+        cmocka_unit_test(test_conv_sizes), cmocka_unit_test(test_conv_weights_sizes),              \
+        cmocka_unit_test(test_conv_max_bits)

@@ -14,17 +14,19 @@ enum { LOSS_WARP = 32 };
 
 /* ---- The sum of the parts -------------------------------------------------------------------- */
 
-/* All threads, THREADS a block, call it once their parts are written: the last block to finish
- * computes *loss = scale * sum of `count` parts. */
+/* All threads, THREADS a block at most, call it once their parts are written: the last block to
+ * finish computes *loss = scale * sum of `count` parts, in an order that depends on up to 256
+ * threads: those behind add nothing. */
 template <int THREADS = LS_GPU_THREADS>
 __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
 {
     __shared__ double space[THREADS];
     if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
         return;
+    const unsigned most = LS_GPU_THREADS, adding = blockDim.x < most ? blockDim.x : most;
     double sum = 0;
 #pragma unroll 8
-    for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+    for (int64_t i = threadIdx.x < adding ? threadIdx.x : count; i < count; i += adding)
         sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0)
@@ -95,46 +97,27 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
 }
 
 /* Rows of many classes: a block each. It reads a row in fours that begin on 16 bytes, wherever the
- * row begins: place p of them, p = 0, 1, ..., has class p - shift. */
+ * row begins: a head of up to 3 classes, fours, a tail of up to 3. */
 enum {
     WIDE_CLASSES = 4096,       /* more than so many, */
     WIDE_MOST = INT32_MAX / 2, /* and not more */
-    WIDE_THREADS = 1024,
-    WIDE_CHUNK = 4 * WIDE_THREADS, /* classes that the block's threads have at a time */
-    WIDE_KEPT = 8 /* chunks that stay in registers, 32,768 classes; those behind are read again */
+    WIDE_THREADS = 1024,       /* fours of a chunk */
+    WIDE_KEPT = 6 /* chunks that stay in registers, 24,576 classes; those behind are read again */
 };
 
 using wide_four = ls_gpu_pack<float, 4>;
 
-/* How many floats an address lies behind 16 bytes. */
-__device__ static inline int wide_shift(const float *at)
+/* Classes before the first four. */
+__device__ static inline int wide_head(const float *z)
 {
-    return (int)((uintptr_t)at / sizeof *at % 4);
+    return (int)((4 - (uintptr_t)z / sizeof *z % 4) % 4);
 }
 
-/* Classes c to c + 3, and what changes no sum or maximum where the row has none. */
-__device__ static inline wide_four wide_load(const float *z, int c, int classes)
+/* The class outside of the fours that this thread has; -1: none. */
+__device__ static inline int wide_edge(int head, int tail, int classes)
 {
-    if (c >= 0 && c + 4 <= classes)
-        return *(const wide_four *)(z + c);
-    wide_four out;
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        out.element[j] = c + j >= 0 && c + j < classes ? z[c + j] : -INFINITY;
-    return out;
-}
-
-__device__ static inline void wide_store(float *dz, int c, int classes, bool at_once,
-                                         const wide_four &value)
-{
-    if (at_once && c >= 0 && c + 4 <= classes) {
-        *(wide_four *)(dz + c) = value;
-        return;
-    }
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        if (c + j >= 0 && c + j < classes)
-            dz[c + j] = value.element[j];
+    const int t = (int)threadIdx.x;
+    return t < head ? t : t >= 3 && t < 3 + tail ? classes - tail + t - 3 : -1;
 }
 
 __device__ static inline float wide_largest(const wide_four &z, float largest)
@@ -145,7 +128,8 @@ __device__ static inline float wide_largest(const wide_four &z, float largest)
     return largest;
 }
 
-__device__ static inline float wide_fold_largest(float largest)
+/* The largest in the warp. */
+__device__ static inline float wide_fold(float largest)
 {
 #pragma unroll
     for (int half = LOSS_WARP / 2; half; half /= 2) {
@@ -164,19 +148,6 @@ __device__ static inline wide_four wide_exp(const wide_four &z, float largest)
     return out;
 }
 
-/* The gradient of classes c to c + 3. */
-__device__ static inline wide_four wide_gradient(const wide_four &e, float factor, float scale,
-                                                 int to_label)
-{
-    wide_four out;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const float share = e.element[j] * factor;
-        out.element[j] = j == to_label ? share - scale : share;
-    }
-    return out;
-}
-
 /* The whole block leaves a chunk's terms in `terms`, of which there are two in turn; the first warp
  * adds them to its lanes' sums, lanes 16 to 31 the same as 0 to 15. `first`: the lane's place. */
 __device__ static inline float wide_add(wide_four *terms, const wide_four &e, int first, float sum)
@@ -186,50 +157,75 @@ __device__ static inline float wide_add(wide_four *terms, const wide_four &e, in
     const float *at = (const float *)terms + first;
     if (threadIdx.x < LOSS_WARP)
 #pragma unroll 32
-        for (int k = 0; k < WIDE_CHUNK; k += LANES)
+        for (int k = 0; k < 4 * WIDE_THREADS; k += LANES)
             sum += at[k];
     return sum;
 }
 
+__device__ static inline wide_four wide_times(const wide_four &e, float factor)
+{
+    wide_four out;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        out.element[j] = e.element[j] * factor;
+    return out;
+}
+
+/* dlogits, if any, begins as far behind 16 bytes as logits. */
 __global__ static void __launch_bounds__(WIDE_THREADS)
     softmax_wide_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts parts, ls_gpu_fault fault)
 {
     __shared__ wide_four terms[2][WIDE_THREADS];
     __shared__ float found[WIDE_THREADS / LOSS_WARP], sum_of_row;
-    const int classes = (int)args.classes;
+    const int classes = (int)args.classes, thread = (int)threadIdx.x, lane = thread % LANES;
     const float scale = (float)args.scale;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         const float *z = (const float *)args.logits + row * classes;
-        const int shift = wide_shift(z), c = 4 * (int)threadIdx.x - shift;
+        const int head = wide_head(z), fours = (classes - head) / 4;
+        const int behind = head + 4 * fours, edge = wide_edge(head, classes - behind, classes);
+        const int mine = fours - thread; /* this thread has four i of chunk i if i < mine */
+        const wide_four *at = (const wide_four *)(z + head) + thread;
         wide_four kept[WIDE_KEPT];
-        float largest = -INFINITY, sum = 0;
 #pragma unroll
-        for (int i = 0; i < WIDE_KEPT; i++)
-            kept[i] = wide_load(z, c + i * WIDE_CHUNK, classes);
+        for (int i = 0; i < WIDE_KEPT; i++) {
+            kept[i] = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}}; /* adds 0 */
+            if (i * WIDE_THREADS < mine)
+                kept[i] = at[i * WIDE_THREADS];
+        }
+        float largest = edge < 0 ? -INFINITY : z[edge], sum = 0;
+#pragma unroll 4
+        for (int i = WIDE_KEPT * WIDE_THREADS; i < mine; i += WIDE_THREADS) {
+            const wide_four more = at[i]; /* a copy is one access */
+            largest = wide_largest(more, largest);
+        }
 #pragma unroll
         for (int i = 0; i < WIDE_KEPT; i++)
             largest = wide_largest(kept[i], largest);
-#pragma unroll 4
-        for (int at = c + WIDE_KEPT * WIDE_CHUNK; at < classes; at += WIDE_CHUNK)
-            largest = wide_largest(wide_load(z, at, classes), largest);
-        largest = wide_fold_largest(largest);
-        if (threadIdx.x % LOSS_WARP == 0)
-            found[threadIdx.x / LOSS_WARP] = largest;
+        largest = wide_fold(largest);
+        if (thread % LOSS_WARP == 0)
+            found[thread / LOSS_WARP] = largest;
         __syncthreads();
-        largest = wide_fold_largest(found[threadIdx.x % LOSS_WARP]);
+        largest = wide_fold(found[thread % LOSS_WARP]);
 
-        const int first = (threadIdx.x + shift) % LANES;
+        const int first = (lane + LANES - head) % LANES;
+        if (lane < head)
+            sum = ls_exp_element(z[lane] - largest);
 #pragma unroll
         for (int i = 0; i < WIDE_KEPT; i++)
-            if (i * WIDE_CHUNK - shift < classes) { /* the same in all threads */
+            if (i * WIDE_THREADS < fours) {
                 kept[i] = wide_exp(kept[i], largest);
                 sum = wide_add(terms[i % 2], kept[i], first, sum);
             }
-        for (int i = WIDE_KEPT; i * WIDE_CHUNK - shift < classes; i++) {
-            const wide_four more = wide_load(z, c + i * WIDE_CHUNK, classes);
+        for (int i = WIDE_KEPT; i * WIDE_THREADS < fours; i++) {
+            wide_four more = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}};
+            if (i * WIDE_THREADS < mine)
+                more = at[i * WIDE_THREADS];
             sum = wide_add(terms[i % 2], wide_exp(more, largest), first, sum);
         }
-        if (threadIdx.x < LOSS_WARP) {
+        if (thread < LOSS_WARP) {
+            const int c = behind + (lane + LANES - behind % LANES) % LANES; /* the lane's next */
+            if (c < classes)
+                sum += ls_exp_element(z[c] - largest);
 #pragma unroll
             for (int half = LANES / 2; half; half /= 2)
                 sum += ls_gpu_exchange(sum, half);
@@ -240,7 +236,7 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
 
         const int64_t label = args.labels[row];
         const bool valid = label >= 0 && label < classes;
-        if (threadIdx.x == 0) {
+        if (thread == 0) {
             parts.values[row] =
                 valid ? ls_log_element(sum) - (double)(z[label] - largest) : (double)NAN;
             if (!valid)
@@ -250,18 +246,21 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
             continue;
         float *dz = (float *)args.dlogits + row * classes;
         const float factor = valid ? scale / sum : NAN;
-        const bool at_once = wide_shift(dz) == shift;
-        const int to_label = (valid ? (int)label : -WIDE_CHUNK) - c;
+        wide_four *const to = (wide_four *)(dz + head) + thread;
 #pragma unroll
         for (int i = 0; i < WIDE_KEPT; i++)
-            wide_store(dz, c + i * WIDE_CHUNK, classes, at_once,
-                       wide_gradient(kept[i], factor, scale, to_label - i * WIDE_CHUNK));
+            if (i * WIDE_THREADS < mine)
+                to[i * WIDE_THREADS] = wide_times(kept[i], factor);
 #pragma unroll 4
-        for (int at = WIDE_KEPT * WIDE_CHUNK; c + at < classes; at += WIDE_CHUNK) {
-            const wide_four e = wide_exp(wide_load(z, c + at, classes), largest);
-            wide_store(dz, c + at, classes, at_once,
-                       wide_gradient(e, factor, scale, to_label - at));
+        for (int i = WIDE_KEPT * WIDE_THREADS; i < mine; i += WIDE_THREADS) {
+            const wide_four more = at[i];
+            to[i] = wide_times(wide_exp(more, largest), factor);
         }
+        if (edge >= 0)
+            dz[edge] = ls_exp_element(z[edge] - largest) * factor;
+        __syncthreads(); /* the label's element again */
+        if (thread == 0 && valid)
+            dz[label] = ls_exp_element(z[label] - largest) * factor - scale;
     }
     if (args.loss)
         finish_loss<WIDE_THREADS>(parts, args.rows, args.scale, args.loss);
@@ -282,7 +281,10 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
         return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, few ? 64 : LS_GPU_THREADS),
                              few ? 64 : LS_GPU_THREADS, softmax_kernel<1>, *args, *parts, fault);
     }
-    if (args->classes > WIDE_CLASSES && args->classes <= WIDE_MOST)
+    const bool alike =
+        !args->dlogits ||
+        ls_gpu_takes_fours((const void *)((uintptr_t)args->dlogits - (uintptr_t)args->logits));
+    if (alike && args->classes > WIDE_CLASSES && args->classes <= WIDE_MOST)
         return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, 1), WIDE_THREADS,
                              softmax_wide_kernel, *args, *parts, fault);
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS / LANES), LS_GPU_THREADS,

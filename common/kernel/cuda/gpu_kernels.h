@@ -74,7 +74,6 @@ int ls_gpu_load_attention(void);
     X(positions_forward, ls_positions_forward_args)                                                \
     X(positions_backward, ls_positions_backward_args)                                              \
     X(layer_norm_forward, ls_layer_norm_forward_args)                                              \
-    X(layer_norm_backward, ls_layer_norm_backward_args)                                            \
     X(gelu_forward, ls_gelu_forward_args)                                                          \
     X(gelu_backward, ls_gelu_backward_args)                                                        \
     X(attention_forward, ls_attention_forward_args)
@@ -327,6 +326,11 @@ int ls_gpu_embedding_forward(void *stream, const ls_embedding_forward_args *args
 /** `sorted`: memory of as many as there are rows. */
 int ls_gpu_embedding_backward(void *stream, const ls_embedding_backward_args *args,
                               int64_t *sorted);
+/** Parts that layer_norm's backward pass needs, and words of `arrived`. */
+size_t ls_gpu_layer_norm_parts(int64_t width);
+size_t ls_gpu_layer_norm_arrivals(int64_t width);
+int ls_gpu_layer_norm_backward(void *stream, const ls_layer_norm_backward_args *args,
+                               const ls_gpu_parts *parts);
 /** `of_rows`: memory, [B,H,T]. */
 int ls_gpu_attention_backward(void *stream, const ls_attention_backward_args *args, float *of_rows);
 

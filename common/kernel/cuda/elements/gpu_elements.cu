@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Elementwise kernels: activations, sums of two arrays, the optimizers; the norm of a gradient. One
- * thread computes an element, by functions shared with processors (element_inline.h, step_inline.h;
+ * thread computes an element, or four where all arrays begin on 16 bytes, by functions shared with
+ * processors (element_inline.h, step_inline.h;
  * compiled without contraction, denormals flushed), so its bits do not depend on where the range
  * starts, and equal the cpu table's.
  */
@@ -27,18 +28,59 @@ template <typename F> __device__ static inline void do_element(const F &f, int64
         f.out[k][i] = y[k];
 }
 
-template <typename F>
-__device__ static inline void walk(const F &f, int64_t count, int64_t first, int64_t stride)
+/* Elements 4 i to 4 i + 3. */
+template <typename F> __device__ static inline void do_four(const F &f, int64_t i)
 {
+    using four = ls_gpu_pack<float, 4>;
+    four in[F::INPUTS + 1], out[F::OUTPUTS];
+#pragma unroll
+    for (int k = 0; k < F::INPUTS; k++)
+        in[k] = ((const four *)f.in[k])[i];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        float x[F::INPUTS + 1], y[F::OUTPUTS];
+#pragma unroll
+        for (int k = 0; k < F::INPUTS; k++)
+            x[k] = in[k].element[j];
+        f.apply(x, y);
+#pragma unroll
+        for (int k = 0; k < F::OUTPUTS; k++)
+            out[k].element[j] = y[k];
+    }
+#pragma unroll
+    for (int k = 0; k < F::OUTPUTS; k++)
+        ((four *)f.out[k])[i] = out[k];
+}
+
+/* Whether all arrays begin on 16 bytes. */
+template <typename F> LS_DEVICE_FN bool takes_fours(const F &f)
+{
+    bool all = true;
+    for (int k = 0; k < F::INPUTS; k++)
+        all = all && ls_gpu_takes_fours(f.in[k]);
+    for (int k = 0; k < F::OUTPUTS; k++)
+        all = all && ls_gpu_takes_fours(f.out[k]);
+    return all;
+}
+
+/* Elements below `count`: fours of them if `fours`, then those behind. */
+template <typename F>
+__device__ static inline void walk(const F &f, bool fours, int64_t count, int64_t first,
+                                   int64_t stride)
+{
+    const int64_t whole = fours ? count / 4 : 0;
 #pragma unroll 1 /* few iterations: computing their number by a division would cost more */
-    for (int64_t i = first; i < count; i += stride)
+    for (int64_t i = first; i < whole; i += stride)
+        do_four(f, i);
+#pragma unroll 1
+    for (int64_t i = 4 * whole + first; i < count; i += stride)
         do_element(f, i);
 }
 
 template <typename F>
-__global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, int64_t count)
+__global__ void __launch_bounds__(LS_GPU_THREADS) element_kernel(F f, bool fours, int64_t count)
 {
-    walk(f, count, ls_gpu_first(), ls_gpu_stride());
+    walk(f, fours, count, ls_gpu_first(), ls_gpu_stride());
 }
 
 /* `f` has one output array, `y`, and the given input arrays. */
@@ -50,7 +92,9 @@ static int launch_elements(void *stream, F f, int64_t count, void *y, const void
     for (int k = 0; k < F::INPUTS; k++)
         f.in[k] = (const float *)in[k];
     f.out[0] = (float *)y;
-    return ls_gpu_launch_over(stream, count, LS_GPU_THREADS, element_kernel<F>, f, count);
+    const bool fours = takes_fours(f);
+    return ls_gpu_launch_over(stream, fours ? count / 4 + count % 4 : count, LS_GPU_THREADS,
+                              element_kernel<F>, f, fours, count);
 }
 
 /* ---- Activations, add, fill, scale ----------------------------------------------------------- */
@@ -270,19 +314,19 @@ __device__ static inline void update_share(const update<Rule> &all, const ls_upd
         update_statistics f;
         take_arrays(f, all, of.first);
         f.rate = (float)(1 - of.keep);
-        walk(f, of.count, s.first, s.stride);
+        walk(f, takes_fours(f), of.count, s.first, s.stride);
     } else if (of.decay != 0) {
         update_decayed<Rule> f;
         take_arrays(f, all, of.first);
         f.out[Rule::OUTPUTS] = (float *)f.in[1];
         f.scalars = all.scalars;
         f.decay = (float)of.decay;
-        walk(f, of.count, s.first, s.stride);
+        walk(f, takes_fours(f), of.count, s.first, s.stride);
     } else {
         update<Rule> f;
         take_arrays(f, all, of.first);
         f.scalars = all.scalars;
-        walk(f, of.count, s.first, s.stride);
+        walk(f, takes_fours(f), of.count, s.first, s.stride);
     }
 }
 
@@ -324,7 +368,7 @@ static int launch_update(void *stream, const ls_optimizer_args *args, const ls_g
 
 unsigned ls_gpu_optimizer_blocks(int64_t count)
 {
-    return count ? ls_gpu_blocks(count, LS_GPU_THREADS) : 0;
+    return count ? ls_gpu_blocks(count / 4 + count % 4, LS_GPU_THREADS) : 0;
 }
 
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,

@@ -2,25 +2,31 @@
 /*
  * Kernels of the losses. A row of softmax is computed as in the cpu table, so gradients have its
  * bits: up to 32 classes by one thread, in the order of the classes; more classes by 16 lanes,
- * class c in lane c % 16, folded by halves. Parts of a loss (one per row, or per block) are written
+ * class c in lane c % 16, folded by halves; of a wide row, a whole block computes the terms that 16
+ * lanes of a warp then add. Parts of a loss (one per row, or per block) are written
  * to memory; the last block to finish adds them, in double and in a fixed order.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 #include "common/kernel/step_inline.h"
 
+enum { LOSS_WARP = 32 };
+
 /* ---- The sum of the parts -------------------------------------------------------------------- */
 
-/* All threads call it once their parts are written: the last block to finish computes *loss = scale
- * * sum of `count` parts. */
+/* All threads, THREADS a block at most, call it once their parts are written: the last block to
+ * finish computes *loss = scale * sum of `count` parts, in an order that depends on up to 256
+ * threads: those behind add nothing. */
+template <int THREADS = LS_GPU_THREADS>
 __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
 {
-    __shared__ double space[LS_GPU_THREADS];
+    __shared__ double space[THREADS];
     if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
         return;
+    const unsigned most = LS_GPU_THREADS, adding = blockDim.x < most ? blockDim.x : most;
     double sum = 0;
 #pragma unroll 8
-    for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+    for (int64_t i = threadIdx.x < adding ? threadIdx.x : count; i < count; i += adding)
         sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0)
@@ -90,6 +96,176 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         finish_loss(parts, args.rows, args.scale, args.loss);
 }
 
+/* Rows of many classes: a block each. It reads a row in fours that begin on 16 bytes, wherever the
+ * row begins: a head of up to 3 classes, fours, a tail of up to 3. */
+enum {
+    WIDE_CLASSES = 4096,       /* more than so many, */
+    WIDE_MOST = INT32_MAX / 2, /* and not more */
+    WIDE_THREADS = 1024,       /* fours of a chunk */
+    WIDE_KEPT = 6 /* chunks that stay in registers, 24,576 classes; those behind are read again */
+};
+
+using wide_four = ls_gpu_pack<float, 4>;
+
+/* Classes before the first four. */
+__device__ static inline int wide_head(const float *z)
+{
+    return (int)((4 - (uintptr_t)z / sizeof *z % 4) % 4);
+}
+
+/* The class outside of the fours that this thread has; -1: none. */
+__device__ static inline int wide_edge(int head, int tail, int classes)
+{
+    const int t = (int)threadIdx.x;
+    return t < head ? t : t >= 3 && t < 3 + tail ? classes - tail + t - 3 : -1;
+}
+
+__device__ static inline float wide_largest(const wide_four &z, float largest)
+{
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        largest = z.element[j] > largest ? z.element[j] : largest;
+    return largest;
+}
+
+/* The largest in the warp. */
+__device__ static inline float wide_fold(float largest)
+{
+#pragma unroll
+    for (int half = LOSS_WARP / 2; half; half /= 2) {
+        const float other = ls_gpu_exchange(largest, half);
+        largest = other > largest ? other : largest;
+    }
+    return largest;
+}
+
+__device__ static inline wide_four wide_exp(const wide_four &z, float largest)
+{
+    wide_four out;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        out.element[j] = ls_exp_element(z.element[j] - largest);
+    return out;
+}
+
+/* The whole block leaves a chunk's terms in `terms`, of which there are two in turn; the first warp
+ * adds them to its lanes' sums, lanes 16 to 31 the same as 0 to 15. `first`: the lane's place. */
+__device__ static inline float wide_add(wide_four *terms, const wide_four &e, int first, float sum)
+{
+    terms[threadIdx.x] = e;
+    __syncthreads();
+    const float *at = (const float *)terms + first;
+    if (threadIdx.x < LOSS_WARP)
+#pragma unroll 32
+        for (int k = 0; k < 4 * WIDE_THREADS; k += LANES)
+            sum += at[k];
+    return sum;
+}
+
+__device__ static inline wide_four wide_times(const wide_four &e, float factor)
+{
+    wide_four out;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        out.element[j] = e.element[j] * factor;
+    return out;
+}
+
+/* dlogits, if any, begins as far behind 16 bytes as logits. */
+__global__ static void __launch_bounds__(WIDE_THREADS)
+    softmax_wide_kernel(ls_softmax_cross_entropy_args args, ls_gpu_parts parts, ls_gpu_fault fault)
+{
+    __shared__ wide_four terms[2][WIDE_THREADS];
+    __shared__ float found[WIDE_THREADS / LOSS_WARP], sum_of_row;
+    const int classes = (int)args.classes, thread = (int)threadIdx.x, lane = thread % LANES;
+    const float scale = (float)args.scale;
+    for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+        const float *z = (const float *)args.logits + row * classes;
+        const int head = wide_head(z), fours = (classes - head) / 4;
+        const int behind = head + 4 * fours, edge = wide_edge(head, classes - behind, classes);
+        const int mine = fours - thread; /* this thread has four i of chunk i if i < mine */
+        const wide_four *at = (const wide_four *)(z + head) + thread;
+        wide_four kept[WIDE_KEPT];
+#pragma unroll
+        for (int i = 0; i < WIDE_KEPT; i++) {
+            kept[i] = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}}; /* adds 0 */
+            if (i * WIDE_THREADS < mine)
+                kept[i] = at[i * WIDE_THREADS];
+        }
+        float largest = edge < 0 ? -INFINITY : z[edge], sum = 0;
+#pragma unroll 4
+        for (int i = WIDE_KEPT * WIDE_THREADS; i < mine; i += WIDE_THREADS) {
+            const wide_four more = at[i]; /* a copy is one access */
+            largest = wide_largest(more, largest);
+        }
+#pragma unroll
+        for (int i = 0; i < WIDE_KEPT; i++)
+            largest = wide_largest(kept[i], largest);
+        largest = wide_fold(largest);
+        if (thread % LOSS_WARP == 0)
+            found[thread / LOSS_WARP] = largest;
+        __syncthreads();
+        largest = wide_fold(found[thread % LOSS_WARP]);
+
+        const int first = (lane + LANES - head) % LANES;
+        if (lane < head)
+            sum = ls_exp_element(z[lane] - largest);
+#pragma unroll
+        for (int i = 0; i < WIDE_KEPT; i++)
+            if (i * WIDE_THREADS < fours) {
+                kept[i] = wide_exp(kept[i], largest);
+                sum = wide_add(terms[i % 2], kept[i], first, sum);
+            }
+        for (int i = WIDE_KEPT; i * WIDE_THREADS < fours; i++) {
+            wide_four more = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}};
+            if (i * WIDE_THREADS < mine)
+                more = at[i * WIDE_THREADS];
+            sum = wide_add(terms[i % 2], wide_exp(more, largest), first, sum);
+        }
+        if (thread < LOSS_WARP) {
+            const int c = behind + (lane + LANES - behind % LANES) % LANES; /* the lane's next */
+            if (c < classes)
+                sum += ls_exp_element(z[c] - largest);
+#pragma unroll
+            for (int half = LANES / 2; half; half /= 2)
+                sum += ls_gpu_exchange(sum, half);
+            sum_of_row = sum; /* the same in all lanes */
+        }
+        __syncthreads();
+        sum = sum_of_row;
+
+        const int64_t label = args.labels[row];
+        const bool valid = label >= 0 && label < classes;
+        if (thread == 0) {
+            parts.values[row] =
+                valid ? ls_log_element(sum) - (double)(z[label] - largest) : (double)NAN;
+            if (!valid)
+                ls_gpu_tell_host(fault.word, fault.value);
+        }
+        if (!args.dlogits)
+            continue;
+        float *dz = (float *)args.dlogits + row * classes;
+        const float factor = valid ? scale / sum : NAN;
+        wide_four *const to = (wide_four *)(dz + head) + thread;
+#pragma unroll
+        for (int i = 0; i < WIDE_KEPT; i++)
+            if (i * WIDE_THREADS < mine)
+                to[i * WIDE_THREADS] = wide_times(kept[i], factor);
+#pragma unroll 4
+        for (int i = WIDE_KEPT * WIDE_THREADS; i < mine; i += WIDE_THREADS) {
+            const wide_four more = at[i];
+            to[i] = wide_times(wide_exp(more, largest), factor);
+        }
+        if (edge >= 0)
+            dz[edge] = ls_exp_element(z[edge] - largest) * factor;
+        __syncthreads(); /* the label's element again */
+        if (thread == 0 && valid)
+            dz[label] = ls_exp_element(z[label] - largest) * factor - scale;
+    }
+    if (args.loss)
+        finish_loss<WIDE_THREADS>(parts, args.rows, args.scale, args.loss);
+}
+
 size_t ls_gpu_softmax_parts(int64_t rows)
 {
     return (size_t)rows;
@@ -105,6 +281,12 @@ int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_ar
         return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, few ? 64 : LS_GPU_THREADS),
                              few ? 64 : LS_GPU_THREADS, softmax_kernel<1>, *args, *parts, fault);
     }
+    const bool alike =
+        !args->dlogits ||
+        ls_gpu_takes_fours((const void *)((uintptr_t)args->dlogits - (uintptr_t)args->logits));
+    if (alike && args->classes > WIDE_CLASSES && args->classes <= WIDE_MOST)
+        return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, 1), WIDE_THREADS,
+                             softmax_wide_kernel, *args, *parts, fault);
     return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS / LANES), LS_GPU_THREADS,
                          softmax_kernel<LANES>, *args, *parts, fault);
 }
@@ -193,18 +375,16 @@ int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const 
 
 /* ---- The loss of weight decay ---------------------------------------------------------------- */
 
-enum { DECAY_WARP = 32 };
-
 /* The sum of a range's parts, by a warp, returned in all lanes: part i is in lane i % 32, then
  * folded by halves. */
 __device__ static inline double sum_parts(const double *parts, int64_t first, int64_t last)
 {
     double sum = 0;
 #pragma unroll 8
-    for (int64_t i = first + threadIdx.x % DECAY_WARP; i < last; i += DECAY_WARP)
+    for (int64_t i = first + threadIdx.x % LOSS_WARP; i < last; i += LOSS_WARP)
         sum += ls_gpu_fetch(&parts[i]);
 #pragma unroll
-    for (int half = DECAY_WARP / 2; half; half /= 2)
+    for (int half = LOSS_WARP / 2; half; half /= 2)
         sum += ls_gpu_exchange(sum, half);
     return sum;
 }
@@ -233,13 +413,13 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
         return;
     sum = 0;
-    for (int64_t r = threadIdx.x / DECAY_WARP; r < ranges.count; r += blockDim.x / DECAY_WARP) {
+    for (int64_t r = threadIdx.x / LOSS_WARP; r < ranges.count; r += blockDim.x / LOSS_WARP) {
         const int64_t begin = ranges.at ? ranges.at[r].block : 0;
         const int64_t end =
             ranges.at ? ls_gpu_block_end(ranges.at, ranges.count, ranges.blocks, r) : ranges.blocks;
         const double squares = sum_parts(parts.values, begin, end);
         const double decay = ls_gpu_range_at(ranges, r).decay;
-        if (threadIdx.x % DECAY_WARP == 0)
+        if (threadIdx.x % LOSS_WARP == 0)
             sum += ls_decay_part(decay, squares);
     }
     sum = ls_gpu_block_sum(sum, space);
@@ -261,6 +441,6 @@ int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_g
 
 int ls_gpu_load_losses(void)
 {
-    return ls_gpu_load(softmax_kernel<1>, softmax_kernel<LANES>, squared_error_kernel,
-                       logistic_kernel, squares_kernel);
+    return ls_gpu_load(softmax_kernel<1>, softmax_kernel<LANES>, softmax_wide_kernel,
+                       squared_error_kernel, logistic_kernel, squares_kernel);
 }

@@ -101,6 +101,12 @@ static void test_transformer_bits(void **state)
         check_norm_bits(f, cpu, sizes[i][0], sizes[i][2]);
         check_gelu_bits(f, cpu, sizes[i][0] * sizes[i][2]);
     }
+    /* So many tokens that a warp has all of a token's channels; rows of so many channels that not
+     * all stay in registers; so many rows that they are not all loaded at once. */
+    check_token_bits(f, cpu, 37, 8200, 132);
+    check_token_bits(f, cpu, 2100, 5, 4);
+    check_norm_bits(f, cpu, 3, 805);
+    check_norm_bits(f, cpu, 900, 20);
     cpu->table->close(cpu);
 }
 

@@ -38,6 +38,15 @@ ls_status ls_cuda_embedding_backward(ls_kernels *kernels,
                      out);
 }
 
+LS_CUDA_LAUNCH_WITH(layer_norm_backward, &op->parts)
+ls_status ls_cuda_layer_norm_backward(ls_kernels *kernels,
+                                      const ls_layer_norm_backward_args *arguments, ls_op **out)
+{
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(layer_norm_backward),
+                            ls_gpu_layer_norm_parts(arguments->width),
+                            ls_gpu_layer_norm_arrivals(arguments->width), out);
+}
+
 LS_CUDA_LAUNCH_WITH(attention_backward, op->workspace)
 ls_status ls_cuda_attention_backward(ls_kernels *kernels,
                                      const ls_attention_backward_args *arguments, ls_op **out)

@@ -20,24 +20,31 @@
 /* ---- What a GPU cannot return ------------------------------------------------------------------
  */
 
+static void check_fault(fixture *f, int64_t classes, int32_t bad)
+{
+    float *z = calloc((size_t)(7 * classes), sizeof *z), *dz = randoms(7 * classes, 1);
+    int32_t labels[7] = {0, 9, 3, 4, 5, bad, 1};
+    double loss = 123;
+    ls_op *op;
+    const ls_softmax_cross_entropy_args args = {7, classes, z, labels, 1, dz, &loss};
+    must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
+    fault = 0;
+    must(ls_queue_enqueue(f->queue, op));
+    must(ls_queue_sync(f->queue));
+    assert_true(fault != 0 && isnan(loss) && isnan(dz[5 * classes]) && !isnan(dz[0]));
+    labels[5] = 2, fault = 0;
+    run(f, op);
+    assert_true(fault == 0 && fabs(loss - 7 * log((double)classes)) < 1e-12);
+    free(z), free(dz);
+}
+
 static void test_fault(void **state)
 {
-    fixture *f = *state;
-    static const int32_t bad[] = {-1, 10, INT32_MIN, INT32_MAX};
-    for (int i = 0; i < 4; i++) {
-        float z[70] = {0}, dz[70];
-        int32_t labels[7] = {0, 9, 3, 4, 5, bad[i], 1};
-        double loss = 123;
-        ls_op *op;
-        const ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
-        must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
-        fault = 0;
-        must(ls_queue_enqueue(f->queue, op));
-        must(ls_queue_sync(f->queue));
-        assert_true(fault != 0 && isnan(loss) && isnan(dz[50]) && !isnan(dz[0]));
-        labels[5] = 2, fault = 0;
-        run(f, op);
-        assert_true(fault == 0 && fabs(loss - 7 * log(10)) < 1e-12);
+    static const int64_t classes[] = {10, 4099}; /* the latter: a block a row */
+    for (int i = 0; i < 2; i++) {
+        const int32_t bad[] = {-1, (int32_t)classes[i], INT32_MIN, INT32_MAX};
+        for (int b = 0; b < 4; b++)
+            check_fault(*state, classes[i], bad[b]);
     }
 }
 

@@ -459,9 +459,9 @@ part_kernels() {
   [ -z "$rehearse" ] || left_out "nothing of a rehearsal runs on a GPU"
   [ -e "$build/kernel_times.so" ] || left_out "no kernel_times.so in this build: cupti.h was missing"
   # shellcheck disable=SC2046
-  cupti=$(find -L /usr/local/cuda/lib64 /usr/local/cuda/extras/CUPTI/lib64 /usr/lib/"$(uname -m)"-linux-gnu $(python3 -c '
+  cupti=$({ find -L /usr/local/cuda/lib64 /usr/local/cuda/extras/CUPTI/lib64 /usr/lib/"$(uname -m)"-linux-gnu $(python3 -c '
 import sys
-print(*(f"{p}/nvidia" for p in sys.path if p))') -maxdepth 3 -name 'libcupti.so.[0-9]*' 2>/dev/null | sort -V | tail -n 1)
+print(*(f"{p}/nvidia" for p in sys.path if p))') -maxdepth 3 -name 'libcupti.so.[0-9]*' 2>/dev/null || true; } | sort -V | tail -n 1)
   [ -n "$cupti" ] || left_out "no libcupti.so here"
   mkdir -p "$out/kernels"
   while read -r model batch; do

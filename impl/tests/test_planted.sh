@@ -161,6 +161,8 @@ average 0 --strategy zero --zero-stage 2 --devices 3
 average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
 applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
+bucket_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --bucket-bytes 0
+share_not_summed 0 --strategy hybrid --hybrid-inner zero --devices 4 --reduce exact
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01

@@ -8,8 +8,7 @@
  * stage 3 parameters, too, and whole those of W buckets, gathered before each of their passes. A
  * gather waits until its window is not read any more, so it runs while W - 1 other buckets are
  * computed. Before backward it is said before the pass: said after the reduce-scatter it would wait
- * behind that on the communication lane. In `hybrid` (HSDP), n is the size of a group of replicas,
- * and groups sum their shares.
+ * behind that on the communication lane. In `hybrid` (HSDP) groups of n replicas sum their shares.
  *
  * Reduction order: that of `mirrored` with the same algorithm and buckets; in exact mode the fixed
  * tree (slice.h), in buckets of --bucket-bytes, too. Leaves out: sums of libraries; checkpoints by

@@ -61,6 +61,18 @@ ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)
                       ls_comm_cut(buckets->extents[b], q + 1, n) - first};
 }
 
+ls_status ls_buckets_share(const ls_buckets *buckets, int q, int n, ls_buckets *out)
+{
+    *out = (ls_buckets){0};
+    LS_TRY(ls_allocate("buckets", &out->items, buckets->count, sizeof *out->items));
+    LS_TRY(ls_allocate("buckets", &out->extents, buckets->count, sizeof *out->extents));
+    for (; out->count < buckets->count; out->count++) {
+        out->items[out->count] = ls_bucket_share(buckets, out->count, q, n);
+        out->extents[out->count] = ls_elements(out->items[out->count].count);
+    }
+    return LS_OK;
+}
+
 size_t ls_blocks_before(const ls_variables *variables, size_t first)
 {
     int64_t blocks = 0;

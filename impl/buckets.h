@@ -29,6 +29,9 @@ void ls_buckets_close(ls_buckets *buckets);
 /** Share q of n of bucket `b`: part q of an even split (ls_extent); may be empty. */
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n);
 
+/** Those shares of all buckets, as buckets that may be cut anywhere. */
+ls_status ls_buckets_share(const ls_buckets *buckets, int q, int n, ls_buckets *out);
+
 /** Number of blocks of the variables before element `first`, where a block begins or a variable
  * ends; of all variables, if `first` is `elements`. */
 size_t ls_blocks_before(const ls_variables *variables, size_t first);

@@ -46,8 +46,9 @@ typedef struct ls_job {
     int microbatches;           /**< micro-batches of a replica's slice; 0: it is not split */
     const int
         *place; /**< [nodes] rank in the replica of each node's device; NULL: it has one device */
-    int split_replicas; /**< D, with `place`: number of replicas; each has the next M devices of all
-                             ranks; 0: 1 */
+    int split_replicas; /**< D: number of replicas, each of the next M devices of all ranks; where
+                             each device has a replica (no `place`), of groups of these, if
+                             replicas share the update; 0: 1 */
     ls_ps_options ps;   /**< parameter servers */
     ls_comm *comm;      /**< whose ranks are the processes; NULL: there is one */
     const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */

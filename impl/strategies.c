@@ -31,6 +31,27 @@ ls_status ls_strategy_find(const char *name, const ls_strategy **out)
     return *out ? LS_OK : ls_registry_refuse(&ls_strategies, name);
 }
 
+/* Whose variables its members have. */
+static const ls_strategy *inner_of(const ls_strategy *strategy, const ls_declared_values *values)
+{
+    return strategy->inner ? strategy->inner(values) : strategy;
+}
+
+bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values)
+{
+    return inner_of(strategy, values)->variables == LS_VARIABLES_PLACED;
+}
+
+bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values)
+{
+    return inner_of(strategy, values)->shares;
+}
+
+bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values)
+{
+    return inner_of(strategy, values)->syncs_statistics;
+}
+
 static ls_status check_device_name(const char *text)
 {
     ls_device_name name;
@@ -93,7 +114,7 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     const int64_t devices = (int64_t)o->devices * o->ranks;
     if (ls_strategy_serves(strategy))
         return devices <= INT32_MAX ? ls_ps_workers(&o->job->ps, (int)devices) : devices;
-    if (ls_strategy_divides(strategy))
+    if (ls_strategy_divides(strategy, &o->job->options))
         return o->job->split_replicas > 1 ? o->job->split_replicas : 1;
     return devices;
 }
@@ -119,7 +140,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads other devices' memory, which --link does not share; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (strategy->reduces || strategy->peers || ls_strategy_divides(strategy) ||
+    if (strategy->reduces || strategy->peers || ls_strategy_divides(strategy, &o->job->options) ||
         ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
     const int64_t replicas = ls_outline_replicas(strategy, o), batch = o->job->batch;

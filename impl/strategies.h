@@ -20,6 +20,9 @@ extern const ls_strategy ls_strategy_ps;
 extern const ls_declared_option ls_option_variable_device;       /* strategies.c */
 extern const ls_declared_option ls_option_model_parallel_place;  /* model_parallel.c */
 extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c */
+extern const ls_declared_option ls_option_zero_stage;            /* zero.c */
+extern const ls_declared_option ls_option_zero_reshard;          /* zero.c */
+extern const ls_declared_option ls_option_zero_windows;          /* zero.c */
 
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);

@@ -146,7 +146,8 @@ struct ls_strategy {
                              a period, ends in ls_average. The gate replays that */
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
     bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
-                             optimizer state and averages of no more (ls_bucket_share) */
+                             optimizer state and averages of no more (ls_bucket_share); the replicas
+                             of each group, if the job has groups (ls_job.split_replicas) */
     /** The replicas whose parameters replica `replica` of `count` averages with its own
      * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
      * replicas average, or none. */
@@ -154,6 +155,9 @@ struct ls_strategy {
     ls_variables_at variables; /**< where they are */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
+    /** The strategy inside each of its replicas, with these values, whose `variables`, `shares` and
+     * `syncs_statistics` it has. NULL: there is none. */
+    const ls_strategy *(*inner)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
@@ -172,11 +176,13 @@ struct ls_strategy {
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 
-/** Whether it divides the model over devices; whether it has parameter servers. */
-static inline bool ls_strategy_divides(const ls_strategy *strategy)
-{
-    return strategy->variables == LS_VARIABLES_PLACED;
-}
+/** With these values of its options, whether it divides the model over devices; whether replicas
+ * share the update; whether they can sum batch statistics. */
+bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values);
+bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values);
+bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);
+
+/** Whether it has parameter servers. */
 
 static inline bool ls_strategy_serves(const ls_strategy *strategy)
 {

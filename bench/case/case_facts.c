@@ -75,7 +75,8 @@ bool ls_case_reduces(const ls_case *one)
 
 bool ls_case_has_buckets(const ls_case *one)
 {
-    return one->strategy->reduces && (one->reduce == LS_REDUCE_FAST || one->strategy->shares);
+    return one->strategy->reduces &&
+           (one->reduce == LS_REDUCE_FAST || ls_strategy_shares(one->strategy, &one->own));
 }
 
 bool ls_case_has_links(const ls_case *one)

@@ -47,7 +47,7 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays timed steps, and verify times none; use lockstep run");
-    if (!plan->strategy->replicated || ls_strategy_divides(plan->strategy) ||
+    if (!plan->strategy->replicated || ls_strategy_divides(plan->strategy, &job->options) ||
         plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays one of several replicas on CPU devices, and this case has none; use "
@@ -73,7 +73,7 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
 {
     const ls_job *job = &plan->job;
     const ls_graph *graph = job->model->graph;
-    bool has = !ls_strategy_divides(plan->strategy);
+    bool has = !ls_strategy_divides(plan->strategy, &job->options);
     for (int n = 0; n < graph->count && !has; n++)
         has = graph->nodes[n].variable_count && job->place[n] == device % ls_job_places(job);
     return has;

@@ -21,7 +21,7 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                        "%s divides the batch into micro-batches, and none has the statistics of "
                        "the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
                        name);
-    if (!strategy->syncs_statistics && parts)
+    if (!ls_strategy_syncs(strategy, &job->options) && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s cannot sum the replicas' batch statistics within a step; use single, "
                        "towers or mirrored",

@@ -222,6 +222,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
+    const bool shares = ls_strategy_shares(plan->strategy, &job->options);
     const ls_comm like = {.backend = job->transport,
                           .size = ls_job_replicas(job),
                           .linked = linked,
@@ -232,7 +233,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap =
         like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact && !plan->strategy->shares   ? SIZE_MAX
+    job->bucket_bytes = job->exact && !shares                   ? SIZE_MAX
                         : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
                         : job->overlap || job->gradient_windows ? eighth
                                                                 : SIZE_MAX;
@@ -241,8 +242,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = plan->strategy->shares ? ls_allreduce_auto_halves(&like)
-                                            : ls_allreduce_auto(&like, gradients);
+    job->allreduce = shares ? ls_allreduce_auto_halves(&like) : ls_allreduce_auto(&like, gradients);
     return LS_OK;
 }
 
@@ -315,7 +315,7 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
-    if (!ls_strategy_divides(plan->strategy))
+    if (!ls_strategy_divides(plan->strategy, &plan->job.options))
         return LS_OK;
     LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
     plan->job.place = plan->place;
@@ -328,7 +328,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const char *text = ls_declared_text(&plan->job.options, &ls_option_model_parallel_place);
-    if (!ls_strategy_divides(plan->strategy))
+    if (!ls_strategy_divides(plan->strategy, &plan->job.options))
         return LS_OK;
     const int places = ls_job_places(&plan->job);
     if (*text && places > (int)plan->device_count)

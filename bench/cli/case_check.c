@@ -54,7 +54,9 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
-    return ls_strategy_divides(strategy) ? check_division(&job, model, devices / replicas) : LS_OK;
+    return ls_strategy_divides(strategy, &job.options)
+               ? check_division(&job, model, devices / replicas)
+               : LS_OK;
 }
 
 ls_status ls_case_check(const ls_case *one, const ls_request *request)

@@ -49,6 +49,16 @@ void ls_command_micro_help(FILE *stream)
     fputs("\nOperations:\n", stream);
     for (size_t i = 0; i < OPERATIONS; i++)
         fprintf(stream, "  %-13s %s\n", operations[i].name, operations[i].help);
+    fputs("  Names as nccl-tests writes them, reduce_scatter, are the same.\n", stream);
+}
+
+/* Whether a user's word names the operation: also as nccl-tests writes it, reduce_scatter. */
+static bool is_named(const char *word, const char *name)
+{
+    for (; *word; word++)
+        if (*word != '_' && *word != *name++)
+            return false;
+    return !*name;
 }
 
 static ls_status find_operation(const ls_option_set *set, const ls_micro_op **out)
@@ -56,7 +66,7 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
     char names[192] = "";
     const char *wanted = set->operand_count ? set->operands[0] : NULL;
     for (size_t i = 0; i < OPERATIONS; i++) {
-        if (wanted && strcmp(operations[i].name, wanted) == 0) {
+        if (wanted && is_named(wanted, operations[i].name)) {
             *out = &operations[i];
             return LS_OK;
         }

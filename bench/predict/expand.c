@@ -89,9 +89,12 @@ static ls_status read_rank(reader *r, const ls_layout *layout)
                               .count = e->extent.count,
                               .cut = &e->extent,
                               .scratch = address_of(LS_SUBTREES + 2, e->extent.count),
-                              .shards = e->shards};
+                              .shards = e->shards,
+                              .of = e->of};
+    const int groups = e->of.groups ? e->of.groups : 1;
     if (e->shards && e->half != LS_ALL_GATHER) {
-        args.sum_count = ls_canonical_subtrees(r->base.rank, e->ranks, e->shards, trees);
+        args.sum_count = ls_canonical_subtrees(e->of.group * e->ranks + r->base.rank,
+                                               groups * e->ranks, e->shards, trees);
         args.sums = sums;
         for (size_t k = 0; k < args.sum_count; k++)
             sums[k] = address_of(1 + k, e->extent.count);
@@ -183,7 +186,8 @@ static bool is_same(ls_extent a, ls_extent b)
 static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
 {
     return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
-           is_same(e->extent, what->extent) && e->shards == what->shards;
+           is_same(e->extent, what->extent) && e->shards == what->shards &&
+           e->of.group == what->of.group && e->of.groups == what->of.groups;
 }
 
 static ls_status fill(const ls_expansions *list, ls_expanded *e, const ls_layout *layout,
@@ -211,7 +215,8 @@ ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls
                        .half = what->half,
                        .ranks = what->size,
                        .extent = what->extent,
-                       .shards = what->shards};
+                       .shards = what->shards,
+                       .of = what->of};
     *out = e;
     return fill(list, e, layout, what->devices);
 }

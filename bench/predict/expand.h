@@ -29,6 +29,7 @@ typedef struct ls_expanded {
     int ranks;
     ls_extent extent;
     int64_t shards;
+    ls_rank_group of;
     size_t *first; /**< [ranks + 1] where a rank's moves begin */
     ls_move *moves;
 } ls_expanded;

@@ -36,6 +36,7 @@ typedef struct ls_virtual_comm {
     ls_half half;
     ls_extent extent; /**< of the all-reduce; where blocks begin is the plan's memory */
     int64_t shards;
+    ls_rank_group of;
     size_t sums; /**< of exact mode: finished subtrees of this rank */
 } ls_virtual_comm;
 

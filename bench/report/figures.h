@@ -107,6 +107,8 @@ char *ls_figure_value(double value, const char *unit, char out[48]);
 
 /** Adds line figures; `first`: those before the bars, otherwise the rest. */
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first);
+/** Adds the figures of what shares save and cost beside `mirrored`, if there are such rows. */
+void ls_figures_of_shares(ls_figures *figures, const json_t *rows);
 /** Adds the figures with a bar for each case. */
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows);
 

@@ -185,7 +185,7 @@ ls_seen ls_seen_look(const json_t *row)
                  .apart = json_is_false(json_object_get(c, "colocate_gradients")),
                  .crowded = json_is_true(json_object_get(from, "oversubscribed")),
                  .has_holder = strategy && strategy->variables == LS_VARIABLES_HELD,
-                 .divided = strategy && ls_strategy_divides(strategy),
+                 .divided = json_object_get(c, "model_parallel_place"),
                  .link = ls_row_text(row, "case", "link")};
     s.step = s.compute + s.exposed + s.wait + s.copy + s.optimizer + s.harness;
     s.linked = *s.link || ls_row_number(row, "case.hosts") > 1;

@@ -4,11 +4,14 @@
  * --all then all fields, group by group, one per line; or in a format. A nested
  * group, and each of several devices, gets a heading.
  */
+#include "bench/output/row_shares.h"
 #include "bench/output/table_parts.h"
 #include "bench/results/results_verbs.h"
 
 #include "common/base/escape.h"
+#include "common/base/numbers.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,7 +234,67 @@ static void print_notes(const json_t *row)
     }
 }
 
-static void print_text(const json_t *row, bool all)
+/* ---- Shares ---------------------------------------------------------------------------------- */
+
+/* Rows beside which one can stand. */
+typedef struct beside {
+    const json_t *row;
+    json_t *rows;
+} beside;
+
+static ls_status keep_beside(void *context, int64_t number, const json_t *row)
+{
+    const beside *b = context;
+    (void)number;
+    if (ls_row_is_beside(b->row, row))
+        json_array_append(b->rows, (json_t *)(size_t)row);
+    return LS_OK;
+}
+
+static void print_beside(const json_t *row, const json_t *whole)
+{
+    char text[400] = "", held[32], its_held[32], id[64];
+    const ls_saving its = ls_row_saving(row, whole);
+    const double less = its.whole_held > 0 ? 1 - its.held / its.whole_held : 0;
+    const char *known = json_string_value(json_object_get(whole, "id"));
+    ls_escape_copy(id, sizeof id, known ? known : "", LS_ESCAPE_LINE);
+    size_t used =
+        (size_t)snprintf(text, sizeof text, "fullest device %s, of mirrored %s: %.0f%% %s",
+                         ls_format_bytes(its.held, held), ls_format_bytes(its.whole_held, its_held),
+                         100 * fabs(less), less < 0 ? "more" : "less");
+    if (its.step.value > 0)
+        used += (size_t)snprintf(text + used, sizeof text - used, "; its step %.2f times",
+                                 its.step.value);
+    if (its.step.low > 0)
+        used += (size_t)snprintf(text + used, sizeof text - used, " (%.2f to %.2f)", its.step.low,
+                                 its.step.high);
+    if (its.sent > 0)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "; bytes sent %.2f times", its.sent);
+    snprintf(text + used, sizeof text - used, "; row %s", id);
+    print_named("shares", text);
+}
+
+/* What a row with shares saves and costs beside `mirrored`. */
+static ls_status print_saving(ls_results *results, const json_t *row)
+{
+    char none[] = "no row of mirrored beside it; --strategy mirrored,zero runs both";
+    json_auto_t *rows = json_array();
+    beside context = {row, rows};
+    ls_selection selection = {.last = INT64_MAX};
+    ls_status status = ls_row_filter_open("case.strategy=mirrored", &selection.filter);
+    if (!status)
+        status = ls_selection_each(&selection, results, LS_ROWS_WHOLE, keep_beside, &context, NULL);
+    ls_selection_close(&selection);
+    LS_TRY(status);
+    if (ls_row_beside(row, rows))
+        print_beside(row, ls_row_beside(row, rows));
+    else
+        print_named("shares", none);
+    return LS_OK;
+}
+
+static ls_status print_text(ls_results *results, const json_t *row, bool all)
 {
     char *bound = ls_results_bound(row);
     print_notes(row);
@@ -240,7 +303,7 @@ static void print_text(const json_t *row, bool all)
     free(bound);
     if (all) {
         print_all(row);
-        return;
+        return LS_OK;
     }
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         print_figures(row, &lines[i]);
@@ -249,7 +312,10 @@ static void print_text(const json_t *row, bool all)
         print_command(row);
         print_case(row);
     }
+    if (ls_row_has_shares(row))
+        LS_TRY(print_saving(results, row));
     fputs("--all shows every field.\n", ls_output());
+    return LS_OK;
 }
 
 ls_status ls_results_show(ls_results_task *task)
@@ -259,6 +325,5 @@ ls_status ls_results_show(ls_results_task *task)
     json_auto_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
         return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, ls_output());
-    print_text(row, ls_option_set_yes(task->set, "all"));
-    return LS_OK;
+    return print_text(task->results, row, ls_option_set_yes(task->set, "all"));
 }

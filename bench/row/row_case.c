@@ -109,7 +109,7 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
                            : job->bucket_bytes);
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
-    if (ls_strategy_divides(plan->strategy))
+    if (ls_strategy_divides(plan->strategy, &job->options))
         put_placement(group, plan);
 }
 

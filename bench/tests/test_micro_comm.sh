@@ -91,7 +91,7 @@ expect "the table has the columns of nccl-tests" grep -Eq \
     '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
 expect "both placements are on a line" grep -Eq '^ +1048576 direct +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out
 expect "their average bus bandwidth stands below" grep -Eq '^average bus bandwidth, GB/s: direct [0-9.]+$' out
-lockstep_ok micro reducescatter --devices 2 --sizes 1MiB --allreduce ring,direct
+lockstep_ok micro reduce_scatter --devices 2 --sizes 1MiB --allreduce ring,direct
 expect "so has that of a half" grep -Eq '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
 expect "a line for each" [ "$(grep -Ec '^ +1048576 (ring|direct) +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out)" -eq 2 ]
 expect "no line is longer than 80" [ "$(wc -L <out)" -le 80 ]
@@ -115,7 +115,7 @@ refused 2 halving-doubling micro allreduce --allreduce rings
 refused 2 --allreduce micro broadcast --allreduce ring
 for op in allgather reducescatter; do
     refused 2 'cannot be cut into a reduce-scatter and an all-gather; these can: ring, halving-doubling, direct' \
-        micro $op --devices 2 --allreduce ring,tree
+        micro ${op/all/all_} --devices 2 --allreduce ring,tree
 done
 refused 2 --ranks micro gemm --ranks 2
 refused 2 --devices micro copy --devices 3
@@ -128,7 +128,7 @@ for op in allreduce sendrecv copy optimizer; do # the size that runs is the one 
         micro $op --sizes 4KiB,5
 done
 refused 2 --batch micro allreduce --batch 4
-refused 2 allgather micro allgathers
+refused 2 allgather micro all_gathers
 refused 2 --comm micro copy --comm device
 refused 2 'auto, thread, mpi, nccl, device' micro allreduce --comm devices
 refused 2 'is a list' micro allreduce --comm thread,device

@@ -20,9 +20,9 @@ equal() {
 equal 6 2 verify --strategy pipeline,model-parallel --devices 1 $mlp --reduce fast,exact --pipeline-schedule gpipe,1f1b $small
 equal 4 3 verify --strategy pipeline,model-parallel --devices 2 $mlp --reduce fast,exact --pipeline-microbatches 3 \
     --capture no $small
-# D replicas of M places on 4 processes with 2 devices: 1 x 8, 2 x 4, 4 x 2.
-equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 1,2,4 --hybrid-inner model-parallel,pipeline \
-    --pipeline-microbatches 2 $mlp --reduce fast,exact $small
+# D replicas of M places, or groups of M devices, on 4 processes with 2 devices: 2 x 4, 4 x 2.
+equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --hybrid-inner model-parallel,pipeline,zero \
+    --zero-stage 3 --bucket-bytes auto --pipeline-microbatches 2 $mlp --reduce fast,exact $small
 # An all-reduce that depends on where its ranks are: places on a part of the processes, and on all.
 equal 2 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --allreduce hierarchical $mlp $small
 # Shared variables and weight decay, divided over several processes.

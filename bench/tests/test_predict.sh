@@ -102,6 +102,19 @@ rows "another model has operations that the file lacks" "r['result']['status'] =
 
 # ---- Failures -----------------------------------------------------------------------------------
 
+# Stage 3 of zero gathers a bucket while another one is computed, if there are two windows: then less than half of its
+# messages' time is exposed, beyond the step without messages; with one window, most of it.
+deep="--model mlp:784-512-512-512-512-512-10 --data synthetic:1000 --batch 256 --bucket-bytes 1MiB --devices 4"
+deep+=" --durations flops=5e10 --platform flat:latency=50us,bandwidth=1GB/s"
+# shellcheck disable=SC2086
+lockstep_ok predict $form ${deep/--bucket-bytes 1MiB/} --strategy independent
+keep alone
+# shellcheck disable=SC2086
+lockstep_ok predict $form $deep --strategy zero --zero-stage 3 --zero-windows 1,2
+rows "a gather runs beside another bucket's pass" "[(x['time']['step_ms']['median'] -
+    old('alone')[0]['time']['step_ms']['median']) / (x['traffic']['bytes_sent'] / 4 / 1e6 +
+    x['traffic']['messages_sent'] / 4 * 0.05) > 0.5 for x in rows] == [True, False]"
+
 # shellcheck disable=SC2086
 lockstep_ok predict $form $small --strategy mirrored,zero --devices 1 --durations flops=1e9
 rows "one device needs no network" "len(rows) == 2 and all(x['time']['step_ms']['median'] > 0 and

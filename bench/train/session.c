@@ -352,7 +352,7 @@ ls_status ls_session_gather(ls_session *session, float *values)
 static bool evaluates(const ls_session *session)
 {
     return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||
-           (session->plan->strategy->shares &&
+           (ls_strategy_shares(session->plan->strategy, &session->job.options) &&
             (session->job.average != 0 || session->job.windows)) ||
            ls_job_places(&session->job) > (int)session->job.device_count;
 }

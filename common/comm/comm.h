@@ -215,6 +215,12 @@ static inline ls_extent ls_elements(size_t count)
 
 /* ---- Collectives -------------------------------------------------------------------------- */
 
+/** Which of equal groups of ranks a communicator connects: ranks group x size and those behind it,
+ * of all groups' ranks. */
+typedef struct ls_rank_group {
+    int group, groups; /**< groups 0: one, of all ranks */
+} ls_rank_group;
+
 /** What a rank brings to an all-reduce (sum of float32, in the algorithm's documented order). */
 typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
@@ -225,6 +231,7 @@ typedef struct ls_allreduce_args {
     int64_t shards;
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
     size_t sum_count;
+    ls_rank_group of; /**< whose ranks, all together, have the shards (ls_canonical_sums) */
 } ls_allreduce_args;
 
 /** An all-reduce algorithm: one file, on exchange (or direct) only. */
@@ -283,6 +290,17 @@ enum { LS_SUBTREES = 128 }; /**< more than a rank can have: two per level of the
  * parent's are not. Returns their number.
  */
 size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out[LS_SUBTREES]);
+
+/** Where a rank of a group has its share's sums of the group's finished subtrees, after the
+ * reduce-scatter `canonical` of these arguments: in `sums` and `scratch`. An all-reduce of such a
+ * share between groups, each a rank with these sums, has the bits of all ranks'. */
+ls_status ls_canonical_sums(const ls_comm *comm, const ls_allreduce_args *args,
+                            float *out[LS_SUBTREES], size_t *count);
+/** A rank's scratch, and what all ranks move, in that reduce-scatter. */
+size_t ls_canonical_scratch(ls_rank_group group, int rank, int ranks, ls_extent extent,
+                            int64_t shards);
+ls_traffic ls_canonical_scatter_formula(ls_rank_group group, int ranks, ls_extent extent,
+                                        int64_t shards);
 
 /**
  * Operations of the other collectives on the same terms: broadcast, and all-gather and

@@ -49,7 +49,7 @@ void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
 void ls_step_reduce_parameters(ls_step *step, int b);
 /** Appends the all-gathers of sums of squares, by bucket, if replicas share the update; and what
  * these move. */
-void ls_step_gather_squares(ls_step *step, int place);
+void ls_step_gather_squares(ls_step *step);
 ls_traffic ls_step_squares_traffic(const ls_step *step);
 /** What the exchange of sums of squares moves in one step (ls_clip_gradients). */
 ls_traffic ls_step_clip_traffic(const ls_step *step);

@@ -93,7 +93,7 @@ static void append_squares(ls_step *s, int member, ls_range range)
 /* What a member updates, range by range: as soon as a range's gradients are final. */
 static void append_all_squares(ls_step *s, int member)
 {
-    const bool served = s->plan->servers.servers, shares = s->plan->strategy->shares;
+    const bool served = s->plan->servers.servers, shares = s->plan->sharing;
     const int place = ls_place_of(s, member);
     ls_range range;
     for (size_t i = 0; served && ls_shard_range(s, member, i, &range); i++)
@@ -158,7 +158,7 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
     ls_traffic sum = {0};
     if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
         return sum;
-    if (s->plan->strategy->shares)
+    if (s->plan->sharing)
         return ls_step_squares_traffic(s);
     const uint64_t groups = s->plan->servers.servers ? 1 : (uint64_t)s->plan->replicas;
     const uint64_t others = members.count ? members.count / groups - 1 : 0;
@@ -185,8 +185,8 @@ void ls_clip_gradients(ls_step *s)
             append_all_squares(s, m);
     for (size_t m = members.first; m < members.first + members.count; m++)
         send_sums(s, (int)m);
-    if (s->plan->strategy->shares)
-        ls_step_gather_squares(s, 0);
+    if (s->plan->sharing)
+        ls_step_gather_squares(s);
     for (int m = 0; m < total; m++)
         append_factor(s, m);
 }

@@ -39,18 +39,35 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
+/* Which of several groups of replicas that share the update a member is in; of one, none. */
+static ls_rank_group set_of(const ls_step_plan *plan, int member)
+{
+    return plan->sharing < plan->replicas && plan->sharing
+               ? (ls_rank_group){member / plan->sharing, ls_step_plan_sets(plan)}
+               : (ls_rank_group){0};
+}
+
+/* Whether all-reduces of a group are of shares, between groups of replicas. */
+static bool is_between(const ls_step_plan *plan, const ls_planned_group *g)
+{
+    return plan->sharing && g - plan->groups >= ls_step_plan_sets(plan);
+}
+
 /* Allocates scratch for the largest all-reduce of this end; they run one after the other. */
 static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int member, ls_end *end)
 {
     const ls_job *job = r->plan->job;
     const ls_comm *comm = end->comm;
+    const ls_rank_group set = is_between(r->plan, g) ? (ls_rank_group){0} : set_of(r->plan, member);
     size_t most = 0;
     for (int batch_kind = 0; batch_kind < LS_BATCHES && job->allreduce->scratch; batch_kind++) {
         const int64_t batch = ls_replicated_batch(job, batch_kind);
+        const int64_t shards = job->exact && batch ? ls_job_shards(job, batch) : 0;
         for (size_t b = 0; b < g->buckets.count && batch; b++) {
+            const ls_extent extent = g->buckets.extents[b];
             const size_t need =
-                job->allreduce->scratch(comm->rank, comm->size, g->buckets.extents[b],
-                                        job->exact ? ls_job_shards(job, batch) : 0);
+                set.groups ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
+                           : job->allreduce->scratch(comm->rank, comm->size, extent, shards);
             most = need > most ? need : most;
         }
     }
@@ -122,31 +139,69 @@ static ls_status copy_share(const ls_replica *r, reduced what, ls_range bucket, 
     return ls_op_list_add(ops, op);
 }
 
-/* Builds a member's all-reduce, or a half of it, of a range of what it has, which may be cut as
- * `cut` says. */
+/* What a member brings to a collective of a range of what it has, which may be cut as `cut` says.
+ * In exact mode its sums are in `sums` [LS_REPLICA_LOSSES]. */
+static ls_allreduce_args args_of(ls_step *s, const ls_end *end, int member, ls_half half,
+                                 reduced what, ls_range range, const ls_extent *cut, float **sums)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
+    float *data = whole_at(r, what, range);
+    ls_allreduce_args args = {
+        .data = data, .count = range.count, .cut = cut, .scratch = end->scratch};
+    if (ls_step_job(s)->exact && half != LS_ALL_GATHER) {
+        args.shards = ls_shards(s);
+        args.sums = sums;
+        args.sum_count = ls_slice_sums(slice);
+        args.of = set_of(s->plan, member);
+    }
+    for (size_t k = 0; k < args.sum_count; k++)
+        sums[k] = (float *)ls_slice_gradients(slice, k) + (data - (float *)r->gradient_window);
+    return args;
+}
+
+/* Builds a member's all-reduce, or a half of it. In exact mode, what groups add up between them
+ * (reduce_shares) is not in the gradient's share yet. */
 static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, reduced what,
                        ls_range range, const ls_extent *cut, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
     const ls_replica *r = ls_step_replica(s, member);
-    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    float *sums[LS_REPLICA_LOSSES], *data = whole_at(r, what, range);
-    ls_allreduce_args args = {
-        .data = data, .count = range.count, .cut = cut, .scratch = end->scratch};
-    if (job->exact && half != LS_ALL_GATHER) {
-        args.shards = ls_shards(s);
-        args.sums = sums;
-        args.sum_count = ls_slice_sums(slice);
-    }
-    for (size_t k = 0; k < args.sum_count; k++)
-        sums[k] = (float *)ls_slice_gradients(slice, k) + (data - (float *)r->gradient_window);
+    float *sums[LS_REPLICA_LOSSES];
+    const ls_allreduce_args args = args_of(s, end, member, half, what, range, cut, sums);
     if (half == LS_HALVES)
         return job->allreduce->build(end->comm, &args, ops);
     if (half == LS_ALL_GATHER && what == PARAMETERS && r->windows)
         LS_TRY(copy_share(r, PARAMETERS, range, ops));
     LS_TRY(job->allreduce->half(end->comm, half, &args, ops));
-    return half == LS_REDUCE_SCATTER && r->gradient_windows ? copy_share(r, GRADIENTS, range, ops)
-                                                            : LS_OK;
+    return half == LS_REDUCE_SCATTER && r->gradient_windows && !args.of.groups
+               ? copy_share(r, GRADIENTS, range, ops)
+               : LS_OK;
+}
+
+/* Builds a member's all-reduce, between groups, of its share of bucket `b`, where that is kept. In
+ * exact mode it brings its group's finished subtrees, which the reduce-scatter has left. */
+static ls_status build_share(ls_step *s, const ls_end *end, int member, int b, ls_op_list *ops)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_replica *r = ls_step_replica(s, member);
+    const int set = member / s->plan->sharing;
+    const ls_end *inside = &s->resources->ends[LS_GROUPS + set].of[member];
+    const ls_range bucket = ls_bucket(s, 0, b), share = ls_share(s, member, b);
+    float *sums[LS_REPLICA_LOSSES], *finished[LS_SUBTREES];
+    size_t at = share.first;
+    if (share.count && r->gradient_windows)
+        LS_TRY(ls_replica_find(r, share, &at));
+    ls_allreduce_args args = {
+        .data = (float *)r->gradients + at, .count = share.count, .scratch = end->scratch};
+    if (job->exact) {
+        const ls_allreduce_args whole = args_of(s, inside, member, LS_REDUCE_SCATTER, GRADIENTS,
+                                                bucket, &s->plan->groups->buckets.extents[b], sums);
+        args.shards = whole.shards;
+        args.sums = finished;
+        LS_TRY(ls_canonical_sums(inside->comm, &whole, finished, &args.sum_count));
+    }
+    return job->allreduce->build(end->comm, &args, ops);
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
@@ -159,49 +214,59 @@ static void append_zeros(ls_step *s, int member, ls_range range)
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
-/* Appends the all-reduce, or a half of it, of a range of what a member has. */
-static void append_part(ls_step *s, int place, int member, ls_half half, reduced what,
-                        ls_range range, const ls_extent *cut, int call)
+/* Appends the task of these operations, a member's part in a collective of group number `group`. */
+static void append_ops(ls_step *s, int group, int member, ls_half half, ls_range range,
+                       ls_op_list *ops, int call, ls_status status)
 {
     static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
                                         [LS_REDUCE_SCATTER] = "reduce-scatter",
                                         [LS_ALL_GATHER] = "all-gather"};
-    const int channel = LS_GROUPS + place, lane = s->plan->lanes.channels[channel].lane[member];
-    ls_op_list ops = {0};
-    const ls_end *end = &s->resources->ends[channel].of[member];
-    ls_status status = build(s, end, member, half, what, range, cut, &ops);
-    if (what == SQUARES)
-        range = (ls_range){0};
-    ls_task *task = ls_task_of(s->program, verbs[half], lane, range, &ops, status);
+    const int channel = LS_GROUPS + group, lane = s->plan->lanes.channels[channel].lane[member];
+    ls_task *task = ls_task_of(s->program, verbs[half], lane, range, ops, status);
     if (!task)
         return;
     task->call = call;
     task->end.channel = channel;
-    ls_task_count_messages(s->program, end->comm->rank);
+    ls_task_count_messages(s->program, s->resources->ends[channel].of[member].comm->rank);
 }
 
-static void append_parts(ls_step *s, int place, ls_half half, ls_range range, reduced what,
+/* The call that enqueues a collective of all members of a group; -1: each enqueues its own. */
+static int call_of(ls_step *s, int group)
+{
+    const ls_planned_group *g = &s->plan->groups[group];
+    const ls_comm *first = s->resources->ends[LS_GROUPS + group].comms[0];
+    return g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
+}
+
+/* Appends the all-reduce, or a half of it, of a range of what a group's members have. */
+static void append_parts(ls_step *s, int group, ls_half half, ls_range range, reduced what,
                          const ls_extent *cut)
 {
-    const ls_planned_group *g = &s->plan->groups[place];
-    const ls_comm *first = s->resources->ends[LS_GROUPS + place].comms[0];
-    const int call = g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
-    for (int i = 0; i < g->count && !s->program->status; i++)
-        append_part(s, place, g->members[i], half, what, range, cut, call);
+    const ls_planned_group *g = &s->plan->groups[group];
+    const int call = call_of(s, group);
+    for (int i = 0; i < g->count && !s->program->status; i++) {
+        const int member = g->members[i];
+        const ls_end *end = &s->resources->ends[LS_GROUPS + group].of[member];
+        ls_op_list ops = {0};
+        const ls_status status = build(s, end, member, half, what, range, cut, &ops);
+        append_ops(s, group, member, half, what == SQUARES ? (ls_range){0} : range, &ops, call,
+                   status);
+    }
 }
 
-/* Appends the sum of a bucket's gradients: all of it to all, or their shares to the members. */
-static void reduce(ls_step *s, const char *verb, int place, ls_half half, int b)
+/* Appends the sum of a bucket's gradients over a group: all of it to all, or their shares to the
+ * members. */
+static void reduce(ls_step *s, const char *verb, int group, ls_half half, int b)
 {
-    const ls_planned_group *g = group_of(s, verb, place);
+    const ls_planned_group *g = group_of(s, verb, group);
     if (!g)
         return;
-    const ls_range range = ls_bucket(s, place, b);
+    const ls_range range = g->buckets.items[b];
     for (int i = 0; i < g->count; i++)
         if (!ls_step_job(s)->exact &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
-    append_parts(s, place, half, range, GRADIENTS, &g->buckets.extents[b]);
+    append_parts(s, group, half, range, GRADIENTS, &g->buckets.extents[b]);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
@@ -219,29 +284,46 @@ void ls_all_reduce(ls_step *s, int place, int b)
 
 ls_range ls_share(const ls_step *s, int member, int b)
 {
-    return ls_bucket_share(&s->plan->groups[ls_place_of(s, member)].buckets, (size_t)b, member,
-                           ls_replicas(s));
+    const int size = s->plan->sharing;
+    return ls_bucket_share(&s->plan->groups->buckets, (size_t)b, member % size, size);
 }
 
-static bool can_share(ls_step *s, const char *verb)
+/* How many groups of replicas share the update; 0 after a failure, or if the verb cannot act. */
+static int sets_of(ls_step *s, const char *verb)
 {
-    return ls_step_can(s, s->plan->strategy->shares, verb,
-                       "finds no shares: the strategy does not declare .shares");
+    return ls_step_can(s, s->plan->sharing, verb,
+                       "finds no shares: the strategy does not declare .shares")
+               ? ls_step_plan_sets(s->plan)
+               : 0;
 }
 
-void ls_reduce_scatter(ls_step *s, int place, int b)
+void ls_reduce_scatter(ls_step *s, int b)
 {
-    if (can_share(s, "ls_reduce_scatter"))
-        reduce(s, "ls_reduce_scatter", place, LS_REDUCE_SCATTER, b);
+    for (int set = 0; set < sets_of(s, "ls_reduce_scatter"); set++)
+        reduce(s, "ls_reduce_scatter", set, LS_REDUCE_SCATTER, b);
 }
 
-void ls_all_gather(ls_step *s, int place, int b)
+void ls_reduce_shares(ls_step *s, int b)
 {
-    const ls_planned_group *g =
-        can_share(s, "ls_all_gather") ? group_of(s, "ls_all_gather", place) : NULL;
-    if (g)
-        append_parts(s, place, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
-                     &g->buckets.extents[b]);
+    const int sets = sets_of(s, "ls_reduce_shares");
+    for (int k = sets; sets && k < s->plan->group_count; k++) {
+        const ls_planned_group *g = &s->plan->groups[k];
+        const int call = g->buckets.items[b].count ? call_of(s, k) : -1;
+        for (int i = 0; i < g->count && g->buckets.items[b].count && !s->program->status; i++) {
+            const int member = g->members[i];
+            const ls_end *end = &s->resources->ends[LS_GROUPS + k].of[member];
+            ls_op_list ops = {0};
+            const ls_status status = build_share(s, end, member, b, &ops);
+            append_ops(s, k, member, LS_HALVES, g->buckets.items[b], &ops, call, status);
+        }
+    }
+}
+
+void ls_all_gather(ls_step *s, int b)
+{
+    for (int set = 0; set < sets_of(s, "ls_all_gather"); set++)
+        append_parts(s, set, LS_ALL_GATHER, ls_bucket(s, 0, b), PARAMETERS,
+                     &s->plan->groups->buckets.extents[b]);
 }
 
 /* ---- Sums of squares ------------------------------------------------------------------------- */
@@ -255,15 +337,16 @@ static ls_extent squares_of(const ls_buckets *buckets, size_t b)
     return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
 }
 
-void ls_step_gather_squares(ls_step *s, int place)
+void ls_step_gather_squares(ls_step *s)
 {
-    const ls_planned_group *g = &s->plan->groups[place];
+    const ls_planned_group *g = s->plan->groups;
     const ls_variables *whole = &ls_step_job(s)->model->graph->variables;
     for (size_t b = 0; b < g->buckets.count; b++) {
         const ls_extent extent = squares_of(&g->buckets, b);
         const size_t first = ls_blocks_before(whole, g->buckets.items[b].first);
-        append_parts(s, place, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
-                     SQUARES, &extent);
+        for (int set = 0; set < ls_step_plan_sets(s->plan); set++)
+            append_parts(s, set, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
+                         SQUARES, &extent);
     }
 }
 
@@ -274,8 +357,8 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
     for (size_t b = 0; b < buckets->count; b++)
         ls_traffic_add(&sum,
                        ls_step_job(s)->allreduce->half_formula(
-                           LS_ALL_GATHER, ls_replicas(s), squares_of(buckets, b), ls_shards(s)),
-                       1);
+                           LS_ALL_GATHER, s->plan->sharing, squares_of(buckets, b), ls_shards(s)),
+                       (uint64_t)ls_step_plan_sets(s->plan));
     return sum;
 }
 
@@ -299,20 +382,53 @@ int ls_bucket_ahead(const ls_step *s, int b)
     return s->plan->windows.buckets ? ls_windows_ahead(&s->plan->windows, b) : -1;
 }
 
+/* Of a bucket's reduce-scatters, in all groups. */
+static ls_traffic scatter_traffic(const ls_step *s, ls_extent extent)
+{
+    const ls_job *job = ls_step_job(s);
+    const int sets = ls_step_plan_sets(s->plan), size = s->plan->sharing;
+    ls_traffic sum = {0};
+    for (int set = 0; set < sets; set++)
+        ls_traffic_add(&sum,
+                       job->exact
+                           ? ls_canonical_scatter_formula((ls_rank_group){set, sets}, size, extent,
+                                                          ls_shards(s))
+                           : job->allreduce->half_formula(LS_REDUCE_SCATTER, size, extent, 0),
+                       1);
+    return sum;
+}
+
+/* Of the all-reduces of a bucket's shares between groups. */
+static ls_traffic between_traffic(const ls_step *s, int b)
+{
+    const int sets = ls_step_plan_sets(s->plan), size = s->plan->sharing;
+    ls_traffic sum = {0};
+    for (int q = 0; q < size && sets > 1; q++) {
+        const ls_range share = ls_bucket_share(&s->plan->groups->buckets, (size_t)b, q, size);
+        if (!share.count)
+            continue;
+        ls_traffic_add(
+            &sum,
+            ls_step_job(s)->allreduce->formula(sets, ls_elements(share.count), ls_shards(s), NULL),
+            1);
+    }
+    return sum;
+}
+
 ls_traffic ls_halves_traffic(const ls_step *s)
 {
     const ls_allreduce *algorithm = ls_step_job(s)->allreduce;
     const ls_windows *windows = &s->plan->windows;
+    const uint64_t sets = (uint64_t)ls_step_plan_sets(s->plan);
     ls_traffic sum = {0};
-    for (int b = 0; b < (int)s->plan->groups->buckets.count; b++)
-        for (ls_half half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
-            const bool twice =
-                half == LS_ALL_GATHER && windows->buckets && ls_windows_twice(windows, b);
-            ls_traffic_add(&sum,
-                           algorithm->half_formula(half, ls_replicas(s),
-                                                   s->plan->groups->buckets.extents[b],
-                                                   ls_shards(s)),
-                           twice ? 2 : 1);
-        }
+    for (int b = 0; b < (int)s->plan->groups->buckets.count; b++) {
+        const ls_extent extent = s->plan->groups->buckets.extents[b];
+        const bool twice = windows->buckets && ls_windows_twice(windows, b);
+        ls_traffic_add(&sum, scatter_traffic(s, extent), 1);
+        ls_traffic_add(
+            &sum, algorithm->half_formula(LS_ALL_GATHER, s->plan->sharing, extent, ls_shards(s)),
+            twice ? 2 * sets : sets);
+        ls_traffic_add(&sum, between_traffic(s, b), 1);
+    }
     return sum;
 }

@@ -40,6 +40,95 @@ static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int p
     return status;
 }
 
+/* ---- Groups of replicas that share the update ------------------------------------------------ */
+
+/* A share's sum: over the replicas of each group, then over groups. */
+typedef struct share_sum {
+    const ls_sum_order *inside; /* over a group's, of the whole bucket */
+    ls_range bucket;
+    const bool *has; /* [replicas] */
+    int size;        /* replicas of a group */
+    int above;       /* number of the first sum over a group's */
+    ls_sum_order *out;
+} share_sum;
+
+/* Visits for a group: an order visits no input more than twice. */
+static size_t visits_of(const share_sum *p)
+{
+    return 2 * (size_t)p->size;
+}
+
+/* Appends a step whose input is a group: the sum over its replicas, of the step's elements. */
+static ls_status add_set(const share_sum *p, const ls_order_step *step)
+{
+    ls_order_step fold = *step;
+    for (size_t i = 0; i < p->inside->count; i++) {
+        ls_order_step each = p->inside->steps[i];
+        const ls_range both = ls_range_common((ls_range){each.first, each.count},
+                                              (ls_range){step->first, step->count});
+        each.first = p->bucket.first + both.first;
+        each.count = both.count;
+        each.visit += step->visit * visits_of(p);
+        each.into += p->above;
+        each.from += p->above;
+        if (each.input >= 0)
+            each.input += step->input * p->size;
+        if (each.input >= 0 && !p->has[each.input])
+            each.input = LS_SUM_ZEROS;
+        LS_TRY(ls_sum_order_add(p->out, &each));
+    }
+    fold.first += p->bucket.first;
+    fold.input = LS_SUM_OTHER;
+    fold.from = p->above;
+    fold.visit = (step->visit + 1) * visits_of(p) - 1;
+    return ls_sum_order_add(p->out, &fold);
+}
+
+/* Appends the additions of a share of the bucket, elements `share` of it. */
+static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
+{
+    ls_sum_order between = {0};
+    ls_status status =
+        job->allreduce->oracle(job->split_replicas, ls_elements(share.count), NULL, &between);
+    p.above = between.sums;
+    for (size_t i = 0; i < between.count && !status; i++) {
+        ls_order_step step = between.steps[i];
+        step.first += share.first;
+        if (step.input >= 0) {
+            status = add_set(&p, &step);
+            continue;
+        }
+        step.first += p.bucket.first;
+        step.visit = (step.visit + 1) * visits_of(&p) - 1;
+        status = ls_sum_order_add(p.out, &step);
+    }
+    ls_sum_order_close(&between);
+    return status;
+}
+
+static ls_status sum_shares(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    const int size = count / job->split_replicas;
+    const ls_graph_parts whole = {0};
+    ls_buckets buckets;
+    LS_TRY(ls_step_plan_buckets(job, &whole, 0, &buckets));
+    ls_status status = LS_OK;
+    for (size_t b = 0; b < buckets.count && !status; b++) {
+        ls_sum_order inside = {0};
+        status = job->allreduce->oracle(size, buckets.extents[b], NULL, &inside);
+        const share_sum p = {&inside, buckets.items[b], has, size, 0, out};
+        for (int q = 0; q < size && !status; q++) {
+            ls_range share = ls_bucket_share(&buckets, b, q, size);
+            share.first -= buckets.items[b].first;
+            if (share.count)
+                status = sum_share(job, p, share);
+        }
+        ls_sum_order_close(&inside);
+    }
+    ls_buckets_close(&buckets);
+    return status;
+}
+
 /* ---- Places of replicas ---------------------------------------------------------------------- */
 
 /* A place's sums: those of its group, and one for the parts of a replica. */
@@ -113,6 +202,8 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     ls_graph_parts parts = {0};
+    if (!job->place && job->split_replicas > 1)
+        return sum_shares(job, has, count, out);
     if (!job->place)
         return sum_group(job, &parts, 0, has, count, out);
     LS_TRY(ls_graph_parts_open(job->model->graph, job->place, ls_job_places(job), &parts));

@@ -45,6 +45,11 @@ bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
     return plan->lanes.channels[LS_MESSAGES].lane[member] >= 0;
 }
 
+int ls_step_plan_sets(const ls_step_plan *plan)
+{
+    return plan->replicas / plan->sharing;
+}
+
 int ls_step_plan_training(const ls_step_plan *plan)
 {
     return plan->servers.servers ? plan->replicas : plan->total;
@@ -141,7 +146,7 @@ static ls_status plan_members(ls_step_plan *plan)
         LS_TRY(ls_ps_layout_open(job, &plan->servers));
         plan->total = plan->servers.workers + plan->servers.servers;
     }
-    if (ls_strategy_divides(plan->strategy)) {
+    if (ls_strategy_divides(plan->strategy, &job->options)) {
         LS_TRY(ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts));
         plan->loss_place = job->place[job->model->graph->count - 1];
     }
@@ -199,16 +204,45 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
     return own_layout;
 }
 
-static ls_status plan_group(const ls_step_plan *plan, int place, ls_planned_group *g)
+/* Of members `first`, `first` + `stride` and so on, before `end`, those of this process. */
+static ls_status take_group(const ls_step_plan *plan, int first, int end, int stride,
+                            ls_planned_group *g)
 {
-    const ls_job *job = plan->job;
-    LS_TRY(ls_step_plan_buckets(job, &plan->parts, place, &g->buckets));
-    LS_TRY(ls_allocate("step", &g->members, job->device_count + 1, sizeof *g->members));
-    LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
-    for (int m = place; m < plan->replicas * plan->places && g->buckets.count; m += plan->places)
+    LS_TRY(ls_allocate("step", &g->members, plan->job->device_count + 1, sizeof *g->members));
+    for (int m = first; m < end && g->buckets.count; m += stride)
         if (plan->members[m].device >= 0)
             g->members[g->count++] = m;
-    g->layout = ls_step_plan_layout(job, place, g->hosts, &g->own_layout);
+    return LS_OK;
+}
+
+static ls_status plan_places(ls_step_plan *plan)
+{
+    const ls_job *job = plan->job;
+    const int all = plan->replicas * plan->places;
+    for (int place = 0; place < plan->places; place++) {
+        ls_planned_group *g = &plan->groups[plan->group_count++];
+        LS_TRY(ls_step_plan_buckets(job, &plan->parts, place, &g->buckets));
+        LS_TRY(take_group(plan, place, all, plan->places, g));
+        LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
+        g->layout = ls_step_plan_layout(job, place, g->hosts, &g->own_layout);
+    }
+    return LS_OK;
+}
+
+/* Those of replicas have buckets, of which those between them, one for each share, have shares. */
+static ls_status plan_sets(ls_step_plan *plan)
+{
+    const int size = plan->sharing, sets = ls_step_plan_sets(plan);
+    for (int set = 0; set < sets; set++) {
+        ls_planned_group *g = &plan->groups[plan->group_count++];
+        LS_TRY(ls_step_plan_buckets(plan->job, &plan->parts, 0, &g->buckets));
+        LS_TRY(take_group(plan, set * size, (set + 1) * size, 1, g));
+    }
+    for (int q = 0; q < size && sets > 1; q++) {
+        ls_planned_group *g = &plan->groups[plan->group_count++];
+        LS_TRY(ls_buckets_share(&plan->groups->buckets, q, size, &g->buckets));
+        LS_TRY(take_group(plan, q, plan->replicas, size, g));
+    }
     return LS_OK;
 }
 
@@ -234,7 +268,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
 {
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
-    const size_t most = 3 * (size_t)plan->all; /* and communication and transfers */
+    const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
     const int channels = LS_GROUPS + plan->group_count;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
@@ -261,7 +295,9 @@ static ls_status plan_lanes(ls_step_plan *plan)
     for (int g = 0; g < plan->group_count; g++)
         for (int i = 0; i < plan->groups[g].count; i++)
             add_end(plan, LS_GROUPS + g, plan->groups[g].members[i],
-                    job->overlap ? "communication" : NULL);
+                    !job->overlap                                   ? NULL
+                    : plan->sharing && g >= ls_step_plan_sets(plan) ? "between groups"
+                                                                    : "communication");
     return LS_OK;
 }
 
@@ -272,10 +308,13 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
     *plan = (ls_step_plan){.job = job, .strategy = strategy};
     LS_TRY(plan_members(plan));
     LS_TRY(check_peers(plan));
-    LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->places, sizeof *plan->groups));
-    for (int p = 0; p < plan->places && strategy->reduces; p++)
-        LS_TRY(plan_group(plan, plan->group_count++, &plan->groups[p]));
-    if (strategy->shares) {
+    /* of N replicas, D groups of M and M between them: at most N + 1 */
+    LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->total + 1, sizeof *plan->groups));
+    if (ls_strategy_shares(strategy, &job->options))
+        plan->sharing = plan->replicas / (job->split_replicas ? job->split_replicas : 1);
+    if (strategy->reduces)
+        LS_TRY(plan->sharing ? plan_sets(plan) : plan_places(plan));
+    if (plan->sharing) {
         LS_TRY(plan_windows(plan, job->windows, true, &plan->windows));
         LS_TRY(plan_windows(plan, job->gradient_windows, false, &plan->gradient_windows));
     }

@@ -48,7 +48,9 @@ typedef struct ls_lanes {
 
 enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the first group's */
 
-/** A group: members at the same place of all replicas, which reduce gradients bucket by bucket. */
+/** A group: members that reduce gradients bucket by bucket: those at the same place of all
+ * replicas; or, if replicas share the update, those of a group of replicas, or those with the same
+ * share. */
 typedef struct ls_planned_group {
     ls_buckets buckets;
     int *members; /**< [count] those of this process */
@@ -73,8 +75,12 @@ typedef struct ls_step_plan {
     ls_planned_member *members; /**< [all] */
     int *here;                  /**< [here_count] this process's of `total`, by rank */
     int here_count;
-    ls_planned_group *groups; /**< [group_count] by place; none if nothing is reduced */
+    ls_planned_group *groups; /**< [group_count] by place; with shares, those of replicas, then, if
+                                   they are several, those between them; none if nothing is
+                                   reduced */
     int group_count;
+    int sharing; /**< replicas of a group that share the update, consecutive ones; 0: each updates
+                      all that it has */
     ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
                                       all are whole */
     ls_windows gradient_windows; /**< likewise of gradients */
@@ -111,6 +117,9 @@ int ls_step_plan_training(const ls_step_plan *plan);
 
 /** The first member of this process. */
 int ls_step_plan_own(const ls_step_plan *plan);
+
+/** With shares: how many groups of replicas there are. */
+int ls_step_plan_sets(const ls_step_plan *plan);
 
 /** The bucket boundaries of the variables that a place updates. */
 ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,

@@ -320,6 +320,8 @@ static ls_status keep(ls_run *run, ls_carried *carried)
             LS_TRY(ls_replica_keep(me->resources.members[m].replica, carried));
     LS_TRY(ls_carry_value(carried, me->counts.enqueued, sizeof me->counts.enqueued));
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
+    /* of kinds of steps that this run has not enqueued itself, too */
+    LS_TRY(ls_carry_value(carried, me->lowered.called, sizeof me->lowered.called));
     if (carried->gives)
         me->counts.before = counted;
     return me->resources.served ? keep_served(&me->resources, carried) : LS_OK;

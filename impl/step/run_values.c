@@ -31,17 +31,17 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
     return LS_OK;
 }
 
-/* All replicas' shares of the variables, or of their averages. */
+/* The first group's shares of the variables, or of their averages; all groups have the same. */
 static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
     const ls_buckets *buckets = &plan->groups->buckets;
-    LS_TRY(
-        ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, plan->total, values, out)));
+    const int size = plan->sharing;
+    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, size, values, out)));
     for (size_t b = 0; b < buckets->count && job->comm; b++)
-        for (int m = 0; m < plan->total; m++) {
-            const ls_range share = ls_bucket_share(buckets, b, m, plan->total);
+        for (int m = 0; m < size; m++) {
+            const ls_range share = ls_bucket_share(buckets, b, m, size);
             LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
                                 out + share.first, share.count));
         }
@@ -56,7 +56,7 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
         return ls_served_gather(&me->resources, values, out);
     if (plan->parts.count && ls_step_plan_is_shared(plan))
         return gather_places(me, out);
-    if (plan->windows.buckets || (values == LS_AVERAGES && plan->strategy->shares))
+    if (plan->windows.buckets || (values == LS_AVERAGES && plan->sharing))
         return gather_shares(me, values, out);
     return ls_resources_gather(
         &me->resources, plan->holder >= 0 ? plan->holder : own - own % places, places, values, out);
@@ -192,7 +192,7 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     const bool served = plan->servers.servers;
     const int own = served ? 0 : ls_step_plan_own(plan);
     const ls_replica *r = me->resources.members[own].replica;
-    const bool shares = plan->strategy->shares && run->job->average != 0;
+    const bool shares = plan->sharing && run->job->average != 0;
     const bool fetches = served || shares || (plan->holder >= 0 && plan->holder != own);
     float *values = NULL;
     ls_status status = LS_OK;

@@ -211,16 +211,20 @@ void ls_add_arrived(ls_step *step, int server, ls_range range);
  */
 void ls_all_reduce(ls_step *step, int place, int b);
 
-/** The member's share of a bucket (ls_bucket_share), which it updates if replicas share the update
- * (ls_strategy.shares). */
+/** The member's share of a bucket (ls_bucket_share), which it updates if the replicas of its group
+ * share the update (ls_strategy.shares). */
 ls_range ls_share(const ls_step *step, int member, int b);
 
-/** The halves of an all-reduce. After the first, a member has the sum of its share of the bucket's
- * gradients, and the rest of them is undefined; the second gives all members the parameters of
- * all shares. Where they are held in windows (windows.h), the first begins in the bucket's window,
- * and the second ends there. */
-void ls_reduce_scatter(ls_step *step, int place, int b);
-void ls_all_gather(ls_step *step, int place, int b);
+/** The halves of an all-reduce, in each group of replicas that share the update. After the first, a
+ * member has the sum of its share of the bucket's gradients, and the rest of them is undefined; the
+ * second gives all members the parameters of all shares. Where they are held in windows
+ * (windows.h), the first begins in the bucket's window, and the second ends there. */
+void ls_reduce_scatter(ls_step *step, int b);
+void ls_all_gather(ls_step *step, int b);
+
+/** All-reduces of a bucket's shares between groups of replicas, right behind the reduce-scatter;
+ * nothing if there is one group. */
+void ls_reduce_shares(ls_step *step, int b);
 
 /** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1: none.
  */
@@ -256,8 +260,9 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 /** Of the all-reduces of all buckets of all places. */
 ls_traffic ls_reduced_traffic(const ls_step *step);
 
-/** Of a reduce-scatter and an all-gather of all buckets, and of a second all-gather of those whose
- * windows others take before the backward pass. */
+/** Of a reduce-scatter and an all-gather of all buckets in all groups of replicas, of a second
+ * all-gather of those whose windows others take before the backward pass, and of the all-reduces of
+ * shares between groups. */
 ls_traffic ls_halves_traffic(const ls_step *step);
 
 /** Of boundaries between places, and of variables that several places use, in all replicas. */

@@ -10,6 +10,9 @@
  * and what it sends), what the places of a replica do up to their gradients, what they do behind
  * the updates, and its options.
  *
+ * With `zero` (HSDP) each device has a replica with a slice of its own, and M of them are a group
+ * that shares the update; its `build` reduces between the D groups, too (no passes in its line).
+ *
  * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
  * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
  * all-reduces of libraries.
@@ -25,7 +28,9 @@
     X("model-parallel", model_parallel, ls_node_passes, ls_share_values,                           \
       &ls_option_model_parallel_place)                                                             \
     X("pipeline", pipeline, ls_stage_passes, ls_share_values,                                      \
-      &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)
+      &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)                              \
+    X("zero", zero, NULL, NULL,                                                                    \
+      &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)
 /* clang-format on */
 #define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
 #define WORD(word, ...)                          word,
@@ -34,7 +39,8 @@
 
 static const struct inner_strategy {
     const ls_strategy *strategy;
-    void (*passes)(ls_step *step, int replica); /* forward and backward over the places */
+    void (*passes)(ls_step *step, int replica); /* forward and backward over the places; NULL: the
+                                                   strategy's `build` is all of it */
     void (*behind)(ls_step *step, int replica); /* behind the updates */
 } inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
 
@@ -59,6 +65,10 @@ static const struct inner_strategy *inner_of(const ls_declared_values *values)
 static void build(ls_step *s)
 {
     const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
+    if (!within->passes) {
+        within->strategy->build(s);
+        return;
+    }
     for (int r = 0; r < ls_replicas(s); r++)
         within->passes(s, r);
     for (int place = 0; place < ls_places(s); place++)
@@ -74,17 +84,26 @@ static void build(ls_step *s)
 
 static ls_traffic formula(const ls_step *s)
 {
-    const ls_strategy *within = inner_of(&ls_step_job(s)->options)->strategy;
-    const ls_traffic inside = within->formula(s), sums = ls_reduced_traffic(s);
+    const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
+    const ls_traffic inside = within->strategy->formula(s);
+    if (!within->passes)
+        return inside;
+    const ls_traffic sums = ls_reduced_traffic(s);
     return (ls_traffic){inside.bytes_sent + sums.bytes_sent,
                         inside.messages_sent + sums.messages_sent};
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
-    (void)ranks;
+    const ls_strategy *within = inner_of(values)->strategy;
     return option == &copies || option == &inner ||
-           ls_declared_has(inner_of(values)->strategy->options, option);
+           (ls_declared_has(within->options, option) &&
+            (!within->has || within->has(values, ranks, option)));
+}
+
+static const ls_strategy *strategy_of(const ls_declared_values *values)
+{
+    return inner_of(values)->strategy;
 }
 
 static void resolve(ls_job *job, int ranks)
@@ -136,10 +155,10 @@ const ls_strategy ls_strategy_hybrid = {
     .name = "hybrid",
     .help = "replicas of a model that is split over several devices each",
     .equivalent = true,
-    .variables = LS_VARIABLES_PLACED,
     .replicated = true,
     .reduces = true,
     .options = (const ls_declared_option *const[]){&copies, &inner, INNER_STRATEGIES(OPTIONS) NULL},
+    .inner = strategy_of,
     .has = has,
     .resolve = resolve,
     .check = check,

@@ -8,12 +8,11 @@
  * stage 3 parameters, too, and whole those of W buckets, gathered before each of their passes. A
  * gather waits until its window is not read any more, so it runs while W - 1 other buckets are
  * computed. Before backward it is said before the pass: said after the reduce-scatter it would wait
- * behind that on the communication lane.
+ * behind that on the communication lane. In `hybrid` (HSDP) groups of n replicas sum their shares.
  *
  * Reduction order: that of `mirrored` with the same algorithm and buckets; in exact mode the fixed
  * tree (slice.h), in buckets of --bucket-bytes, too. Leaves out: sums of libraries; checkpoints by
- * shares; gradients of several batches without an exchange; elements of 16 bits: all is float32,
- * twice the bytes of bfloat16.
+ * shares; gradients of several batches without an exchange; elements of 16 bits (all is float32).
  */
 #include "common/comm/comm.h"
 #include "impl/step/step.h"
@@ -22,71 +21,70 @@
 #include <string.h>
 
 enum { WINDOWS = 2, ALL = INT32_MAX };
-static const ls_declared_option stage = {
-    "zero-stage", "K",      "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
-    .low = 1,     .high = 3};
-static const ls_declared_option reshard = {"zero-reshard",
-                                           "yes|no",
-                                           "yes",
-                                           "",
-                                           "no: parameters stay whole until backward",
-                                           .type = LS_DECLARED_SWITCH,
-                                           .when = "--zero-stage 3"};
-static const ls_declared_option windows = {"zero-windows",
-                                           "W",
-                                           "2",
-                                           "",
-                                           "buckets held whole at once, or what a layer needs",
-                                           .low = 1,
-                                           .high = ALL,
-                                           .when = "--zero-stage 3 --zero-reshard yes"};
+/* clang-format off */
+const ls_declared_option ls_option_zero_stage = {
+    "zero-stage", "K", "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
+    .low = 1, .high = 3};
+const ls_declared_option ls_option_zero_reshard = {
+    "zero-reshard", "yes|no", "yes", "", "no: parameters stay whole until backward",
+    .type = LS_DECLARED_SWITCH, .when = "--zero-stage 3"};
+const ls_declared_option ls_option_zero_windows = {
+    "zero-windows", "W", "2", "", "buckets held whole at once, or what a layer needs",
+    .low = 1, .high = ALL, .when = "--zero-stage 3 --zero-reshard yes"};
+/* clang-format on */
+
+static int64_t stage_of(const ls_declared_values *values)
+{
+    return ls_declared_number(values, &ls_option_zero_stage);
+}
 
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
-    const bool gathers = ls_declared_number(&ls_step_job(s)->options, &stage) == 3;
+    const bool gathers = stage_of(&ls_step_job(s)->options) == 3;
     for (int b = buckets; b-- > 0;) {
         if (gathers)
-            ls_all_gather(s, 0, b);
+            ls_all_gather(s, b);
         for (int r = 0; r < n; r++)
             ls_forward_bucket(s, r, b);
     }
     for (int b = 0; b < buckets; b++) {
         if (ls_bucket_ahead(s, b) >= 0)
-            ls_all_gather(s, 0, ls_bucket_ahead(s, b));
+            ls_all_gather(s, ls_bucket_ahead(s, b));
         for (int r = 0; r < n; r++)
             ls_backward(s, r, ls_bucket(s, 0, b));
-        ls_reduce_scatter(s, 0, b);
+        ls_reduce_scatter(s, b);
+        ls_reduce_shares(s, b);
     }
     ls_clip_gradients(s);
     for (int b = 0; b < buckets; b++) {
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));
         if (!gathers)
-            ls_all_gather(s, 0, b);
+            ls_all_gather(s, b);
     }
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
-    const bool third = ls_declared_number(values, &stage) == 3;
+    const bool third = stage_of(values) == 3;
     (void)ranks;
-    return option == &stage || (third && option == &reshard) ||
-           (third && option == &windows && ls_declared_number(values, &reshard));
+    return option == &ls_option_zero_stage || (third && option == &ls_option_zero_reshard) ||
+           (third && option == &ls_option_zero_windows &&
+            ls_declared_number(values, &ls_option_zero_reshard));
 }
 
 static void resolve(ls_job *job, int ranks)
 {
-    const int64_t number = ls_declared_number(&job->options, &stage);
-    const int count = (int)ls_declared_number(&job->options, &windows);
+    const int64_t number = stage_of(&job->options);
+    const int count = (int)ls_declared_number(&job->options, &ls_option_zero_windows);
     (void)ranks;
-    if (number < 2)
-        return;
-    job->gradient_windows = number == 3 ? count : WINDOWS;
+    if (number > 1)
+        job->gradient_windows = number == 3 ? count : WINDOWS;
     if (number == 3)
-        job->windows = ls_declared_number(&job->options, &reshard) ? count : ALL;
+        job->windows = ls_declared_number(&job->options, &ls_option_zero_reshard) ? count : ALL;
     for (int i = 0; i < LS_DECLARED_MOST; i++)
-        job->windows_given |= job->options.items[i].option == &windows;
+        job->windows_given |= job->options.items[i].option == &ls_option_zero_windows;
 }
 
 static ls_status check(const ls_outline *o)
@@ -110,7 +108,8 @@ const ls_strategy ls_strategy_zero = {
     .replicated = true,
     .reduces = true,
     .shares = true,
-    .options = (const ls_declared_option *const[]){&stage, &reshard, &windows, NULL},
+    .options = (const ls_declared_option *const[]){&ls_option_zero_stage, &ls_option_zero_reshard,
+                                                   &ls_option_zero_windows, NULL},
     .has = has,
     .resolve = resolve,
     .check = check,

@@ -37,6 +37,30 @@ done
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"
 
+# zero in groups of devices (HSDP): a layer uses another's variables, shares are uneven, and some devices have no sample
+# of the last batch. More of it: test_zero_slow.sh.
+zero="--strategy hybrid --hybrid-inner zero"
+few="--model gpt:1-2-4-8-32 --data synthetic:18 --batch 15 --epochs 1"
+lockstep_ok verify $zero --zero-stage 2,3 --devices 6 --hybrid-replicas 3 --bucket-bytes 0 --reduce fast,exact \
+    $few $small
+rows "zero in groups" "len(rows) == 4 and $same"
+keep zero
+lockstep_ok verify --strategy single --reduce exact $few $small
+rows "those of single" '{x["equivalence"]["digest"] for x in old("zero") if x["case"]["reduce"] == "exact"} ==
+    {r["equivalence"]["digest"]}'
+lockstep_ok run $zero --zero-stage 3 --devices 6 --hybrid-replicas 2 --cores-per-device 2 --model mlp:784-24-10 \
+    --data synthetic:60 --batch 31 --steps 2 --gate-steps 0 --allreduce ring --bucket-bytes 0 --clip 0.1 $small
+# Bytes of D groups of M: of P elements gradients, and parameters twice, but for two buckets; sums of squares of
+# 22 blocks, 19 of them of the first variable; and of shares between groups.
+rows "zero: traffic by hand" 'all(r["traffic"]["bytes_sent"] == r["traffic"]["bytes_formula"] ==
+    2 * (3 - 1) * (8 * P + 4 * (P - 250) + 8 * 22) + 2 * (2 - 1) * 4 * P and
+    r["traffic"]["messages_sent"] == r["traffic"]["messages_formula"] for P in [r["case"]["parameters"]])'
+rows "zero: ledger" 'all(d[use] == bytes for d in r["memory"]["devices"] for use, bytes in d["formula"].items())'
+lockstep verify $zero --devices 4 --model mlp:784-16-10 --data synthetic:75 --batch 30 --steps 4 \
+    --inject bitflip=3:2 $small
+expect "zero: a flipped bit in the second group fails" [ "$code" -eq 1 ]
+rows "zero: at its step" '"step 2" in r["result"]["reason"]'
+
 # dense0 on place 0 of each replica, the rest on place 1: 32 values per sample are sent, and 32 gradients back.
 lockstep_ok run --strategy hybrid --devices 6 --hybrid-replicas 3 --hybrid-inner model-parallel,pipeline \
     --pipeline-microbatches 2 --model mlp:784-32-24-10 --data synthetic:75 --batch 31 --steps 4 --allreduce ring \
@@ -93,5 +117,7 @@ refused 'model-parallel-place.*concerns no case' --devices 4 --hybrid-inner pipe
 refused 'dense9' --devices 4 --model-parallel-place dense9=cpu:0,dense1=cpu:1
 refused 'cpu:2.*cpu:0, cpu:1' --devices 4 --model-parallel-place dense0=cpu:0,dense1=cpu:2
 refused 'library' --devices 4 --allreduce library
+refused 'tree.*cannot be cut' --devices 4 --hybrid-inner zero --allreduce tree
+refused 'zero-stage.*concerns no case' --devices 4 --zero-stage 2
 refused 'ring.*canonical' --devices 4 --allreduce ring --reduce exact
 finish

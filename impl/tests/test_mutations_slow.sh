@@ -29,6 +29,7 @@ cat >"$dir/configurations" <<T
 --strategy zero --zero-stage 3 --devices 3 --reduce exact --micro-shards 5 --bucket-bytes 0 $longer
 --strategy zero --zero-stage 3 --devices 2 $apart --bucket-bytes 0 --model tied --data synthetic:50 --batch 20 --epochs 2 --optimizer adam
 --strategy zero --zero-stage 3 --zero-reshard no --devices 2 $apart --bucket-bytes 0 $longer
+--strategy hybrid --hybrid-inner zero --zero-stage 3 --devices 4 --reduce exact --micro-shards 5 $apart --bucket-bytes 0 $longer
 --strategy mirrored --devices 2 --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
 --strategy mirrored --devices 2 --model resnet:8 --sync-bn yes --batch 9 --data synthetic:36 --steps 2 --optimizer adam
 --strategy towers --devices 3 --cpu-devices 4 --variable-device cpu:3 $small

@@ -67,6 +67,7 @@ static int close_site(void **state)
 /* Returns the parameters after some steps; the caller frees them. */
 static float *train(const site *s, const ls_strategy *strategy, int devices, bool exact)
 {
+    static const ls_declared_values none;
     const size_t elements = s->model->graph->variables.elements;
     float *values = calloc(elements, sizeof *values);
     int place[NODES];
@@ -75,7 +76,7 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .data = s->data,
                   .devices = s->device,
                   .device_count = (size_t)devices,
-                  .place = ls_strategy_divides(strategy) ? place : NULL,
+                  .place = ls_strategy_divides(strategy, &none) ? place : NULL,
                   .microbatches = strategy == &ls_strategy_pipeline ? 4 : 0,
                   .batch = s->batch,
                   .seed = 1,

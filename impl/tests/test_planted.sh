@@ -155,12 +155,20 @@ window_not_refilled 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 
 share_stale 0 --strategy zero --zero-stage 3 --devices 2
 pieces_left_out 0 --strategy zero --zero-stage 2 --devices 2 --reduce exact
 pieces_left_out 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
+last_piece 0 --strategy zero --zero-stage 2 --devices 2 --reduce exact
+last_piece 0 --strategy mirrored --devices 2 --reduce exact
+tied_twice 0 --strategy zero --devices 3 --model tied --bucket-bytes 0
+tied_twice 0 --strategy zero --zero-stage 3 --devices 2 --model tied --reduce exact
+update_tail 0 --strategy zero --devices 3
+update_tail 0 --strategy zero --zero-stage 3 --devices 2 --reduce exact
 zeros_left_out 0 --strategy zero --zero-stage 2 --devices 3 --data synthetic:202 --epochs 2 --bucket-bytes 0
 zeros_left_out 0 --strategy zero --zero-stage 3 --devices 3 --data synthetic:202 --epochs 2 --bucket-bytes 0
 average 0 --strategy zero --zero-stage 2 --devices 3
 average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
 applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
+bucket_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --bucket-bytes 0
+share_not_summed 0 --strategy hybrid --hybrid-inner zero --devices 4 --reduce exact
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01

@@ -329,6 +329,8 @@ static void check_strategies(const ls_job *job, const fixture *f)
     overlapped.data = f->data_of_shared;
     set(&overlapped, "zero", "zero-stage", "3");
     check(&overlapped, "zero", NULL, NULL);
+    set(&overlapped, "hybrid", "hybrid-inner", "zero");
+    check(&overlapped, "hybrid", NULL, NULL);
     check(job, "towers", NULL, NULL);
     check(&apart, "towers", NULL, NULL);
     check_served(job, NULL, NULL);

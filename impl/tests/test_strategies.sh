@@ -62,6 +62,10 @@ for cores in 1 2; do
 done
 verify 4 --strategy mirrored --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 \
   --link latency=20us --allreduce auto,ring,tree,flat --steps 6
+# Traffic of joint ranks whose steps are enqueued one by one; the last block has an epoch's smaller batch alone.
+"$LOCKSTEP" run --strategy mirrored,hybrid --hybrid-inner zero --devices 4 --comm device --capture no --batch 29 \
+  --model mlp:784-16-10 --data synthetic:75 --epochs 1 --warmup 0 --results none --format csv >"$dir/rows" 2>"$dir/err" ||
+  { bad; fail "joint ranks, not captured"; }
 # Epochs whose last batch is smaller than the number of devices; variables elsewhere; no capture.
 verify 8 --strategy towers --cpu-devices 2 --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no

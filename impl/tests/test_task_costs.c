@@ -101,6 +101,7 @@ static const struct strategy_case {
     {.name = "pipeline", .devices = 3},
     {.name = "hybrid", .devices = 4},
     {.name = "hybrid", .devices = 4, .option = {{"hybrid-inner", "pipeline"}}},
+    {.name = "hybrid", .devices = 4, .option = {{"hybrid-inner", "zero"}, {"zero-stage", "3"}}},
     {.name = "ps", .devices = 3},
     {.name = "ps", .devices = 3, .option = {{"ps-mode", "async"}}, .by_arrival = true},
 };
@@ -126,7 +127,7 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
         job->variable_device = f->device[0];
     if (ls_strategy_serves(strategy))
         job->variable_device = f->device[DEVICES - 1];
-    if (ls_strategy_divides(strategy)) {
+    if (ls_strategy_divides(strategy, &job->options)) {
         const int places = strcmp(c->name, "hybrid") ? c->devices : 2;
         must(ls_places_balance(job->model->graph, places, place));
         job->place = place;

@@ -10,8 +10,10 @@
  * With P elements, k = min(n, P) nonempty slices, T(q) subtrees of rank q, P(q) elements of slice
  * q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q of T(q)
  * (P - P(q)), and 4 (n - 1) P: those of the two halves, of which steps 1 and 2 are the first. With
- * more ranks than shards, some contribute nothing. Sum: sum(0, S) with sum(lo, hi) = sum(lo, mid) +
- * sum(mid, hi), mid = lo + the largest power of two below hi - lo; sum(s, s + 1) = shard s.
+ * more ranks than shards, some contribute nothing. Of a group of ranks (ls_rank_group), steps 1 and
+ * 2 are those of its ranks, and sum its finished subtrees. Sum: sum(0, S) with sum(lo, hi) =
+ * sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two below hi - lo; sum(s, s + 1) =
+ * shard s.
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
@@ -62,6 +64,8 @@ typedef struct tree_plan {
     leaf *leaves;
     ls_sum_step *steps;
     size_t leaf_count, step_count;
+    float *sums[LS_SUBTREES]; /* [sum_count] where the group's are */
+    size_t sum_count;
 } tree_plan;
 
 static void free_plan(tree_plan *t)
@@ -87,34 +91,47 @@ static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
 
 /* ---- Collecting a rank's slice of all subtrees ---------------------------------------------- */
 
-static size_t count_all(int ranks, int64_t shards)
+/* The finished subtrees of rank `rank` of the communicator, a group of `ranks` ranks. */
+static size_t find_trees(ls_rank_group group, int rank, int ranks, int64_t shards, ls_subtree *out)
+{
+    const int groups = group.groups ? group.groups : 1;
+    return ls_canonical_subtrees(group.group * ranks + rank, groups * ranks, shards, out);
+}
+
+/* Those of the ranks before `ranks_before`. */
+static size_t count_trees(ls_rank_group group, int ranks_before, int ranks, int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];
     size_t count = 0;
-    for (int r = 0; r < ranks; r++)
-        count += ls_canonical_subtrees(r, ranks, shards, nodes);
+    for (int r = 0; r < ranks_before; r++)
+        count += find_trees(group, r, ranks, shards, nodes);
     return count;
 }
 
 /* Locates this rank's slice of each subtree: in its own sums, or for other ranks' subtrees
- * consecutively in the scratch. Frees nothing on failure. */
-static ls_status plan_tree(ls_comm *comm, const ls_allreduce_args *a, ls_range slice, tree_plan *t)
+ * consecutively in the scratch. Plans the sums of the group's subtrees, and where each is; of all
+ * ranks it is one, moved to the data. Frees nothing on failure. */
+static ls_status plan_tree(const ls_comm *comm, const ls_allreduce_args *a, tree_plan *t)
 {
     ls_subtree nodes[LS_SUBTREES];
-    size_t all = count_all(comm->size, a->shards), scratch_used = 0, next = 0;
+    const ls_range slice = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, comm->size);
+    const int groups = a->of.groups ? a->of.groups : 1;
+    size_t all = count_trees(a->of, comm->size, comm->size, a->shards), scratch_used = 0, next = 0;
     LS_TRY(ls_allocate("canonical", &t->leaves, all, sizeof *t->leaves));
     /* one less than leaves, and the final copy */
     LS_TRY(ls_allocate("canonical", &t->steps, all, sizeof *t->steps));
     for (int r = 0; r < comm->size; r++) {
-        size_t count = ls_canonical_subtrees(r, comm->size, a->shards, nodes);
+        size_t count = find_trees(a->of, r, comm->size, a->shards, nodes);
         for (size_t k = 0; k < count; k++)
             t->leaves[t->leaf_count++] =
                 (leaf){nodes[k], r == comm->rank ? a->sums[k] + slice.first
                                                  : a->scratch + scratch_used++ * slice.count};
     }
-    const float *sum = plan_node(t, (ls_subtree){0, a->shards}, &next);
-    if (sum != a->data + slice.first)
-        t->steps[t->step_count++] = (ls_sum_step){a->data + slice.first, sum, NULL};
+    t->sum_count = ls_canonical_subtrees(a->of.group, groups, a->shards, nodes);
+    for (size_t k = 0; k < t->sum_count; k++)
+        t->sums[k] = plan_node(t, nodes[k], &next);
+    if (groups == 1 && t->sums[0] != a->data + slice.first)
+        t->steps[t->step_count++] = (ls_sum_step){a->data + slice.first, t->sums[0], NULL};
     return LS_OK;
 }
 
@@ -125,10 +142,8 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
     ls_subtree nodes[LS_SUBTREES];
     ls_range theirs = ls_comm_parts(ls_comm_extent(a), to, 1, comm->size);
     ls_range mine = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, comm->size);
-    size_t first = 0; /* first leaf of rank `from` */
-    for (int r = 0; r < from; r++)
-        first += ls_canonical_subtrees(r, comm->size, a->shards, nodes);
-    size_t in = ls_canonical_subtrees(from, comm->size, a->shards, nodes);
+    const size_t first = count_trees(a->of, from, comm->size, a->shards); /* leaf of rank `from` */
+    const size_t in = find_trees(a->of, from, comm->size, a->shards, nodes);
     for (size_t k = 0; k < a->sum_count || k < in; k++) {
         ls_exchange e = {.to = -1, .from = -1};
         if (k < a->sum_count) {
@@ -153,7 +168,7 @@ static ls_status put_sum(ls_comm *comm, const ls_allreduce_args *a, tree_plan *t
     const int n = comm->size;
     const ls_range slice = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, n);
     ls_op *sum;
-    LS_TRY(plan_tree(comm, a, slice, tree));
+    LS_TRY(plan_tree(comm, a, tree));
     for (int s = 1; s < n; s++)
         LS_TRY(put_round(comm, a, (comm->rank + s) % n, (comm->rank - s + n) % n, tree, ops));
     if (slice.count && tree->step_count) {
@@ -173,7 +188,7 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     if (a->shards < 1)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical", "%lld shards; give at least 1",
                        (long long)a->shards);
-    size_t mine = ls_canonical_subtrees(comm->rank, comm->size, a->shards, nodes);
+    size_t mine = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != mine)
         return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
                        "rank %d brings %zu sums, where its shards have %zu finished subtrees",
@@ -190,27 +205,52 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
     return ls_comm_add_halves(comm, &ls_allreduce_canonical, a, ops);
 }
 
-static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
+size_t ls_canonical_scratch(ls_rank_group group, int rank, int ranks, ls_extent extent,
+                            int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];
-    size_t others = count_all(ranks, shards) - ls_canonical_subtrees(rank, ranks, shards, nodes);
+    const size_t others =
+        count_trees(group, ranks, ranks, shards) - find_trees(group, rank, ranks, shards, nodes);
     return others * ls_comm_parts(extent, rank, 1, ranks).count;
 }
 
-static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
+ls_status ls_canonical_sums(const ls_comm *comm, const ls_allreduce_args *args,
+                            float *out[LS_SUBTREES], size_t *count)
+{
+    tree_plan tree = {0};
+    ls_status status = plan_tree(comm, args, &tree);
+    for (size_t k = 0; k < tree.sum_count; k++)
+        out[k] = tree.sums[k];
+    *count = tree.sum_count;
+    free_plan(&tree);
+    return status;
+}
+
+ls_traffic ls_canonical_scatter_formula(ls_rank_group group, int ranks, ls_extent extent,
+                                        int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];
     const uint64_t filled = ls_comm_filled(extent, ranks);
     ls_traffic sum = {0};
-    if (half == LS_ALL_GATHER)
-        return ls_comm_shares_formula(ranks, extent);
     for (int q = 0; q < ranks; q++) {
-        uint64_t subtrees = ls_canonical_subtrees(q, ranks, shards, nodes);
+        uint64_t subtrees = find_trees(group, q, ranks, shards, nodes);
         size_t slice = ls_comm_parts(extent, q, 1, ranks).count;
         sum.messages_sent += subtrees * (filled - (slice > 0));
         sum.bytes_sent += ls_comm_bytes(subtrees, extent.count - slice);
     }
     return sum;
+}
+
+static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
+{
+    return ls_canonical_scratch((ls_rank_group){0}, rank, ranks, extent, shards);
+}
+
+static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
+{
+    return half == LS_ALL_GATHER
+               ? ls_comm_shares_formula(ranks, extent)
+               : ls_canonical_scatter_formula((ls_rank_group){0}, ranks, extent, shards);
 }
 
 static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)

@@ -26,7 +26,7 @@ typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS
 
 /** Values that a list may vary. Text is "" and numbers are 0 if the default is the model's. */
 typedef struct ls_case {
-    char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
+    char model[LS_MODEL_TEXT];   /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
     ls_declared_values own;      /**< values of options that the strategy, the model and the data

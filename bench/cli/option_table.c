@@ -43,7 +43,7 @@ enum {
 #endif
 
 static const char *const engines[] = {"auto", "simgrid", "ports", NULL};
-static const char *const expansions[] = {"flows", "messages", NULL};
+static const char *const expansions[] = {"flows", "messages", "formula", NULL};
 static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers from -1 */
 
 static bool reduces(const ls_strategy *strategy)
@@ -254,7 +254,8 @@ static const ls_option general[] = {
      .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"platform", "NETWORK", "none", "",
      "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "
-     "two-level:host=1us@10GB/s,net=10us@25Gbps; or FILE.xml of SimGrid",
+     "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; list prints those with a "
+     "name",
      LS_FOR_PREDICT, .group = LS_HELP_STRATEGY, .set = ls_set_text,
      IN_REQUEST(prediction.platform)},
     {"devices-per-host", "K", "1", "devices",
@@ -269,10 +270,11 @@ static const ls_option general[] = {
      "what plays the steps; auto: ports for flat platforms, else simgrid", LS_FOR_PREDICT,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.engine),
      .words = engines},
-    {"collectives", "flows|messages", "flows", "",
-     "flows: a ring's messages to one rank are one; messages: each by itself", LS_FOR_PREDICT,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.collectives),
-     .words = expansions},
+    {"collectives", "flows|messages|formula", "flows", "",
+     "flows: a ring's messages to one rank are one; messages: each by itself; formula: an "
+     "all-reduce is a time, and shares no port",
+     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_word,
+     IN_REQUEST(prediction.collectives), .words = expansions},
     {"draws", "N", "32; above 256 devices 8", "draws",
      "plays with durations drawn from the measured spread; 1: medians alone", LS_FOR_PREDICT,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(prediction.draws), .low = 1,

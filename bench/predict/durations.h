@@ -26,6 +26,8 @@ typedef struct ls_duration {
 } ls_duration;
 
 typedef struct ls_durations {
+    bool profile;       /**< of a profile (bench/case/profile.h): layers say how long they take, and
+                             all else takes none */
     double flops_per_s; /**< above 0: all durations are FLOPs over this rate */
     ls_duration *items; /**< [count] */
     size_t count;

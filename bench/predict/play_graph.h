@@ -16,7 +16,8 @@
 typedef struct ls_activity_node {
     double amount;   /**< ns of a delay; bytes of a message */
     int from, to;    /**< devices; a delay: the device, and -1 */
-    uint32_t rounds; /**< of a message: how many latencies it takes */
+    uint32_t rounds; /**< of a message: how many latencies it takes; of a delay 1: it is the
+                          network's, as long on a slow device */
     uint32_t step;   /**< that it belongs to */
     uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
 } ls_activity_node;

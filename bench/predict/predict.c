@@ -2,6 +2,7 @@
 /* Predictions; see predict.h. */
 #include "bench/predict/predict.h"
 
+#include "bench/case/profile.h"
 #include "bench/predict/unroll.h"
 #include "bench/predict/virtual.h"
 #include "bench/statistics/statistics.h"
@@ -56,8 +57,10 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
 
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out)
 {
-    *out = (ls_predictor){
-        .request = request, .engine = (ls_engine)request->engine, .memory_limit = SIZE_MAX};
+    *out = (ls_predictor){.request = request,
+                          .engine = (ls_engine)request->engine,
+                          .devices_per_host = request->devices_per_host,
+                          .memory_limit = SIZE_MAX};
     if (request->platform)
         LS_TRY(ls_platform_parse(request->platform, &out->platform));
     LS_TRY(ls_engine_choose(&out->platform, &out->engine));
@@ -71,6 +74,20 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
     return read_durations(request->durations, out);
 }
 
+ls_status ls_predictor_set_network(ls_predictor *p, const char *platform, int devices_per_host)
+{
+    p->platform = (ls_platform){0};
+    if (platform)
+        LS_TRY(ls_platform_parse(platform, &p->platform));
+    p->engine = (ls_engine)p->request->engine;
+    LS_TRY(ls_engine_choose(&p->platform, &p->engine));
+    if (devices_per_host != p->devices_per_host && p->measures)
+        ls_durations_close(&p->durations);
+    p->devices_per_host = devices_per_host;
+    p->probed = 0;
+    return LS_OK;
+}
+
 void ls_predictor_close(ls_predictor *predictor)
 {
     ls_durations_close(&predictor->durations);
@@ -79,6 +96,13 @@ void ls_predictor_close(ls_predictor *predictor)
 /* Number of samples of the synthetic data: their shape counts, not their number. */
 static const char data_text[] = "synthetic:4096";
 
+static const ls_durations of_profile = {.profile = true};
+
+static const ls_durations *durations_of(const ls_predictor *p, const ls_plan_of_case *plan)
+{
+    return ls_profile_is(plan->config->model) ? &of_profile : &p->durations;
+}
+
 static ls_status refuse_no_platform(void)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--platform",
@@ -86,18 +110,29 @@ static ls_status refuse_no_platform(void)
                    "flat:latency=10us,bandwidth=1GB/s");
 }
 
-ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan)
+size_t ls_predictor_devices(const ls_plan_of_case *plan)
 {
     bool apart = ls_plan_has_variable_device(plan); /* the variables' device is one more */
     for (size_t i = 0; i < plan->device_count; i++)
         apart = apart && !ls_device_name_overlaps(&plan->devices[i], &plan->variable_device);
-    const size_t devices = plan->device_count + apart;
+    return plan->device_count + apart;
+}
+
+static ls_status probe(ls_predictor *p, int devices)
+{
+    if (p->platform.kind != LS_PLATFORM_FILE || devices <= p->probed)
+        return LS_OK;
+    LS_TRY(ls_engine_probe(p->engine, &p->platform, devices, p->devices_per_host));
+    p->probed = devices;
+    return LS_OK;
+}
+
+ls_status ls_predictor_check(ls_predictor *predictor, const ls_plan_of_case *plan)
+{
+    const size_t devices = ls_predictor_devices(plan);
     if (devices > 1 && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
-    if (predictor->slow_device >= (int)devices)
-        return ls_fail(LS_CODE_USAGE, "option --slowdown", predictor->request->slowdown,
-                       "names a device that the case lacks; it has %zu, numbered from 0", devices);
-    if (predictor->platform.kind == LS_PLATFORM_FILE && predictor->request->devices_per_host > 1)
+    if (predictor->platform.kind == LS_PLATFORM_FILE && predictor->devices_per_host > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--devices-per-host",
                        "is not known to a platform file; use 1, or two-level");
     if (plan->devices->kind != LS_DEVICE_CPU)
@@ -115,7 +150,7 @@ ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_cas
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
                        "strikes what is trained, and predict trains nothing; delay=RANK:TIME "
                        "works");
-    return LS_OK;
+    return probe(predictor, (int)devices);
 }
 
 ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out)
@@ -127,8 +162,7 @@ ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given,
     if (several && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
     if (several && predictor->platform.kind == LS_PLATFORM_FLAT)
-        snprintf(out->link_text, sizeof out->link_text, "%s",
-                 predictor->platform.text + sizeof "flat:" - 1);
+        snprintf(out->link_text, sizeof out->link_text, "%s", predictor->platform.link);
     else if (several)
         snprintf(out->link_text, sizeof out->link_text, "%s", "platform");
     if (strncmp(given->data, "file:", 5) != 0)
@@ -246,10 +280,9 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
 /* Each device in each step is as much slower than the median as some measured repetition was. */
-static void draw(const ls_predictor *p, const ls_play *play, uint64_t seed, uint64_t number,
-                 bool medians, size_t steps, double *factors)
+static void draw(const ls_predictor *p, const ls_durations *d, const ls_play *play, uint64_t seed,
+                 uint64_t number, bool medians, size_t steps, double *factors)
 {
-    const ls_durations *d = &p->durations;
     for (size_t i = 0; i < steps * (size_t)play->devices; i++) {
         const uint64_t key[3] = {seed, number, i};
         const bool slow = (int)(i % (size_t)play->devices) == p->slow_device;
@@ -296,7 +329,8 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
         ls_statistics s;
         if (ls_interrupted())
             return ls_engine_interrupted();
-        draw(p, play, plan->config->seed, d, out->draws == 1, all, room->factors);
+        draw(p, durations_of(p, plan), play, plan->config->seed, d, out->draws == 1, all,
+             room->factors);
         LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
         take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
         for (size_t i = 0; i < out->steps; i++)
@@ -312,40 +346,61 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
 }
 
 /* Without a spread all draws are the same one. */
-static size_t draws_of(const ls_predictor *p, size_t devices)
+static size_t draws_of(const ls_predictor *p, const ls_durations *d, size_t devices)
 {
-    if (!p->durations.spread_count)
+    if (!d->spread_count)
         return 1;
     if (p->request->draws)
         return (size_t)p->request->draws;
     return devices > 256 ? 8 : 32;
 }
 
+/* Rounded up, as of `run`. */
+static ls_traffic per_step(ls_traffic sum, size_t steps)
+{
+    return (ls_traffic){(sum.bytes_sent + steps - 1) / steps,
+                        (sum.messages_sent + steps - 1) / steps};
+}
+
+/* The mean of the counted steps, which are whole periods. */
+static ls_traffic formula_of(ls_step_run *run, const ls_plan_of_case *plan)
+{
+    const int64_t period = (int64_t)plan->job.period;
+    ls_traffic sum = {0};
+    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
+        const bool last = period && s % period == period - 1;
+        ls_traffic_add(&sum, ls_build_formula(&run->resources, last ? LS_FULL + LS_LAST : LS_FULL),
+                       1);
+    }
+    return plan->timed ? per_step(sum, (size_t)plan->timed) : sum;
+}
+
 static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan, const virtual_run *v,
                           ls_predicted *out)
 {
-    const uint64_t period = (uint64_t)plan->job.period, asked = (uint64_t)plan->timed;
-    const size_t warmup = (size_t)(period ? ((uint64_t)plan->warmup + period - 1) / period * period
-                                          : (uint64_t)plan->warmup);
-    out->steps = (size_t)(period ? (asked + period - 1) / period * period : asked);
+    const size_t warmup = (size_t)plan->warmup;
+    out->steps = (size_t)plan->timed;
     const ls_unroll what = {.run = ls_step_run_of(v->run),
                             .algorithm = v->algorithm,
-                            .durations = &p->durations,
+                            .durations = durations_of(p, plan),
+                            .platform = &p->platform,
+                            .devices_per_host = p->devices_per_host,
                             .level = (ls_expansion)p->request->collectives,
                             .most = LS_ACTIVITIES_MOST,
-                            .steps = warmup + out->steps};
+                            .steps = warmup + out->steps,
+                            .warmup = warmup};
     ls_play play = {.platform = &p->platform,
                     .devices = (int)v->count,
-                    .devices_per_host = p->request->devices_per_host};
+                    .devices_per_host = p->devices_per_host};
     ls_unrolled unrolled = {0};
     play_room room = {0};
     ls_status status = ls_unroll_steps(&what, &unrolled);
     play.graph = &unrolled.graph;
-    out->draws = draws_of(p, v->count);
+    out->draws = draws_of(p, durations_of(p, plan), v->count);
     if (!status)
         status = play_draws(p, plan, &unrolled, &play, warmup, &room, out);
     out->activities = unrolled.graph.count;
-    out->sent = unrolled.sent;
+    out->sent = per_step(unrolled.sent, out->steps);
     free(room.end_ns);
     free(room.factors);
     free(room.ends);
@@ -356,29 +411,43 @@ static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan, co
 
 /* ---- A case --------------------------------------------------------------------------------- */
 
+/* Measures what is not known yet of the run's operations, with the parameters' first values. */
+static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
+                         const virtual_run *v)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    float *initial;
+    LS_TRY(ls_allocate("parameters", &initial, variables->elements, sizeof *initial));
+    ls_variables_initialize(variables, plan->config->seed, initial);
+    ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
+                                            p->devices_per_host, initial);
+    free(initial);
+    return status;
+}
+
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          virtual_run *v, ls_predicted *out)
 {
-    LS_TRY(open_virtual(machine, plan, p->request->devices_per_host, v));
+    LS_TRY(open_virtual(machine, plan, p->devices_per_host, v));
     LS_TRY(take_memory(p, v, out));
     ls_step_run *run = ls_step_run_of(v->run);
-    if (p->measures)
-        LS_TRY(ls_durations_measure(&p->durations, machine, run, p->request->devices_per_host,
-                                    plan->initial));
-    LS_TRY(ls_durations_check(&p->durations, run));
-    out->formula = ls_build_formula(&run->resources, LS_FULL);
+    if (p->measures && !ls_profile_is(plan->config->model))
+        LS_TRY(measure(p, machine, plan, v));
+    LS_TRY(ls_durations_check(durations_of(p, plan), run));
+    out->formula = formula_of(run, plan);
     return plan->timed ? play_all(p, plan, v, out) : LS_OK;
 }
 
 ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
                                  const ls_plan_of_case *plan)
 {
-    const int per_host = p->request->devices_per_host;
     virtual_run v = {0};
-    ls_status status = open_virtual(machine, plan, per_host, &v);
+    if (ls_profile_is(plan->config->model))
+        return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
+                       "has its times, and there is nothing to measure");
+    ls_status status = open_virtual(machine, plan, p->devices_per_host, &v);
     if (!status)
-        status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v.run), per_host,
-                                      plan->initial);
+        status = measure(p, machine, plan, &v);
     close_virtual(&v);
     return status;
 }

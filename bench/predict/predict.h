@@ -16,24 +16,35 @@ enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused
 typedef struct ls_predictor {
     const ls_prediction_request *request;
     ls_platform platform;
+    int devices_per_host;
     ls_engine engine;
     size_t memory_limit; /**< SIZE_MAX: none */
     int slow_device;     /**< -1: none */
     double slow_factor;
     ls_durations durations; /**< what is known so far */
     bool measures;          /**< what is not known is measured */
+    int probed;             /**< the platform is known to have so many devices */
 } ls_predictor;
 
 /** Reads the options; refuses what is wrong with them. Close it also on failure. */
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out);
 void ls_predictor_close(ls_predictor *predictor);
 
+/** Changes the network: the text of a platform (NULL: one device), borrowed. Durations that were
+ * measured with another number of devices at work are forgotten. */
+ls_status ls_predictor_set_network(ls_predictor *predictor, const char *platform,
+                                   int devices_per_host);
+
 /** A case as it is played: the platform is its link, and the data are synthetic, since only their
  * shape counts. LS_CODE_USAGE for what cannot be predicted. */
 ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out);
 
-/** LS_CODE_USAGE for a resolved case that cannot be predicted, or that an option does not fit. */
-ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan);
+/** LS_CODE_USAGE for a resolved case that cannot be predicted, or that does not fit the platform.
+ */
+ls_status ls_predictor_check(ls_predictor *predictor, const ls_plan_of_case *plan);
+
+/** The virtual devices of a case, with that of the variables. */
+size_t ls_predictor_devices(const ls_plan_of_case *plan);
 
 /** What a case would take. */
 typedef struct ls_predicted {

@@ -191,7 +191,8 @@ static ls_status judge(const helper *h, int status, bool all)
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
     const bool platform = WIFEXITED(status) && WEXITSTATUS(status) == 3;
     const bool file = h->play->platform->kind == LS_PLATFORM_FILE;
-    return ls_fail(LS_CODE_MISSING, platform || file ? "platform" : "engine simgrid",
+    return ls_fail(platform ? LS_CODE_USAGE : LS_CODE_MISSING,
+                   platform || file ? "platform" : "engine simgrid",
                    (platform || file) && h->play->platform->text ? h->play->platform->text
                                                                  : "lockstep-simgrid",
                    "%s%s%s", words, platform ? "" : "; the helper ", platform ? "" : how);

@@ -94,7 +94,8 @@ typedef struct ls_request {
     bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
     char *out;       /**< file of the trace; NULL: not given */
-    bool predict;    /**< `predict`: played in virtual time */
+    bool predict;    /**< `predict`, `advise`: played in virtual time */
+    bool advise;     /**< `advise`: strategies and their options are compared */
     ls_prediction_request prediction;
     bool print_step; /**< the step is listed, nothing is trained */
     bool soft_placement;

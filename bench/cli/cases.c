@@ -385,7 +385,8 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
     ls_status first = LS_OK;
     for (size_t i = 0; i < count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-        ls_status status = ls_case_check(&request->cases[kept], request);
+        ls_status status = /* of advise, strategy and options are not chosen yet */
+            request->advise ? LS_OK : ls_case_check(&request->cases[kept], request);
         if (!status) {
             kept++;
             continue;

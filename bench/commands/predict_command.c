@@ -131,31 +131,12 @@ static ls_status turn_to(prediction *p, size_t given)
     return ls_predictor_set_network(&p->predictor, *one->platform ? one->platform : NULL, per_host);
 }
 
-/* Whole periods. */
-static void round_steps(ls_plan_of_case *plan)
-{
-    const int64_t period = (int64_t)plan->job.period;
-    if (!period)
-        return;
-    plan->warmup = (plan->warmup + period - 1) / period * period;
-    plan->timed = (plan->timed + period - 1) / period * period;
-}
-
 static ls_status open_plan(prediction *p, size_t given)
 {
     ls_case *config = &p->configs[p->count];
     ls_plan_of_case *plan = &p->plans[p->count];
     LS_TRY(turn_to(p, given));
-    LS_TRY(ls_predictor_case(&p->predictor, &p->given[given], config));
-    LS_TRY(ls_plan_open(&p->workplace, config, plan));
-    plan->oversubscribed = false;
-    round_steps(plan);
-    ls_status status = ls_predictor_check(&p->predictor, plan);
-    if (status) {
-        ls_plan_close(plan);
-        return status;
-    }
-    memcpy(config->data, p->given[given].data, sizeof config->data); /* shown */
+    LS_TRY(ls_predictor_plan(&p->predictor, &p->workplace, &p->given[given], config, plan));
     p->number[p->count++] = given;
     return LS_OK;
 }
@@ -367,6 +348,14 @@ static void close_command(prediction *p)
     free(p->configs);
     ls_predictor_close(&p->predictor);
     ls_workplace_close(&p->workplace);
+}
+
+void ls_command_predict_help(FILE *stream)
+{
+    fputs("\nRows of cases on devices that are not here, in virtual time: the strategy's own\n"
+          "step is built and played (bench/predict/README.md). Takes the options of run, with\n"
+          "5 steps after a --warmup of 3.\n",
+          stream);
 }
 
 ls_status ls_command_predict(ls_request *request, int *exit_status)

@@ -3,7 +3,7 @@
 #include "bench/predict/predict.h"
 
 #include "bench/case/profile.h"
-#include "bench/predict/unroll.h"
+#include "bench/predict/predict_parts.h"
 #include "bench/predict/virtual.h"
 #include "bench/statistics/statistics.h"
 #include "bench/train/interrupt.h"
@@ -60,6 +60,8 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
     *out = (ls_predictor){.request = request,
                           .engine = (ls_engine)request->engine,
                           .devices_per_host = request->devices_per_host,
+                          .level = (ls_expansion)request->collectives,
+                          .draws = request->draws,
                           .memory_limit = SIZE_MAX};
     if (request->platform)
         LS_TRY(ls_platform_parse(request->platform, &out->platform));
@@ -96,13 +98,6 @@ void ls_predictor_close(ls_predictor *predictor)
 /* Number of samples of the synthetic data: their shape counts, not their number. */
 static const char data_text[] = "synthetic:4096";
 
-static const ls_durations of_profile = {.profile = true};
-
-static const ls_durations *durations_of(const ls_predictor *p, const ls_plan_of_case *plan)
-{
-    return ls_profile_is(plan->config->model) ? &of_profile : &p->durations;
-}
-
 static ls_status refuse_no_platform(void)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--platform",
@@ -127,7 +122,7 @@ static ls_status probe(ls_predictor *p, int devices)
     return LS_OK;
 }
 
-ls_status ls_predictor_check(ls_predictor *predictor, const ls_plan_of_case *plan)
+static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
 {
     const size_t devices = ls_predictor_devices(plan);
     if (devices > 1 && predictor->platform.kind == LS_PLATFORM_NONE)
@@ -153,7 +148,8 @@ ls_status ls_predictor_check(ls_predictor *predictor, const ls_plan_of_case *pla
     return probe(predictor, (int)devices);
 }
 
-ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out)
+/* A case as it is played: the platform is its link, and the data are synthetic. */
+static ls_status make_played(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
     memcpy(out, given, sizeof *out); /* including padding */
     int64_t number;
@@ -168,6 +164,30 @@ ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given,
     if (strncmp(given->data, "file:", 5) != 0)
         snprintf(out->data, sizeof out->data, "%s", data_text);
     return LS_OK;
+}
+
+/* Whole periods. */
+static void round_steps(ls_plan_of_case *plan)
+{
+    const int64_t period = (int64_t)plan->job.period;
+    if (!period)
+        return;
+    plan->warmup = (plan->warmup + period - 1) / period * period;
+    plan->timed = (plan->timed + period - 1) / period * period;
+}
+
+ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_case *given,
+                            ls_case *played, ls_plan_of_case *out)
+{
+    LS_TRY(make_played(p, given, played));
+    LS_TRY(ls_plan_open(workplace, played, out));
+    out->oversubscribed = false;
+    round_steps(out);
+    ls_status status = check(p, out);
+    if (status)
+        ls_plan_close(out);
+    memcpy(played->data, given->data, sizeof played->data); /* shown */
+    return status;
 }
 
 /* ---- Virtual devices ------------------------------------------------------------------------ */
@@ -277,138 +297,6 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
                    ls_format_bytes((double)p->memory_limit, limit));
 }
 
-/* ---- Draws ---------------------------------------------------------------------------------- */
-
-/* Each device in each step is as much slower than the median as some measured repetition was. */
-static void draw(const ls_predictor *p, const ls_durations *d, const ls_play *play, uint64_t seed,
-                 uint64_t number, bool medians, size_t steps, double *factors)
-{
-    for (size_t i = 0; i < steps * (size_t)play->devices; i++) {
-        const uint64_t key[3] = {seed, number, i};
-        const bool slow = (int)(i % (size_t)play->devices) == p->slow_device;
-        factors[i] = medians || !d->spread_count
-                         ? 1
-                         : d->spread[ls_hash64(key, sizeof key) % d->spread_count];
-        if (slow)
-            factors[i] *= p->slow_factor;
-    }
-}
-
-/* The times of the counted steps, from the ends of all. */
-static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup, size_t steps,
-                       double *ends, double *step_ms)
-{
-    memset(ends, 0, (warmup + steps) * sizeof *ends);
-    for (size_t i = 0; i < u->end_count; i++) {
-        const uint32_t step = u->graph.nodes[u->ends[i]].step;
-        const double ns = end_ns[u->ends[i]];
-        ends[step] = ns > ends[step] ? ns : ends[step];
-    }
-    for (size_t s = 0; s < steps; s++)
-        step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
-}
-
-typedef struct play_room {
-    double *end_ns, *factors, *ends, *sorted;
-} play_room;
-
-static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
-                            const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
-                            ls_predicted *out)
-{
-    const size_t all = warmup + out->steps;
-    LS_TRY(ls_allocate("predict", &room->end_ns, u->graph.count, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->factors, all * (size_t)play->devices, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
-    play->factors = room->factors;
-    for (size_t d = 0; d < out->draws; d++) {
-        double *step_ms = out->step_ms + d * out->steps;
-        ls_statistics s;
-        if (ls_interrupted())
-            return ls_engine_interrupted();
-        draw(p, durations_of(p, plan), play, plan->config->seed, d, out->draws == 1, all,
-             room->factors);
-        LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
-        take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
-        for (size_t i = 0; i < out->steps; i++)
-            if (!isfinite(step_ms[i]))
-                return ls_fail(LS_CODE_MISSING, "predict", "times",
-                               "are beyond all numbers; use a higher rate in --durations, or a "
-                               "smaller factor in --slowdown");
-        memcpy(room->sorted, step_ms, out->steps * sizeof(double));
-        ls_statistics_compute(room->sorted, out->steps, &s);
-        out->median_ms[d] = s.median;
-    }
-    return LS_OK;
-}
-
-/* Without a spread all draws are the same one. */
-static size_t draws_of(const ls_predictor *p, const ls_durations *d, size_t devices)
-{
-    if (!d->spread_count)
-        return 1;
-    if (p->request->draws)
-        return (size_t)p->request->draws;
-    return devices > 256 ? 8 : 32;
-}
-
-/* Rounded up, as of `run`. */
-static ls_traffic per_step(ls_traffic sum, size_t steps)
-{
-    return (ls_traffic){(sum.bytes_sent + steps - 1) / steps,
-                        (sum.messages_sent + steps - 1) / steps};
-}
-
-/* The mean of the counted steps, which are whole periods. */
-static ls_traffic formula_of(ls_step_run *run, const ls_plan_of_case *plan)
-{
-    const int64_t period = (int64_t)plan->job.period;
-    ls_traffic sum = {0};
-    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
-        const bool last = period && s % period == period - 1;
-        ls_traffic_add(&sum, ls_build_formula(&run->resources, last ? LS_FULL + LS_LAST : LS_FULL),
-                       1);
-    }
-    return plan->timed ? per_step(sum, (size_t)plan->timed) : sum;
-}
-
-static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan, const virtual_run *v,
-                          ls_predicted *out)
-{
-    const size_t warmup = (size_t)plan->warmup;
-    out->steps = (size_t)plan->timed;
-    const ls_unroll what = {.run = ls_step_run_of(v->run),
-                            .algorithm = v->algorithm,
-                            .durations = durations_of(p, plan),
-                            .platform = &p->platform,
-                            .devices_per_host = p->devices_per_host,
-                            .level = (ls_expansion)p->request->collectives,
-                            .most = LS_ACTIVITIES_MOST,
-                            .steps = warmup + out->steps,
-                            .warmup = warmup};
-    ls_play play = {.platform = &p->platform,
-                    .devices = (int)v->count,
-                    .devices_per_host = p->devices_per_host};
-    ls_unrolled unrolled = {0};
-    play_room room = {0};
-    ls_status status = ls_unroll_steps(&what, &unrolled);
-    play.graph = &unrolled.graph;
-    out->draws = draws_of(p, durations_of(p, plan), v->count);
-    if (!status)
-        status = play_draws(p, plan, &unrolled, &play, warmup, &room, out);
-    out->activities = unrolled.graph.count;
-    out->sent = per_step(unrolled.sent, out->steps);
-    free(room.end_ns);
-    free(room.factors);
-    free(room.ends);
-    free(room.sorted);
-    ls_unrolled_close(&unrolled);
-    return status;
-}
-
 /* ---- A case --------------------------------------------------------------------------------- */
 
 /* Measures what is not known yet of the run's operations, with the parameters' first values. */
@@ -433,9 +321,8 @@ static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_pl
     ls_step_run *run = ls_step_run_of(v->run);
     if (p->measures && !ls_profile_is(plan->config->model))
         LS_TRY(measure(p, machine, plan, v));
-    LS_TRY(ls_durations_check(durations_of(p, plan), run));
-    out->formula = formula_of(run, plan);
-    return plan->timed ? play_all(p, plan, v, out) : LS_OK;
+    LS_TRY(ls_durations_check(ls_predictor_durations(p, plan), run));
+    return ls_predictor_play(p, plan, &(ls_played_run){v->run, v->algorithm, v->count}, out);
 }
 
 ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
@@ -466,6 +353,7 @@ ls_status ls_predict(ls_predictor *p, const ls_machine *machine, const ls_plan_o
 
 void ls_predicted_close(ls_predicted *p)
 {
+    free(p->other_ms);
     free(p->step_ms);
     free(p->median_ms);
     free(p->ledgers);

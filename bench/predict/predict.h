@@ -17,6 +17,10 @@ typedef struct ls_predictor {
     const ls_prediction_request *request;
     ls_platform platform;
     int devices_per_host;
+    ls_expansion level;
+    int draws;                 /**< 0: as many as fit the number of devices */
+    const ls_platform *others; /**< [other_count] platforms that are played, too; borrowed */
+    size_t other_count;
     ls_engine engine;
     size_t memory_limit; /**< SIZE_MAX: none */
     int slow_device;     /**< -1: none */
@@ -35,13 +39,11 @@ void ls_predictor_close(ls_predictor *predictor);
 ls_status ls_predictor_set_network(ls_predictor *predictor, const char *platform,
                                    int devices_per_host);
 
-/** A case as it is played: the platform is its link, and the data are synthetic, since only their
- * shape counts. LS_CODE_USAGE for what cannot be predicted. */
-ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out);
-
-/** LS_CODE_USAGE for a resolved case that cannot be predicted, or that does not fit the platform.
- */
-ls_status ls_predictor_check(ls_predictor *predictor, const ls_plan_of_case *plan);
+/** Resolves a case, as it is played: the platform is its link, and the data are synthetic, since
+ * only their shape counts; steps are whole periods. `played` must live as long as the plan.
+ * LS_CODE_USAGE for what cannot be predicted, or does not fit the platform. */
+ls_status ls_predictor_plan(ls_predictor *predictor, ls_workplace *workplace, const ls_case *given,
+                            ls_case *played, ls_plan_of_case *out);
 
 /** The virtual devices of a case, with that of the variables. */
 size_t ls_predictor_devices(const ls_plan_of_case *plan);
@@ -57,6 +59,7 @@ typedef struct ls_predicted {
     ls_memory_formula *memory; /**< [devices] */
     size_t devices;
     size_t most_memory; /**< bytes of the fullest device */
+    double *other_ms;   /**< [other_count] the median step on other platforms */
     double wall_s;
 } ls_predicted;
 

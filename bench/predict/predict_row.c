@@ -91,7 +91,7 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     double ci95[2];
     ls_put_text(group, "engine", ls_engine_words[predictor->engine]);
     ls_put_text(group, "platform", predictor->platform.text ? predictor->platform.text : "none");
-    ls_put_text(group, "collectives", ls_expansion_words[request->collectives]);
+    ls_put_text(group, "collectives", ls_expansion_words[predictor->level]);
     ls_put_text(group, "durations",
                 ls_profile_is(plan->config->model) ? "profile"
                 : request->durations               ? request->durations

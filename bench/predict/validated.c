@@ -164,6 +164,50 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
     return add(v, row, added);
 }
 
+/* ---- Regret ---------------------------------------------------------------------------------- */
+
+/* Whether two rows are answers to one question. */
+static bool is_same_question(const json_t *a, const json_t *b)
+{
+    static const char *const fields[] = {"model", "batch_global", "scaling", "reduce",
+                                         "link",  "optimizer",    "inject",  NULL};
+    const json_t *x = json_object_get(a, "case"), *y = json_object_get(b, "case");
+    for (size_t i = 0; fields[i]; i++) {
+        json_t *one = json_object_get(x, fields[i]), *other = json_object_get(y, fields[i]);
+        if (!one != !other || (one && !json_equal(one, other)))
+            return false;
+    }
+    return devices_of(a) == devices_of(b);
+}
+
+size_t ls_validations_regret(const ls_validations *v, double *mean, double *worst)
+{
+    size_t sets = 0;
+    *mean = *worst = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const ls_validation *chosen = &v->items[i];
+        double best = chosen->measured_ms;
+        size_t members = 0, before = 0;
+        for (size_t k = 0; k < v->count; k++) {
+            const ls_validation *one = &v->items[k];
+            if (!is_same_question(v->items[i].row, one->row) || is_repeated(v, k))
+                continue;
+            before += k < i;
+            members++;
+            if (one->predicted_ms < chosen->predicted_ms)
+                chosen = one;
+            best = one->measured_ms < best ? one->measured_ms : best;
+        }
+        if (before || members < 2 || is_repeated(v, i))
+            continue;
+        const double regret = chosen->measured_ms / best - 1;
+        *mean = (*mean * (double)sets + regret) / (double)(sets + 1);
+        *worst = regret > *worst ? regret : *worst;
+        sets++;
+    }
+    return sets;
+}
+
 /* ---- Printing ------------------------------------------------------------------------------- */
 
 static double error_of(const ls_validation *one)

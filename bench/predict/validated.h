@@ -39,6 +39,11 @@ void ls_validations_close(ls_validations *validations);
  * validations so far; then adds the row to them, if its case was measured here: *added. */
 ls_status ls_validations_take(ls_validations *validations, json_t *row, bool *added);
 
+/** What it costs to take the prediction's word: over each set of validations that differ only in
+ * strategy and its options, the measured time of the fastest predicted over the fastest measured,
+ * less 1. Returns the number of sets of two or more. */
+size_t ls_validations_regret(const ls_validations *validations, double *mean, double *worst);
+
 /** Prints a line for each of the validations from number `first` on, and their summary: as a table,
  * or (`json`) an object a line. */
 void ls_validations_print(const ls_validations *validations, size_t first, bool json, FILE *stream);

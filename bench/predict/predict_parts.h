@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of a prediction: predict.c builds a case, predict_play.c plays it. */
+#pragma once
+
+#include "bench/predict/predict.h"
+#include "impl/step/run.h"
+
+/** What a case's durations are taken from. */
+const ls_durations *ls_predictor_durations(const ls_predictor *predictor,
+                                           const ls_plan_of_case *plan);
+
+/** A case on virtual devices; borrowed. */
+typedef struct ls_played_run {
+    ls_run *run;
+    const ls_allreduce *algorithm;
+    size_t devices; /**< with that of the variables */
+} ls_played_run;
+
+/** Sets the times and the traffic of a prediction. */
+ls_status ls_predictor_play(const ls_predictor *predictor, const ls_plan_of_case *plan,
+                            const ls_played_run *run, ls_predicted *out);

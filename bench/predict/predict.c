@@ -127,9 +127,6 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
     const size_t devices = ls_predictor_devices(plan);
     if (devices > 1 && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
-    if (predictor->platform.kind == LS_PLATFORM_FILE && predictor->devices_per_host > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices-per-host",
-                       "is not known to a platform file; use 1, or two-level");
     if (plan->devices->kind != LS_DEVICE_CPU)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "are GPUs, whose operations cannot be timed one by one; name CPU devices, "

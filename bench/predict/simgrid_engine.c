@@ -57,7 +57,7 @@ static void write_platform(const ls_play *play, FILE *to)
     const ls_platform *p = play->platform;
     fprintf(to, "lockstep-simgrid 1\n");
     if (p->kind == LS_PLATFORM_FILE)
-        fprintf(to, "file %d %s\n", play->devices, p->text);
+        fprintf(to, "file %d %d %s\n", play->devices, play->devices_per_host, p->text);
     else if (p->kind == LS_PLATFORM_TWO_LEVEL)
         fprintf(to, "two-level %.17g %.17g %.17g %.17g %d %d\n", p->device.latency_ns,
                 p->device.bytes_per_s, p->net.latency_ns, p->net.bytes_per_s, play->devices,

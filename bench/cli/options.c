@@ -79,6 +79,8 @@ void ls_request_free(ls_request *request)
     free(request->prediction.durations);
     free(request->prediction.slowdown);
     free(request->prediction.memory_limit);
+    free(request->prediction.trace);
+    free(request->prediction.goal);
     free(request->columns);
     free(request->results);
     free(request->format);

@@ -19,6 +19,8 @@ typedef struct ls_predictor {
     int devices_per_host;
     ls_expansion level;
     int draws;                 /**< 0: as many as fit the number of devices */
+    const char *goal;          /**< file for the graph; NULL: none */
+    const char *trace;         /**< file for the counted steps of a play; NULL: none */
     const ls_platform *others; /**< [other_count] platforms that are played, too; borrowed */
     size_t other_count;
     ls_engine engine;

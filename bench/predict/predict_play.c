@@ -128,6 +128,7 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
                        .level = p->level,
                        .most = LS_ACTIVITIES_MOST,
                        .steps = (uint64_t)(plan->warmup + plan->timed),
+                       .labelled = p->trace || p->goal,
                        .warmup = (uint64_t)plan->warmup};
 }
 
@@ -178,6 +179,17 @@ static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
     return LS_OK;
 }
 
+/* Plays once more, with median durations, for the trace. */
+static ls_status trace_medians(const ls_predictor *p, const ls_plan_of_case *plan,
+                               const ls_played_run *run, const ls_play *play, play_room *room)
+{
+    draw(p, ls_predictor_durations(p, plan), play, 0, 0, true, (size_t)(plan->warmup + plan->timed),
+         room->factors);
+    LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
+    return ls_virtual_trace_write(p->trace, play, ls_step_run_of(run->run), room->end_ns,
+                                  (uint32_t)plan->warmup);
+}
+
 ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, ls_predicted *out)
 {
@@ -198,6 +210,10 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
         status = play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out);
     if (!status)
         status = play_others(p, plan, run, &unrolled, &room, out);
+    if (!status && p->goal)
+        status = ls_goal_write(p->goal, &play);
+    if (!status && p->trace)
+        status = trace_medians(p, plan, run, &play, &room);
     out->activities = unrolled.graph.count;
     out->sent = per_step(unrolled.sent, out->steps);
     free(room.end_ns);

@@ -164,6 +164,8 @@ typedef struct at_work {
     int device;
     uint32_t tail;
     double ns; /* of operations that are not in an activity yet */
+    int lane, use;
+    const char *name; /* of the task */
 } at_work;
 
 /* Makes one activity of the operations so far; `always`: even if there are none. */
@@ -172,6 +174,9 @@ static ls_status flush(unroller *u, at_work *w, bool always)
     if (!always && !(w->ns > 0))
         return LS_OK;
     LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, w->ns, w->tail, &w->tail));
+    if (w->ns > 0)
+        ls_play_show(&u->out->graph, w->tail,
+                     (ls_play_label){w->name, w->lane, w->use, LS_PLAY_NONE});
     w->ns = 0;
     return LS_OK;
 }
@@ -184,6 +189,8 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
         return LS_OK;
     message_end end = {.ready = w->tail, .device = w->device};
     LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, 0, w->tail, &end.join));
+    ls_play_show(&u->out->graph, end.join,
+                 (ls_play_label){w->name, w->lane, LS_TIME_COMMUNICATION, w->tail});
     w->tail = end.join;
     if (m->to >= 0) {
         end.count = m->sent;
@@ -306,7 +313,9 @@ static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm
         f->count++;
     }
     LS_TRY(ls_play_wait(g, w->tail, f->joined[k]));
+    ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail};
     LS_TRY(ls_play_delay(g, u->step, w->device, f->ns[k], f->joined[k], &w->tail));
+    ls_play_show(g, w->tail, label);
     g->nodes[w->tail].rounds = 1;
     return LS_OK;
 }
@@ -360,7 +369,9 @@ static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *t
         const ls_op *op = p->ops[task->ops.first + i];
         if (ls_virtual_comm_of(op, &comm))
             LS_TRY(exchange(u, w, &comm));
-        else
+        else if (op->use < LS_TIME_COMMUNICATION || !(w->ns > 0))
+            w->use = (int)op->use;
+        if (!ls_virtual_comm_of(op, &comm))
             w->ns += op->use == LS_TIME_DELAY ? (double)u->what->run->base.job->delay_ns
                                               : ls_duration_of(u->what->durations, op);
     }
@@ -379,8 +390,10 @@ static ls_status add_copy(unroller *u, const ls_task_copy *copy, at_work *w)
     }
     LS_TRY(flush(u, w, false));
     count_sent(u, copy->bytes, 1);
+    const uint32_t before = w->tail;
     LS_TRY(ls_play_message(&u->out->graph, u->step, from, to, (double)copy->bytes, 1, w->tail,
                            &w->tail));
+    ls_play_show(&u->out->graph, w->tail, (ls_play_label){w->name, w->lane, LS_TIME_COPY, before});
     w->ns += u->what->durations->message_ns;
     return LS_OK;
 }
@@ -391,7 +404,9 @@ static ls_status begin(unroller *u, const ls_step_program *p, const ls_task *tas
     const ls_step_run *run = u->what->run;
     const int component = run->components.of[task->lane];
     *w = (at_work){.device = run->plan.members[run->plan.lanes.items[task->lane].member].device,
-                   .tail = u->tail[task->lane]};
+                   .tail = u->tail[task->lane],
+                   .lane = task->lane,
+                   .name = task->verb};
     if (!task->waits.count && !task->begins)
         return LS_OK;
     LS_TRY(flush(u, w, true));
@@ -461,7 +476,7 @@ static ls_status unroll(unroller *u)
 ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out)
 {
     unroller u = {.what = what, .out = out, .expansions = {.level = what->level}};
-    *out = (ls_unrolled){0};
+    *out = (ls_unrolled){.graph = {.labelled = what->labelled}};
     ls_status status = unroll(&u);
     ls_expansions_close(&u.expansions);
     close_groups(&u);

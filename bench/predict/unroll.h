@@ -26,6 +26,7 @@ typedef struct ls_unroll {
     ls_expansion level;
     uint64_t most; /**< activities: more are refused */
     uint64_t steps;
+    bool labelled;   /**< activities are labelled, for a trace */
     uint64_t warmup; /**< the first of them, which are not counted */
 } ls_unroll;
 

@@ -43,6 +43,9 @@ typedef struct ls_durations {
 /** Duration of an operation in ns; NaN if it is not known. */
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
 
+/** Half the width of the 95% interval of the medians, over them; 0: not known. */
+double ls_durations_error(const ls_durations *durations);
+
 /** LS_CODE_MISSING names the first operation of the run's steps that has no duration. */
 ls_status ls_durations_check(const ls_durations *durations, const ls_step_run *run);
 

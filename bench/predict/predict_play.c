@@ -21,17 +21,58 @@ const ls_durations *ls_predictor_durations(const ls_predictor *p, const ls_plan_
 
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
-/* Each device in each step is as much slower than the median as some measured repetition was. */
+/* How many repetitions a median of durations is of, at most (durations_measured.c). */
+enum { REPETITIONS = 60 };
+
+static size_t repetitions_of(const ls_durations *d)
+{
+    return d->spread_count < REPETITIONS ? d->spread_count : REPETITIONS;
+}
+
+double ls_durations_error(const ls_durations *d)
+{
+    double sum = 0, squares = 0;
+    const double n = (double)d->spread_count;
+    for (size_t i = 0; i < d->spread_count; i++) {
+        sum += d->spread[i];
+        squares += d->spread[i] * d->spread[i];
+    }
+    if (d->spread_count < 2)
+        return 0;
+    /* 1.96 standard errors of a median, of values with a normal distribution's */
+    const double deviation = sqrt(fmax(squares / n - sum / n * (sum / n), 0));
+    return 1.96 * 1.2533 * deviation / sqrt((double)repetitions_of(d)) / (sum / n);
+}
+
+static double drawn(const ls_durations *d, uint64_t seed, uint64_t number, uint64_t i)
+{
+    const uint64_t key[3] = {seed, number, i};
+    return d->spread[ls_hash64(key, sizeof key) % d->spread_count];
+}
+
+/* Another median that the repetitions might have had: all durations of a draw are as much longer
+ * (bootstrap). */
+static double other_median(const ls_durations *d, uint64_t seed, uint64_t number)
+{
+    double values[REPETITIONS];
+    ls_statistics s;
+    const size_t count = repetitions_of(d);
+    for (size_t i = 0; i < count; i++)
+        values[i] = drawn(d, seed, number, UINT64_MAX - i);
+    ls_statistics_compute(values, count, &s);
+    return s.median;
+}
+
+/* Each device in each step is as much slower than the median as some measured repetition was, and
+ * the median is as uncertain as they make it. */
 static void draw(const ls_predictor *p, const ls_durations *d, const ls_play *play, uint64_t seed,
                  uint64_t number, bool medians, size_t steps, double *factors)
 {
+    const bool same = medians || !d->spread_count;
+    const double all = same ? 1 : other_median(d, seed, number);
     for (size_t i = 0; i < steps * (size_t)play->devices; i++) {
-        const uint64_t key[3] = {seed, number, i};
-        const bool slow = (int)(i % (size_t)play->devices) == p->slow_device;
-        factors[i] = medians || !d->spread_count
-                         ? 1
-                         : d->spread[ls_hash64(key, sizeof key) % d->spread_count];
-        if (slow)
+        factors[i] = same ? 1 : all * drawn(d, seed, number, i);
+        if ((int)(i % (size_t)play->devices) == p->slow_device)
             factors[i] *= p->slow_factor;
     }
 }

@@ -4,6 +4,7 @@
 
 #include "bench/case/profile.h"
 #include "bench/output/format_parts.h"
+#include "bench/predict/predict_parts.h"
 #include "bench/row/row.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
@@ -103,7 +104,10 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     json_object_set_new(group, "extrapolated", json_true()); /* until validated rows say else */
     if (p->draws && interval_of(p, ci95) && ci95[0] + ci95[1] > 0) {
         ls_put_real(group, "error", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));
-        ls_put_text(group, "error_source", "draws");
+        ls_put_text(group, "error_source", "draws, with calibration");
+        ls_put_real(group, "error_draws", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));
+        ls_put_real(group, "error_calibration",
+                    ls_durations_error(ls_predictor_durations(predictor, plan)));
     }
     if (predictor->slow_device >= 0 && predictor->slow_device < (int)ls_predictor_devices(plan))
         ls_put_text(group, "slowdown", request->slowdown);

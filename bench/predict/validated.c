@@ -149,8 +149,9 @@ static void widen(const ls_validations *v, json_t *row)
     low = median * exp(-hypot(fmax(log(median / low), 0), model));
     high = median * exp(hypot(fmax(log(high / median), 0), model));
     json_object_set_new(step, "ci95", json_pack("[f,f]", low, high));
-    snprintf(source, sizeof source, "draws; errors of %zu validated rows of %s", known.count,
-             own ? ls_row_text(row, "case", "strategy") : "any strategy");
+    snprintf(source, sizeof source, "draws, with calibration; errors of %zu validated rows of %s",
+             known.count, own ? ls_row_text(row, "case", "strategy") : "any strategy");
+    json_object_set_new(group, "error_model", json_real(expm1(model)));
     json_object_set_new(group, "error", json_real((high - low) / (high + low)));
     json_object_set_new(group, "error_source", json_string(source));
 }

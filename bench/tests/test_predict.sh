@@ -160,7 +160,8 @@ for i in 1 2; do
     keep same$i
 done
 rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2')[0]['time'] and
-    r['prediction']['draws'] == 32 and r['time']['step_ms']['median'] > 0"
+    r['prediction']['draws'] == 32 and r['time']['step_ms']['median'] > 0 and
+    0 < r['prediction']['error_calibration'] and 0 < r['prediction']['error_draws']"
 lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
     'has no duration' in r['result']['reason']"

@@ -252,11 +252,11 @@ static void find_ties(ls_advice *advice)
 
 /* ---- Where the order changes ----------------------------------------------------------------- */
 
-enum { EACH_WAY = 24, SCALES = 2 * EACH_WAY + 1 };
+enum { EACH_WAY = 12, SCALES = 2 * EACH_WAY + 1 };
 
 static double scale_of(size_t i)
 {
-    return exp2(((double)i - EACH_WAY) / 4);
+    return exp2(((double)i - EACH_WAY) / 2);
 }
 
 /* The level that is varied: between hosts, if there are any. */

@@ -26,12 +26,28 @@ static bool is_left_out(const char *name)
     return false;
 }
 
+/* The number of devices, where they are cpu:0 and so on, which are more than the machine has; else
+ * their names. */
+static void add_devices(const json_t *names, char *text, size_t size)
+{
+    const size_t count = json_array_size(names);
+    bool counted = true;
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        const char *its = json_string_value(json_array_get(names, i));
+        snprintf(name, sizeof name, "cpu:%zu", i);
+        counted = counted && its && strcmp(its, name) == 0;
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i ? "+" : "", its ? its : "");
+    }
+    if (counted)
+        snprintf(text, size, "%zu", count);
+}
+
 /* What `case` has for this option as text; false: nothing. */
 static bool text_of(const json_t *group, const ls_option *option, char *text, size_t size)
 {
     char field[64];
-    size_t i;
-    const json_t *one;
     const char *scaling = json_string_value(json_object_get(group, "scaling"));
     const bool weak = scaling && strcmp(scaling, "weak") == 0;
     snprintf(field, sizeof field, "%s", option->name);
@@ -43,11 +59,7 @@ static bool text_of(const json_t *group, const ls_option *option, char *text, si
                      : json_object_get(group, "batch_global");
     *text = 0;
     if (json_is_array(value)) {
-        json_array_foreach(value, i, one)
-        {
-            const size_t used = strlen(text);
-            snprintf(text + used, size - used, "%s%s", i ? "+" : "", json_string_value(one));
-        }
+        add_devices(value, text, size);
     } else if (json_is_string(value)) {
         snprintf(text, size, "%s", json_string_value(value));
     } else if (json_is_boolean(value)) {

@@ -171,7 +171,7 @@ rows "another model has operations that the file lacks" "r['result']['status'] =
 cat >plan.yaml <<'YAML'
 model: poly
 strategy: mirrored
-devices: 2
+devices: 3
 link: latency=1ms
 steps: 5
 YAML

@@ -331,6 +331,7 @@ static ls_status predict_all(prediction *p)
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
                        "no measured row of these cases in %s; measure them first: run --link",
                        p->request->results);
+    ls_validations_settle(&p->validations, p->known);
     if (p->request->prediction.validate)
         ls_validations_print(&p->validations, p->known, strcmp(p->request->format, "jsonl") == 0,
                              ls_output());

@@ -156,7 +156,7 @@ static ls_status make_played(const ls_predictor *predictor, const ls_case *given
         strchr(given->devices, '+') || ls_parse_integer(given->devices, 2, INT32_MAX, &number);
     if (several && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
-    if (several && predictor->platform.kind == LS_PLATFORM_FLAT)
+    if (predictor->platform.kind == LS_PLATFORM_FLAT) /* of one device, too, as of run */
         snprintf(out->link_text, sizeof out->link_text, "%s", predictor->platform.link);
     else if (several)
         snprintf(out->link_text, sizeof out->link_text, "%s", "platform");

@@ -41,6 +41,8 @@ static uint64_t hash_request(const ls_request *request)
 /* Everything before training, or instead of it. */
 static ls_status run_planned(ls_request *request, int *exit_status)
 {
+    if (request->advise)
+        return ls_command_advise(request, exit_status);
     if (request->predict)
         return ls_command_predict(request, exit_status);
     if (request->resume)
@@ -83,14 +85,6 @@ static void help_trace(FILE *stream)
           stream);
 }
 
-static void help_predict(FILE *stream)
-{
-    fputs("\nRows of cases on devices that are not here, in virtual time: the strategy's own\n"
-          "step is built and played (bench/predict/README.md). Takes the options of run, with\n"
-          "5 steps after a --warmup of 3.\n",
-          stream);
-}
-
 static const ls_command commands[] = {
     {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
      .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
@@ -130,10 +124,17 @@ static const ls_command commands[] = {
      .run = run_cases},
     {"predict", " --platform NETWORK [--OPTION VALUE]...",
      "rows of cases on devices that are not here, in virtual time", LS_FOR_RUN | LS_FOR_PREDICT,
-     .more = help_predict,
+     .more = ls_command_predict_help,
      .examples = {"predict --strategy mirrored --devices 64 "
                   "--platform flat:latency=10us,bandwidth=1GB/s",
                   "predict --strategy all --devices 2,4,8 --platform flat:bandwidth=10Gbps"},
+     .run = run_cases},
+    {"advise", " --model NAME --devices N --platform NETWORK [--OPTION VALUE]...",
+     "which strategy, and options, for a model, devices, network", LS_FOR_RUN | LS_FOR_ADVISE,
+     .more = ls_command_advise_help,
+     .examples = {"advise --model cnn --devices 8 --platform flat:latency=10us,bandwidth=1GB/s",
+                  "advise --model resnet:20 --devices 64 --memory-limit 16GB "
+                  "--platform 25gbe-4gpu --devices-per-host 4"},
      .run = run_cases},
 };
 

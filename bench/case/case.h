@@ -26,7 +26,7 @@ typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS
 
 /** Values that a list may vary. Text is "" and numbers are 0 if the default is the model's. */
 typedef struct ls_case {
-    char model[128];             /**< "mlp:784-128-10" as given; "mlp" by default */
+    char model[LS_MODEL_TEXT];   /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
     const ls_strategy *strategy; /**< single */
     ls_declared_values own;      /**< values of options that the strategy, the model and the data
@@ -68,6 +68,8 @@ typedef struct ls_prediction_request {
     char *platform;       /**< NULL: not given */
     char *durations;      /**< "measured", a file, or "flops=RATE"; NULL: measured */
     char *slowdown;       /**< "RANK=FACTOR"; NULL: none */
+    char *goal;           /**< file for the steps' graph; NULL: none */
+    char *trace;          /**< file for the counted steps; NULL: none */
     char *memory_limit;   /**< of each device; NULL: none */
     int engine;           /**< ls_engine */
     int collectives;      /**< ls_expansion */
@@ -94,7 +96,8 @@ typedef struct ls_request {
     bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
     char *out;       /**< file of the trace; NULL: not given */
-    bool predict;    /**< `predict`: played in virtual time */
+    bool predict;    /**< `predict`, `advise`: played in virtual time */
+    bool advise;     /**< `advise`: strategies and their options are compared */
     ls_prediction_request prediction;
     bool print_step; /**< the step is listed, nothing is trained */
     bool soft_placement;

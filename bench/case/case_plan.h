@@ -40,7 +40,8 @@ typedef struct ls_plan_of_case {
     int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
     ls_job job;                     /**< without `devices`, which are not open yet */
     int64_t warmup, timed;          /**< steps */
-    float *initial;                 /**< [elements] parameters before the first step */
+    float *initial; /**< [elements] parameters before the first step; NULL: nothing is
+                       trained */
 } ls_plan_of_case;
 
 /** Whether the variables are on a device of another kind than the towers: the host then orders

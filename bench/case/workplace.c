@@ -4,6 +4,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
+#include "bench/case/profile.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/device/machine_gpus.h"
@@ -23,7 +24,7 @@
 static const uint64_t record_capacity = 32768;
 
 struct ls_data_cache {
-    char key[768];
+    char key[1200];
     ls_data *data;
     struct ls_data_cache *next;
 };
@@ -90,7 +91,7 @@ void ls_workplace_close(ls_workplace *workplace)
 static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_model *model,
                            const ls_data **out)
 {
-    char key[768];
+    char key[1200];
     snprintf(key, sizeof key, "%s|%s", model->name, spec);
     for (struct ls_data_cache *entry = workplace->data; entry; entry = entry->next) {
         if (strcmp(entry->key, key) == 0) {
@@ -117,7 +118,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
-    int64_t batch = c->batch > 0 ? c->batch : plan->model->family->default_batch;
+    int64_t batch = c->batch > 0 ? c->batch : ls_model_batch(plan->model);
     int64_t global = batch;
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
@@ -155,6 +156,8 @@ static ls_status check_target(const ls_plan_of_case *plan)
 static ls_status make_initial(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_variables *variables = &plan->model->graph->variables;
+    if (workplace->request->predict) /* nothing is trained */
+        return LS_OK;
     plan->initial = malloc(variables->elements * sizeof *plan->initial);
     if (!plan->initial)
         return ls_fail_memory("parameters", variables->elements * sizeof *plan->initial);
@@ -411,7 +414,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = workplace->request->processes;
-    LS_TRY(ls_model_open_for(c->model, c->data, &plan->model));
+    LS_TRY(ls_case_model_open(c->model, c->data, &plan->model));
     plan->strategy = c->strategy;
     const ls_placement placement = placement_of(workplace);
     LS_TRY(place_devices(&placement, processes, plan));

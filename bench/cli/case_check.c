@@ -2,6 +2,7 @@
 /* Whether a strategy can run its case, by what is known before opening anything; see cases.h. */
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
+#include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
 #include "common/nn/model.h"
@@ -41,7 +42,7 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
 static ls_status check_model_case(const ls_case *one, const ls_model *model, int hosts)
 {
     const ls_strategy *strategy = one->strategy;
-    ls_job job = {.batch = one->batch > 0 ? one->batch : model->family->default_batch};
+    ls_job job = {.batch = one->batch > 0 ? one->batch : ls_model_batch(model)};
     ls_case_job(one, &job);
     const ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
     int64_t devices;
@@ -62,7 +63,10 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
 ls_status ls_case_check(const ls_case *one, const ls_request *request)
 {
     ls_model *model;
-    LS_TRY(ls_model_open(one->model, &model));
+    if (ls_profile_is(one->model) && !request->predict)
+        return ls_fail(LS_CODE_USAGE, "option --model", one->model,
+                       "is sizes and times, and computes nothing; predict and advise take it");
+    LS_TRY(ls_case_model_open(one->model, NULL, &model));
     const int hosts = request->processes ? request->processes->hosts : 1;
     ls_status status = check_model_case(one, model, hosts);
     ls_model_close(model);

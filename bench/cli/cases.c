@@ -13,6 +13,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_table.h"
+#include "bench/case/profile.h"
 #include "bench/case/workplace.h"
 #include "common/base/grow.h"
 
@@ -209,6 +210,10 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     for (size_t i = 0; i < count && !status; i++)
         if (table[i].sweeps && set_with(parsing, part, i))
             status = sweep(parsing, part, i, &list);
+    const size_t scaling = (size_t)(ls_option_find("scaling", strlen("scaling")) - table);
+    for (size_t i = 0; i < list.count && !status && !set_with(parsing, part, scaling); i++)
+        if (ls_profile_is(list.items[i].model)) /* its times are of a device's batch */
+            list.items[i].scaling = LS_SCALING_WEAK;
     if (!status && part)
         status = check_concerned(parsing, &part->set, list.items, list.count);
     const size_t total = request->case_count + list.count;
@@ -380,7 +385,8 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
     ls_status first = LS_OK;
     for (size_t i = 0; i < count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
-        ls_status status = ls_case_check(&request->cases[kept], request);
+        ls_status status = /* of advise, strategy and options are not chosen yet */
+            request->advise ? LS_OK : ls_case_check(&request->cases[kept], request);
         if (!status) {
             kept++;
             continue;

@@ -10,9 +10,10 @@ static const struct {
     unsigned bit;
     const char *name;
 } commands[] = {
-    {LS_FOR_TRACE, "trace"},     {LS_FOR_PREDICT, "predict"}, {LS_FOR_REGRESS, "regress"},
-    {LS_FOR_RUN, "run"},         {LS_FOR_VERIFY, "verify"},   {LS_FOR_MICRO, "micro"},
-    {LS_FOR_DEVICES, "devices"}, {LS_FOR_RESULTS, "results"}, {LS_FOR_REPORT, "report"},
+    {LS_FOR_TRACE, "trace"},     {LS_FOR_ADVISE, "advise"},   {LS_FOR_PREDICT, "predict"},
+    {LS_FOR_REGRESS, "regress"}, {LS_FOR_RUN, "run"},         {LS_FOR_VERIFY, "verify"},
+    {LS_FOR_MICRO, "micro"},     {LS_FOR_DEVICES, "devices"}, {LS_FOR_RESULTS, "results"},
+    {LS_FOR_REPORT, "report"},
 };
 
 const char *ls_option_command_name(unsigned command)

@@ -4,6 +4,7 @@
  */
 #include "bench/cli/option_values.h"
 
+#include "bench/case/profile.h"
 #include "bench/output/row_columns.h"
 #include "common/base/numbers.h"
 #include "common/data/data.h"
@@ -186,8 +187,11 @@ static ls_status set_named(const ls_setting *setting, const char *noun)
 ls_status ls_set_model(const ls_setting *setting)
 {
     ls_model *model = NULL;
-    LS_TRY(set_named(setting, "model"));
-    ls_status status = ls_model_open(setting->text, &model);
+    if (ls_profile_is(setting->text))
+        LS_TRY(ls_setting_array(setting));
+    else
+        LS_TRY(set_named(setting, "model"));
+    ls_status status = ls_case_model_open(setting->text, NULL, &model);
     ls_model_close(model);
     return ls_setting_relay(setting, status);
 }

@@ -48,7 +48,8 @@ static ls_status default_request(unsigned command, const ls_processes *processes
     LS_TRY(ls_allocate("options", &request, 1, sizeof *request));
     *out = request;
     request->verify = command & LS_FOR_VERIFY;
-    request->predict = command & LS_FOR_PREDICT;
+    request->predict = command & (LS_FOR_PREDICT | LS_FOR_ADVISE);
+    request->advise = command & LS_FOR_ADVISE;
     request->trace = command & LS_FOR_TRACE;
     request->log = (ls_log){err, LS_LOG_NORMAL};
     /* including padding: compared as bytes */
@@ -78,6 +79,8 @@ void ls_request_free(ls_request *request)
     free(request->prediction.durations);
     free(request->prediction.slowdown);
     free(request->prediction.memory_limit);
+    free(request->prediction.trace);
+    free(request->prediction.goal);
     free(request->columns);
     free(request->results);
     free(request->format);
@@ -211,6 +214,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
     const unsigned command = strcmp(argv[0], "verify") == 0    ? LS_FOR_VERIFY
                              : strcmp(argv[0], "trace") == 0   ? LS_FOR_RUN | LS_FOR_TRACE
                              : strcmp(argv[0], "predict") == 0 ? LS_FOR_RUN | LS_FOR_PREDICT
+                             : strcmp(argv[0], "advise") == 0  ? LS_FOR_RUN | LS_FOR_ADVISE
                                                                : LS_FOR_RUN;
     static const ls_processes alone = {.size = 1, .hosts = 1, .neighbours = 1, .parts = 1};
     ls_request_parsing parsing = {.processes = processes};
@@ -226,6 +230,9 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
     parsing.plan = parsing.request ? parsing.request->plan : NULL;
     if (!status)
         status = ls_option_set_read(parsing.set, argc, argv, 0);
+    if (!status && parsing.request->advise && !ls_option_set_find(parsing.set, "strategy")->count)
+        status = ls_option_set_append(parsing.set, ls_option_find("strategy", strlen("strategy")),
+                                      "all", NULL);
     if (!status)
         status = ls_command_line(argc, argv, &parsing.request->command);
     if (!status)

@@ -60,8 +60,13 @@ ls_status ls_resume(ls_request *request);
  * each case, on parameters that are thrown away. */
 ls_status ls_budget_fit(ls_request *request);
 
+/** `advise`. Borrows the request. */
+ls_status ls_command_advise(const ls_request *request, int *exit_status);
+void ls_command_advise_help(FILE *stream); /**< more of --help */
+
 /** `predict`. Borrows the request, whose cases it changes into what is played. */
 ls_status ls_command_predict(ls_request *request, int *exit_status);
+void ls_command_predict_help(FILE *stream); /**< more of --help */
 
 /** Called on every rank: all run collectives, rank 0 alone the other operations. */
 ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);

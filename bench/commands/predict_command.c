@@ -7,27 +7,43 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/output/standard_output.h"
+#include "bench/predict/measured.h"
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /** The state of the command. */
 typedef struct prediction {
     const ls_request *request;
     ls_predictor predictor;
     ls_workplace workplace;
-    ls_case *configs;       /* [case_count] as they are played */
-    ls_plan_of_case *plans; /* [case_count] */
+    ls_measured_cases measured; /* --validate without --platform: of the results */
+    ls_case base;               /* what options say of all cases */
+    ls_case *from_rows;         /* theirs */
+    ls_case *given;             /* [asked] borrowed */
+    size_t asked;
+    ls_case *configs;       /* [asked] as they are played */
+    ls_plan_of_case *plans; /* [count] */
+    size_t *number;         /* [count] of the case among those given */
+    size_t count;           /* cases that can be predicted */
+    ls_status *left_out;    /* [left_count] why others cannot */
+    size_t left_count;
     ls_results *results;
     ls_validations validations;
     size_t known; /* validations of earlier commands */
     ls_writer *writer;
     ls_chosen chosen;
+    bool printed; /* a row */
     int code;
 } prediction;
 
@@ -59,7 +75,9 @@ static ls_status check_options(const ls_request *request)
         {"waterfall", later},
         {"dry-run", later},
     };
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    const bool planned = ls_option_set_find(request->given, "plan")->count > 0;
+    const bool runs = request->prediction.validate && planned; /* the plan's cases are measured */
+    for (size_t i = 0; i < sizeof refused / sizeof *refused && !runs; i++) {
         char name[32];
         snprintf(name, sizeof name, "--%s", refused[i].name);
         if (ls_option_set_find(request->given, refused[i].name)->count)
@@ -72,6 +90,11 @@ static ls_status check_options(const ls_request *request)
     if (request->prediction.calibrate != out)
         return ls_fail(LS_CODE_USAGE, "option", out ? "--out" : "--calibrate",
                        "goes with %s; give both, or none", out ? "--calibrate" : "--out FILE");
+    const char *trace = request->prediction.trace, *file = trace ? trace : request->prediction.goal;
+    if (file && request->case_count > 1)
+        return ls_fail(LS_CODE_USAGE, trace ? "option --trace" : "option --goal", file,
+                       "%zu cases cannot be written to one file; give one case, or leave it out",
+                       request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
                        "looks for measured rows in the results file, and --results names none");
@@ -88,30 +111,140 @@ static ls_status check_options(const ls_request *request)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-static ls_status open_plans(prediction *p)
+static bool is_given(const ls_request *request, const char *name)
 {
-    const ls_request *request = p->request;
-    LS_TRY(ls_allocate("cases", &p->configs, request->case_count, sizeof *p->configs));
-    LS_TRY(ls_allocate("cases", &p->plans, request->case_count, sizeof *p->plans));
-    for (size_t i = 0; i < request->case_count; i++) {
-        LS_TRY(ls_predictor_case(&p->predictor, &request->cases[i], &p->configs[i]));
-        LS_TRY(ls_plan_open(&p->workplace, &p->configs[i], &p->plans[i]));
-        p->plans[i].oversubscribed = false;
-        LS_TRY(ls_predictor_check(&p->predictor, &p->plans[i]));
-        memcpy(p->configs[i].data, request->cases[i].data, sizeof p->configs[i].data); /* shown */
-    }
+    return ls_option_set_find(request->given, name)->count > 0;
+}
+
+/* --validate predicts the cases that options name, on the platform, or those that were measured. */
+static bool takes_measured(const ls_request *request)
+{
+    const bool named = is_given(request, "platform") || is_given(request, "strategy") ||
+                       is_given(request, "model") || is_given(request, "devices");
+    return request->prediction.validate && (!named || is_given(request, "plan"));
+}
+
+/* Before case `given` is resolved, or played: its network. */
+static ls_status turn_to(prediction *p, size_t given)
+{
+    if (!p->measured.texts)
+        return LS_OK;
+    const ls_measured_case *one = &p->measured.items[given];
+    const int per_host = is_given(p->request, "devices-per-host")
+                             ? p->request->prediction.devices_per_host
+                             : one->devices; /* they share this machine's cores */
+    return ls_predictor_set_network(&p->predictor, *one->platform ? one->platform : NULL, per_host);
+}
+
+static ls_status open_plan(prediction *p, size_t given)
+{
+    ls_case *config = &p->configs[p->count];
+    ls_plan_of_case *plan = &p->plans[p->count];
+    LS_TRY(turn_to(p, given));
+    LS_TRY(ls_predictor_plan(&p->predictor, &p->workplace, &p->given[given], config, plan));
+    p->number[p->count++] = given;
     return LS_OK;
 }
 
-/* Rows so far, measured and predicted, say how far predictions are to be trusted. */
+/* The devices that --slowdown names must be in some case. */
+static ls_status check_slowdown(const prediction *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        const size_t devices = ls_predictor_devices(&p->plans[i]);
+        most = devices > most ? devices : most;
+    }
+    return p->predictor.slow_device < (int)most
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
+                         "names a device that every case lacks; there are up to %zu, numbered "
+                         "from 0",
+                         most);
+}
+
+/* Cases that cannot be predicted are left out, if others can. */
+static ls_status open_plans(prediction *p)
+{
+    LS_TRY(ls_allocate("cases", &p->configs, p->asked, sizeof *p->configs));
+    LS_TRY(ls_allocate("cases", &p->plans, p->asked, sizeof *p->plans));
+    LS_TRY(ls_allocate("cases", &p->number, p->asked, sizeof *p->number));
+    LS_TRY(ls_allocate("cases", &p->left_out, p->asked, sizeof *p->left_out));
+    for (size_t i = 0; i < p->asked; i++) {
+        ls_status status = open_plan(p, i);
+        if (!status)
+            continue;
+        if (ls_status_code(status) != LS_CODE_USAGE)
+            return status;
+        p->left_out[p->left_count++] = status;
+    }
+    if (!p->count && p->left_count) {
+        ls_status first = p->left_out[0];
+        p->left_out[0] = NULL;
+        return first;
+    }
+    return check_slowdown(p);
+}
+
+/* Runs the plan of --validate, so that its rows are in the results. */
+static ls_status run_plan(const prediction *p)
+{
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    const char *plan = ls_option_set_text(p->request->given, "plan", NULL);
+    const char *const arguments[] = {
+        path,       "run",   "--plan",  plan, "--results", p->request->results,
+        "--format", "jsonl", "--quiet", NULL};
+    path[length > 0 ? length : 0] = 0;
+    fflush(NULL);
+    const pid_t child = length > 0 ? fork() : -1;
+    if (child == 0) {
+        const int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDOUT_FILENO);
+        execv(path, (char *const *)(size_t)arguments);
+        _exit(127);
+    }
+    int status = -1;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "option --validate", plan,
+                   "was not measured: run --plan ended with status %d; run it alone to see why",
+                   child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* Rows so far, measured and predicted, say how far predictions are to be trusted; --validate
+ * without cases takes them from there. */
 static ls_status open_results(prediction *p)
 {
-    const char *path = p->request->results;
+    const ls_request *request = p->request;
     json_auto_t *rows = json_array();
-    if (!path || p->request->prediction.calibrate)
+    size_t first = 0;
+    p->given = request->cases;
+    p->asked = request->case_count;
+    if (!request->results || request->prediction.calibrate)
         return LS_OK;
-    LS_TRY(ls_results_open(path, true, &p->results));
+    LS_TRY(ls_results_open(request->results, true, &p->results));
     LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+    if (takes_measured(request) && is_given(request, "plan")) {
+        first = json_array_size(rows);
+        json_array_clear(rows);
+        LS_TRY(run_plan(p));
+        LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+    }
+    if (takes_measured(request)) {
+        LS_TRY(ls_measured_cases_open(rows, first, &p->base, &p->measured));
+        LS_TRY(ls_allocate("cases", &p->from_rows, p->measured.count + 1, sizeof *p->from_rows));
+        for (size_t i = 0; i < p->measured.count; i++)
+            memcpy(&p->from_rows[i], &p->measured.items[i].config, sizeof *p->from_rows);
+        p->given = p->from_rows;
+        p->asked = p->measured.count;
+    }
+    if (takes_measured(request) && !p->measured.count)
+        return ls_fail(LS_CODE_MISSING, "option", "--validate",
+                       "no measured row in %s can be predicted: none is of this machine and one "
+                       "process, with --link or one device; measure some first: run --link",
+                       request->results);
     LS_TRY(ls_validations_open(rows, &p->validations));
     p->known = p->validations.count;
     return LS_OK;
@@ -126,12 +259,12 @@ static ls_status open_command(prediction *p)
     LS_TRY(ls_chosen_read(request->columns, &p->chosen));
     LS_TRY(ls_predictor_open(&request->prediction, &p->predictor));
     LS_TRY(ls_workplace_open(request, &p->workplace));
-    LS_TRY(open_plans(p));
     LS_TRY(open_results(p));
+    LS_TRY(open_plans(p));
     LS_TRY(ls_writer_open(format, ls_output(), &p->writer));
     ls_writer_kept_in(p->writer, p->results ? request->results : NULL);
     json_t *groups = json_array();
-    for (size_t i = 0; i < request->case_count; i++)
+    for (size_t i = 0; i < p->count; i++)
         json_array_append_new(
             groups, ls_row_case(&(ls_row_facts){.workplace = &p->workplace, .plan = &p->plans[i]}));
     ls_writer_expect(p->writer, groups);
@@ -147,11 +280,17 @@ static ls_status predict_case(prediction *p, size_t index)
     ls_predicted predicted;
     json_t *row = NULL;
     bool added;
+    LS_TRY(turn_to(p, p->number[index]));
     ls_status failed =
         ls_predict(&p->predictor, p->workplace.machine, &p->plans[index], &predicted);
     ls_status status = ls_predicted_row(&p->predictor, &p->workplace, &p->plans[index], &predicted,
                                         failed ? ls_status_text(failed) : NULL, &row);
     ls_predicted_close(&predicted);
+    if (ls_status_code(failed) == LS_CODE_USAGE && !p->printed && index + 1 == p->count) {
+        json_decref(row); /* of too many activities, or no route: a refusal */
+        ls_status_free(status);
+        return failed;
+    }
     const bool failed_here = failed, interrupted = ls_status_code(failed) == LS_CODE_INTERRUPTED;
     if (failed)
         p->code = LS_CODE_MISSING;
@@ -167,6 +306,7 @@ static ls_status predict_case(prediction *p, size_t index)
         ls_row_mark_error(row, ls_status_text(status));
     if (!p->request->prediction.validate || failed_here)
         status = ls_status_first(status, ls_writer_row(p->writer, row));
+    p->printed = true;
     json_decref(row);
     return status;
 }
@@ -174,7 +314,7 @@ static ls_status predict_case(prediction *p, size_t index)
 /* --calibrate: the durations of all cases. */
 static ls_status calibrate(prediction *p)
 {
-    for (size_t i = 0; i < p->request->case_count; i++)
+    for (size_t i = 0; i < p->count; i++)
         LS_TRY(ls_predictor_calibrate(&p->predictor, p->workplace.machine, &p->plans[i]));
     LS_TRY(ls_durations_write(p->request->out, &p->predictor.durations));
     ls_log_line(&p->request->log, LS_LOG_NORMAL, "durations of %zu operations: %s",
@@ -184,13 +324,14 @@ static ls_status calibrate(prediction *p)
 
 static ls_status predict_all(prediction *p)
 {
-    for (size_t i = 0; i < p->request->case_count && !ls_interrupted(); i++)
+    for (size_t i = 0; i < p->count && !ls_interrupted(); i++)
         LS_TRY(predict_case(p, i));
     if (p->request->prediction.validate && p->validations.count == p->known && !p->code &&
         !ls_interrupted())
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
                        "no measured row of these cases in %s; measure them first: run --link",
                        p->request->results);
+    ls_validations_settle(&p->validations, p->known);
     if (p->request->prediction.validate)
         ls_validations_print(&p->validations, p->known, strcmp(p->request->format, "jsonl") == 0,
                              ls_output());
@@ -201,21 +342,47 @@ static void close_command(prediction *p)
 {
     ls_validations_close(&p->validations);
     ls_results_close(p->results);
-    for (size_t i = 0; p->plans && i < p->request->case_count; i++)
+    for (size_t i = 0; i < p->count; i++)
         ls_plan_close(&p->plans[i]);
+    for (size_t i = 0; i < p->left_count; i++)
+        ls_status_free(p->left_out[i]);
+    ls_measured_cases_close(&p->measured);
+    free(p->from_rows);
+    free(p->left_out);
+    free(p->number);
     free(p->plans);
     free(p->configs);
     ls_predictor_close(&p->predictor);
     ls_workplace_close(&p->workplace);
 }
 
+void ls_command_predict_help(FILE *stream)
+{
+    fputs("\nRows of cases on devices that are not here, in virtual time: the strategy's own\n"
+          "step is built and played (bench/predict/README.md). Takes the options of run, with\n"
+          "5 steps after a --warmup of 3.\n",
+          stream);
+}
+
 ls_status ls_command_predict(ls_request *request, int *exit_status)
 {
     prediction p = {.request = request};
+    if (request->prediction.platform && strcmp(request->prediction.platform, "list") == 0) {
+        ls_platform_list(ls_output());
+        return LS_OK;
+    }
+    memcpy(&p.base, request->cases, sizeof p.base);
     ls_interrupt_install();
     ls_status refused = open_command(&p), lost = LS_OK;
     if (!refused)
         ls_request_tell(request);
+    for (size_t i = 0; i < p.left_count && !refused; i++)
+        ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s", ls_status_text(p.left_out[i]));
+    if (!refused && p.measured.others)
+        ls_log_line(&request->log, LS_LOG_NORMAL,
+                    "%zu measured rows are not predicted: of several processes, or of devices "
+                    "without --link",
+                    p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);
     if (p.writer) {

@@ -73,7 +73,7 @@ static bool knows_single(const command_run *run, size_t own)
 
 void ls_run_expect(command_run *run, const case_run *c, double step_s)
 {
-    char title[192];
+    char title[LS_MODEL_TEXT + 64];
     double seconds[LS_PHASES];
     if (!run->workplace.progress)
         return;

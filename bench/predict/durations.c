@@ -2,6 +2,7 @@
 /* Durations by key, and their file; see durations.h. */
 #include "bench/predict/durations.h"
 
+#include "bench/case/profile.h"
 #include "bench/predict/durations_parts.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
@@ -78,6 +79,8 @@ ls_status ls_durations_add(ls_durations *d, const char *name, double flops, doub
 
 double ls_duration_of(const ls_durations *d, const ls_op *op)
 {
+    if (d->profile)
+        return ls_profile_has(op) ? op->flops : 0;
     if (d->flops_per_s > 0)
         return op->flops * 1e9 / d->flops_per_s;
     const ls_duration *item = ls_durations_find(d, op->name, op->flops, op->bytes);

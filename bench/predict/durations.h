@@ -26,6 +26,8 @@ typedef struct ls_duration {
 } ls_duration;
 
 typedef struct ls_durations {
+    bool profile;       /**< of a profile (bench/case/profile.h): layers say how long they take, and
+                             all else takes none */
     double flops_per_s; /**< above 0: all durations are FLOPs over this rate */
     ls_duration *items; /**< [count] */
     size_t count;
@@ -40,6 +42,9 @@ typedef struct ls_durations {
 
 /** Duration of an operation in ns; NaN if it is not known. */
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
+
+/** Half the width of the 95% interval of the medians, over them; 0: not known. */
+double ls_durations_error(const ls_durations *durations);
 
 /** LS_CODE_MISSING names the first operation of the run's steps that has no duration. */
 ls_status ls_durations_check(const ls_durations *durations, const ls_step_run *run);

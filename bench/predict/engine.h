@@ -24,7 +24,7 @@ typedef struct ls_play {
 /** The duration of a delay with its factor; the amount of a message. */
 static inline double ls_play_amount(const ls_play *play, const ls_activity_node *node)
 {
-    if (!play->factors || node->to >= 0)
+    if (!play->factors || node->to >= 0 || node->rounds)
         return node->amount;
     return node->amount *
            play->factors[(size_t)node->step * (size_t)play->devices + (size_t)node->from];
@@ -42,6 +42,11 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine);
 /** Plays; end_ns [graph->count] gets the time at which each activity ends, from 0. LS_CODE_CHECK
  * if some never end, LS_CODE_INTERRUPTED after an interrupt. */
 ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns);
+
+/** Whether the platform has so many devices, and routes between neighbours, and from and to the
+ * first: LS_CODE_USAGE says what is wrong with it. */
+ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
+                          int devices_per_host);
 
 /** That a play was interrupted (bench/train/interrupt.h): LS_CODE_INTERRUPTED. */
 ls_status ls_engine_interrupted(void);

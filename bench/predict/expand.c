@@ -167,6 +167,11 @@ static ls_status make_flows(ls_expanded *e)
     return LS_OK;
 }
 
+const char *const ls_expansion_words[] = {[LS_EXPAND_FLOWS] = "flows",
+                                          [LS_EXPAND_MESSAGES] = "messages",
+                                          [LS_EXPAND_FORMULA] = "formula",
+                                          NULL};
+
 /* ---- The list ------------------------------------------------------------------------------- */
 
 static void close_expanded(ls_expanded *e)
@@ -194,7 +199,7 @@ static ls_status fill(const ls_expansions *list, ls_expanded *e, const ls_layout
                       ls_device *const *devices)
 {
     LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)e->ranks + 1, sizeof *e->first));
-    if (list->level == LS_EXPAND_FLOWS && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
+    if (list->level != LS_EXPAND_MESSAGES && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
         return make_flows(e);
     return read_messages(e, layout, devices);
 }

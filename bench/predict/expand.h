@@ -8,12 +8,16 @@
  * of its messages. With equal links and ranks that begin together, that takes as long as the
  * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Of other algorithms: the messages, of which
  * they have few
+ *     formula   the same as one time for all ranks, which begin together: that of their slowest
+ *               path, as if no port was shared (unroll.c)
  */
 #pragma once
 
 #include "bench/predict/virtual.h"
 
-typedef enum ls_expansion { LS_EXPAND_FLOWS, LS_EXPAND_MESSAGES } ls_expansion;
+typedef enum ls_expansion { LS_EXPAND_FLOWS, LS_EXPAND_MESSAGES, LS_EXPAND_FORMULA } ls_expansion;
+
+extern const char *const ls_expansion_words[]; /**< in this order, NULL-terminated */
 
 /** What a rank sends and receives at once; elements of 4 bytes. */
 typedef struct ls_move {

@@ -14,6 +14,7 @@
 #include "common/base/status.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef enum ls_platform_kind {
     LS_PLATFORM_NONE, /**< one device */
@@ -33,8 +34,17 @@ typedef struct ls_platform {
     ls_platform_level device; /**< flat: the network; two-level: within a host */
     ls_platform_level net;    /**< two-level: between hosts */
     const char *text;         /**< as given; borrowed */
+    const char *link;         /**< flat: as --link has it */
 } ls_platform;
 
-/** "flat:latency=10us,bandwidth=1GB/s", "two-level:host=1us@10GB/s,net=10us@25Gbps", "FILE.xml".
- * LS_CODE_USAGE says what is valid. */
+/** "flat:latency=10us,bandwidth=1GB/s", "two-level:host=1us@10GB/s,net=10us@25Gbps", the name of a
+ * shipped one, or "FILE.xml". LS_CODE_USAGE says what is valid. */
 ls_status ls_platform_parse(const char *text, ls_platform *out);
+
+/** What a message between two devices takes, alone: latency, and bytes a second (0: not limited).
+ * Not of a file. */
+ls_platform_level ls_platform_between(const ls_platform *platform, int devices_per_host, int from,
+                                      int to);
+
+/** Prints the shipped platforms with their sources. */
+void ls_platform_list(FILE *stream);

@@ -13,6 +13,10 @@ static ls_status append(ls_play_graph *g, const ls_activity_node *node, uint32_t
         return ls_fail(LS_CODE_USAGE, "predict", "activities",
                        "are more than 4 billion; use fewer steps or devices");
     LS_TRY(ls_grow("activities", &g->nodes, g->count, sizeof *node));
+    if (g->labelled) {
+        LS_TRY(ls_grow("activities", &g->labels, g->count, sizeof *g->labels));
+        g->labels[g->count] = (ls_play_label){.lane = -1, .begin = LS_PLAY_NONE};
+    }
     g->nodes[g->count] = *node;
     *out = (uint32_t)g->count++;
     return ls_play_wait(g, before, *out);
@@ -33,6 +37,12 @@ ls_status ls_play_message(ls_play_graph *g, uint32_t step, int from, int to, dou
                   &(ls_activity_node){
                       .amount = bytes, .from = from, .to = to, .rounds = rounds, .step = step},
                   before, out);
+}
+
+void ls_play_show(ls_play_graph *g, uint32_t node, ls_play_label label)
+{
+    if (g->labelled)
+        g->labels[node] = label;
 }
 
 ls_status ls_play_wait(ls_play_graph *g, uint32_t before, uint32_t after)
@@ -63,6 +73,7 @@ ls_status ls_play_seal(ls_play_graph *g)
 
 void ls_play_close(ls_play_graph *g)
 {
+    free(g->labels);
     free(g->nodes);
     free(g->edges);
     free(g->first);

@@ -12,11 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
+
 /** A delay, or a message. */
 typedef struct ls_activity_node {
     double amount;   /**< ns of a delay; bytes of a message */
     int from, to;    /**< devices; a delay: the device, and -1 */
-    uint32_t rounds; /**< of a message: how many latencies it takes */
+    uint32_t rounds; /**< of a message: how many latencies it takes; of a delay 1: it is the
+                          network's, as long on a slow device */
     uint32_t step;   /**< that it belongs to */
     uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
 } ls_activity_node;
@@ -26,7 +29,17 @@ typedef struct ls_play_edge {
     uint32_t before, after;
 } ls_play_edge;
 
+/** What of an activity a trace shows: a slice of a lane. */
+typedef struct ls_play_label {
+    const char *name; /**< borrowed */
+    int lane;         /**< -1: not shown */
+    int use;          /**< ls_time_use */
+    uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE: its own beginning */
+} ls_play_label;
+
 typedef struct ls_play_graph {
+    bool labelled;           /**< activities get labels; set before the first */
+    ls_play_label *labels;   /**< [count] */
     ls_activity_node *nodes; /**< [count] */
     size_t count;
     ls_play_edge *edges; /**< [edge_count] until it is sealed */
@@ -36,8 +49,6 @@ typedef struct ls_play_graph {
     size_t messages; /**< number of nodes that are messages */
 } ls_play_graph;
 
-enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
-
 /** Appends a delay that waits for `before` (LS_PLAY_NONE: for nothing). */
 ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns, uint32_t before,
                         uint32_t *out);
@@ -45,6 +56,9 @@ ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double 
 /** Likewise a message of `bytes` that takes `rounds` latencies. */
 ls_status ls_play_message(ls_play_graph *graph, uint32_t step, int from, int to, double bytes,
                           uint32_t rounds, uint32_t before, uint32_t *out);
+
+/** Sets a label, if the graph has them. */
+void ls_play_show(ls_play_graph *graph, uint32_t node, ls_play_label label);
 
 /** LS_PLAY_NONE as `before` adds nothing. */
 ls_status ls_play_wait(ls_play_graph *graph, uint32_t before, uint32_t after);

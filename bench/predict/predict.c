@@ -2,7 +2,8 @@
 /* Predictions; see predict.h. */
 #include "bench/predict/predict.h"
 
-#include "bench/predict/unroll.h"
+#include "bench/case/profile.h"
+#include "bench/predict/predict_parts.h"
 #include "bench/predict/virtual.h"
 #include "bench/statistics/statistics.h"
 #include "bench/train/interrupt.h"
@@ -56,8 +57,14 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
 
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out)
 {
-    *out = (ls_predictor){
-        .request = request, .engine = (ls_engine)request->engine, .memory_limit = SIZE_MAX};
+    *out = (ls_predictor){.request = request,
+                          .engine = (ls_engine)request->engine,
+                          .devices_per_host = request->devices_per_host,
+                          .level = (ls_expansion)request->collectives,
+                          .draws = request->draws,
+                          .trace = request->trace,
+                          .goal = request->goal,
+                          .memory_limit = SIZE_MAX};
     if (request->platform)
         LS_TRY(ls_platform_parse(request->platform, &out->platform));
     LS_TRY(ls_engine_choose(&out->platform, &out->engine));
@@ -69,6 +76,20 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
         return ls_fail(LS_CODE_USAGE, "option --durations", request->durations,
                        "is not measured, and --calibrate measures; leave it out");
     return read_durations(request->durations, out);
+}
+
+ls_status ls_predictor_set_network(ls_predictor *p, const char *platform, int devices_per_host)
+{
+    p->platform = (ls_platform){0};
+    if (platform)
+        LS_TRY(ls_platform_parse(platform, &p->platform));
+    p->engine = (ls_engine)p->request->engine;
+    LS_TRY(ls_engine_choose(&p->platform, &p->engine));
+    if (devices_per_host != p->devices_per_host && p->measures)
+        ls_durations_close(&p->durations);
+    p->devices_per_host = devices_per_host;
+    p->probed = 0;
+    return LS_OK;
 }
 
 void ls_predictor_close(ls_predictor *predictor)
@@ -86,20 +107,28 @@ static ls_status refuse_no_platform(void)
                    "flat:latency=10us,bandwidth=1GB/s");
 }
 
-ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan)
+size_t ls_predictor_devices(const ls_plan_of_case *plan)
 {
     bool apart = ls_plan_has_variable_device(plan); /* the variables' device is one more */
     for (size_t i = 0; i < plan->device_count; i++)
         apart = apart && !ls_device_name_overlaps(&plan->devices[i], &plan->variable_device);
-    const size_t devices = plan->device_count + apart;
+    return plan->device_count + apart;
+}
+
+static ls_status probe(ls_predictor *p, int devices)
+{
+    if (p->platform.kind != LS_PLATFORM_FILE || devices <= p->probed)
+        return LS_OK;
+    LS_TRY(ls_engine_probe(p->engine, &p->platform, devices, p->devices_per_host));
+    p->probed = devices;
+    return LS_OK;
+}
+
+static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
+{
+    const size_t devices = ls_predictor_devices(plan);
     if (devices > 1 && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
-    if (predictor->slow_device >= (int)devices)
-        return ls_fail(LS_CODE_USAGE, "option --slowdown", predictor->request->slowdown,
-                       "names a device that the case lacks; it has %zu, numbered from 0", devices);
-    if (predictor->platform.kind == LS_PLATFORM_FILE && predictor->request->devices_per_host > 1)
-        return ls_fail(LS_CODE_USAGE, "option", "--devices-per-host",
-                       "is not known to a platform file; use 1, or two-level");
     if (plan->devices->kind != LS_DEVICE_CPU)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
@@ -115,10 +144,11 @@ ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_cas
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
                        "strikes what is trained, and predict trains nothing; delay=RANK:TIME "
                        "works");
-    return LS_OK;
+    return probe(predictor, (int)devices);
 }
 
-ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out)
+/* A case as it is played: the platform is its link, and the data are synthetic. */
+static ls_status make_played(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
     memcpy(out, given, sizeof *out); /* including padding */
     int64_t number;
@@ -126,14 +156,37 @@ ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given,
         strchr(given->devices, '+') || ls_parse_integer(given->devices, 2, INT32_MAX, &number);
     if (several && predictor->platform.kind == LS_PLATFORM_NONE)
         return refuse_no_platform();
-    if (several && predictor->platform.kind == LS_PLATFORM_FLAT)
-        snprintf(out->link_text, sizeof out->link_text, "%s",
-                 predictor->platform.text + sizeof "flat:" - 1);
+    if (predictor->platform.kind == LS_PLATFORM_FLAT) /* of one device, too, as of run */
+        snprintf(out->link_text, sizeof out->link_text, "%s", predictor->platform.link);
     else if (several)
         snprintf(out->link_text, sizeof out->link_text, "%s", "platform");
     if (strncmp(given->data, "file:", 5) != 0)
         snprintf(out->data, sizeof out->data, "%s", data_text);
     return LS_OK;
+}
+
+/* Whole periods. */
+static void round_steps(ls_plan_of_case *plan)
+{
+    const int64_t period = (int64_t)plan->job.period;
+    if (!period)
+        return;
+    plan->warmup = (plan->warmup + period - 1) / period * period;
+    plan->timed = (plan->timed + period - 1) / period * period;
+}
+
+ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_case *given,
+                            ls_case *played, ls_plan_of_case *out)
+{
+    LS_TRY(make_played(p, given, played));
+    LS_TRY(ls_plan_open(workplace, played, out));
+    out->oversubscribed = false;
+    round_steps(out);
+    ls_status status = check(p, out);
+    if (status)
+        ls_plan_close(out);
+    memcpy(played->data, given->data, sizeof played->data); /* shown */
+    return status;
 }
 
 /* ---- Virtual devices ------------------------------------------------------------------------ */
@@ -243,142 +296,44 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
                    ls_format_bytes((double)p->memory_limit, limit));
 }
 
-/* ---- Draws ---------------------------------------------------------------------------------- */
+/* ---- A case --------------------------------------------------------------------------------- */
 
-/* Each device in each step is as much slower than the median as some measured repetition was. */
-static void draw(const ls_predictor *p, const ls_play *play, uint64_t seed, uint64_t number,
-                 bool medians, size_t steps, double *factors)
+/* Measures what is not known yet of the run's operations, with the parameters' first values. */
+static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
+                         const virtual_run *v)
 {
-    const ls_durations *d = &p->durations;
-    for (size_t i = 0; i < steps * (size_t)play->devices; i++) {
-        const uint64_t key[3] = {seed, number, i};
-        const bool slow = (int)(i % (size_t)play->devices) == p->slow_device;
-        factors[i] = medians || !d->spread_count
-                         ? 1
-                         : d->spread[ls_hash64(key, sizeof key) % d->spread_count];
-        if (slow)
-            factors[i] *= p->slow_factor;
-    }
-}
-
-/* The times of the counted steps, from the ends of all. */
-static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup, size_t steps,
-                       double *ends, double *step_ms)
-{
-    memset(ends, 0, (warmup + steps) * sizeof *ends);
-    for (size_t i = 0; i < u->end_count; i++) {
-        const uint32_t step = u->graph.nodes[u->ends[i]].step;
-        const double ns = end_ns[u->ends[i]];
-        ends[step] = ns > ends[step] ? ns : ends[step];
-    }
-    for (size_t s = 0; s < steps; s++)
-        step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
-}
-
-typedef struct play_room {
-    double *end_ns, *factors, *ends, *sorted;
-} play_room;
-
-static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
-                            const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
-                            ls_predicted *out)
-{
-    const size_t all = warmup + out->steps;
-    LS_TRY(ls_allocate("predict", &room->end_ns, u->graph.count, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->factors, all * (size_t)play->devices, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
-    play->factors = room->factors;
-    for (size_t d = 0; d < out->draws; d++) {
-        double *step_ms = out->step_ms + d * out->steps;
-        ls_statistics s;
-        if (ls_interrupted())
-            return ls_engine_interrupted();
-        draw(p, play, plan->config->seed, d, out->draws == 1, all, room->factors);
-        LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
-        take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
-        for (size_t i = 0; i < out->steps; i++)
-            if (!isfinite(step_ms[i]))
-                return ls_fail(LS_CODE_MISSING, "predict", "times",
-                               "are beyond all numbers; use a higher rate in --durations, or a "
-                               "smaller factor in --slowdown");
-        memcpy(room->sorted, step_ms, out->steps * sizeof(double));
-        ls_statistics_compute(room->sorted, out->steps, &s);
-        out->median_ms[d] = s.median;
-    }
-    return LS_OK;
-}
-
-/* Without a spread all draws are the same one. */
-static size_t draws_of(const ls_predictor *p, size_t devices)
-{
-    if (!p->durations.spread_count)
-        return 1;
-    if (p->request->draws)
-        return (size_t)p->request->draws;
-    return devices > 256 ? 8 : 32;
-}
-
-static ls_status play_all(const ls_predictor *p, const ls_plan_of_case *plan, const virtual_run *v,
-                          ls_predicted *out)
-{
-    const uint64_t period = (uint64_t)plan->job.period, asked = (uint64_t)plan->timed;
-    const size_t warmup = (size_t)(period ? ((uint64_t)plan->warmup + period - 1) / period * period
-                                          : (uint64_t)plan->warmup);
-    out->steps = (size_t)(period ? (asked + period - 1) / period * period : asked);
-    const ls_unroll what = {.run = ls_step_run_of(v->run),
-                            .algorithm = v->algorithm,
-                            .durations = &p->durations,
-                            .level = (ls_expansion)p->request->collectives,
-                            .most = LS_ACTIVITIES_MOST,
-                            .steps = warmup + out->steps};
-    ls_play play = {.platform = &p->platform,
-                    .devices = (int)v->count,
-                    .devices_per_host = p->request->devices_per_host};
-    ls_unrolled unrolled = {0};
-    play_room room = {0};
-    ls_status status = ls_unroll_steps(&what, &unrolled);
-    play.graph = &unrolled.graph;
-    out->draws = draws_of(p, v->count);
-    if (!status)
-        status = play_draws(p, plan, &unrolled, &play, warmup, &room, out);
-    out->activities = unrolled.graph.count;
-    out->sent = unrolled.sent;
-    free(room.end_ns);
-    free(room.factors);
-    free(room.ends);
-    free(room.sorted);
-    ls_unrolled_close(&unrolled);
+    const ls_variables *variables = &plan->model->graph->variables;
+    float *initial;
+    LS_TRY(ls_allocate("parameters", &initial, variables->elements, sizeof *initial));
+    ls_variables_initialize(variables, plan->config->seed, initial);
+    ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
+                                            p->devices_per_host, initial);
+    free(initial);
     return status;
 }
-
-/* ---- A case --------------------------------------------------------------------------------- */
 
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          virtual_run *v, ls_predicted *out)
 {
-    LS_TRY(open_virtual(machine, plan, p->request->devices_per_host, v));
+    LS_TRY(open_virtual(machine, plan, p->devices_per_host, v));
     LS_TRY(take_memory(p, v, out));
     ls_step_run *run = ls_step_run_of(v->run);
-    if (p->measures)
-        LS_TRY(ls_durations_measure(&p->durations, machine, run, p->request->devices_per_host,
-                                    plan->initial));
-    LS_TRY(ls_durations_check(&p->durations, run));
-    out->formula = ls_build_formula(&run->resources, LS_FULL);
-    return plan->timed ? play_all(p, plan, v, out) : LS_OK;
+    if (p->measures && !ls_profile_is(plan->config->model))
+        LS_TRY(measure(p, machine, plan, v));
+    LS_TRY(ls_durations_check(ls_predictor_durations(p, plan), run));
+    return ls_predictor_play(p, plan, &(ls_played_run){v->run, v->algorithm, v->count}, out);
 }
 
 ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
                                  const ls_plan_of_case *plan)
 {
-    const int per_host = p->request->devices_per_host;
     virtual_run v = {0};
-    ls_status status = open_virtual(machine, plan, per_host, &v);
+    if (ls_profile_is(plan->config->model))
+        return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
+                       "has its times, and there is nothing to measure");
+    ls_status status = open_virtual(machine, plan, p->devices_per_host, &v);
     if (!status)
-        status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v.run), per_host,
-                                      plan->initial);
+        status = measure(p, machine, plan, &v);
     close_virtual(&v);
     return status;
 }
@@ -397,6 +352,7 @@ ls_status ls_predict(ls_predictor *p, const ls_machine *machine, const ls_plan_o
 
 void ls_predicted_close(ls_predicted *p)
 {
+    free(p->other_ms);
     free(p->step_ms);
     free(p->median_ms);
     free(p->ledgers);

@@ -16,24 +16,39 @@ enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused
 typedef struct ls_predictor {
     const ls_prediction_request *request;
     ls_platform platform;
+    int devices_per_host;
+    ls_expansion level;
+    int draws;                 /**< 0: as many as fit the number of devices */
+    const char *goal;          /**< file for the graph; NULL: none */
+    const char *trace;         /**< file for the counted steps of a play; NULL: none */
+    const ls_platform *others; /**< [other_count] platforms that are played, too; borrowed */
+    size_t other_count;
     ls_engine engine;
     size_t memory_limit; /**< SIZE_MAX: none */
     int slow_device;     /**< -1: none */
     double slow_factor;
     ls_durations durations; /**< what is known so far */
     bool measures;          /**< what is not known is measured */
+    int probed;             /**< the platform is known to have so many devices */
 } ls_predictor;
 
 /** Reads the options; refuses what is wrong with them. Close it also on failure. */
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out);
 void ls_predictor_close(ls_predictor *predictor);
 
-/** A case as it is played: the platform is its link, and the data are synthetic, since only their
- * shape counts. LS_CODE_USAGE for what cannot be predicted. */
-ls_status ls_predictor_case(const ls_predictor *predictor, const ls_case *given, ls_case *out);
+/** Changes the network: the text of a platform (NULL: one device), borrowed. Durations that were
+ * measured with another number of devices at work are forgotten. */
+ls_status ls_predictor_set_network(ls_predictor *predictor, const char *platform,
+                                   int devices_per_host);
 
-/** LS_CODE_USAGE for a resolved case that cannot be predicted, or that an option does not fit. */
-ls_status ls_predictor_check(const ls_predictor *predictor, const ls_plan_of_case *plan);
+/** Resolves a case, as it is played: the platform is its link, and the data are synthetic, since
+ * only their shape counts; steps are whole periods. `played` must live as long as the plan.
+ * LS_CODE_USAGE for what cannot be predicted, or does not fit the platform. */
+ls_status ls_predictor_plan(ls_predictor *predictor, ls_workplace *workplace, const ls_case *given,
+                            ls_case *played, ls_plan_of_case *out);
+
+/** The virtual devices of a case, with that of the variables. */
+size_t ls_predictor_devices(const ls_plan_of_case *plan);
 
 /** What a case would take. */
 typedef struct ls_predicted {
@@ -46,6 +61,7 @@ typedef struct ls_predicted {
     ls_memory_formula *memory; /**< [devices] */
     size_t devices;
     size_t most_memory; /**< bytes of the fullest device */
+    double *other_ms;   /**< [other_count] the median step on other platforms */
     double wall_s;
 } ls_predicted;
 

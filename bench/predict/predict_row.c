@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of predictions; see predict.h. */
 #include "bench/predict/predict.h"
+
+#include "bench/case/profile.h"
 #include "bench/output/format_parts.h"
+#include "bench/predict/predict_parts.h"
 #include "bench/row/row.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
@@ -81,25 +84,33 @@ static void put_memory(json_t *row, const ls_plan_of_case *plan, const ls_predic
     json_object_set_new(row, "memory", json_pack("{s:o}", "devices", devices));
 }
 
-static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_predicted *p)
+static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_plan_of_case *plan,
+                           const ls_predicted *p)
 {
-    static const char *const levels[] = {
-        [LS_EXPAND_FLOWS] = "flows", [LS_EXPAND_MESSAGES] = "messages"};
     const ls_prediction_request *request = predictor->request;
     json_t *group = json_object();
     double ci95[2];
     ls_put_text(group, "engine", ls_engine_words[predictor->engine]);
-    ls_put_text(group, "platform", request->platform ? request->platform : "none");
-    ls_put_text(group, "collectives", levels[request->collectives]);
-    ls_put_text(group, "durations", request->durations ? request->durations : "measured");
-    ls_put_integer(group, "devices_per_host", (uint64_t)request->devices_per_host);
+    ls_put_text(group, "platform", predictor->platform.text ? predictor->platform.text : "none");
+    ls_put_text(group, "collectives", ls_expansion_words[predictor->level]);
+    ls_put_text(group, "durations",
+                ls_profile_is(plan->config->model) ? "profile"
+                : request->durations               ? request->durations
+                                                   : "measured");
+    ls_put_integer(group, "devices_per_host", (uint64_t)predictor->devices_per_host);
     ls_put_integer(group, "activities", p->activities);
     if (p->draws)
         ls_put_integer(group, "draws", p->draws);
+    json_object_set_new(group, "extrapolated", json_true()); /* until validated rows say else */
     if (p->draws && interval_of(p, ci95) && ci95[0] + ci95[1] > 0) {
         ls_put_real(group, "error", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));
-        ls_put_text(group, "error_source", "draws");
+        ls_put_text(group, "error_source", "draws, with calibration");
+        ls_put_real(group, "error_draws", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));
+        ls_put_real(group, "error_calibration",
+                    ls_durations_error(ls_predictor_durations(predictor, plan)));
     }
+    if (predictor->slow_device >= 0 && predictor->slow_device < (int)ls_predictor_devices(plan))
+        ls_put_text(group, "slowdown", request->slowdown);
     ls_put_real(group, "wall_s", p->wall_s);
     json_object_set_new(row, "prediction", group);
 }
@@ -119,7 +130,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         put_traffic(row, p);
     if (p->devices)
         put_memory(row, plan, p);
-    put_prediction(row, predictor, p);
+    put_prediction(row, predictor, plan, p);
     if (status)
         json_decref(row);
     else

@@ -57,7 +57,7 @@ static void write_platform(const ls_play *play, FILE *to)
     const ls_platform *p = play->platform;
     fprintf(to, "lockstep-simgrid 1\n");
     if (p->kind == LS_PLATFORM_FILE)
-        fprintf(to, "file %d %s\n", play->devices, p->text);
+        fprintf(to, "file %d %d %s\n", play->devices, play->devices_per_host, p->text);
     else if (p->kind == LS_PLATFORM_TWO_LEVEL)
         fprintf(to, "two-level %.17g %.17g %.17g %.17g %d %d\n", p->device.latency_ns,
                 p->device.bytes_per_s, p->net.latency_ns, p->net.bytes_per_s, play->devices,
@@ -191,7 +191,8 @@ static ls_status judge(const helper *h, int status, bool all)
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
     const bool platform = WIFEXITED(status) && WEXITSTATUS(status) == 3;
     const bool file = h->play->platform->kind == LS_PLATFORM_FILE;
-    return ls_fail(LS_CODE_MISSING, platform || file ? "platform" : "engine simgrid",
+    return ls_fail(platform ? LS_CODE_USAGE : LS_CODE_MISSING,
+                   platform || file ? "platform" : "engine simgrid",
                    (platform || file) && h->play->platform->text ? h->play->platform->text
                                                                  : "lockstep-simgrid",
                    "%s%s%s", words, platform ? "" : "; the helper ", platform ? "" : how);

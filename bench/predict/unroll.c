@@ -2,6 +2,7 @@
 /* Unrolled steps; see unroll.h. */
 #include "bench/predict/unroll.h"
 
+#include "bench/predict/virtual.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 
@@ -32,6 +33,16 @@ typedef struct channel {
     size_t first, last; /* in pending, from 1; 0: none */
 } channel;
 
+/* An all-reduce by formula: the ranks of a group that are there, each for the k-th time. */
+typedef struct formula_group {
+    const void *group;
+    size_t *seen;     /* [size] all-reduces that each rank has come to in this step */
+    uint32_t *joined; /* [count] the activity that waits for all */
+    double *ns;       /* [count] what each takes */
+    size_t count;
+    int size;
+} formula_group;
+
 typedef struct unroller {
     const ls_unroll *what;
     ls_unrolled *out;
@@ -44,6 +55,8 @@ typedef struct unroller {
     size_t channel_count, channels_used;
     pending_end *pending;
     size_t pending_count, waiting;
+    formula_group *groups; /* [group_count] */
+    size_t group_count;
 } unroller;
 
 static size_t slot_of(const unroller *u, const void *group, int from, int to)
@@ -79,6 +92,14 @@ static ls_status enlarge(unroller *u)
     return status;
 }
 
+static void count_sent(unroller *u, size_t bytes, size_t messages)
+{
+    if (u->step < u->what->warmup)
+        return;
+    u->out->sent.bytes_sent += bytes;
+    u->out->sent.messages_sent += messages;
+}
+
 /* Both ends are there. */
 static ls_status meet(unroller *u, const message_end *send, const message_end *receive)
 {
@@ -96,10 +117,7 @@ static ls_status meet(unroller *u, const message_end *send, const message_end *r
         LS_TRY(ls_play_message(g, u->step, send->device, receive->device,
                                (double)send->count * sizeof(float), send->rounds, send->ready,
                                &message));
-        if (!u->step) {
-            u->out->sent.bytes_sent += send->count * sizeof(float);
-            u->out->sent.messages_sent += send->rounds;
-        }
+        count_sent(u, send->count * sizeof(float), send->rounds);
     }
     LS_TRY(ls_play_wait(g, receive->ready, message));
     const double ns = d->add_ns * (double)receive->added + d->message_ns * receive->rounds;
@@ -146,6 +164,8 @@ typedef struct at_work {
     int device;
     uint32_t tail;
     double ns; /* of operations that are not in an activity yet */
+    int lane, use;
+    const char *name; /* of the task */
 } at_work;
 
 /* Makes one activity of the operations so far; `always`: even if there are none. */
@@ -154,6 +174,9 @@ static ls_status flush(unroller *u, at_work *w, bool always)
     if (!always && !(w->ns > 0))
         return LS_OK;
     LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, w->ns, w->tail, &w->tail));
+    if (w->ns > 0)
+        ls_play_show(&u->out->graph, w->tail,
+                     (ls_play_label){w->name, w->lane, w->use, LS_PLAY_NONE});
     w->ns = 0;
     return LS_OK;
 }
@@ -166,6 +189,8 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
         return LS_OK;
     message_end end = {.ready = w->tail, .device = w->device};
     LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, 0, w->tail, &end.join));
+    ls_play_show(&u->out->graph, end.join,
+                 (ls_play_label){w->name, w->lane, LS_TIME_COMMUNICATION, w->tail});
     w->tail = end.join;
     if (m->to >= 0) {
         end.count = m->sent;
@@ -179,6 +204,141 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
     end.rounds = m->came_rounds;
     return arrive(u, comm->group, m->from, comm->rank, false, &end);
 }
+
+/* ---- All-reduces by formula ------------------------------------------------------------------ */
+
+static double path_ns(const ls_unroll *what, const ls_activity_node *node)
+{
+    if (node->to < 0)
+        return node->amount;
+    const ls_platform_level between =
+        ls_platform_between(what->platform, what->devices_per_host, node->from, node->to);
+    return node->rounds * between.latency_ns +
+           (between.bytes_per_s > 0 ? node->amount * 1e9 / between.bytes_per_s : 0);
+}
+
+/* The longest path through a sealed graph. */
+static ls_status longest_path(const ls_unroll *what, const ls_play_graph *g, double *out)
+{
+    double *begin = NULL;
+    uint32_t *waits = NULL, *ready = NULL;
+    size_t count = 0;
+    ls_status status = ls_allocate("predict", &begin, g->count + 1, sizeof *begin);
+    if (!status)
+        status = ls_allocate("predict", &waits, g->count + 1, sizeof *waits);
+    if (!status)
+        status = ls_allocate("predict", &ready, g->count + 1, sizeof *ready);
+    *out = 0;
+    for (uint32_t n = 0; !status && n < g->count; n++) {
+        waits[n] = g->nodes[n].waits;
+        if (!waits[n])
+            ready[count++] = n;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t n = ready[i];
+        const double end = begin[n] + path_ns(what, &g->nodes[n]);
+        *out = end > *out ? end : *out;
+        for (size_t e = g->first[n]; e < g->first[n + 1]; e++) {
+            double *next = &begin[g->next[e]];
+            *next = end > *next ? end : *next;
+            if (--waits[g->next[e]] == 0)
+                ready[count++] = g->next[e];
+        }
+    }
+    if (!status && count < g->count)
+        status = ls_fail(LS_CODE_CHECK, "predict", "all-reduce", "its ranks wait for each other");
+    free(begin);
+    free(waits);
+    free(ready);
+    return status;
+}
+
+/* What an all-reduce takes if its ranks begin together and share no port; counts what they send. */
+static ls_status take_formula(unroller *u, const ls_virtual_comm *comm, const ls_expanded *all,
+                              double *ns)
+{
+    ls_unrolled alone = {0};
+    unroller inner = {.what = u->what, .out = &alone, .step = u->step};
+    ls_status status = LS_OK;
+    for (int rank = 0; rank < comm->size && !status; rank++) {
+        ls_virtual_comm its = *comm;
+        at_work w = {.device = ls_virtual_number(comm->devices[rank]), .tail = LS_PLAY_NONE};
+        its.rank = rank;
+        status = flush(&inner, &w, true);
+        for (size_t i = all->first[rank]; i < all->first[rank + 1] && !status; i++)
+            status = move(&inner, &w, &its, &all->moves[i]);
+        if (!status)
+            status = flush(&inner, &w, false);
+    }
+    if (!status)
+        status = ls_play_seal(&alone.graph);
+    if (!status)
+        status = longest_path(u->what, &alone.graph, ns);
+    u->out->sent.bytes_sent += alone.sent.bytes_sent;
+    u->out->sent.messages_sent += alone.sent.messages_sent;
+    free(inner.channels);
+    free(inner.pending);
+    ls_unrolled_close(&alone);
+    return status;
+}
+
+static ls_status find_group(unroller *u, const ls_virtual_comm *comm, formula_group **out)
+{
+    for (size_t i = 0; i < u->group_count; i++) {
+        *out = &u->groups[i];
+        if ((*out)->group == comm->group)
+            return LS_OK;
+    }
+    LS_TRY(ls_grow("predict", &u->groups, u->group_count, sizeof *u->groups));
+    *out = &u->groups[u->group_count];
+    **out = (formula_group){.group = comm->group, .size = comm->size};
+    LS_TRY(ls_allocate("predict", &(*out)->seen, (size_t)comm->size, sizeof *(*out)->seen));
+    u->group_count++;
+    return LS_OK;
+}
+
+static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm,
+                            const ls_expanded *all)
+{
+    formula_group *f;
+    ls_play_graph *g = &u->out->graph;
+    LS_TRY(find_group(u, comm, &f));
+    LS_TRY(flush(u, w, false));
+    const size_t k = f->seen[comm->rank]++;
+    if (k == f->count) {
+        LS_TRY(ls_grow("predict", &f->joined, f->count, sizeof *f->joined));
+        LS_TRY(ls_grow("predict", &f->ns, f->count, sizeof *f->ns));
+        LS_TRY(take_formula(u, comm, all, &f->ns[k]));
+        LS_TRY(ls_play_delay(g, u->step, w->device, 0, LS_PLAY_NONE, &f->joined[k]));
+        f->count++;
+    }
+    LS_TRY(ls_play_wait(g, w->tail, f->joined[k]));
+    ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail};
+    LS_TRY(ls_play_delay(g, u->step, w->device, f->ns[k], f->joined[k], &w->tail));
+    ls_play_show(g, w->tail, label);
+    g->nodes[w->tail].rounds = 1;
+    return LS_OK;
+}
+
+static void end_step_of_groups(unroller *u)
+{
+    for (size_t i = 0; i < u->group_count; i++) {
+        memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);
+        u->groups[i].count = 0;
+    }
+}
+
+static void close_groups(unroller *u)
+{
+    for (size_t i = 0; i < u->group_count; i++) {
+        free(u->groups[i].seen);
+        free(u->groups[i].joined);
+        free(u->groups[i].ns);
+    }
+    free(u->groups);
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
 
 static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
 {
@@ -195,6 +355,8 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
     const ls_expanded *all;
     LS_TRY(
         ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm, &all));
+    if (u->what->level == LS_EXPAND_FORMULA)
+        return by_formula(u, w, comm, all);
     for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
         LS_TRY(move(u, w, comm, &all->moves[i]));
     return LS_OK;
@@ -207,7 +369,9 @@ static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *t
         const ls_op *op = p->ops[task->ops.first + i];
         if (ls_virtual_comm_of(op, &comm))
             LS_TRY(exchange(u, w, &comm));
-        else
+        else if (op->use < LS_TIME_COMMUNICATION || !(w->ns > 0))
+            w->use = (int)op->use;
+        if (!ls_virtual_comm_of(op, &comm))
             w->ns += op->use == LS_TIME_DELAY ? (double)u->what->run->base.job->delay_ns
                                               : ls_duration_of(u->what->durations, op);
     }
@@ -225,12 +389,11 @@ static ls_status add_copy(unroller *u, const ls_task_copy *copy, at_work *w)
         return LS_OK;
     }
     LS_TRY(flush(u, w, false));
-    if (!u->step) {
-        u->out->sent.bytes_sent += copy->bytes;
-        u->out->sent.messages_sent++;
-    }
+    count_sent(u, copy->bytes, 1);
+    const uint32_t before = w->tail;
     LS_TRY(ls_play_message(&u->out->graph, u->step, from, to, (double)copy->bytes, 1, w->tail,
                            &w->tail));
+    ls_play_show(&u->out->graph, w->tail, (ls_play_label){w->name, w->lane, LS_TIME_COPY, before});
     w->ns += u->what->durations->message_ns;
     return LS_OK;
 }
@@ -241,7 +404,9 @@ static ls_status begin(unroller *u, const ls_step_program *p, const ls_task *tas
     const ls_step_run *run = u->what->run;
     const int component = run->components.of[task->lane];
     *w = (at_work){.device = run->plan.members[run->plan.lanes.items[task->lane].member].device,
-                   .tail = u->tail[task->lane]};
+                   .tail = u->tail[task->lane],
+                   .lane = task->lane,
+                   .name = task->verb};
     if (!task->waits.count && !task->begins)
         return LS_OK;
     LS_TRY(flush(u, w, true));
@@ -289,6 +454,7 @@ static ls_status add_step(unroller *u)
         return ls_fail(LS_CODE_CHECK, "predict", "messages",
                        "%zu ends have no other end in the step", u->waiting);
     u->pending_count = 0; /* all have met */
+    end_step_of_groups(u);
     for (int c = 0; c < run->components.count; c++)
         u->begun[c] = u->tail[run->components.items[c].driver];
     return LS_OK;
@@ -310,9 +476,10 @@ static ls_status unroll(unroller *u)
 ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out)
 {
     unroller u = {.what = what, .out = out, .expansions = {.level = what->level}};
-    *out = (ls_unrolled){0};
+    *out = (ls_unrolled){.graph = {.labelled = what->labelled}};
     ls_status status = unroll(&u);
     ls_expansions_close(&u.expansions);
+    close_groups(&u);
     free(u.tail);
     free(u.begun);
     free(u.channels);

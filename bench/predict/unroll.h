@@ -6,29 +6,35 @@
  * A task is the delay of its operations, behind the previous task of its lane and those that it
  * waits for. A copy between devices is a message by its lane. An exchange is a meeting, as in the
  * communicator `thread`: a message starts when both ends are there, and ends for both when it has
- * come and has been added. An all-reduce is its expansion (expand.h). A component's step begins
+ * come and has been added. An all-reduce is its expansion (expand.h), or with `formula` a time that
+ * begins for all ranks when the last of them is there. A component's step begins
  * when its last one has ended.
  */
 #pragma once
 
 #include "bench/predict/durations.h"
 #include "bench/predict/expand.h"
+#include "bench/predict/platform.h"
 #include "bench/predict/play_graph.h"
 
 typedef struct ls_unroll {
     const ls_step_run *run; /**< on virtual devices */
     const ls_allreduce *algorithm;
     const ls_durations *durations;
+    const ls_platform *platform; /**< for `formula` */
+    int devices_per_host;
     ls_expansion level;
     uint64_t most; /**< activities: more are refused */
     uint64_t steps;
+    bool labelled;   /**< activities are labelled, for a trace */
+    uint64_t warmup; /**< the first of them, which are not counted */
 } ls_unroll;
 
 typedef struct ls_unrolled {
     ls_play_graph graph; /**< sealed */
     uint32_t *ends;      /**< [end_count] where members' steps end; each knows its step */
     size_t end_count;
-    ls_traffic sent; /**< in the first step */
+    ls_traffic sent; /**< in all counted steps */
 } ls_unrolled;
 
 /** Close it also on failure. */

@@ -52,6 +52,7 @@ static ls_status add(ls_validations *v, json_t *row, bool *added)
                            .row = json_incref(row)};
     one->low_ms = ci95 ? json_number_value(json_array_get(ci95, 0)) : one->predicted_ms;
     one->high_ms = ci95 ? json_number_value(json_array_get(ci95, 1)) : one->predicted_ms;
+    one->drawn_ms[0] = one->drawn_ms[1] = one->predicted_ms;
     snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_text(row, "case", "strategy"));
     return LS_OK;
 }
@@ -128,9 +129,30 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
     return sum;
 }
 
-static void widen(const ls_validations *v, json_t *row)
+/* Those of the row's strategy, if there are enough, else all: *own. */
+static model_error known_errors(const ls_validations *v, const json_t *row, bool *own)
 {
     enum { ENOUGH = 3 };
+    const model_error known = errors_of(v, row, false);
+    *own = known.count >= ENOUGH;
+    return *own ? known : errors_of(v, row, true);
+}
+
+/* Half the width of the model's interval, in logarithms. */
+static double width_of(const model_error *known)
+{
+    return known->count ? student(known->count) * sqrt(known->squares / (double)known->count) : 0;
+}
+
+/* Widens the interval of the draws of a prediction. */
+static void widen_interval(double median, double model, double *low, double *high)
+{
+    *low = median * exp(-hypot(fmax(log(median / *low), 0), model));
+    *high = median * exp(hypot(fmax(log(*high / median), 0), model));
+}
+
+static void widen(const ls_validations *v, json_t *row)
+{
     json_t *group = json_object_get(row, "prediction"),
            *step = json_object_get(json_object_get(row, "time"), "step_ms"),
            *ci95 = json_object_get(step, "ci95");
@@ -138,21 +160,32 @@ static void widen(const ls_validations *v, json_t *row)
     double low = ci95 ? json_number_value(json_array_get(ci95, 0)) : median;
     double high = ci95 ? json_number_value(json_array_get(ci95, 1)) : median;
     char source[96];
-    model_error known = errors_of(v, row, false);
-    const bool own = known.count >= ENOUGH;
-    if (!own)
-        known = errors_of(v, row, true);
+    bool own;
+    const model_error known = known_errors(v, row, &own);
     json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
     if (!known.count || !(low > 0))
         return;
-    const double model = student(known.count) * sqrt(known.squares / (double)known.count);
-    low = median * exp(-hypot(fmax(log(median / low), 0), model));
-    high = median * exp(hypot(fmax(log(high / median), 0), model));
+    const double model = width_of(&known);
+    widen_interval(median, model, &low, &high);
     json_object_set_new(step, "ci95", json_pack("[f,f]", low, high));
-    snprintf(source, sizeof source, "draws; errors of %zu validated rows of %s", known.count,
-             own ? ls_row_text(row, "case", "strategy") : "any strategy");
+    snprintf(source, sizeof source, "draws, with calibration; errors of %zu validated rows of %s",
+             known.count, own ? ls_row_text(row, "case", "strategy") : "any strategy");
+    json_object_set_new(group, "error_model", json_real(expm1(model)));
     json_object_set_new(group, "error", json_real((high - low) / (high + low)));
     json_object_set_new(group, "error_source", json_string(source));
+}
+
+void ls_validations_settle(ls_validations *v, size_t first)
+{
+    for (size_t i = first; i < v->count; i++) {
+        bool own;
+        ls_validation *one = &v->items[i];
+        const model_error known = known_errors(v, one->row, &own);
+        one->low_ms = one->drawn_ms[0];
+        one->high_ms = one->drawn_ms[1];
+        if (one->low_ms > 0)
+            widen_interval(one->predicted_ms, width_of(&known), &one->low_ms, &one->high_ms);
+    }
 }
 
 ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
@@ -160,8 +193,56 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
     *added = false;
     if (!is_timed(row))
         return LS_OK;
+    json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
     widen(v, row);
-    return add(v, row, added);
+    LS_TRY(add(v, row, added));
+    for (size_t i = 0; ci95 && *added && i < 2; i++)
+        v->items[v->count - 1].drawn_ms[i] = json_number_value(json_array_get(ci95, i));
+    return LS_OK;
+}
+
+/* ---- Regret ---------------------------------------------------------------------------------- */
+
+/* Whether two rows are answers to one question. */
+static bool is_same_question(const json_t *a, const json_t *b)
+{
+    static const char *const fields[] = {"model", "batch_global", "scaling", "reduce",
+                                         "link",  "optimizer",    "inject",  NULL};
+    const json_t *x = json_object_get(a, "case"), *y = json_object_get(b, "case");
+    for (size_t i = 0; fields[i]; i++) {
+        json_t *one = json_object_get(x, fields[i]), *other = json_object_get(y, fields[i]);
+        if (!one != !other || (one && !json_equal(one, other)))
+            return false;
+    }
+    return devices_of(a) == devices_of(b);
+}
+
+size_t ls_validations_regret(const ls_validations *v, double *mean, double *worst)
+{
+    size_t sets = 0;
+    *mean = *worst = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const ls_validation *chosen = &v->items[i];
+        double best = chosen->measured_ms;
+        size_t members = 0, before = 0;
+        for (size_t k = 0; k < v->count; k++) {
+            const ls_validation *one = &v->items[k];
+            if (!is_same_question(v->items[i].row, one->row) || is_repeated(v, k))
+                continue;
+            before += k < i;
+            members++;
+            if (one->predicted_ms < chosen->predicted_ms)
+                chosen = one;
+            best = one->measured_ms < best ? one->measured_ms : best;
+        }
+        if (before || members < 2 || is_repeated(v, i))
+            continue;
+        const double regret = chosen->measured_ms / best - 1;
+        *mean = (*mean * (double)sets + regret) / (double)(sets + 1);
+        *worst = regret > *worst ? regret : *worst;
+        sets++;
+    }
+    return sets;
 }
 
 /* ---- Printing ------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@ typedef struct ls_validation {
     size_t devices;
     double predicted_ms, measured_ms;
     double low_ms, high_ms; /**< of the predicted row; equal: it has no interval */
+    double drawn_ms[2];     /**< the same, of its draws alone */
     json_t *row;            /**< the predicted one */
 } ls_validation;
 
@@ -38,6 +39,15 @@ void ls_validations_close(ls_validations *validations);
 /** Sets a predicted row's interval, prediction.error, .error_source and .extrapolated by the
  * validations so far; then adds the row to them, if its case was measured here: *added. */
 ls_status ls_validations_take(ls_validations *validations, json_t *row, bool *added);
+
+/** What it costs to take the prediction's word: over each set of validations that differ only in
+ * strategy and its options, the measured time of the fastest predicted over the fastest measured,
+ * less 1. Returns the number of sets of two or more. */
+size_t ls_validations_regret(const ls_validations *validations, double *mean, double *worst);
+
+/** Sets the intervals of the validations from number `first` on by the errors of all others, later
+ * ones too: what a further prediction would have. */
+void ls_validations_settle(ls_validations *validations, size_t first);
 
 /** Prints a line for each of the validations from number `first` on, and their summary: as a table,
  * or (`json`) an object a line. */

@@ -129,8 +129,8 @@ static void note_work(const json_t *rows, const char *against, json_t *out)
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const char *name = json_string_value(json_array_get(fields, i));
         if (is_repeat(name, against) || is_in(divided, name) ||
-            !(ls_case_differs(groups, name) ||
-              ((strcmp(name, cores_of) == 0 || is_in(optional, name)) && differs(rows, name))))
+            !(is_in(optional, name) || strcmp(name, cores_of) == 0 ? differs(rows, name)
+                                                                   : ls_case_differs(groups, name)))
             continue;
         json_object_foreach(out, strategy, members)
         {
@@ -222,7 +222,8 @@ char *ls_report_variant(const json_t *row, const json_t *differences, bool own_o
     const char *strategy = ls_report_strategy(row);
     const json_t *names = json_object_get(differences, strategy);
     *out = 0;
-    ls_text_add(out, LS_LABEL_SIZE, "%s", strategy);
+    ls_text_add(out, LS_LABEL_SIZE, "%s%s", strategy,
+                ls_row_is_predicted(row) ? " (predicted)" : "");
     add_options(row, names, strategy, true, own_only, out);
     add_options(row, names, strategy, false, own_only, out);
     return out;

@@ -402,14 +402,16 @@ static void append_text(json_t *figure, const char *name, const char *text)
 }
 
 static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, const json_t *rows,
-                   bool bars)
+                   bool bars, double farthest)
 {
+    const bool wide = !kind->at && strcmp(kind->x, "devices") == 0 && farthest > 32;
     char about[256];
     snprintf(about, sizeof about, "%s against %s, a line for each of %zu series", kind->y, kind->x,
              json_array_size(json_object_get(figure, "series")));
     ls_figure_title(figures, figure, rows, find_title(figure, kind), about);
-    json_object_set_new(figure, "log_x", json_boolean(kind->flags & LOG_X));
-    json_object_set_new(figure, "log_y", json_boolean(kind->flags & LOG_Y));
+    json_object_set_new(figure, "log_x", json_boolean(wide || kind->flags & LOG_X));
+    json_object_set_new(figure, "log_y",
+                        json_boolean((wide && !(kind->flags & FLAT)) || kind->flags & LOG_Y));
     if (!bars)
         return;
     append_text(figure, "caption",
@@ -458,7 +460,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
                         figures->against);
     else if (kind->formula || kind->flags & (FLAT | LINEAR))
         add_ideal(figure, kind, rows, highest);
-    finish(figures, figure, kind, rows, bars > 0);
+    finish(figures, figure, kind, rows, bars > 0, farthest);
     return true;
 }
 

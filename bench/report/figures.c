@@ -83,6 +83,8 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
         label = ls_report_variant(row, figures->differences, true, own);
     snprintf(style, sizeof style, "%d", ls_figure_style(row));
     json_t *known = member_of(figures->variants, style);
+    if (ls_row_is_predicted(row) && !json_object_size(known)) /* never looks like the measured */
+        json_object_set_new(known, "", json_integer(0));
     if (!json_object_get(known, label))
         json_object_set_new(known, label, json_integer((json_int_t)json_object_size(known)));
     return (int)json_integer_value(json_object_get(known, label));

@@ -458,6 +458,9 @@ static void put_all(sheet *to, const ls_page *page)
     const bool html = to->kind == HTML, pictures = json_array_size(page->figures) > 0;
     put_finding(to, page);
     put_ratios(to, page);
+    json_auto_t *predicted = ls_page_predicted(page->rows);
+    put_line(to, "h2", html ? "" : "## ", predicted ? "What is predicted" : NULL);
+    put_line(to, "p", "", json_string_value(predicted));
     put_plain(to, pictures ? "<h2>Pictures</h2><div class=figs>\n" : "", "");
     for (size_t i = 0; i < json_array_size(page->figures); i++)
         put_figure(to, json_array_get(page->figures, i));

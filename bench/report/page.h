@@ -39,5 +39,8 @@ json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out);
 /** [{case, values: [{label, rows}]}]: cases that have rows with several values of the key. */
 json_t *ls_ratios(const json_t *rows, const char *key, json_t *left_out);
 
+/** What of the rows was predicted, and how far it is to be trusted, a text; NULL: nothing was. */
+json_t *ls_page_predicted(const json_t *rows);
+
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

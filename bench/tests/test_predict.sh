@@ -14,7 +14,7 @@ one="--allreduce ring --bucket-bytes 1MiB --durations flops=1e30"
 # ---- Closed forms ------------------------------------------------------------------------------
 
 near="lambda a, b: abs(a - b) <= 1e-6 * b"
-for level in flows messages; do
+for level in flows messages formula; do
     # shellcheck disable=SC2086
     lockstep_ok predict $form $small --strategy mirrored --devices 2,8 $one --platform flat:$link \
         --collectives $level
@@ -49,6 +49,15 @@ rows "all twice as slow: twice the step" "($near)(r['time']['step_ms']['median']
 lockstep_ok predict $form $small --strategy mirrored --devices 2 $one --platform flat:$link --inject delay=1:3ms
 rows "a delay of one device delays all" "($near)(r['time']['step_ms']['median'], 3 + 2 * (0.02 + 6400 / 2 / 1e6))"
 
+# shellcheck disable=SC2086
+lockstep_ok predict $form $small --strategy mirrored --devices 2,4 $one --platform flat:$link --slowdown 3=2
+rows "a device that one case lacks is slow in the other" "['slowdown' in x['prediction'] for x in rows] == [False, True]"
+# shellcheck disable=SC2086
+lockstep_ok predict $form $small --strategy local-sgd --devices 2 --durations flops=1e9 --platform flat:$link
+rows "whole periods: 10 and 10 steps, and their mean traffic" "r['case']['steps'] == r['case']['warmup'] == 10 and
+    r['traffic']['bytes_sent'] == r['traffic']['bytes_formula'] == 2 * 6400 / 10"
+lockstep_ok predict --platform list
+expect "shipped platforms have their sources" grep -q 'docs/benchmarks.rst' out
 half="--strategy mirrored --devices 2 --allreduce ring --durations flops=1e9 --platform flat:$link"
 # shellcheck disable=SC2086
 lockstep_ok predict $form $small $half
@@ -57,6 +66,42 @@ keep even
 lockstep_ok predict $form $small $half --slowdown 1=2
 rows "a device of half the speed computes twice as long" "($near)(2 * old('even')[0]['time']['step_ms']['median'] -
     r['time']['step_ms']['median'], 2 * (0.02 + 6400 / 2 / 1e6))"
+
+# ---- Profiles: models that are only sizes and times -----------------------------------------------
+
+cat >one.yaml <<'YAML'
+name: one layer
+batch: 4
+layers:
+  - {name: fc, params: 960000, forward: 1.2345ms, backward: 2.5ms, activations: 4096}
+YAML
+sed 's/1.2345ms/1.85175ms/; s/2.5ms/3750.0us/' one.yaml >slow.yaml
+# shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:one.yaml --strategy mirrored --devices 3,8 --allreduce ring \
+    --bucket-bytes 1GiB --platform flat:latency=7us,bandwidth=3GB/s --collectives messages
+rows "one layer, a ring: F + B + 2 (n - 1) (L + 4 P / (n W)), of the profile's batch a device" "len(rows) == 2 and
+    all(($near)(x['time']['step_ms']['median'], 3.7345 + 2 * (n - 1) * (0.007 + 3840000 / n / 3e6)) and
+    x['case']['batch_global'] == 4 * n and x['prediction']['durations'] == 'profile'
+    for x in rows for n in [len(x['case']['devices'])])"
+keep one
+# shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:slow.yaml --strategy mirrored --devices 3,8 --allreduce ring \
+    --bucket-bytes 1GiB --platform flat:latency=10.5us,bandwidth=2GB/s
+rows "all half as slow again: the step, too" "all(($near)(x['time']['step_ms']['median'],
+    1.5 * y['time']['step_ms']['median']) for x, y in zip(rows, old('one')))"
+for i in a b c d; do
+    echo "  - {name: $i, params: 10, forward: 8ms, backward: 16ms, activations: 4KiB}"
+done >layers
+{ echo "batch: 8" && echo "layers:" && cat layers; } >pipe.yaml
+# shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:pipe.yaml --strategy pipeline --devices 4 --pipeline-microbatches 1,4,8 \
+    --pipeline-schedule gpipe,1f1b --platform flat:latency=0us
+rows "a pipeline of equal stages takes m + p - 1 micro-batches" "len(rows) == 6 and all(($near)(
+    x['time']['step_ms']['median'], (m + 3) * 24 / m) for x in rows for m in [x['case']['pipeline_microbatches']])"
+# shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:one.yaml --strategy all --devices 2 --quiet --platform flat:latency=1us
+rows "every strategy takes a profile" "len({x['case']['strategy'] for x in rows}) >= 8 and
+    all(x['result']['status'] == 'ok' for x in rows)"
 
 # ---- The strategies' own steps ------------------------------------------------------------------
 
@@ -87,6 +132,26 @@ else
     expect "a build without SimGrid says so" grep -q 'this build has no SimGrid' err
 fi
 
+# ---- Traces and graphs ---------------------------------------------------------------------------
+
+# shellcheck disable=SC2086
+lockstep_ok predict $form $small --strategy mirrored --devices 4 --durations flops=1e9 --platform flat:$link \
+    --collectives messages --allreduce ring --trace steps.json --goal steps.goal
+keep traced
+"$SOURCE_DIR/bench/tests/virtual_files.py" steps.json steps.goal 20e3 1 >out
+rows "a trace's slices do not overlap, flows have both ends; the steps shown are those of the row" "
+    r['overlaps'] == 0 and r['flows'] > 0 and r['unmatched'] == 0 and
+    abs(r['trace_ms'] - 5 * old('traced')[0]['time']['step_ms']['median']) < 1e-6 * r['trace_ms']"
+rows "another player of the graph in GOAL says the same, to the rounding of calc" "
+    r['sends'] == r['receives'] and abs(r['goal_ms'] - 8 * old('traced')[0]['time']['step_ms']['median']) <
+    1e-3 * r['goal_ms']"
+lockstep predict --results none --durations flops=1e9 --platform flat:$link --strategy mirrored --devices 2,4 --trace x
+expect "two cases are no trace" one_line "cannot be written to one file"
+# shellcheck disable=SC2086
+lockstep predict $form $small --strategy mirrored --devices 4 --durations flops=1e9 --platform flat:$link \
+    --allreduce ring --goal x
+expect "flows are no messages" one_line "use it with --collectives messages"
+
 # ---- Calibration files --------------------------------------------------------------------------
 
 lockstep_ok predict --calibrate --out d.json --quiet --model poly
@@ -95,10 +160,26 @@ for i in 1 2; do
     keep same$i
 done
 rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2')[0]['time'] and
-    r['prediction']['draws'] == 32 and r['time']['step_ms']['median'] > 0"
+    r['prediction']['draws'] == 32 and r['time']['step_ms']['median'] > 0 and
+    0 < r['prediction']['error_calibration'] and 0 < r['prediction']['error_draws']"
 lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
     'has no duration' in r['result']['reason']"
+
+# ---- Validation ---------------------------------------------------------------------------------
+
+cat >plan.yaml <<'YAML'
+model: poly
+strategy: mirrored
+devices: 3
+link: latency=1ms
+steps: 5
+YAML
+lockstep_ok predict --validate --plan plan.yaml --results measured.db --format jsonl
+rows "a plan is measured now, and its rows are predicted" "len(rows) == 2 and rows[1]['summary']['rows'] == 1 and
+    r['case']['link'] == 'latency=1ms' and r['measured_ms'] > 2 and r['predicted_ms'] > 2"
+lockstep_ok predict --validate --results measured.db --format jsonl
+rows "without cases: all measured rows of the file" "len(rows) == 2 and r['case']['strategy'] == 'mirrored'"
 
 # ---- Failures -----------------------------------------------------------------------------------
 
@@ -132,9 +213,18 @@ XML
 mkdir folder.xml
 if [ -e has-simgrid ]; then
     # shellcheck disable=SC2086
-    lockstep predict $form $small --strategy mirrored --devices 2 --durations flops=1e9 --platform bad.xml
-    rows "a negative latency: the file and the link" "r['result']['status'] == 'error' and
-        'bad.xml' in r['result']['reason'] and 'wire' in r['result']['reason']"
+    lockstep predict $form $small --strategy mirrored --devices 2,4 --durations flops=1e9 --platform bad.xml
+    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire"
+    expect "and status 2" [ "$code" -eq 2 ]
+    sed 's/-1us/1us/' bad.xml >two.xml
+    # shellcheck disable=SC2086
+    lockstep predict $form $small --strategy mirrored --devices 2,4 --durations flops=1e9 --platform two.xml
+    rows "a case with more devices than hosts is left out" "len(rows) == 1 and len(r['case']['devices']) == 2"
+    expect "in one line" one_line "has 2 hosts, and there are 4 devices"
+    # shellcheck disable=SC2086
+    lockstep_ok predict $form $small --strategy mirrored --devices 2,4 $one --platform two.xml --devices-per-host 2
+    rows "two devices a host: within one, messages take no time; a ring of two hosts goes both ways over the wire" "
+        rows[0]['time']['step_ms']['median'] < 1e-9 and abs(rows[1]['time']['step_ms']['median'] - (0.006 + 2 * 0.0096)) < 1e-6"
 fi
 
 # ---- Refusals -----------------------------------------------------------------------------------
@@ -150,15 +240,20 @@ refused 2 --platform --strategy mirrored --devices 2
 refused 2 --platform --strategy mirrored --devices 2 --platform nonsense
 refused 2 "option --platform" --strategy mirrored --devices 2 --platform flat:bandwidth=0GB/s
 refused 3 "is no file" --strategy mirrored --devices 2 --platform folder.xml
-[ ! -e has-simgrid ] || refused 2 --devices-per-host --strategy mirrored --devices 2 --platform bad.xml \
-    --devices-per-host 2
 refused 2 "serve requests as they arrive" --strategy ps --ps-mode async --devices 2 --platform flat:$link
 refused 2 "trains nothing" --steps 3 --blocks 2
 refused 2 "by --platform" --strategy mirrored --devices 2 --link $link
-refused 2 "names a device that the case lacks" --strategy mirrored --devices 2 --platform flat:$link --slowdown 2=1.5
+refused 2 "names a device that every case lacks" --strategy mirrored --devices 2 --platform flat:$link --slowdown 2=1.5
 refused 2 "delay=RANK:TIME works" --strategy mirrored --devices 2 --platform flat:$link --inject bitflip=1:2
 refused 2 "--calibrate" --out d.json
-refused 2 collectives --collectives formula
+refused 2 collectives --collectives guess
+refused 3 nowhere.yaml --model profile:nowhere.yaml
+sed '/fc/s/forward: [^,]*,//' one.yaml >bad.yaml
+refused 2 "bad.yaml:4: forward is missing" --model profile:bad.yaml
+printf 'batch: 4\nlayers: [{name' >bad.yaml
+refused 2 "bad.yaml:" --model profile:bad.yaml
+lockstep run --results none --model profile:one.yaml
+expect "run computes nothing of a profile" one_line "predict and advise take it"
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
 lockstep predict --validate --durations flops=1e9 --results none.db

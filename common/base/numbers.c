@@ -137,12 +137,17 @@ bool ls_parse_bytes(const char *text, size_t *out)
     return true;
 }
 
-bool ls_parse_duration(const char *text, uint64_t *out_ns)
+bool ls_parse_time(const char *text, double *out_ns)
 {
     static const unit units[] = {{"", 1e9},   {"s", 1e9},    {"ms", 1e6}, {"us", 1e3},
                                  {"ns", 1.0}, {"min", 6e10}, {NULL, 0}};
+    return parse_with_unit(text, units, out_ns) && *out_ns <= 9e18;
+}
+
+bool ls_parse_duration(const char *text, uint64_t *out_ns)
+{
     double value;
-    if (!parse_with_unit(text, units, &value) || value > 9e18)
+    if (!ls_parse_time(text, &value))
         return false;
     *out_ns = (uint64_t)llround(value);
     return true;

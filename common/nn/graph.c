@@ -105,36 +105,43 @@ static ls_status share_variables(ls_graph *graph, ls_node *node)
     return LS_OK;
 }
 
-ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, int shares,
-                       const ls_layer_options *options, int *out)
+ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *inputs, int shares,
+                             const ls_layer_options *options, int *out)
 {
     LS_TRY(ls_grow("graph", &graph->nodes, (size_t)graph->count, sizeof(ls_node)));
     ls_node *node = &graph->nodes[graph->count];
-    *node = (ls_node){.shares = shares};
-    LS_TRY(ls_layer_find(layer, &node->layer));
+    *node = (ls_node){.layer = layer, .shares = shares};
     if (options)
         node->options = *options;
     for (; inputs && inputs[node->input_count] >= 0; node->input_count++) {
         int input = inputs[node->input_count];
         if (node->input_count == LS_NODE_INPUTS || input >= graph->count)
-            return ls_fail(LS_CODE_USAGE, "graph", layer,
+            return ls_fail(LS_CODE_USAGE, "graph", layer->name,
                            "input %d is not an earlier node, or there are more than %d inputs",
                            input, LS_NODE_INPUTS);
         for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] == input)
-                return ls_fail(LS_CODE_USAGE, "graph", layer, "takes node %d twice", input);
+                return ls_fail(LS_CODE_USAGE, "graph", layer->name, "takes node %d twice", input);
         node->inputs[node->input_count] = input;
     }
     if (node->input_count < node->layer->inputs ||
         node->input_count > node->layer->inputs + node->layer->more_inputs ||
         shares >= graph->count)
-        return ls_fail(LS_CODE_USAGE, "graph", layer, "takes %d inputs, was given %d",
+        return ls_fail(LS_CODE_USAGE, "graph", layer->name, "takes %d inputs, was given %d",
                        node->layer->inputs, node->input_count);
     LS_TRY(shares >= 0 ? share_variables(graph, node) : node->layer->infer(graph, node));
     for (int i = 0; i < node->input_count; i++)
         graph->nodes[node->inputs[i]].uses++;
     *out = graph->count++;
     return LS_OK;
+}
+
+ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, int shares,
+                       const ls_layer_options *options, int *out)
+{
+    const ls_layer *found;
+    LS_TRY(ls_layer_find(layer, &found));
+    return ls_graph_add_layer(graph, found, inputs, shares, options, out);
 }
 
 const ls_node *ls_graph_input(const ls_graph *graph, int index)

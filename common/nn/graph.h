@@ -46,6 +46,10 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
 
+/** The same of a layer that is in no table. */
+ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *inputs, int shares,
+                             const ls_layer_options *options, int *out);
+
 enum { LS_NODE_NAME = 40 };
 
 /**

@@ -12,10 +12,13 @@
 
 typedef struct ls_model_family ls_model_family;
 
+enum { LS_MODEL_TEXT = 256 }; /**< bytes of the text of --model */
+
 /** A model with its sizes; owned by its opener (ls_model_close). */
 typedef struct ls_model {
     const ls_model_family *family; /**< what all models of its name have */
-    char name[128];                /**< with all sizes: "mlp:784-128-10"; "poly" */
+    int64_t batch;                 /**< global batch size by default; 0: the family's */
+    char name[LS_MODEL_TEXT];      /**< with all sizes: "mlp:784-128-10"; "poly" */
     ls_graph *graph;               /**< owned */
     ls_data_need need;             /**< what it asks of its data */
 } ls_model;
@@ -55,6 +58,9 @@ struct ls_model_family {
      * says all. */
     void (*fit)(const ls_model *model, const int64_t *shape, char *text, size_t size);
 };
+
+/** The global batch size that it is trained with by default. */
+int64_t ls_model_batch(const ls_model *model);
 
 extern const ls_registry ls_model_families; /**< of ls_model_family */
 

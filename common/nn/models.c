@@ -27,6 +27,11 @@ static ls_status build_chain(const char *sizes, ls_model *model)
     return LS_OK;
 }
 
+int64_t ls_model_batch(const ls_model *model)
+{
+    return model->batch ? model->batch : model->family->default_batch;
+}
+
 ls_status ls_model_open(const char *text, ls_model **out)
 {
     const ls_model_family *family = ls_registry_find(&ls_model_families, text, strcspn(text, ":"));

@@ -113,8 +113,8 @@ static void test_bad_words(void **state)
     USAGE("run --devices cpu:x", "--devices");
     USAGE("run --devices cpu:0+", "--devices");
     char line[2048] = "run --model mlp:";
-    memset(line + strlen(line), '1', 200);
-    USAGE(line, "--model", "at most 127");
+    memset(line + strlen(line), '1', 300);
+    USAGE(line, "--model", "at most 255");
 }
 
 static void test_what_this_build_has_not(void **state)

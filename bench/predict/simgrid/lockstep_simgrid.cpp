@@ -7,7 +7,7 @@
 //     a platform, one of:
 //         flat LATENCY BANDWIDTH DEVICES
 //         two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES PER_HOST
-//         file DEVICES PATH
+//         file DEVICES PER_HOST PATH
 //
 //     nodes COUNT, then a line each, one of:
 //         d NS
@@ -25,7 +25,8 @@
 // its latency is paid behind that by a timer, since SimGrid weighs flows by their latencies. Delays
 // are timers. Activities are made when they are ready: SimGrid's own dependencies cost time in the
 // number of all that exist. Ports of `flat` carry one flow at a time, first come, first served;
-// others share by max-min fairness. Leaves out hosts with several devices in a file.
+// others share by max-min fairness. Of a file, device i is on host i / PER_HOST; what its hosts are
+// like inside, a file does not say: messages there take no time.
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -192,7 +193,8 @@ class Platform
     }
     void file(Input &in, s4u::Engine &engine)
     {
-        const size_t count = in.count(1 << 16);
+        const size_t count = in.count(1 << 16), each = in.count(1 << 16);
+        const size_t wanted = (count + each - 1) / each;
         engine.load_platform(in.line());
         for (const auto *link : engine.get_all_links())
             if (!(link->get_bandwidth() > 0) || !std::isfinite(link->get_bandwidth()) ||
@@ -200,12 +202,17 @@ class Platform
                 fail(BAD_INPUT, std::string("link '") + link->get_cname() +
                                     "' has a bandwidth that is not above 0, or a latency below 0");
         devices = engine.get_all_hosts();
-        if (devices.size() < count)
+        if (devices.size() < wanted)
             fail(BAD_INPUT, "the platform has " + std::to_string(devices.size()) +
-                                " hosts, and there are " + std::to_string(count) + " devices");
+                                " hosts, and there are " + std::to_string(count) + " devices" +
+                                (each > 1 ? ", " + std::to_string(each) + " a host" : ""));
         std::sort(devices.begin(), devices.end(), [](s4u::Host *a, s4u::Host *b) {
             return strverscmp(a->get_cname(), b->get_cname()) < 0;
         });
+        const auto hosts = devices;
+        devices.clear();
+        for (size_t i = 0; i < count; i++)
+            devices.push_back(hosts[i / each]);
     }
 
   public:
@@ -242,6 +249,10 @@ class Platform
             return found->second;
         Route route;
         double latency = 0;
+        if (device(from) == device(to)) {
+            route.latency_ns = 0;
+            return routes[key] = route;
+        }
         device(from)->route_to(device(to), route.links, &latency);
         if (route.links.empty())
             fail(BAD_INPUT, std::string("the platform has no route from ") +
@@ -316,7 +327,7 @@ class Player
             return;
         }
         const Route &route = platform.route(n.from, n.to);
-        if (!(n.amount > 0) || !platform.is_limited()) {
+        if (!(n.amount > 0) || !platform.is_limited() || route.links.empty()) {
             at(now_ns() + n.rounds * route.latency_ns, [this, node] { end_and_go_on(node); });
             return;
         }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles: models that are only sizes and times, of layers that this program does not have.
+ * `--model profile:FILE.yaml` names a file with
+ *     name, source   text, optional
+ *     batch          samples of a device for which the times hold
+ *     layers         in forward order, each {name, params, forward, backward, activations}: number
+ *                    of parameters, times with unit, bytes passed to the next layer
+ * It becomes a chain of nodes of one variable each, whose operations cannot run. What such an
+ * operation counts as FLOPs are its nanoseconds, in proportion to the samples.
+ */
+#pragma once
+
+#include "common/device/device.h"
+#include "common/nn/model.h"
+
+/** Whether the text of --model names a profile. */
+bool ls_profile_is(const char *text);
+
+/** Whether this is a layer's operation of a profile. */
+bool ls_profile_has(const ls_op *op);
+
+/** As ls_model_open_for, of profiles, too. LS_CODE_MISSING where a profile cannot be read, and
+ * LS_CODE_USAGE where it is wrong, name file and line. */
+ls_status ls_case_model_open(const char *text, const char *data, ls_model **out);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Advice: the strategies that compute what `single` computes, with the options that change their
+ * speed, predicted and ranked. Options that the user gave are kept. Up to 64 devices all are
+ * played as `predict` plays them; of more, the first ones of a ranking by formulas and medians.
+ */
+#pragma once
+
+#include "bench/predict/predict.h"
+#include "bench/predict/validated.h"
+
+/** A strategy with its options. */
+typedef struct ls_advised {
+    ls_case config;
+    char options[160];    /**< that were chosen, as a command line has them */
+    json_t *facts;        /**< group `case` */
+    double samples_per_s; /**< 0: it was refused */
+    double ci95[2];       /**< of it */
+    double step_ms;
+    size_t memory;        /**< bytes of the fullest device */
+    const char *bound_by; /**< "compute", "bandwidth", "latency"; "network": of a platform file */
+    char reason[400];     /**< why it was refused */
+    bool played;          /**< not only ranked by formulas */
+} ls_advised;
+
+/** Where the order of two changes, along one property of the network. */
+typedef struct ls_break_even {
+    const char *axis; /**< "bandwidth" (bytes a second), "latency" (ns) */
+    double value;     /**< the nearest at which the second overtakes; NaN: nowhere in the range */
+    double low, high; /**< the range that was tried */
+    bool below;       /**< the second leads below it */
+} ls_break_even;
+
+typedef struct ls_advice {
+    ls_advised *ranking; /**< [count] best first */
+    size_t count;
+    ls_advised *refused; /**< [refused_count] */
+    size_t refused_count;
+    size_t tied;             /**< of the ranking, the first so many cannot be told apart */
+    ls_break_even breaks[2]; /**< [break_count] of the first and the best other strategy */
+    size_t break_count;
+    size_t second; /**< that one's number in the ranking */
+    double mean_regret, worst_regret;
+    size_t regrets; /**< sets of measured rows; 0: none */
+} ls_advice;
+
+/** Of the workplace's cases, of which each has another strategy. Close it also on failure. */
+ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validations *validations,
+                    ls_advice *out);
+void ls_advice_close(ls_advice *advice);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Export to GOAL, the language of LogGOPSim and ATLAHS (Hoefler, Siebert, Lumsdaine: Group
+ * Operation Assembly Language, ICPP 2009): for each device a list of `calc NS`, `send BYTESb to
+ * RANK tag TAG`, `recv ..`, and what requires what. A message is a send and a receive of a tag of
+ * its own; where an activity waits for one of another device, a message of a byte stands for that.
+ * cpu 0 computes; other lanes are cpu 1.
+ */
+#include "bench/output/whole_file.h"
+#include "bench/predict/predict_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bool is_at(const ls_activity_node *node, int device)
+{
+    return node->from == device || node->to == device;
+}
+
+typedef struct goal {
+    const ls_play *play;
+    FILE *file;
+    int device;
+} goal;
+
+/* Names of a node's lines on a device: m12s, m12r (send, receive), c12. */
+static void put_name(const goal *g, size_t node, int device)
+{
+    const ls_activity_node *n = &g->play->graph->nodes[node];
+    if (n->to < 0)
+        fprintf(g->file, "c%zu", node);
+    else
+        fprintf(g->file, "m%zu%c", node, n->from == device ? 's' : 'r');
+}
+
+static void put_line(const goal *g, size_t node)
+{
+    const ls_play_graph *graph = g->play->graph;
+    const ls_activity_node *n = &graph->nodes[node];
+    put_name(g, node, g->device);
+    if (n->to < 0)
+        fprintf(g->file, ": calc %.0f cpu %d\n", ls_play_amount(g->play, n),
+                graph->labels[node].use == LS_TIME_COMMUNICATION);
+    else if (n->from == g->device)
+        fprintf(g->file, ": send %.0fb to %d tag %zu cpu 1\n", fmax(n->amount, 1), n->to, node);
+    else
+        fprintf(g->file, ": recv %.0fb from %d tag %zu cpu 1\n", fmax(n->amount, 1), n->from, node);
+}
+
+static void put_requires(const goal *g, size_t after, size_t before)
+{
+    put_name(g, after, g->device);
+    fputs(" requires ", g->file);
+    put_name(g, before, g->device);
+    fputc('\n', g->file);
+}
+
+/* An edge of the graph; `number` is its own. */
+static void put_edge(goal *g, size_t before, size_t after, size_t number)
+{
+    const ls_play_graph *graph = g->play->graph;
+    const ls_activity_node *a = &graph->nodes[before], *b = &graph->nodes[after];
+    const size_t tag = graph->count + number;
+    bool shared = false;
+    for (int end = 0; end < 2; end++) {
+        const int device = end ? a->to : a->from;
+        shared |= device >= 0 && is_at(b, device);
+    }
+    if (shared && is_at(a, g->device) && is_at(b, g->device))
+        put_requires(g, after, before);
+    if (shared)
+        return;
+    const int from = a->to >= 0 ? a->to : a->from, to = b->from;
+    if (from == g->device) {
+        fprintf(g->file, "x%zus: send 1b to %d tag %zu cpu 1\nx%zus requires ", number, to, tag,
+                number);
+        put_name(g, before, from);
+        fputc('\n', g->file);
+    } else if (to == g->device) {
+        fprintf(g->file, "x%zur: recv 1b from %d tag %zu cpu 1\n", number, from, tag);
+        put_name(g, after, to);
+        fprintf(g->file, " requires x%zur\n", number);
+    }
+}
+
+static ls_status write_all(FILE *file, void *context)
+{
+    goal g = {.play = context, .file = file};
+    const ls_play_graph *graph = g.play->graph;
+    fprintf(file, "num_ranks %d\n", g.play->devices);
+    for (g.device = 0; g.device < g.play->devices; g.device++) {
+        fprintf(file, "\nrank %d {\n", g.device);
+        for (size_t n = 0; n < graph->count; n++)
+            if (is_at(&graph->nodes[n], g.device))
+                put_line(&g, n);
+        for (size_t n = 0; n < graph->count; n++)
+            for (size_t e = graph->first[n]; e < graph->first[n + 1]; e++)
+                put_edge(&g, n, graph->next[e], e);
+        fputs("}\n", file);
+    }
+    return LS_OK;
+}
+
+ls_status ls_goal_write(const char *path, const ls_play *play)
+{
+    for (size_t n = 0; n < play->graph->count; n++)
+        if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
+            return ls_fail(LS_CODE_USAGE, "option --goal", path,
+                           "has each message by itself; use it with --collectives messages");
+    return ls_whole_file(path, write_all, (void *)(size_t)play);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Cases of measured rows; see measured.h. */
+#include "bench/predict/measured.h"
+
+#include "bench/case/case_facts.h"
+#include "bench/cli/option_set.h"
+#include "bench/cli/option_table.h"
+#include "bench/output/format_parts.h"
+#include "bench/output/row_same.h"
+#include "common/base/grow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Options that the prediction sets itself, or that are no part of what a step takes. */
+static bool is_left_out(const char *name)
+{
+    static const char *const names[] = {"steps",      "warmup", "epochs",  "link",
+                                        "ranks",      "comm",   "label",   "model-parallel-place",
+                                        "gate-steps", "target", "capture", NULL};
+    for (size_t i = 0; names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The number of devices, where they are cpu:0 and so on, which are more than the machine has; else
+ * their names. */
+static void add_devices(const json_t *names, char *text, size_t size)
+{
+    const size_t count = json_array_size(names);
+    bool counted = true;
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        const char *its = json_string_value(json_array_get(names, i));
+        snprintf(name, sizeof name, "cpu:%zu", i);
+        counted = counted && its && strcmp(its, name) == 0;
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i ? "+" : "", its ? its : "");
+    }
+    if (counted)
+        snprintf(text, size, "%zu", count);
+}
+
+/* What `case` has for this option as text; false: nothing. */
+static bool text_of(const json_t *group, const ls_option *option, char *text, size_t size)
+{
+    char field[64];
+    const char *scaling = json_string_value(json_object_get(group, "scaling"));
+    const bool weak = scaling && strcmp(scaling, "weak") == 0;
+    snprintf(field, sizeof field, "%s", option->name);
+    for (char *c = field; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    const json_t *value = json_object_get(group, field);
+    if (strcmp(field, "batch") == 0)
+        value = weak ? json_array_get(json_object_get(group, "batch_per_device"), 0)
+                     : json_object_get(group, "batch_global");
+    *text = 0;
+    if (json_is_array(value)) {
+        add_devices(value, text, size);
+    } else if (json_is_string(value)) {
+        snprintf(text, size, "%s", json_string_value(value));
+    } else if (json_is_boolean(value)) {
+        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
+    } else if (json_is_integer(value)) {
+        snprintf(text, size, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        snprintf(text, size, "%.17g", json_real_value(value));
+    }
+    return *text;
+}
+
+/* Sets the case's options, in the order of the table. */
+static ls_status set_options(const json_t *group, ls_option_set *texts, ls_case *one)
+{
+    static char text[4096];
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (!table[i].sweeps || is_left_out(table[i].name) || !ls_option_applies(&table[i], one) ||
+            !text_of(group, &table[i], text, sizeof text))
+            continue;
+        LS_TRY(ls_option_set_append(texts, &table[i], text, NULL)); /* which the case may borrow */
+        const ls_option_given *given = &texts->given[i];
+        const ls_setting setting = {
+            .option = &table[i], .text = given->values[given->count - 1].text, .one = one};
+        LS_TRY(table[i].set(&setting));
+    }
+    return LS_OK;
+}
+
+/* A row without a link, or of several ranks, has no network that is played. */
+static bool find_platform(const json_t *group, ls_measured_case *out)
+{
+    const char *link = json_string_value(json_object_get(group, "link"));
+    out->devices = (int)json_array_size(json_object_get(group, "devices"));
+    if (json_integer_value(json_object_get(group, "ranks")) != 1 || (!link && out->devices > 1))
+        return false;
+    if (link)
+        snprintf(out->platform, sizeof out->platform, "flat:%s", link);
+    return true;
+}
+
+static bool is_known(const ls_measured_cases *cases, const ls_measured_case *one)
+{
+    for (size_t i = 0; i < cases->count; i++)
+        if (ls_case_same(&cases->items[i].config, &one->config) &&
+            strcmp(cases->items[i].platform, one->platform) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_here(const json_t *row)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    return json_object_get(row, "case") && !ls_row_is_predicted(row) &&
+           strcmp(ls_row_text(row, "result", "status"), "ok") == 0 &&
+           ls_row_number(row, "time.step_ms.median") > 0 &&
+           strcmp(ls_row_text(row, "provenance", "host"), host) == 0;
+}
+
+ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case *base,
+                                 ls_measured_cases *out)
+{
+    *out = (ls_measured_cases){0};
+    LS_TRY(ls_allocate("cases", &out->texts, 1, sizeof *out->texts));
+    LS_TRY(ls_option_set_open(LS_FOR_RUN | LS_FOR_PREDICT, out->texts));
+    for (size_t i = first; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i), *group = json_object_get(row, "case");
+        ls_measured_case one = {0};
+        if (!is_of_here(row))
+            continue;
+        memcpy(&one.config, base, sizeof *base);
+        if (!find_platform(group, &one)) {
+            out->others++;
+            continue;
+        }
+        ls_status refused = set_options(group, out->texts, &one.config);
+        if (refused) { /* of another version */
+            ls_status_free(refused);
+            out->others++;
+            continue;
+        }
+        if (is_known(out, &one))
+            continue;
+        LS_TRY(ls_grow("cases", &out->items, out->count, sizeof one));
+        memcpy(&out->items[out->count++], &one, sizeof one);
+    }
+    return LS_OK;
+}
+
+void ls_measured_cases_close(ls_measured_cases *cases)
+{
+    if (cases->texts)
+        ls_option_set_close(cases->texts);
+    free(cases->texts);
+    free(cases->items);
+    *cases = (ls_measured_cases){0};
+}

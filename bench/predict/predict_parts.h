@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of a prediction: predict.c builds a case, predict_play.c plays it. */
+#pragma once
+
+#include "bench/predict/predict.h"
+#include "impl/step/run.h"
+
+/** What a case's durations are taken from. */
+const ls_durations *ls_predictor_durations(const ls_predictor *predictor,
+                                           const ls_plan_of_case *plan);
+
+/** A case on virtual devices; borrowed. */
+typedef struct ls_played_run {
+    ls_run *run;
+    const ls_allreduce *algorithm;
+    size_t devices; /**< with that of the variables */
+} ls_played_run;
+
+/** Writes a play's steps from `first` on, as Chrome's JSON: a thread for each lane; and the counted
+ * steps' waterfall. The graph has labels; of `play` the factors count. LS_CODE_MISSING where the
+ * file cannot be written. */
+ls_status ls_virtual_trace_write(const char *path, const ls_play *play, const ls_step_run *run,
+                                 const double *end_ns, uint32_t first);
+
+/** Writes a play's graph, which has labels, in GOAL. LS_CODE_USAGE where messages were added up. */
+ls_status ls_goal_write(const char *path, const ls_play *play);
+
+/** Sets the times and the traffic of a prediction. */
+ls_status ls_predictor_play(const ls_predictor *predictor, const ls_plan_of_case *plan,
+                            const ls_played_run *run, ls_predicted *out);

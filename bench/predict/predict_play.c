@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Plays a case that was built on virtual devices, some times over; see predict_parts.h. */
+#include "bench/predict/predict_parts.h"
+
+#include "bench/case/profile.h"
+#include "bench/predict/unroll.h"
+#include "bench/statistics/statistics.h"
+#include "bench/train/interrupt.h"
+#include "common/base/digest.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const ls_durations *ls_predictor_durations(const ls_predictor *p, const ls_plan_of_case *plan)
+{
+    static const ls_durations of_profile = {.profile = true};
+    return ls_profile_is(plan->config->model) ? &of_profile : &p->durations;
+}
+
+/* ---- Draws ---------------------------------------------------------------------------------- */
+
+/* How many repetitions a median of durations is of, at most (durations_measured.c). */
+enum { REPETITIONS = 60 };
+
+static size_t repetitions_of(const ls_durations *d)
+{
+    return d->spread_count < REPETITIONS ? d->spread_count : REPETITIONS;
+}
+
+double ls_durations_error(const ls_durations *d)
+{
+    double sum = 0, squares = 0;
+    const double n = (double)d->spread_count;
+    for (size_t i = 0; i < d->spread_count; i++) {
+        sum += d->spread[i];
+        squares += d->spread[i] * d->spread[i];
+    }
+    if (d->spread_count < 2)
+        return 0;
+    /* 1.96 standard errors of a median, of values with a normal distribution's */
+    const double deviation = sqrt(fmax(squares / n - sum / n * (sum / n), 0));
+    return 1.96 * 1.2533 * deviation / sqrt((double)repetitions_of(d)) / (sum / n);
+}
+
+static double drawn(const ls_durations *d, uint64_t seed, uint64_t number, uint64_t i)
+{
+    const uint64_t key[3] = {seed, number, i};
+    return d->spread[ls_hash64(key, sizeof key) % d->spread_count];
+}
+
+/* Another median that the repetitions might have had: all durations of a draw are as much longer
+ * (bootstrap). */
+static double other_median(const ls_durations *d, uint64_t seed, uint64_t number)
+{
+    double values[REPETITIONS];
+    ls_statistics s;
+    const size_t count = repetitions_of(d);
+    for (size_t i = 0; i < count; i++)
+        values[i] = drawn(d, seed, number, UINT64_MAX - i);
+    ls_statistics_compute(values, count, &s);
+    return s.median;
+}
+
+/* Each device in each step is as much slower than the median as some measured repetition was, and
+ * the median is as uncertain as they make it. */
+static void draw(const ls_predictor *p, const ls_durations *d, const ls_play *play, uint64_t seed,
+                 uint64_t number, bool medians, size_t steps, double *factors)
+{
+    const bool same = medians || !d->spread_count;
+    const double all = same ? 1 : other_median(d, seed, number);
+    for (size_t i = 0; i < steps * (size_t)play->devices; i++) {
+        factors[i] = same ? 1 : all * drawn(d, seed, number, i);
+        if ((int)(i % (size_t)play->devices) == p->slow_device)
+            factors[i] *= p->slow_factor;
+    }
+}
+
+/* The times of the counted steps, from the ends of all. */
+static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup, size_t steps,
+                       double *ends, double *step_ms)
+{
+    memset(ends, 0, (warmup + steps) * sizeof *ends);
+    for (size_t i = 0; i < u->end_count; i++) {
+        const uint32_t step = u->graph.nodes[u->ends[i]].step;
+        const double ns = end_ns[u->ends[i]];
+        ends[step] = ns > ends[step] ? ns : ends[step];
+    }
+    for (size_t s = 0; s < steps; s++)
+        step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
+}
+
+typedef struct play_room {
+    double *end_ns, *factors, *ends, *sorted;
+} play_room;
+
+static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
+                            const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
+                            ls_predicted *out)
+{
+    const size_t all = warmup + out->steps;
+    LS_TRY(ls_allocate("predict", &room->end_ns, u->graph.count, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->factors, all * (size_t)play->devices, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
+    play->factors = room->factors;
+    for (size_t d = 0; d < out->draws; d++) {
+        double *step_ms = out->step_ms + d * out->steps;
+        ls_statistics s;
+        if (ls_interrupted())
+            return ls_engine_interrupted();
+        draw(p, ls_predictor_durations(p, plan), play, plan->config->seed, d, out->draws == 1, all,
+             room->factors);
+        LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
+        take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
+        for (size_t i = 0; i < out->steps; i++)
+            if (!isfinite(step_ms[i]))
+                return ls_fail(LS_CODE_MISSING, "predict", "times",
+                               "are beyond all numbers; use a higher rate in --durations, or a "
+                               "smaller factor in --slowdown");
+        memcpy(room->sorted, step_ms, out->steps * sizeof(double));
+        ls_statistics_compute(room->sorted, out->steps, &s);
+        out->median_ms[d] = s.median;
+    }
+    return LS_OK;
+}
+
+/* Without a spread all draws are the same one. */
+static size_t draws_of(const ls_predictor *p, const ls_durations *d, size_t devices)
+{
+    if (!d->spread_count)
+        return 1;
+    if (p->draws)
+        return (size_t)p->draws;
+    return devices > 256 ? 8 : 32;
+}
+
+/* Rounded up, as of `run`. */
+static ls_traffic per_step(ls_traffic sum, size_t steps)
+{
+    return (ls_traffic){(sum.bytes_sent + steps - 1) / steps,
+                        (sum.messages_sent + steps - 1) / steps};
+}
+
+/* The mean of the counted steps, which are whole periods. */
+static ls_traffic formula_of(ls_step_run *run, const ls_plan_of_case *plan)
+{
+    const int64_t period = (int64_t)plan->job.period;
+    ls_traffic sum = {0};
+    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
+        const bool last = period && s % period == period - 1;
+        ls_traffic_add(&sum, ls_build_formula(&run->resources, last ? LS_FULL + LS_LAST : LS_FULL),
+                       1);
+    }
+    return plan->timed ? per_step(sum, (size_t)plan->timed) : sum;
+}
+
+static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
+                         const ls_played_run *run, const ls_platform *platform)
+{
+    return (ls_unroll){.run = ls_step_run_of(run->run),
+                       .algorithm = run->algorithm,
+                       .durations = ls_predictor_durations(p, plan),
+                       .platform = platform,
+                       .devices_per_host = p->devices_per_host,
+                       .level = p->level,
+                       .most = LS_ACTIVITIES_MOST,
+                       .steps = (uint64_t)(plan->warmup + plan->timed),
+                       .labelled = p->trace || p->goal,
+                       .warmup = (uint64_t)plan->warmup};
+}
+
+/* The median step on another platform, with median durations. */
+static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
+                            const ls_played_run *run, const ls_platform *platform,
+                            const ls_unrolled *unrolled, play_room *room, double *out)
+{
+    const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
+    const bool again = p->level == LS_EXPAND_FORMULA; /* its times are part of the graph */
+    const ls_play play = {.graph = &unrolled->graph,
+                          .platform = platform,
+                          .devices = (int)run->devices,
+                          .devices_per_host = p->devices_per_host,
+                          .factors = room->factors};
+    ls_unrolled other = {0};
+    ls_statistics s;
+    draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
+    if (again) {
+        const ls_unroll what = what_of(p, plan, run, platform);
+        ls_status status = ls_unroll_steps(&what, &other);
+        ls_play its = play;
+        its.graph = &other.graph;
+        if (!status)
+            status = ls_engine_play(LS_ENGINE_PORTS, &its, room->end_ns);
+        if (status) {
+            ls_unrolled_close(&other);
+            return status;
+        }
+    } else {
+        LS_TRY(ls_engine_play(platform->kind <= LS_PLATFORM_FLAT ? LS_ENGINE_PORTS : p->engine,
+                              &play, room->end_ns));
+    }
+    take_steps(again ? &other : unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
+    ls_statistics_compute(room->sorted, steps, &s);
+    *out = s.median;
+    ls_unrolled_close(&other);
+    return LS_OK;
+}
+
+static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
+                             const ls_played_run *run, const ls_unrolled *unrolled, play_room *room,
+                             ls_predicted *out)
+{
+    LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
+    for (size_t i = 0; i < p->other_count; i++)
+        LS_TRY(play_other(p, plan, run, &p->others[i], unrolled, room, &out->other_ms[i]));
+    return LS_OK;
+}
+
+/* Plays once more, with median durations, for the trace. */
+static ls_status trace_medians(const ls_predictor *p, const ls_plan_of_case *plan,
+                               const ls_played_run *run, const ls_play *play, play_room *room)
+{
+    draw(p, ls_predictor_durations(p, plan), play, 0, 0, true, (size_t)(plan->warmup + plan->timed),
+         room->factors);
+    LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
+    return ls_virtual_trace_write(p->trace, play, ls_step_run_of(run->run), room->end_ns,
+                                  (uint32_t)plan->warmup);
+}
+
+ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
+                            const ls_played_run *run, ls_predicted *out)
+{
+    out->formula = formula_of(ls_step_run_of(run->run), plan);
+    if (!plan->timed)
+        return LS_OK;
+    out->steps = (size_t)plan->timed;
+    const ls_unroll what = what_of(p, plan, run, &p->platform);
+    ls_play play = {.platform = &p->platform,
+                    .devices = (int)run->devices,
+                    .devices_per_host = p->devices_per_host};
+    ls_unrolled unrolled = {0};
+    play_room room = {0};
+    ls_status status = ls_unroll_steps(&what, &unrolled);
+    play.graph = &unrolled.graph;
+    out->draws = draws_of(p, what.durations, run->devices);
+    if (!status)
+        status = play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out);
+    if (!status)
+        status = play_others(p, plan, run, &unrolled, &room, out);
+    if (!status && p->goal)
+        status = ls_goal_write(p->goal, &play);
+    if (!status && p->trace)
+        status = trace_medians(p, plan, run, &play, &room);
+    out->activities = unrolled.graph.count;
+    out->sent = per_step(unrolled.sent, out->steps);
+    free(room.end_ns);
+    free(room.factors);
+    free(room.ends);
+    free(room.sorted);
+    ls_unrolled_close(&unrolled);
+    return status;
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# `advise` as a user sees it: the ranking is that of `predict`; where the order changes, it does; what is refused, and
+# why; memory; regret on measured rows; refusals. Durations by rate and of profiles. Leaves out how good the advice is.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+small="--model mlp:784-64-10 --batch 64 --devices 4 --durations flops=1e9"
+link="--platform flat:latency=20us,bandwidth=1GB/s"
+
+# shellcheck disable=SC2086
+lockstep_ok advise $small $link --results none --format jsonl
+keep advice
+rows "a ranking, best first, of strategies that compute what single does; the others are refused" "
+    [x['samples_per_s'] for x in r['ranking']] == sorted((x['samples_per_s'] for x in r['ranking']), reverse=True) and
+    {x['case']['strategy'] for x in r['ranking']} >= {'towers', 'mirrored', 'zero', 'ps', 'hybrid', 'pipeline'} and
+    {x['case']['strategy'] for x in r['refused']} >= {'local-sgd', 'gossip', 'independent', 'single'} and
+    all(x['reason'] for x in r['refused'])"
+rows "each says its rate with interval, memory and bound" "all(x['ci95'][0] <= x['samples_per_s'] <= x['ci95'][1] and
+    x['memory'] > 0 and x['bound_by'] in ('compute', 'latency', 'bandwidth') for x in r['ranking'])"
+rows "the line that checks the first" "r['check'].startswith('lockstep run --strategy ' +
+    r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check']"
+
+# The advice on a slow network, and the same cases predicted on both sides of where the order changes.
+cat >wide.yaml <<'YAML'
+batch: 8
+layers:
+  - {name: a, params: 4000000, forward: 10ms, backward: 20ms, activations: 64KiB}
+  - {name: b, params: 4000000, forward: 10ms, backward: 20ms, activations: 64KiB}
+YAML
+wide="--model profile:wide.yaml --devices 2 --batch 8 --scaling strong"
+# shellcheck disable=SC2086
+lockstep_ok advise $wide --platform flat:latency=1us,bandwidth=2GB/s --results none --format json
+python3 - out >crossing <<'PY'
+import json, sys
+advice = json.load(open(sys.argv[1]))
+first, second = advice["ranking"][0], advice["ranking"][advice["break_even_with"]]
+one = [b for b in advice["break_even"] if b["axis"] == "bandwidth"][0]
+print(f"leads={one['second_leads']} value={one['value']:.0f}")
+for name, case in ("first", first), ("second", second):
+    print(f"{name}='--strategy {case['case']['strategy']} {case['options']}'")
+PY
+cat crossing
+. ./crossing
+for factor in 0.9 1.1; do
+    at=$(python3 -c "print(f'{$value * $factor / 1e9:.9f}GB/s')")
+    for name in "$first" "$second"; do
+        # shellcheck disable=SC2086
+        lockstep_ok predict $wide $name --platform flat:latency=1us,bandwidth=$at --results none --format jsonl
+        cat out >>"at$factor"
+    done
+done
+cat at0.9 at1.1 >out
+rows "below the bandwidth one leads, above it the other" "len(rows) == 4 and (lambda t: (t[1] < t[0]) ==
+    ('$leads' == 'below') and (t[3] < t[2]) == ('$leads' == 'above'))([x['time']['step_ms']['median'] for x in rows])"
+
+# shellcheck disable=SC2086
+lockstep_ok advise $small $link --results none --format jsonl --memory-limit 1MB --zero-stage 1
+rows "what needs more memory is refused and says how much; options that are given stay" "all(x['memory'] <= 1e6
+    for x in r['ranking']) and any('bytes' in x['reason'] and x['case']['devices'] for x in r['refused']) and
+    {x['case']['zero_stage'] for x in r['ranking'] + r['refused'] if 'zero_stage' in x['case']} == {1}"
+# shellcheck disable=SC2086
+lockstep advise $small $link --results none --memory-limit 1KB
+expect "nothing fits: status 3, and why" [ "$code" -eq 3 ]
+expect "for each strategy" grep -q 'refused: mirrored.*allows 1000 B' out
+
+refused() { # WORD ARGUMENTS...
+    local word=$1
+    shift
+    lockstep advise --results none "$@"
+    expect "refused with 2: $*" [ "$code" -eq 2 ]
+    expect "in one line, with $word: $*" one_line "$word"
+}
+refused --platform --devices 2
+refused "several questions" --devices 2,4 --platform flat:latency=1us
+refused "no part of what advise is asked" --devices 2 --platform flat:latency=1us --baseline
+refused "table, json or jsonl" --devices 2 --platform flat:latency=1us --format csv
+
+finish

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Published speeds are predicted (ci/published.sh): of a set each row is printed once with what the file says, what
+# calibrates is met, and tests are within their bounds; another network would not do. Leaves out the other sets.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+LOCKSTEP=$LOCKSTEP "$SOURCE_DIR/ci/published.sh" DLrn GP H16 >out 2>err || cat err
+rows "each row once, as published" "sorted((x['id'], x['n']) for x in rows) == sorted([('DLrn-oneflow', 8),
+    ('DLrn-oneflow', 16), ('DLrn-oneflow', 32), ('DLrn-pytorch', 8), ('DLrn-pytorch', 16), ('DLrn-pytorch', 32),
+    ('GP-transformer48', 4), ('GP-transformer48', 8), ('H16-inception3', 16), ('H16-resnet101', 16),
+    ('H16-vgg16', 16)]) and {x['published'] for x in rows} >= {11711.18, 1787.4}"
+rows "what calibrates is met to 0.1%" "all(abs(x['predicted'] / x['published'] - 1) < 1e-3
+    for x in rows if x['role'] == 'calibrate')"
+rows "tests are within 5%" "sum(x['role'] == 'test' for x in rows) == 8 and
+    all(abs(x['predicted'] / x['published'] - 1) < 0.05 for x in rows)"
+expect "the mean error is printed" grep -q '^8 tests: mean error' err
+
+mkdir -p copy/ci copy/reports
+cp "$SOURCE_DIR"/ci/published.* copy/ci/
+sed 's/"net": \["9.6us"/"net": ["9.6ms"/' "$SOURCE_DIR/reports/published.yaml" >copy/reports/published.yaml
+LOCKSTEP=$LOCKSTEP copy/ci/published.sh DLrn-oneflow >out 2>err
+rows "a network of a thousand times the latency misses" "any(abs(x['predicted'] / x['published'] - 1) > 0.05
+    for x in rows if x['role'] == 'test')"
+
+finish

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Predicts the published figures of reports/published.yaml: see published.sh."""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LOCKSTEP = sys.argv[1]
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def read_published():
+    """The entries of the file: each is a line of JSON."""
+    setups, rows = {}, []
+    for line in (ROOT / "reports/published.yaml").read_text().splitlines():
+        if not line.startswith("  - "):
+            continue
+        entry = json.loads(line[4:])
+        if "id" in entry:
+            rows.append(entry)
+        else:
+            setups[entry["setup"]] = entry
+    return setups, rows
+
+
+# ---- Models: layers as (name, parameters, multiply-adds of a sample), in forward order ----------
+
+
+class Convolutions:
+    """Layers of a network for images, as they are added. Batch norms count with their convolutions."""
+
+    def __init__(self, size, channels, norm):
+        self.size, self.channels, self.norm, self.layers = size, channels, norm, []
+
+    def conv(self, out, height, width=None, stride=1, pad=True, inputs=None, size=None):
+        width = width or height
+        inputs, size = inputs or self.channels, size or self.size
+        size = -(-size // stride) if pad else (size - max(height, width)) // stride + 1
+        weights = inputs * out * height * width
+        extra = 2 * out if self.norm else out
+        self.layers.append((f"conv{len(self.layers)}", weights + extra, weights * size * size))
+        self.channels, self.size = out, size
+        return size
+
+    def pool(self, stride, window=0):
+        self.size = (self.size - window) // stride + 1 if window else self.size // stride
+
+    def dense(self, inputs, out):
+        self.layers.append((f"fc{len(self.layers)}", inputs * out + out, inputs * out))
+
+
+def vgg16():
+    m = Convolutions(224, 3, False)
+    for channels, times in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(times):
+            m.conv(channels, 3)
+        m.pool(2)
+    m.dense(512 * 7 * 7, 4096)
+    m.dense(4096, 4096)
+    m.dense(4096, 1000)
+    return m.layers
+
+
+def alexnet():
+    m = Convolutions(224, 3, False)
+    m.conv(64, 11, stride=4)
+    m.pool(2, 3)
+    m.conv(192, 5)
+    m.pool(2, 3)
+    m.conv(384, 3)
+    m.conv(256, 3)
+    m.conv(256, 3)
+    m.pool(2, 3)
+    m.dense(256 * 6 * 6, 4096)
+    m.dense(4096, 4096)
+    m.dense(4096, 1000)
+    return m.layers
+
+
+def resnet(blocks):
+    m = Convolutions(224, 3, True)
+    m.conv(64, 7, stride=2)
+    m.pool(2)
+    for stage, times in enumerate(blocks):
+        width = 64 << stage
+        for block in range(times):
+            stride = 2 if stage and not block else 1
+            size, inputs = m.size, m.channels
+            m.conv(width, 1)
+            m.conv(width, 3, stride=stride)
+            m.conv(4 * width, 1)
+            if not block:
+                m.conv(4 * width, 1, stride=stride, inputs=inputs, size=size)
+    m.dense(2048, 1000)
+    return m.layers
+
+
+def branches(m, *lists):
+    """Branches of an Inception block: each a list of (channels, height, width[, stride, pad])."""
+    size, inputs, outs = m.size, m.channels, []
+    for convolutions in lists:
+        m.size, m.channels = size, inputs
+        for shape in convolutions:
+            m.conv(*shape[:3], *(shape[3:]))
+        outs.append((m.channels, m.size))
+    return size, inputs, outs
+
+
+def inception3():
+    m = Convolutions(299, 3, True)
+    m.conv(32, 3, stride=2, pad=False)
+    m.conv(32, 3, pad=False)
+    m.conv(64, 3)
+    m.pool(2, 3)
+    m.conv(80, 1)
+    m.conv(192, 3, pad=False)
+    m.pool(2, 3)
+
+    def block(more, *lists):
+        _, inputs, outs = branches(m, *lists)
+        m.channels = sum(c for c, _ in outs) + (inputs if more else 0)
+
+    for pool in (32, 64, 64):
+        block(False, [(64, 1, 1)], [(48, 1, 1), (64, 5, 5)], [(64, 1, 1), (96, 3, 3), (96, 3, 3)], [(pool, 1, 1)])
+    block(True, [(64, 1, 1), (96, 3, 3), (96, 3, 3, 2, False)], [(384, 3, 3, 2, False)])
+    for c in (128, 160, 160, 192):
+        block(False, [(192, 1, 1)], [(c, 1, 1), (c, 1, 7), (192, 7, 1)],
+              [(c, 1, 1), (c, 7, 1), (c, 1, 7), (c, 7, 1), (192, 1, 7)], [(192, 1, 1)])
+    block(True, [(192, 1, 1), (320, 3, 3, 2, False)],
+          [(192, 1, 1), (192, 1, 7), (192, 7, 1), (192, 3, 3, 2, False)])
+    for _ in range(2):
+        size, inputs = m.size, m.channels
+        m.conv(320, 1, inputs=inputs)
+        m.conv(384, 1, inputs=inputs)
+        m.conv(384, 1, 3, inputs=384)
+        m.conv(384, 3, 1, inputs=384)
+        m.conv(448, 1, inputs=inputs)
+        m.conv(384, 3, inputs=448)
+        m.conv(384, 1, 3, inputs=384)
+        m.conv(384, 3, 1, inputs=384)
+        m.conv(192, 1, inputs=inputs)
+        m.size, m.channels = size, 320 + 768 + 768 + 192
+    m.dense(2048, 1000)
+    return m.layers
+
+
+def bert_base():
+    block, tokens = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768, 128
+    layers = [("embeddings", (30522 + 512 + 2) * 768 + 2 * 768, 0)]
+    layers += [(f"block{i}", block, tokens * 12 * 768 * 768 + 2 * tokens * tokens * 768) for i in range(12)]
+    return layers + [("pooler", 768 * 768 + 768, 768 * 768)]
+
+
+MODELS = {"vgg16": vgg16, "alexnet": alexnet, "inception3": inception3, "bert-base": bert_base,
+          "resnet50": lambda: resnet((3, 4, 6, 3)), "resnet101": lambda: resnet((3, 4, 23, 3)),
+          "transformer48": lambda: [(f"block{i}", 1000, 1) for i in range(48)]}
+
+
+def write_profile(folder, row):
+    """The model with the published step of one GPU, a third of it forward, split by FLOPs."""
+    layers = MODELS[row["model"]]()
+    step_ms, work = 1e3 * row["batch"] / row["single"], sum(flops for _, _, flops in layers)
+    path = folder / f"{row['id']}.yaml"
+    lines = [f"name: {row['model']}", f"batch: {row['batch']}", "source: times split by FLOPs", "layers:"]
+    for name, params, flops in layers:
+        forward = step_ms * flops / work / 3
+        lines.append(f"  - {{name: {name}, params: {params}, forward: {forward:.9f}ms, "
+                     f"backward: {2 * forward:.9f}ms, activations: 0}}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+# ---- Predictions --------------------------------------------------------------------------------
+
+
+def predict(folder, setup, row, n=None):
+    """Samples a second."""
+    levels = ",".join(f"{name}={setup[name][0]}@{setup[name][1] / 1e9:.9f}GB/s" for name in ("host", "net"))
+    command = [LOCKSTEP, "predict", "--model", f"profile:{write_profile(folder, row)}", "--devices", str(n or row["n"]),
+               "--devices-per-host", str(setup["per_host"]), "--platform", f"two-level:{levels}", "--strategy",
+               setup["strategy"], *setup["options"].split(), "--steps", "3", "--warmup", "2", "--format", "jsonl",
+               "--results", "none"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    return json.loads(done.stdout)["time"]["samples_per_s"]
+
+
+def figure(folder, setup, row):
+    """What was published, predicted."""
+    rate = predict(folder, setup, row)
+    if row.get("unit") == "percent":
+        return 100 * rate / row["n"] / row["single"]
+    return rate / predict(folder, setup, row, row["base"]) if "base" in row else rate
+
+
+def fit(folder, setup, rows):
+    """Sets the bandwidths that calibrating rows determine, by bisection from 1% to 10 times the given one."""
+    for level, name, n in setup["fit"]:
+        row = next(r for r in rows if r["id"] == name and r["n"] == n)
+        given = setup[level][1]
+        low, high = given / 100, given * 10
+        for _ in range(14):
+            setup[level][1] = (low * high) ** 0.5
+            if figure(folder, setup, row) < row["published"]:
+                low = setup[level][1]
+            else:
+                high = setup[level][1]
+        setup[level].append(given)
+
+
+def main():
+    setups, rows = read_published()
+    chosen = sys.argv[2:]
+    rows = [r for r in rows if not chosen or any(r["id"].startswith(c) for c in chosen)]
+    errors, table = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for setup in setups.values():
+            of = [r for r in rows if r["setup"] == setup["setup"]]
+            if of:
+                fit(Path(folder), setup, of)
+            for row in of:
+                predicted = figure(Path(folder), setup, row)
+                print(json.dumps({"id": row["id"], "n": row["n"], "role": row["role"], "published": row["published"],
+                                  "predicted": round(predicted, 4)}), flush=True)
+                points = row.get("unit") == "percent"
+                error = predicted - row["published"] if points else 100 * (predicted / row["published"] - 1)
+                within = setup["within"][row["id"].split("-")[0]]
+                table.append((row, predicted, error, within, setup))
+                if row["role"] == "test":
+                    errors.append(abs(100 * (predicted / row["published"] - 1)))
+    print(f"\n{'row':<22}{'n':>4} {'role':<10}{'published':>11}{'predicted':>11}{'error':>8}  within", file=sys.stderr)
+    for row, predicted, error, within, _ in table:
+        test = row["role"] == "test"
+        print(f"{row['id']:<22}{row['n']:>4} {row['role']:<10}{row['published']:>11.5g}{predicted:>11.5g}{error:>+8.1f}"
+              f"  {'' if not test else 'yes' if abs(error) <= within else 'no'}{f' ({within})' if test else ''}",
+              file=sys.stderr)
+    for setup in {id(s): s for *_, s in table}.values():
+        for level, *_ in setup["fit"]:
+            print(f"{setup['setup']}: {level} {setup[level][1] / 1e9:.3f} GB/s, given {setup[level][2] / 1e9:.3f}",
+                  file=sys.stderr)
+    if errors:
+        print(f"{len(errors)} tests: mean error {sum(errors) / len(errors):.2f}%, largest {max(errors):.2f}%",
+              file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

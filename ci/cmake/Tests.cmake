@@ -291,7 +291,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   endforeach()
   add_test(NAME check.ptx_slow COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-ptx.sh)
   set_tests_properties(check.ptx_slow PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
-  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 3)
+  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 2)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 

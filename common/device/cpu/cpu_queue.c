@@ -212,7 +212,9 @@ static void *queue_thread(void *argument)
 {
     cpu_queue *queue = argument;
     const ls_device_info *info = &queue->base.device->info;
-    pthread_setname_np(pthread_self(), info->text); /* of another thread it would go through /proc */
+    /* Of another thread it would go through /proc, whose entries the process's parent then has to
+     * clear away: on a busy machine that took longer than the process's own work. */
+    pthread_setname_np(pthread_self(), info->text);
     ls_status status = ls_team_setup(info->cores, info->core_count, queue->bound, &queue->flushed);
     if (status) {
         atomic_store(&queue->failure, status);

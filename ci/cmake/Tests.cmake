@@ -324,7 +324,7 @@ foreach(name ${all_tests})
     set(processors 1)
     set(cost 80)
   elseif(name MATCHES "integration.test_(equal_rows|models|mpi|mpi_lone|mutations|planted|readme|strategies)$")
-    set(cost 80) # 24 to 68 s of processor time
+    set(cost 80) # 18 to 45 s of processor time
   elseif(name MATCHES "integration|kernels_emulated|launches_emulated|seed03_polynomial|seed08")
     set(cost 30)
   endif()

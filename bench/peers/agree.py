@@ -9,26 +9,27 @@ import runners
 MEDIAN_BOUND = 2e-5
 MEDIAN_BOUNDS = {"gpt": 1e-5}  # where it is another
 LARGEST_BOUND = 2e-2
-# model, batch, learning rate (None: the model's; those of cifar10 and resnet make a rounding
-# difference several times as large each step)
+# model, batch, what is not the model's own: the learning rate (rounding differences of cifar10 and resnet grow several
+# times each step), the optimizer, clipping (with sgd, whose losses depend on the gradient's length)
 CASES = (
-    ("mlp:784-128-10", 256, None), ("poly", 100, None), ("cnn", 256, None), ("cifar10", 128, 1e-3),
-    ("twin-lstm:64", 64, None), ("lstm-stack:2", 64, None), ("resnet:20", 128, 1e-4),
-    ("gpt:4-4-128-128-256", 16, None),
+    ("mlp:784-128-10", 256, {}), ("poly", 100, {}), ("cnn", 256, {}), ("cifar10", 128, {"lr": 1e-3}),
+    ("twin-lstm:64", 64, {}), ("lstm-stack:2", 64, {}), ("resnet:20", 128, {"lr": 1e-4}),
+    ("gpt:4-4-128-128-256", 16, {}),
+    ("gpt:4-4-128-128-256", 16, {"lr": 0.5, "optimizer": "sgd", "clip": 0.5}),
 )
 
 
 def own_losses(comparison, case, init):
     """lockstep's first losses as {False: of `single`, True: of `mirrored` on two devices}."""
-    model, batch, rate = case
-    files = comparison.options(model, init) + (["--lr", rate] if rate else [])
+    model, batch, given = case
+    files = comparison.options(model, init) + [word for key, value in given.items() for word in (f"--{key}", value)]
     places = {False: (comparison.lockstep, "single", 1), True: (comparison.pair, "mirrored", 2)}
     return {
         paired: lockstep.losses(
             model, batch, models.BATCHES, files, ("--strategy", strategy, "--devices", devices)
         )
         for paired, (lockstep, strategy, devices) in places.items()
-        if paired in {peer.name in runners.PAIRS for peer in comparison.takers(model)}
+        if paired in {peer.name in runners.PAIRS for peer in comparison.takers(model, given)}
     }
 
 
@@ -42,30 +43,31 @@ def relative(ours, theirs):
 def agree(comparison, seeds, kinds):
     """Differences per model, peer and seed, with the verdict."""
     results = []
-    for model, batch, rate in models.chosen(CASES, kinds):
-        runners.say(f"agree: {model}, batch {batch}, {seeds} seeds")
-        peers = comparison.takers(model)
+    for model, batch, given in models.chosen(CASES, kinds):
+        words = ", ".join([f"{model}, batch {batch}", *(f"{key} {value}" for key, value in given.items())])
+        runners.say(f"agree: {words}, {seeds} seeds")
+        peers = comparison.takers(model, given)
         for peer in peers:
-            comparison.build(peer, model, batch, rate)
+            comparison.build(peer, model, batch, given)
         differences = {peer.name: [] for peer in peers}
         for seed in range(1, seeds + 1):
             init = comparison.initial(model, seed)
-            ours = own_losses(comparison, (model, batch, rate), init)
+            ours = own_losses(comparison, (model, batch, given), init)
             for peer in peers:
                 peer.ask(op="load", init=init)
                 theirs = peer.ask(op="losses")["losses"]
                 differences[peer.name].append(relative(ours[peer.name in runners.PAIRS], theirs))
-        results += [judge(model, batch, name, values) for name, values in differences.items()]
+        results += [judge(model, batch, given, name, values) for name, values in differences.items()]
     return results
 
 
-def judge(model, batch, peer, values):
+def judge(model, batch, given, peer, values):
     """One line of the agreement table."""
     median, largest = statistics.median(values), max(values)
     bound = MEDIAN_BOUNDS.get(models.parse_model(model)[0], MEDIAN_BOUND)
     passed = median <= bound and largest <= LARGEST_BOUND  # false for NaN
     return {
-        "model": model, "batch": batch, "peer": peer, "largest_per_seed": values,
+        "model": model, "batch": batch, **given, "peer": peer, "largest_per_seed": values,
         "median": median, "largest": largest, "pass": passed,
     }
 
@@ -76,8 +78,9 @@ def table(results):
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for r in results:
         verdict = "agrees" if r["pass"] else "DISAGREES"
+        clip = f", --clip {r['clip']}" if "clip" in r else ""
         lines.append(
-            f"| {r['model']} | {r['batch']} | {r['peer']} | {r['median']:.1e} "
+            f"| {r['model']}{clip} | {r['batch']} | {r['peer']} | {r['median']:.1e} "
             f"| {r['largest']:.1e} | {verdict} |"
         )
     return "\n".join(lines)

@@ -5,7 +5,8 @@ A peer is a process that reads JSON requests on stdin, one per line, and answers
 that it starts (and compiles) once and then takes turns with the others:
 
     {"op": "build", "model": "mlp:784-128-10", "batch": 256, "init": FILE, "data": FILE or null,
-     "lr": RATE (the model's)}                   -> {"ok": true}
+     "lr": RATE, "optimizer": NAME (the model's),
+     "clip": NORM (none)}                        -> {"ok": true}
     {"op": "load", "init": FILE}                 -> {"ok": true}       other initial values
     {"op": "losses"}                             -> {"losses": [...]}  of the first BATCHES steps
     {"op": "time", "steps": n, "warmup": w, "block": k} -> {"step_ms": [one mean per block],
@@ -35,8 +36,10 @@ class Case:
     def __init__(self, request):
         self.kind, self.sizes = models.parse_model(request["model"])
         self.batch = request["batch"]
-        self.optimizer, rate = models.TRAINING[self.kind]
+        optimizer, rate = models.TRAINING[self.kind]
+        self.optimizer = request.get("optimizer", optimizer)
         self.lr = request.get("lr", rate)
+        self.clip = request.get("clip")
         self.values = models.load_values(request["init"], self.kind, self.sizes)
         self.stride = 1
         self.batches = models.make_batches(self.kind, self.batch, request.get("data"))

@@ -74,20 +74,20 @@ class Comparison:
         """lockstep's option for the data used for timing."""
         return [] if models.parse_model(model)[0] in TEXT_KINDS else self.files(model)
 
-    def takers(self, model):
-        """The peers that know the model."""
+    def takers(self, model, given=()):
+        """The peers that know the model, and clipping where it is given."""
         kind, _ = models.parse_model(model)
         return [
             peer for peer in self.peers
             if (kind in PAIRED_KINDS or peer.name not in runners.PAIRS)
             and kind in runners.ONLY_KINDS.get(peer.name, models.TRAINING)
+            and ("clip" not in given or peer.name.startswith(runners.CLIPPERS))
         ]
 
-    def build(self, peer, model, batch, rate=None):
+    def build(self, peer, model, batch, given=None):
         """Prepares a peer for a case."""
-        given = {"lr": rate} if rate else {}
         peer.ask(op="build", model=model, batch=batch, init=self.initial(model, 1),
-                 data=self.data(model), **given)
+                 data=self.data(model), **(given or {}))
 
 
 def machine(arguments, comparison):

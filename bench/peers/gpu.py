@@ -36,7 +36,7 @@ CASES = (
 )
 LARGE = ("gpt:12-12-768-1024-50257",)  # of which five at a time do not fit beside the peers
 REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2), ("gpt:1-2-16-16-32", 2, 2))
-RATES = {models.parse_model(model)[0]: rate for model, _, rate in agree.CASES}
+RATES = {models.parse_model(model)[0]: given.get("lr") for model, _, given in agree.CASES if "clip" not in given}
 
 
 def known(device):

@@ -89,6 +89,9 @@ def make_step(jax, jnp, loss_of, case):
     def step(state, x, y):
         weights, m, v, t = state
         loss, gradients = jax.value_and_grad(loss_of)(weights, x, y)
+        if case.clip:
+            norm = jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in gradients))
+            gradients = [g * jnp.minimum(1, case.clip / norm) for g in gradients]
         t = t + 1
         weights, m, v = update(weights, m, v, t, gradients)
         return (weights, m, v, t), loss

@@ -59,6 +59,8 @@ def make_build(variant, wrap=lambda model: model, device="cpu"):
             loss = forward(x, y)
             optimizer.zero_grad()
             loss.backward()
+            if case.clip:
+                torch.nn.utils.clip_grad_norm_(parameters, case.clip)
             optimizer.step()
             return loss
 

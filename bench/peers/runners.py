@@ -54,6 +54,7 @@ ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
 STRIDES = {"jax-scan": models.BATCHES}  # steps of a call
 # the others know every model
 ONLY_KINDS = {"tensorflow-fused": ("twin-lstm", "lstm-stack"), "llmc": ("gpt",)}
+CLIPPERS = ("torch", "jax")  # the beginning of their names
 # those that `time` takes; the fastest of a framework's counts
 TIMED = (
     "torch", "torch-compile", "tensorflow", "tensorflow-xla", "tensorflow-fused", "jax", "jax-default",

@@ -13,6 +13,12 @@ lockstep run $small --reduce exact --devices 1,2,3 --cpu-devices 3 --gate-steps 
 expect "all strategies run" [ "$code" -eq 0 ]
 rows "one digest" 'len(rows) == 16 and len({r["equivalence"]["digest"] for r in rows}) == 1 and
     all(r["equivalence"]["grade"] == "exact" for r in rows)'
+cp out rows.jsonl
+lockstep_ok report --results rows.jsonl --out page
+expect "the report is of it" grep -q '^gpt:2-2-64-64-256, global batch 6' page/report.md
+expect "and has all cases" [ "$(grep -c '^"median' page/step-times.csv)" -eq 16 ]
+lockstep_ok regress rows.jsonl rows.jsonl
+expect "each case is compared with itself" [ "$(grep -c '^gpt:2-2-64-64-256 .* same ' out)" -eq 16 ]
 lockstep_ok run $small --strategy pipeline,local-sgd --devices 3 --cpu-devices 3 --gate-steps 2
 rows "same bits as the oracle" 'len(rows) == 2 and all(r["equivalence"]["oracle"] == "same bits" for r in rows)'
 

@@ -291,7 +291,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   endforeach()
   add_test(NAME check.ptx_slow COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-ptx.sh)
   set_tests_properties(check.ptx_slow PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
-  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 3)
+  add_test(NAME fuzz COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/fuzz.sh 2)
   set_tests_properties(fuzz PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
 
@@ -324,7 +324,7 @@ foreach(name ${all_tests})
     set(processors 1)
     set(cost 80)
   elseif(name MATCHES "integration.test_(equal_rows|models|mpi|mpi_lone|mutations|planted|readme|strategies)$")
-    set(cost 80) # 24 to 68 s of processor time
+    set(cost 80) # 18 to 45 s of processor time
   elseif(name MATCHES "integration|kernels_emulated|launches_emulated|seed03_polynomial|seed08")
     set(cost 30)
   endif()

@@ -2,7 +2,7 @@
 /*
  * Seed 10: two instances of a model, each on two devices: the twin LSTM's first branch on one, all
  * other layers on the other. Each instance trains on half of the batch; gradients of the same
- * device of both instances are all-reduced. After 20 steps in exact mode both instances have the
+ * device of both instances are all-reduced. After 5 steps in exact mode both instances have the
  * bits of a single device, and the loss is below the first.
  */
 #include "impl/examples/example.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSTANCES = 2, DEVICES = 2, STEPS = 20, NODES = 16, MOST = 100000 };
+enum { INSTANCES = 2, DEVICES = 2, STEPS = 5, NODES = 16, MOST = 100000 };
 
 static float values[INSTANCES + 1][MOST];
 

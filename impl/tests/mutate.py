@@ -3,10 +3,11 @@
 """Mutation test of steps, one edit at a time (impl/tests/step_edits.c): which edits do the checks
 detect?
 
-    mutate.py PROGRAM FILE [--replay PS_REPLAY] [--ranks "LAUNCHER N"] [--list] [--doubt]
+    mutate.py PROGRAM FILE [--replay PS_REPLAY] [--ranks "LAUNCHER N"] [--one-of N] [--list] [--doubt]
 
 PROGRAM is built with LOCKSTEP_HOOKS. FILE has a line for each configuration: options of `verify`.
-PS_REPLAY is bench/tests/ps_replay.c, for servers in order of arrival. Each task of the step is
+PS_REPLAY is bench/tests/ps_replay.c, for servers in order of arrival. With --one-of, one of N edits is
+made, the same ones each time. Each task of the step is
 dropped, doubled, swapped with the next one of its lane and with the next one described; each wait
 is dropped. A changed step must be detected by one of
 
@@ -22,7 +23,7 @@ orders no conflict. With --doubt, fuzzing runs before the program is asked. Prin
 edit that was not detected. Exit status 1: fewer than 98% of the edits that are not equivalent were
 detected.
 """
-import concurrent.futures, json, os, re, subprocess, sys, tempfile, time
+import concurrent.futures, json, os, random, re, subprocess, sys, tempfile, time
 
 SECONDS, TIMES, SEEDS, ENOUGH = 20, 20, 5, 0.98 # limits of a run
 FINDERS = ("check", "gate", "replay", "fuzzing", "capture")
@@ -135,6 +136,7 @@ def main():
         for line in options:
             c = Configuration([*ranks, program], line, option("--replay"))
             edits = c.edits()
+            edits = random.Random(line).sample(edits, -(-len(edits) // int(option("--one-of") or 1)))
             results = list(zip(edits, pool.map(c.judge, edits)))
             counted = {who: sum(r[0] == who for _, r in results) for who in (*FINDERS, "equivalent", "none", None)}
             survivors += [(line, edit) for edit, r in results if r[0] is None]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Mutation test of steps of every kind (mutate.py): models, exact mode, algorithms, pieces, communicators, placements.
-# Tolerance: 2 of 100 edits may survive; each is printed.
+# Mutation test of steps of every kind (mutate.py): all edits of test_mutations; models, exact mode, algorithms, pieces,
+# communicators, placements. Tolerance: 2 of 100 edits may survive; each is printed.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -9,6 +9,7 @@ if [ ! -x "$LOCKSTEP" ] || LOCKSTEP_EDIT='?' "$LOCKSTEP" --version >/dev/null 2>
   echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
   exit 77
 fi
+ONE_OF=1 bash "$SOURCE_DIR/impl/tests/test_mutations.sh" "$@"
 small="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 2"
 longer="--model mlp:12-4-3 --data synthetic:50 --batch 20 --epochs 3" # has a step after the last one of each kind
 apart="--cpu-devices 4 --cores-per-device 2" # all-reduces get their own lanes

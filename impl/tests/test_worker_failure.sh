@@ -51,8 +51,8 @@ PYTHON
 
 # Every position in a step: the first operation, one in the middle, the last; also while ranks pause. The thread
 # sanitizer's build does so on the last of 3 devices, captured, where threads wait in the same way; and once without.
-captures=yes,no ways=2 counts="2 5" seeds="0 1 2 3"
-[[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes ways=1 counts=3 seeds=1
+captures=yes,no ways=2 counts="2 5" seeds="0 1 2 3" operations="0 3 999"
+[[ $("$LOCKSTEP" --version) != *fsanitize=thread* ]] || captures=yes ways=1 counts=3 seeds=1 operations=3
 [ $ways -eq 2 ] || fails cpu:2:30:5 2 --strategy mirrored --devices 3 --capture no --reduce fast,exact
 for place in 30 30:5 30:999; do
   fails cpu:0:$place $((4 * ways)) --strategy single,towers,mirrored,independent --devices 1 --capture $captures
@@ -78,7 +78,7 @@ for operation in 0 999; do
 done
 # A divided model: a member that waits for activations is woken.
 for device in 0 1; do
-  for operation in 0 3 999; do
+  for operation in $operations; do
     fails cpu:$device:30:$operation "$ways" --strategy model-parallel --devices 2 --capture $captures
     fails cpu:$device:31:$operation $((4 * ways)) --strategy pipeline --devices 2 --capture $captures \
       --pipeline-schedule gpipe,1f1b --reduce fast,exact

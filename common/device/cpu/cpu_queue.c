@@ -212,6 +212,9 @@ static void *queue_thread(void *argument)
 {
     cpu_queue *queue = argument;
     const ls_device_info *info = &queue->base.device->info;
+    /* Of another thread it would go through /proc, whose entries the process's parent then has to
+     * clear away: on a busy machine that took longer than the process's own work. */
+    pthread_setname_np(pthread_self(), info->text);
     ls_status status = ls_team_setup(info->cores, info->core_count, queue->bound, &queue->flushed);
     if (status) {
         atomic_store(&queue->failure, status);
@@ -279,7 +282,6 @@ static ls_status start_thread(cpu_queue *queue)
     const int error = pthread_create(&queue->thread, NULL, queue_thread, queue);
     if (error)
         return ls_team_refuse_thread(error);
-    pthread_setname_np(queue->thread, queue->base.device->info.text);
     ls_signal_wait(&queue->consumed, 1, 0);
     ls_status failure = atomic_exchange(&queue->failure, LS_OK);
     if (failure)

@@ -11,6 +11,7 @@
 
 #include "common/base/digest.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,11 +128,15 @@ static ls_status make_row(command_run *run, case_run *c)
                           .trial = c->trained && c->trial.session.run ? &c->trial : NULL,
                           .verdict = &c->verdict,
                           .error = c->error ? ls_status_text(c->error) : NULL,
+                          .group = c->group,
+                          .groups = run->groups,
                           .shared = run->count > 1};
     json_t *row;
     if (c->baseline != SIZE_MAX) {
         const case_run *base = &run->cases[c->baseline];
         facts.baseline = base->per_sample;
+        if (base->group != c->group) /* of another time: no interval says how far off that is */
+            facts.baseline.ci95[0] = facts.baseline.ci95[1] = NAN;
         facts.baseline_parts = base != c && base->has_parts ? base->parts_per_sample : NULL;
     }
     if (facts.trial && c->trial.timed.done && !c->verdict.failed && !c->error) {

@@ -242,8 +242,8 @@ static ls_status list_cases(command_run *run)
     const size_t most = request->case_count * (request->baseline ? 2 : 1);
     LS_TRY(ls_allocate("cases", &run->configs, most, sizeof *run->configs));
     LS_TRY(ls_allocate("cases", &run->cases, most, sizeof *run->cases));
-    for (size_t next = 0, group = 0; next < request->case_count; group++)
-        list_group(run, &next, group);
+    for (size_t next = 0; next < request->case_count; run->groups++)
+        list_group(run, &next, run->groups);
     return LS_OK;
 }
 

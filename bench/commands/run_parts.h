@@ -45,7 +45,7 @@ typedef struct command_run {
     ls_workplace workplace;
     ls_case *configs; /* the request's cases, and behind each group of them its baselines */
     case_run *cases;  /* [count] */
-    size_t count;
+    size_t count, groups;
     ls_results *results; /* NULL: none */
     ls_writer *writer;
     ls_chosen chosen; /* of --columns */

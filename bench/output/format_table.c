@@ -18,6 +18,7 @@ static const ls_column run_column[] = {
     {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 5},
     {"speed-up", "time.speedup", 8, true, LS_CELL_RATIO, 4},
     {"eff", "time.efficiency", 4, true, LS_CELL_WHOLE, 6},
+    {"group", "time.group", 5, true, LS_CELL_TEXT, 2},
     {"loss", "train.loss_last", 7, true, LS_CELL_FIGURE, 9},
     {"accuracy", "train.accuracy", 8, true, LS_CELL_SHARE, 8},
     {"gate", "equivalence", 7, false, LS_CELL_GATE, 7},

@@ -198,25 +198,32 @@ static const char *headline_of(const ls_page *page)
 
 static void put_finding(sheet *to, const ls_page *page)
 {
-    const json_t *finding = page->finding, *fastest = json_object_get(finding, "fastest");
-    const json_t *cases = json_object_get(finding, "cases");
+    const json_t *finding = page->finding, *cases = json_object_get(finding, "cases");
+    const json_t *lines = json_object_get(finding, "lines");
     char more[64];
     put_line(to, "h1", to->kind == HTML ? "" : "# ", headline_of(page));
     if (!finding)
         return;
     put_line(to, "p class=big", "", ls_text_of(finding, "proof"));
     put_line(to, "p class=m", "", ls_text_of(finding, "where"));
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        put_line(to, "p", "", json_string_value(json_array_get(lines, i)));
     open_table(to, "Speed-up",
                "case|rows|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
     for (size_t i = 0; i < json_array_size(cases) && i < CASES_MOST; i++) {
         const json_t *one = json_array_get(cases, i);
         ls_interval rate;
         const json_t *row = ls_case_row(one, &rate);
-        open_row(to, one == fastest ? "f" : "");
+        const json_t *over = json_object_get(one, "over");
+        open_row(to, i == 0 ? "f" : "");
         put_case(to, one);
         put_rate(to, rate);
         put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-        put_time_over(to, fastest, one);
+        if (over)
+            put_rate(to, (ls_interval){ls_figure_at(over, 0), ls_figure_at(over, 1),
+                                       ls_figure_at(over, 2)});
+        else
+            put_cell(to, "", "n");
         put_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
         put_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
         put_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");

@@ -39,6 +39,12 @@ if kind == "hostile":
         each["case"]["model"] = each["provenance"]["cpu"] = each["provenance"]["commit"] = HOSTILE
         each["case"]["strategy"] = HOSTILE if each["case"]["strategy"] == "towers" else each["case"]["strategy"]
     rows[0]["result"] = {"status": "failed", "reason": HOSTILE}
+elif kind == "turns": # on 4 devices two groups, the machine twice as slow in the second
+    rows = [row(1, "mirrored", 2, 5.0), row(2, "towers", 2, 6.0), row(3, "mirrored", 4, 2.5), row(4, "towers", 4, 4.0)]
+    for each, group in zip(rows, (1, 1, 1, 2)):
+        each["time"].update(group=group, groups=2)
+        each["time"]["speedup"] *= group
+        each["time"]["speedup_ci95"] = [k * each["time"]["speedup"] for k in (0.99, 1.01)]
 elif kind == "machines":
     rows += [row(n, r["case"]["strategy"], len(r["case"]["devices"]), 2 * r["time"]["step_ms"]["mean"],
                  host="there") for n, r in enumerate(rows)]
@@ -208,6 +214,12 @@ expect "nor who is within the noise" grep -qx '## mirrored, like towers, reaches
 make_rows groups.jsonl groups
 report --results groups.jsonl
 expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
+make_rows turns.jsonl turns
+report --results turns.jsonl
+expect "of groups, the speed-up over each one's single tells" grep -qx \
+    '# towers on 4 devices is the fastest: 16,000 samples/s, 1.25 (1.23 to 1.27) times mirrored on 4 devices, by speed-up over single in each group.s own turns' page/report.md
+expect "and each number of devices has a line" grep -qx 'fastest of 2 cpu: mirrored, 1.20 times as fast as the next (1.18 to 1.22), towers' page/report.md
+expect "who is on other devices is not compared with the fastest" grep -q     '^| mirrored on 2 | 1 | 12,800 (12,673 to 12,929) | 5 |  | 1.60 ' page/report.md
 make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \

@@ -161,7 +161,8 @@ static void put_rate(sheet *to, ls_interval rate)
 {
     const char *blank = to->kind == HTML ? "\xc2\xa0" : " "; /* no line break there */
     char value[48], text[160] = "";
-    ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
+    if (isfinite(rate.value))
+        ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
     if (rate.low > 0) {
         ls_text_add(text, sizeof text, " (%s", ls_figure_value(rate.low, "", value));
         ls_text_add(text, sizeof text, "%sto%s%s)", blank, blank,
@@ -219,11 +220,9 @@ static void put_finding(sheet *to, const ls_page *page)
         put_case(to, one);
         put_rate(to, rate);
         put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-        if (over)
-            put_rate(to, (ls_interval){ls_figure_at(over, 0), ls_figure_at(over, 1),
-                                       ls_figure_at(over, 2)});
-        else
-            put_cell(to, "", "n");
+        put_rate(to, over ? (ls_interval){ls_figure_at(over, 0), ls_figure_at(over, 1),
+                                          ls_figure_at(over, 2)}
+                          : (ls_interval){NAN, 0, 0});
         put_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
         put_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
         put_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");

@@ -9,6 +9,7 @@
  * samples are few, since products gain little from more.
  */
 #include "bench/results/results_seen.h"
+#include "bench/row/row_noise.h"
 
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
@@ -180,10 +181,9 @@ static double by_wait(const ls_seen *s)
 }
 
 static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
-                           "messages{over}, and {%exchange} of it is communication and copies that "
-                           "nothing hides";
-static const char larger[] =
-    "--batch {#larger}: what a step costs whatever its samples is shared by more";
+                           "messages{over}; communication and copies that nothing hides are "
+                           "{%exchange} of the mean step{waiting}";
+static const char larger[] = "--batch {#larger}: more samples share the fixed cost of a step";
 
 static const rule causes[] = {
     {"a slow link", by_link, sent, "{faster}", 0},
@@ -221,20 +221,20 @@ static const rule causes[] = {
      "micro-batches for {#devices} stages (equal stages: {%pipeline.bubble_equal})",
      "--pipeline-microbatches {#pieces}", 0},
     {"the optimizer on one device", by_optimizer,
-     "the variable device alone updates ({update} ms a step, {case.optimizer}), and the other "
-     "devices wait",
+     "the variable device alone updates ({update} ms a step, {case.optimizer}): in the mean over "
+     "devices {%updates} of the step{waiting}",
      "--strategy mirrored: each device updates its own copy", 0},
     {"copies of towers", by_copies,
      "{#devices} towers fetch the variables and bring gradients, {Btraffic.bytes_sent} a step; "
-     "copies are {%copies}, waiting {%waits} of it",
+     "copies are {%copies} of the mean step{waiting}",
      "{fetch}", 0},
     {"the loader", by_loader,
      "gathering the samples of a batch takes {gather} ms of a step, computation "
      "{waterfall.compute_ms} ms",
      "{plainer}", 0},
     {"a slow rank", by_rank,
-     "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
-     "ms in the mean{planted}",
+     "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and a device in the mean "
+     "{waterfall.wait_ms} ms{planted}",
      "--strategy ps --ps-backup-workers 1: no device waits for the slowest", 0},
     {"memory bandwidth", by_bandwidth,
      "a step reads and writes {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s "
@@ -312,9 +312,19 @@ static const rule *find_best(const ls_seen *s, const rule *rules, size_t count, 
     return best;
 }
 
+/* What of the `most` ms that a rule explains is the work itself, and no waiting for it. */
+static double own_of(const ls_seen *s, const rule *best, double most)
+{
+    return best->evidence == sent           ? s->exposed + s->copy
+           : best->explains == by_copies    ? s->copy
+           : best->explains == by_optimizer ? s->optimizer
+                                            : most;
+}
+
 char *ls_results_bound(const json_t *row)
 {
     ls_seen s = ls_seen_look(row);
+    char noise[512];
     double most = 0;
     char *text = NULL;
     size_t size;
@@ -329,9 +339,17 @@ char *ls_results_bound(const json_t *row)
         part = find_best(&s, parts, sizeof parts / sizeof *parts, &most);
     best = part ? part : best;
     if (best) {
-        fprintf(stream,
-                "Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms).\nEvidence: ", best->cause,
+        const double median = ls_row_number(row, "time.step_ms.median");
+        ls_seen_put_waiting(&s, most - own_of(&s, best, most));
+        if (ls_row_noise_words(row, noise, sizeof noise))
+            fprintf(stream,
+                    "Noise first: %.*s.\nMeasure again while nothing else runs; if it stays so:\n",
+                    (int)strcspn(noise, ";"), noise);
+        fprintf(stream, "Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms", best->cause,
                 100 * most / s.step, most, s.step);
+        if (median > 0)
+            fprintf(stream, "; median step %.4g ms", median);
+        fputs(").\nEvidence: ", stream);
         print_words(stream, &s, best->evidence);
         fputs(".\nTry ", stream);
         print_words(stream, &s, best->option);

@@ -66,9 +66,6 @@ json_t *ls_row_noise(const ls_row_facts *facts);
  * from each other. */
 void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
 
-/** What of a row's noise is worth a warning, in words; false: nothing. */
-bool ls_row_noise_words(const json_t *row, char *words, size_t size);
-
 /** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note
  * on noise. Call it after the rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);

@@ -182,7 +182,13 @@ expect "the figures that tell most" grep -q '^step  *median 10.00 ms' out
 lockstep_ok results show 20261101T100000Z-ab --all --results made.db
 expect "show has all groups" [ "$(grep -cE '^(case|result|time|waterfall|provenance)$' out)" -eq 5 ]
 expect "show has figures" grep -qE '^  step_ms.median +10.0$' out
-expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms)' out
+expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms; median step 10 ms)' out
+lockstep_ok results show 20261101T100000Z-ab --results made.db --format jsonl
+python3 -c 'import json
+r = json.loads(open("out").readline()); r["noise"] = {"others": 0.9, "cores": [0, 1]}; print(json.dumps(r))' >loud.jsonl
+lockstep_ok results import loud.jsonl --results loud.db
+lockstep_ok results show last --results loud.db
+expect "noise comes before the step" eval "head -n 1 out | grep -q '^Noise first: others had' && grep -q '^Bound by' out"
 for name in last last~1 last~19; do
     lockstep_ok results show $name --results made.db --format jsonl
     keep "$name"

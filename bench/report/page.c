@@ -180,13 +180,6 @@ static void put_case(sheet *to, const json_t *one)
     put_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
 }
 
-static void put_time_over(sheet *to, const json_t *first, const json_t *one)
-{
-    ls_interval a, b;
-    ls_case_rates(first, one, &a, &b);
-    put_rate(to, first == one ? (ls_interval){1, 0, 0} : ls_report_ratio(a, b));
-}
-
 /* One line that summarizes the rows. */
 static const char *headline_of(const ls_page *page)
 {
@@ -249,11 +242,13 @@ static void put_ratios(sheet *to, const ls_page *page)
         const json_t *values = json_object_get(one, "values");
         for (size_t k = 0; k < json_array_size(values); k++) {
             const json_t *value = json_array_get(values, k), *row = ls_case_row(value, NULL);
+            ls_interval a, b;
+            ls_case_rates(json_array_get(values, 0), value, &a, &b);
             open_row(to, "");
             put_cell(to, k ? "" : ls_text_of(one, "case"), "");
             put_case(to, value);
             put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-            put_time_over(to, json_array_get(values, 0), value);
+            put_rate(to, k ? ls_report_ratio(a, b) : (ls_interval){1, 0, 0});
             close_row(to);
         }
     }

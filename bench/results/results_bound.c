@@ -9,7 +9,6 @@
  * samples are few, since products gain little from more.
  */
 #include "bench/results/results_seen.h"
-#include "bench/row/row_noise.h"
 
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
@@ -321,10 +320,23 @@ static double own_of(const ls_seen *s, const rule *best, double most)
                                             : most;
 }
 
+/* What others took while the row was timed, as its note says; NULL: nothing to speak of. */
+static const char *noise_of(const json_t *row)
+{
+    static const char word[] = "noisy: ";
+    const json_t *notes = json_object_get(json_object_get(row, "result"), "notes");
+    for (size_t i = 0; i < json_array_size(notes); i++) {
+        const char *text = json_string_value(json_array_get(notes, i));
+        if (text && strncmp(text, word, strlen(word)) == 0)
+            return text + strlen(word);
+    }
+    return NULL;
+}
+
 char *ls_results_bound(const json_t *row)
 {
     ls_seen s = ls_seen_look(row);
-    char noise[512];
+    const char *noise = noise_of(row);
     double most = 0;
     char *text = NULL;
     size_t size;
@@ -341,7 +353,7 @@ char *ls_results_bound(const json_t *row)
     if (best) {
         const double median = ls_row_number(row, "time.step_ms.median");
         ls_seen_put_waiting(&s, most - own_of(&s, best, most));
-        if (ls_row_noise_words(row, noise, sizeof noise))
+        if (noise)
             fprintf(stream,
                     "Noise first: %.*s.\nMeasure again while nothing else runs; if it stays so:\n",
                     (int)strcspn(noise, ";"), noise);

@@ -58,6 +58,9 @@ static json_t *result_group(const ls_row_facts *f)
                  (long long)(f->plan->warmup + f->plan->timed));
         status = "interrupted";
         reason = interrupted;
+    } else if (f->unfinished) {
+        status = "interrupted";
+        reason = "interrupted after the check passed, before the first timed step";
     } else if (f->gate && *f->gate->diverged) {
         status = "failed";
         reason = f->gate->diverged;

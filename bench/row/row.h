@@ -27,6 +27,7 @@ typedef struct ls_row_facts {
     double roof_flops;            /**< 0: not known */
     double harness_ns;            /**< of a step; 0: not known */
     double exact_cost;            /**< exact mode's median step over fast mode's; 0: not known */
+    bool unfinished;              /**< interrupted after the gate, before the first step */
     size_t group, groups;         /**< the command's cases took turns in so many groups; its own */
     bool shared;                  /**< other cases ran in the same process, too */
 } ls_row_facts;

@@ -185,10 +185,10 @@ expect "show has figures" grep -qE '^  step_ms.median +10.0$' out
 expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms; median step 10 ms)' out
 lockstep_ok results show 20261101T100000Z-ab --results made.db --format jsonl
 python3 -c 'import json
-r = json.loads(open("out").readline()); r["noise"] = {"others": 0.9, "cores": [0, 1]}; print(json.dumps(r))' >loud.jsonl
+r = json.loads(open("out").readline()); r["result"]["notes"] = ["noisy: others had core 0; taskset"]; print(json.dumps(r))' >loud.jsonl
 lockstep_ok results import loud.jsonl --results loud.db
 lockstep_ok results show last --results loud.db
-expect "noise comes before the step" eval "head -n 1 out | grep -q '^Noise first: others had' && grep -q '^Bound by' out"
+expect "noise comes before the step" eval "grep -A 2 '^Noise first: others had core 0\.' out | grep -q '^Bound by'"
 for name in last last~1 last~19; do
     lockstep_ok results show $name --results made.db --format jsonl
     keep "$name"

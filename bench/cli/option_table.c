@@ -232,7 +232,7 @@ static const ls_option general[] = {
      LS_FOR_REPORT, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"yes", "yes|no", "no", "", "for prune: deletes the rows", LS_FOR_RESULTS, .is_switch = true,
      .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
-    {"all", "yes|no", "no", "", "for show: everything that the row has", LS_FOR_RESULTS,
+    {"all", "yes|no", "no", "", "for show and diff: everything that rows have", LS_FOR_RESULTS,
      .is_switch = true, .group = LS_HELP_OUTPUT, .set = ls_set_nothing},
     {"threshold", "P%", "3%", "of the time", "smallest change that counts as slower or faster",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},

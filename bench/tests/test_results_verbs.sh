@@ -211,6 +211,9 @@ expect "the beginning of several ids: status 2" [ "$code" -eq 2 ]
 lockstep_ok results diff "$first" last --results made.db
 expect "diff has a key" grep -qE '^case.strategy +mirrored +single' out
 expect "diff has no key that is the same" [ "$(grep -c '^case.model' out || true)" -eq 0 ]
+expect "of those that matter, the others are counted" eval '! grep -q "^id " out && grep -qE "^[0-9]+ more keys differ; --all" out'
+lockstep_ok results diff "$first" last --results made.db --all
+expect "--all shows them" eval 'grep -q "^id " out && ! grep -q "more keys differ" out'
 expect "diff has the ratio" grep -q 'B / A, median step: 15 / 10 ms = 1.5' out
 expect "and says that it is not of one case" grep -qx 'not one case: case.strategy, case.devices' out
 lockstep_ok results diff last~19 last --results made.db --format jsonl

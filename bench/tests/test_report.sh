@@ -201,6 +201,19 @@ head -n 1 scaling.jsonl >one.jsonl
 report --results one.jsonl
 expect "one row makes a page" page '"is the only case here" in page'
 
+report --results scaling.jsonl
+expect "a phone's table has its heads in each cell" page '"data-h=\"samples/s\">25,600" in page'
+expect "LaTeX has the first table" grep -qxF 'mirrored on 4 & 25,600 & 2.5 & 3.20 & 80\% & bounded \\' page/table.tex
+key() { grep -o '^@misc{lockstep-[^,]*' page/report.bib; }
+report --results scaling.jsonl --url https://example.org/a_b
+first=$(key)
+expect "BibTeX has the address as it is" grep -qxF '  url = {https://example.org/a_b},' page/report.bib
+report --results two.jsonl
+expect "other rows have another key, and no address" eval '[ "$(key)" != "$first" ] && ! grep -q url page/report.bib'
+for wrong in "--url a{b" "--font-size 3" "--font-size 8cm"; do
+    lockstep report --results two.jsonl --out page $wrong
+    expect "status 2: $wrong" eval '[ "$code" -eq 2 ] && one_line "is "'
+done
 make_rows equal.jsonl equal
 report --results equal.jsonl
 expect "who is no better than another is not named alone" grep -qx \
@@ -224,7 +237,7 @@ make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \
     '# towers on 2 devices (15,238 samples/s, median of 3 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
-expect "as are their number and range" page '"<td>mirrored on 2<td class=n>5<td class=n>12,308 (10,667 to 32,000)" in page'
+expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n data-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
 expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 6$' page/report.md
 make_rows modes.jsonl modes

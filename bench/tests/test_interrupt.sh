@@ -114,7 +114,7 @@ for options in "--dry-run TERM 143" "--print-step TERM 143" "--print-step INT 13
 done
 # While cases are checked: what passed is a row.
 rm -f int.db
-begin run --model poly,resnet:8 --data synthetic:64 --batch 32 --gate-steps 100000 --steps 100000 --format jsonl \
+begin run --model poly,resnet:8 --data synthetic:64 --batch 32 --gate-steps 2000 --steps 100000 --format jsonl \
     --results int.db --progress yes
 waited=0
 until grep -q 'case 2/2 .*, checking' err || [ "$((waited += 1))" -gt 1200 ]; do sleep 0.05; done

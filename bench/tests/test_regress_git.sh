@@ -181,7 +181,7 @@ done
 other() {
     code=0
     command_line="(compare.sh $*)"
-    LOCKSTEP_BUILD=make LOCKSTEP_PROGRAM=bin/mine LOCKSTEP_REGRESS="--max-time 20s --fail-on undecided=3" \
+    LOCKSTEP_BUILD=make LOCKSTEP_PROGRAM=bin/mine LOCKSTEP_REGRESS="--max-time 5s --fail-on undecided=3" \
         "$SOURCE_DIR/ci/action/compare.sh" "$@" >"$work/out" 2>"$work/err" || code=$?
 }
 other HEAD~1 out

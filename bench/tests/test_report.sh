@@ -192,7 +192,14 @@ if [ -n "$gnuplot" ]; then
     expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
 fi
 
-report --results scaling.jsonl --where strategy=towers
+expect "a phone's table has its heads in each cell" page '"data-h=\"samples/s\">25,600" in page'
+expect "LaTeX has the first table" grep -qxF 'mirrored on 4 & 25,600 & 2.5 & 3.20 & 80\% & bounded \\' page/table.tex
+key() { grep -o '^@misc{lockstep-[^,]*' page/report.bib; }
+first=$(key)
+expect "BibTeX has no address unless asked to" eval '! grep -q url page/report.bib'
+report --results scaling.jsonl --where strategy=towers --url https://example.org/a_b
+expect "else as it is" grep -qxF '  url = {https://example.org/a_b},' page/report.bib
+expect "other rows have another key" [ "$(key)" != "$first" ]
 expect "--where chooses" page 'page.count("<tr class=o>") == 2'
 head -n 2 scaling.jsonl >two.jsonl
 report --results two.jsonl --results scaling.jsonl
@@ -201,17 +208,8 @@ head -n 1 scaling.jsonl >one.jsonl
 report --results one.jsonl
 expect "one row makes a page" page '"is the only case here" in page'
 
-report --results scaling.jsonl
-expect "a phone's table has its heads in each cell" page '"data-h=\"samples/s\">25,600" in page'
-expect "LaTeX has the first table" grep -qxF 'mirrored on 4 & 25,600 & 2.5 & 3.20 & 80\% & bounded \\' page/table.tex
-key() { grep -o '^@misc{lockstep-[^,]*' page/report.bib; }
-report --results scaling.jsonl --url https://example.org/a_b
-first=$(key)
-expect "BibTeX has the address as it is" grep -qxF '  url = {https://example.org/a_b},' page/report.bib
-report --results two.jsonl
-expect "other rows have another key, and no address" eval '[ "$(key)" != "$first" ] && ! grep -q url page/report.bib'
 for wrong in "--url a{b" "--font-size 3" "--font-size 8cm"; do
-    lockstep report --results two.jsonl --out page $wrong
+    lockstep report --results one.jsonl --out page $wrong
     expect "status 2: $wrong" eval '[ "$code" -eq 2 ] && one_line "is "'
 done
 make_rows equal.jsonl equal

@@ -69,9 +69,10 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         ls_fail_key *key = &task->fail_on[task->fail_count];
         if (strncmp(one, "undecided", name) == 0 && name == strlen("undecided")) {
             if (!one[name] || !ls_parse_integer(one + name + 1, 1, 1000, &task->undecided))
-                return ls_fail(LS_CODE_USAGE, "--fail-on", one,
-                               "is not valid; undecided=3 fails what cannot be told for the third "
-                               "time in a row");
+                return ls_fail(
+                    LS_CODE_USAGE, "--fail-on", one,
+                    "is not valid; undecided=3 fails a case at the third comparison in a row "
+                    "that is undecided");
             task->fail_count--;
             continue;
         }

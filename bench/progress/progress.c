@@ -22,7 +22,8 @@
 enum { TITLE_SIZE = 48, LINE_SIZE = 256, DEFAULT_WIDTH = 80 };
 
 static const uint64_t drawn_ns = 100000000, line_ns = 1000000000, silent_ns = 600000000;
-static const uint64_t sparse_ns = 10000000000, alive_ns = 30000000000;
+static const uint64_t sparse_ns = 10000000000;
+enum { ALIVE = 3 }; /* times as long without a line: a sign of life */
 enum { SECOND_NS = 1000000000 };
 
 static const char *const phase_words[LS_PHASES] = {"opening", "checking", "warm-up", "timing",
@@ -32,6 +33,7 @@ struct ls_progress {
     FILE *stream;
     bool terminal;
     bool sparse; /* a log: lines only where a case begins, or for a sign of life */
+    uint64_t sparse_ns;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the following */
     pthread_cond_t wake;
@@ -140,7 +142,7 @@ static void wipe(ls_progress *p)
 static void show_soon(ls_progress *p, bool begins)
 {
     const uint64_t now_ns = ls_clock_ns();
-    const uint64_t least_ns = p->terminal ? drawn_ns : p->sparse ? sparse_ns : line_ns;
+    const uint64_t least_ns = p->terminal ? drawn_ns : p->sparse ? p->sparse_ns : line_ns;
     p->paused = false;
     p->stale = !p->sparse;
     if (now_ns - p->shown_ns >= least_ns && (begins || !p->sparse))
@@ -158,7 +160,9 @@ static void *keep_alive(void *context)
 {
     ls_progress *p = context;
     pthread_mutex_lock(&p->lock);
-    const uint64_t interval_ns = p->terminal ? silent_ns : p->sparse ? alive_ns : line_ns;
+    const uint64_t interval_ns = p->terminal ? silent_ns
+                                 : p->sparse ? ALIVE * p->sparse_ns
+                                             : line_ns;
     while (!p->closing) {
         const uint64_t silent = ls_clock_ns() - p->shown_ns;
         const uint64_t wait_ns = silent < interval_ns ? interval_ns - silent : interval_ns;
@@ -200,6 +204,7 @@ ls_progress *ls_progress_open(FILE *stream, int mode)
     p->stream = stream;
     p->terminal = terminal;
     p->sparse = !terminal && mode < 0;
+    p->sparse_ns = sparse_ns;
     p->left_s = -1;
     p->samples_per_s = p->loss = NAN;
     p->start_ns = p->counted_ns = ls_clock_ns();
@@ -234,6 +239,12 @@ void ls_progress_expect(ls_progress *progress, size_t index, const char *title,
     ls_work_expect(&progress->work, index, seconds, measured);
     ls_escape_copy(progress->titles[index], TITLE_SIZE, title, LS_ESCAPE_LINE);
     pthread_mutex_unlock(&progress->lock);
+}
+
+void ls_progress_log_every(ls_progress *progress, uint64_t ns)
+{
+    if (progress)
+        progress->sparse_ns = ns;
 }
 
 void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase)

@@ -27,6 +27,9 @@ typedef struct ls_progress ls_progress;
  */
 ls_progress *ls_progress_open(FILE *stream, int mode);
 
+/** The most often that a log (mode -1) gets a line, in place of 10 s. Before it is shown. */
+void ls_progress_log_every(ls_progress *progress, uint64_t ns);
+
 /** How many cases there will be; before any of them is named. */
 void ls_progress_cases(ls_progress *progress, size_t count);
 

@@ -331,7 +331,7 @@ done <<'END'
 2|a share as 3%|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
-2|undecided=3 fails|f.jsonl f.jsonl --fail-on undecided
+2|undecided=3 fails a case|f.jsonl f.jsonl --fail-on undecided
 2|needs the report of the comparison before|f.jsonl f.jsonl --fail-on undecided=2
 2|needs --bisect and --build together|--bisect HEAD HEAD
 2|no such format; valid are: table, jsonl|--bisect HEAD HEAD --build true --format junit

@@ -15,6 +15,7 @@
 
 #include "bench/progress/work_left.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 typedef struct ls_progress ls_progress;

@@ -6,6 +6,9 @@
 #   --ci    "cannot tell" and a missing base (the first push) succeed with a warning; the report also goes to the
 #           file that GITHUB_STEP_SUMMARY names
 #   LOCKSTEP_BUILD      command that builds build/lockstep, in either tree
+#   LOCKSTEP_TREE, LOCKSTEP_PROGRAM, LOCKSTEP
+#                       of another repository (ci/action): its folder, what its command builds there, and the lockstep
+#                       that compares
 #   LOCKSTEP_KEPT       folder of the programs of the last commits, COMMIT/lockstep: the base's is not built again; this
 #                       tree's is added if nothing in it is changed, and the oldest of more than 5 is removed
 #   LOCKSTEP_REGRESS    options of `lockstep regress` (--plan bench/plans/ci.yaml --threshold 5%)
@@ -16,12 +19,14 @@ set -euo pipefail
 ci=
 [ "${1:-}" != --ci ] || { ci=1; shift; }
 [ $# -ge 1 ] || { echo "usage: ci/regress.sh [--ci] BASE_COMMIT [OUT]" >&2; exit 2; }
-cd "$(git -C "$(dirname "$0")" rev-parse --show-toplevel)"
+cd "${LOCKSTEP_TREE:-$(git -C "$(dirname "$0")" rev-parse --show-toplevel)}"
+program=${LOCKSTEP_PROGRAM:-build/lockstep}
+lockstep=${LOCKSTEP:-$PWD/$program}
 out=${2:-build/regress}
 build=${LOCKSTEP_BUILD:-cmake --preset release && cmake --build --preset release --target lockstep}
 read -ra options <<<"${LOCKSTEP_REGRESS:---plan bench/plans/ci.yaml --threshold 5%}"
 mkdir -p "$out"
-rm -f "$out"/report.*
+rm -f "$out"/report.{md,junit,github} # report.json counts for --fail-on undecided
 folder=$(mktemp -d)
 trap 'git worktree remove --force "$folder/base" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
@@ -51,25 +56,25 @@ fi
 kept=${LOCKSTEP_KEPT:-}
 if [ -n "$kept" ] && [ -z "$(git status --porcelain --untracked-files=no)" ]; then
   mkdir -p "$kept/$(git rev-parse HEAD)"
-  cp build/lockstep "$kept/$(git rev-parse HEAD)/"
+  cp "$program" "$kept/$(git rev-parse HEAD)/lockstep"
   touch "$kept/$(git rev-parse HEAD)"
   ls -dt "$kept"/*/ | tail -n +6 | xargs -r rm -r
 fi
 old=${kept:+$kept/$base/lockstep}
 if [ -z "$old" ] || [ ! -x "$old" ]; then
-  old=$folder/base/build/lockstep
+  old=$folder/base/$program
   git worktree add -q --detach "$folder/base" "$base"
   if ! (cd "$folder/base" && sh -c "$build") >"$folder/base.log" 2>&1; then
     tail -n 5 "$folder/base.log" >&2
     nothing "the base, ${base:0:12}, does not build here"
   fi
-  [ -x "$old" ] || nothing "the base, ${base:0:12}, makes no build/lockstep"
+  [ -x "$old" ] || nothing "the base, ${base:0:12}, makes no $program"
 fi
 # A baseline that HEAD renews with a reason lists what may become worse (ci/renew-baseline.sh).
 intended=$(git diff "$base" HEAD -- results/baselines | sed -n 's/^+.*"label": *"\(intended [^"]*\)".*/\1/p' | head -n 1)
 [ -z "$intended" ] || options+=(--label "$intended")
 status=0
-build/lockstep regress "$old" build/lockstep "${options[@]}" --quiet \
+"$lockstep" regress "$old" "./$program" "${options[@]}" --quiet \
   --results "$out/rows.db" --format md,json,junit,github --out "$out/report" 2>"$folder/err" || status=$?
 cat "$folder/err" >&2
 if [ "$status" -eq 3 ] && grep -q 'it may be too old for one' "$folder/err"; then

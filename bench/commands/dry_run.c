@@ -3,7 +3,7 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/table_parts.h"
 #include "bench/output/standard_output.h"
 #include "bench/row/row.h"
 #include "common/base/numbers.h"
@@ -89,6 +89,31 @@ static void print_lines(char *text, int width)
     }
 }
 
+/* "case 3 mirrored 2 cpu", "cases 1 to 2 single 1 cpu, towers 1 cpu": each name once. */
+static void print_names(const ls_forecast *forecast, size_t first, size_t last, int width)
+{
+    static const char *const fields[] = {"model", "strategy", "devices"};
+    json_auto_t *names = json_object();
+    char line[1024], title[64], path[80], cell[LS_CELL_SIZE];
+    snprintf(line, sizeof line, last > first ? "cases %zu to %zu" : "case %zu", first + 1,
+             last + 1);
+    for (size_t i = first; i <= last; i++) {
+        json_auto_t *row = row_of(forecast, i);
+        char name[3 * LS_CELL_SIZE + 4] = "";
+        for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
+            const ls_column one = ls_case_column(fields[f], title, path);
+            ls_cell_write(&one, row, cell);
+            snprintf(name + strlen(name), sizeof name - strlen(name), " %s", cell);
+        }
+        const size_t used = strlen(line), known = json_object_size(names);
+        if (json_object_get(names, name))
+            continue;
+        json_object_set_new(names, name, json_true());
+        snprintf(line + used, sizeof line - used, "%s%s", known ? "," : "", name);
+    }
+    ls_text_wrap(ls_output(), line, 0, 0, width);
+}
+
 /* By device and use; cases with the same needs share lines. */
 static void print_memory(const ls_forecast *forecast, int width)
 {
@@ -104,7 +129,7 @@ static void print_memory(const ls_forecast *forecast, int width)
             free(next);
         if (text && *text) {
             fputs(headed ? "" : "\nmemory of each device, the largest use first\n", ls_output());
-            fprintf(ls_output(), last > i ? "cases %zu to %zu\n" : "case %zu\n", i + 1, last + 1);
+            print_names(forecast, i, last, width);
             print_lines(text, width);
             headed = true;
         }
@@ -134,6 +159,20 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     return status;
 }
 
+/* "40 s", "20 min", "3.5 h" */
+static const char *time_text(double seconds, char text[32])
+{
+    const double minutes = seconds / 60;
+    snprintf(text, 32,
+             seconds < 120   ? "%.0f s"
+             : minutes < 120 ? "%.0f min"
+                             : "%.1f h",
+             seconds < 120   ? seconds
+             : minutes < 120 ? minutes
+                             : minutes / 60);
+    return text;
+}
+
 /* Prints what no column has: why a case cannot be opened, and totals. */
 static void tell(const ls_request *request, const ls_forecast *forecast, int *exit_status)
 {
@@ -148,7 +187,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
         if (request->processes->rank == 0)
             ls_log_stderr("case %zu: %s", i + 1, ls_status_text(c->error));
     }
-    char bytes[32], some[48] = "";
+    char bytes[32], time[32], some[48] = "";
     if (refused)
         snprintf(some, sizeof some, ", %zu of them refused", refused);
     if (request->processes->rank == 0 && refused == forecast->count)
@@ -157,8 +196,8 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
     else if (request->processes->rank == 0)
         ls_log_line(
             &request->log, LS_LOG_NORMAL,
-            "dry run: %zu cases%s, about %.0f s%s, %s at most at a time; nothing was trained",
-            forecast->count, some, ls_forecast_seconds(forecast),
+            "dry run: %zu cases%s, about %s%s, %s at most at a time; nothing was trained",
+            forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
             request->precision > 0 && !request->budget_ns ? " or more until they are precise" : "",
             ls_format_bytes((double)most, bytes));
 }

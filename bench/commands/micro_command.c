@@ -218,6 +218,36 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
     return LS_OK;
 }
 
+/* After a collective of several processes: what a message between neighbours of the ring takes, as
+ * --link says it. Measured by sendrecv, unless that was the operation. */
+static ls_status tell_link(ls_micro *m)
+{
+    ls_option_value sizes[] = {{.text = (char[]){"8"}}, {.text = (char[]){"4MiB"}}};
+    const ls_option_given few = {sizes, 2}, none = {NULL, 0};
+    if (!m->comm->exchange || m->processes->size * m->ranks < 2)
+        return LS_OK;
+    if (strcmp(m->op->name, "sendrecv") != 0) {
+        m->op = operations;
+        while (strcmp(m->op->name, "sendrecv") != 0)
+            m->op++;
+        m->sizes = &few;
+        m->allreduce = &none;
+        m->silent = true;
+        ls_status status = m->op->run(m);
+        m->sizes = &none;
+        LS_TRY(status);
+    }
+    const double more = m->sent_ns[1] - m->sent_ns[0];
+    if (m->processes->rank > 0 || m->sent_bytes[1] <= m->sent_bytes[0] || more <= 0)
+        return LS_OK;
+    fprintf(
+        ls_output(),
+        "a message between neighbours, for run and predict: --link latency=%.3gus,bandwidth=%.3g"
+        "GB/s\n",
+        m->sent_ns[0] * 1e-3, (double)(m->sent_bytes[1] - m->sent_bytes[0]) / more);
+    return LS_OK;
+}
+
 static ls_status run_micro(const ls_option_set *set, const ls_processes *processes,
                            const char *command, int *exit_status)
 {
@@ -237,8 +267,12 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     if (!status)
         status = op->run(&m);
     ls_progress_close(m.progress);
+    m.progress = NULL;
     if (m.writer)
         status = ls_status_first(status, ls_writer_close(m.writer));
+    if (!status && op->redop && m.processes->comm && !m.link_text &&
+        strcmp(ls_option_set_text(set, "format", "table"), "table") == 0)
+        status = tell_link(&m);
     close_micro(&m);
     *exit_status = m.failed ? LS_CODE_CHECK : LS_CODE_OK;
     return status;
@@ -410,6 +444,16 @@ static json_t *provenance_group(const ls_micro *m)
     return group;
 }
 
+/* Notes the smallest and the largest message of sendrecv. */
+static void note_message(ls_micro *m, const ls_micro_figure *f)
+{
+    for (int i = 0; i < 2 && f->bytes; i++)
+        if (!m->sent_bytes[i] || (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
+            m->sent_bytes[i] = f->bytes;
+            m->sent_ns[i] = f->ns.median;
+        }
+}
+
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
     ls_row_id id;
@@ -423,6 +467,10 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
                   "micro", micro_group(m, f), "result", "status", why ? "failed" : "ok", "reason",
                   why, "provenance", provenance_group(m));
     m->failed |= why != NULL;
+    if (strcmp(f->op, "sendrecv") == 0)
+        note_message(m, f);
+    if (m->silent)
+        return LS_OK;
     ls_status status = m->processes->comm ? ls_row_join(m->processes, row) : LS_OK;
     if (!status && m->results)
         status = ls_results_append(m->results, row);

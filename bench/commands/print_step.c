@@ -28,18 +28,21 @@ static ls_status list_own(const ls_session *session, char **text)
     return fclose(stream) && !status ? ls_fail_memory("listing", size) : status;
 }
 
-static void print_texts(const ls_plan_of_case *plan, char **texts, int ranks)
+/* With --quiet without the head. */
+static void print_texts(const ls_plan_of_case *plan, bool quiet, char **texts, int ranks)
 {
-    fprintf(ls_output(), "One step of %s, %s, as tasks.\n%s", plan->strategy->name,
-            plan->config->model, legend);
+    if (!quiet)
+        fprintf(ls_output(), "One step of %s, %s, as tasks.\n%s", plan->strategy->name,
+                plan->config->model, legend);
     for (int r = 0; r < ranks; r++) {
+        const bool first = quiet && r == 0;
         if (ranks > 1)
-            fprintf(ls_output(), "\nRank %d of %d\n", r, ranks);
-        fputs(texts[r], ls_output());
+            fprintf(ls_output(), "%sRank %d of %d\n", first ? "" : "\n", r, ranks);
+        fputs(texts[r] + (first && ranks == 1 && *texts[r] == '\n'), ls_output());
     }
 }
 
-static ls_status print_session(const ls_session *session)
+static ls_status print_session(const ls_session *session, bool quiet)
 {
     ls_comm *comm = session->job.comm;
     const int ranks = comm ? comm->size : 1;
@@ -52,7 +55,7 @@ static ls_status print_session(const ls_session *session)
         own = NULL;
     }
     if (!status && ls_session_leads(session))
-        print_texts(session->plan, texts, ranks);
+        print_texts(session->plan, quiet, texts, ranks);
     for (int r = 0; texts && r < ranks; r++)
         free(texts[r]);
     free(texts);
@@ -65,7 +68,7 @@ ls_status ls_print_step(const ls_workplace *workplace, const ls_plan_of_case *pl
     ls_session session;
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* without training, huge pages only cost time */
     LS_TRY(ls_session_open(workplace, plan, &session));
-    ls_status status = print_session(&session);
+    ls_status status = print_session(&session, workplace->request->log.level == LS_LOG_QUIET);
     ls_session_close(&session);
     return status;
 }

@@ -33,6 +33,8 @@ void ls_command_regress_help(FILE *stream)
           "  allocations                       number of allocations on devices\n"
           "  binary_bytes                      size of the program's file\n"
           "  accuracy                          on the test set; less is worse\n"
+          "  undecided=3                       the third time in a row that it cannot tell;\n"
+          "                                    --format json --out FILE counts in FILE\n"
           "\nExit: 0 none slower or worse, 1 one is, 4 some undecided, 3 cannot compare.\n",
           stream);
 }
@@ -65,6 +67,15 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
     for (char one[256]; next_of(&list, one, sizeof one); task->fail_count++) {
         const size_t name = strcspn(one, "=");
         ls_fail_key *key = &task->fail_on[task->fail_count];
+        if (strncmp(one, "undecided", name) == 0 && name == strlen("undecided")) {
+            if (!one[name] || !ls_parse_integer(one + name + 1, 1, 1000, &task->undecided))
+                return ls_fail(
+                    LS_CODE_USAGE, "--fail-on", one,
+                    "is not valid; undecided=3 fails a case at the third comparison in a row "
+                    "that is undecided");
+            task->fail_count--;
+            continue;
+        }
         if (task->fail_count == LS_FAIL_ON_MOST)
             return ls_fail(LS_CODE_USAGE, "--fail-on", one, "has more than %d keys; give fewer",
                            LS_FAIL_ON_MOST);
@@ -168,6 +179,7 @@ typedef struct request {
     const ls_option_set *set;
     ls_regress_task *task;
     const char *formats, *out; /* out: NULL: standard output */
+    char report[1024];         /* the JSON report; "": none is written */
     const ls_format *form;     /* for calibrate and bisect */
     char format[16];           /* the one that is written */
     json_t *document;
@@ -199,6 +211,8 @@ static ls_status print_comparison(request *r, FILE *stream)
     ls_regress regress;
     ls_status status = ls_regress_compare(r->task, &regress);
     if (!status) {
+        if (r->task->undecided)
+            ls_regress_count_undecided(r->report, r->task->undecided, &regress);
         r->document = ls_regress_document(r->task, &regress);
         status = write_formats(r, stream);
         json_decref(r->document);
@@ -278,6 +292,21 @@ static ls_status check_formats(request *r)
     return LS_OK;
 }
 
+/* What counts undecided comparisons needs the report before. */
+static ls_status check_undecided(request *r)
+{
+    char one[16];
+    const bool several = strchr(r->formats, ',');
+    for (const char *next = r->formats; r->out && next_of(&next, one, sizeof one);)
+        if (strcmp(one, "json") == 0)
+            snprintf(r->report, sizeof r->report, several ? "%s.json" : "%s", r->out);
+    if (r->task->undecided && !*r->report)
+        return ls_fail(LS_CODE_USAGE, "--fail-on", "undecided",
+                       "needs the report of the comparison before; --format json --out FILE, where "
+                       "FILE is kept from one to the next");
+    return LS_OK;
+}
+
 ls_status ls_command_regress(int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
@@ -294,6 +323,8 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     }
     if (!status)
         status = read_own(&set, &task, &where);
+    if (!status)
+        status = check_undecided(&r);
     if (!status)
         status = collect_options(&set, &task);
     ls_interrupt_install();

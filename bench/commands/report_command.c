@@ -11,6 +11,7 @@
 #include "common/base/escape.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct report_task {
@@ -63,14 +64,42 @@ static ls_status read_files(const ls_option_set *set, report_task *task)
     return LS_OK;
 }
 
+/* "8pt" or "8": of pictures in PDF. */
+static ls_status read_letters(const ls_option_set *set, double *out)
+{
+    const char *text = ls_option_set_text(set, "font-size", NULL);
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : 0;
+    if (text && !(*out >= 4 && *out <= 12 && (!*end || strcmp(end, "pt") == 0)))
+        return ls_fail(LS_CODE_USAGE, "--font-size", text,
+                       "is not valid; printed points from 4pt to 12pt");
+    return LS_OK;
+}
+
+/* An address of the characters that need no escape anywhere. */
+static ls_status read_url(const ls_option_set *set, const char **out)
+{
+    const char *text = *out = ls_option_set_text(set, "url", NULL);
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "-._~:/?#[]@!$&'()*+,;=%";
+    if (text && text[strspn(text, allowed)])
+        return ls_fail(LS_CODE_USAGE, "--url", text,
+                       "is no address: '%.1s' stands in none; https://example.org/page",
+                       text + strspn(text, allowed));
+    return LS_OK;
+}
+
 static ls_status perform(const ls_option_set *set, report_task *task)
 {
     const char *against = ls_option_set_text(set, "against", NULL);
     const char *where = ls_option_set_text(set, "where", NULL);
     ls_report_options options = {.out = ls_option_set_text(set, "out", NULL),
+                                 .bare = ls_option_set_yes(set, "bare"),
                                  .notes = task->notes,
                                  .explain = ls_results_bound};
     ls_row_key key;
+    LS_TRY(read_letters(set, &options.letters));
+    LS_TRY(read_url(set, &options.url));
     if (!options.out)
         return ls_fail(LS_CODE_USAGE, "report", "command line",
                        "the folder to write is missing; --out DIR");

@@ -29,7 +29,7 @@ static const results_verb verbs[] = {
      "what bounds a row, its figures; ID: its beginning, last, last~N", ls_results_show, NULL},
     {"label", "ID.. TEXT", 2, true, " ", "gives rows another label; \"\": none", ls_results_label,
      NULL},
-    {"diff", "A B", 2, false, " format ",
+    {"diff", "A B", 2, false, " format all ",
      "the keys in which two rows differ, and the ratio of times", ls_results_diff, NULL},
     {"trend", "KEY", 1, false, " where since last format out ",
      "the median of a key by commit; change points; --out F.svg draws", ls_results_trend, NULL},

@@ -11,6 +11,7 @@
 
 #include "common/base/digest.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -119,7 +120,8 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
             ls_exact_cost(&run->workplace, &c->trial.session, c->trial.chunk, &facts->exact_cost));
 }
 
-static ls_status make_row(command_run *run, case_run *c)
+/* `unfinished`: an interrupt came between the check and the first timed step. */
+static ls_status make_row(command_run *run, case_run *c, bool unfinished)
 {
     ls_row_facts facts = {.workplace = &run->workplace,
                           .plan = &c->plan,
@@ -127,11 +129,16 @@ static ls_status make_row(command_run *run, case_run *c)
                           .trial = c->trained && c->trial.session.run ? &c->trial : NULL,
                           .verdict = &c->verdict,
                           .error = c->error ? ls_status_text(c->error) : NULL,
+                          .unfinished = unfinished,
+                          .group = c->group,
+                          .groups = run->groups,
                           .shared = run->count > 1};
     json_t *row;
     if (c->baseline != SIZE_MAX) {
         const case_run *base = &run->cases[c->baseline];
         facts.baseline = base->per_sample;
+        if (base->group != c->group) /* of another time: no interval says how far off that is */
+            facts.baseline.ci95[0] = facts.baseline.ci95[1] = NAN;
         facts.baseline_parts = base != c && base->has_parts ? base->parts_per_sample : NULL;
     }
     if (facts.trial && c->trial.timed.done && !c->verdict.failed && !c->error) {
@@ -150,7 +157,7 @@ static ls_status make_row(command_run *run, case_run *c)
     LS_TRY(built);
     ls_row_warn(row);
     c->row = row;
-    c->interrupted = c->trained && c->trial.interrupted;
+    c->interrupted = unfinished || (c->trained && c->trial.interrupted);
     return LS_OK;
 }
 
@@ -161,6 +168,8 @@ static ls_status commit(command_run *run, case_run *c)
     ls_workplace_busy(&run->workplace, false);
     if (saved)
         ls_row_mark_error(c->row, ls_status_text(saved));
+    run->parts += c->interrupted;
+    run->finished += !c->interrupted && !saved && ls_row_code(c->row) != LS_CODE_MISSING;
     ls_run_raise_code(run, c->interrupted ? LS_CODE_INTERRUPTED : ls_row_code(c->row));
     ls_progress_pause(run->workplace.progress);
     ls_status printed = ls_writer_row(run->writer, c->row); /* even if it could not be saved */
@@ -273,6 +282,7 @@ static ls_status save_parameters(command_run *run, const case_run *c)
 
 void ls_run_end(command_run *run, case_run *c)
 {
+    const bool unfinished = !c->trained && !c->error && c->gate.pass && !run->request->verify;
     if (c->trained)
         ls_run_enter(run, c, LS_PHASE_EVALUATING);
     if (c->trained && !c->error) {
@@ -283,7 +293,7 @@ void ls_run_end(command_run *run, case_run *c)
         if (!c->error)
             note_parts(c);
     }
-    if (!c->error && run->request->save &&
+    if (!c->error && run->request->save && !unfinished &&
         !ls_run_is_of_other_rank(run, c)) /* all learn whether it could be saved */
         ls_run_agree(run, c, save_parameters(run, c));
     if (c->trained && !c->error && c->gated) {
@@ -294,7 +304,7 @@ void ls_run_end(command_run *run, case_run *c)
         c->verdict.failed = failed;
     }
     if (!ls_run_is_of_other_rank(run, c))
-        run->unsaved = ls_status_first(run->unsaved, make_row(run, c));
+        run->unsaved = ls_status_first(run->unsaved, make_row(run, c, unfinished));
     c->ended = true;
     ls_progress_end(run->workplace.progress, (size_t)(c - run->cases));
     if (c->trained)

@@ -120,9 +120,11 @@ static void take_turns(command_run *run, size_t first, size_t end)
         if (run->cases[i].trained)
             ls_run_note_pace(&run->cases[i]);
     for (size_t i = first; i < end; i++) {
-        give_up(run, &run->cases[i]);
-        if (run->cases[i].trained)
-            ls_run_end(run, &run->cases[i]);
+        case_run *c = &run->cases[i];
+        const bool passed = c->gated && c->gate.pass && !c->gate.interrupted && !c->ended;
+        give_up(run, c);
+        if (c->trained || (passed && !*run->over)) /* the latter: interrupted before it trained */
+            ls_run_end(run, c);
     }
 }
 
@@ -137,6 +139,19 @@ static void tell_left_out(const command_run *run)
             "run: %zu of %zu cases: not run, since a device failed and this process cannot "
             "use it any more; run these cases by another command",
             left, run->count);
+}
+
+/* After an interrupt: what is kept of which cases. */
+static void tell_kept(const command_run *run)
+{
+    if (!ls_interrupted() || run->processes->rank > 0)
+        return;
+    ls_progress_pause(run->workplace.progress);
+    ls_log_stderr("run: interrupted: of %zu cases %zu finished, %zu in part (interrupted), %zu "
+                  "without a row; %s%s",
+                  run->count, run->finished, run->parts, run->count - run->finished - run->parts,
+                  run->results ? "rows are kept in " : "nothing is kept (--results none)",
+                  run->results ? run->request->results : "");
 }
 
 static void train_group(command_run *run, size_t first, size_t end)
@@ -169,6 +184,7 @@ static ls_status train_all(command_run *run)
             free_case(&run->cases[i]);
     }
     tell_left_out(run);
+    tell_kept(run);
     if (ls_interrupted())
         ls_run_raise_code(run, LS_CODE_INTERRUPTED);
     return run->unsaved;
@@ -242,8 +258,8 @@ static ls_status list_cases(command_run *run)
     const size_t most = request->case_count * (request->baseline ? 2 : 1);
     LS_TRY(ls_allocate("cases", &run->configs, most, sizeof *run->configs));
     LS_TRY(ls_allocate("cases", &run->cases, most, sizeof *run->cases));
-    for (size_t next = 0, group = 0; next < request->case_count; group++)
-        list_group(run, &next, group);
+    for (size_t next = 0; next < request->case_count; run->groups++)
+        list_group(run, &next, run->groups);
     return LS_OK;
 }
 

@@ -45,8 +45,9 @@ typedef struct command_run {
     ls_workplace workplace;
     ls_case *configs; /* the request's cases, and behind each group of them its baselines */
     case_run *cases;  /* [count] */
-    size_t count;
-    ls_results *results; /* NULL: none */
+    size_t count, groups;
+    size_t finished, parts; /* rows that are kept, and of these those that are interrupted */
+    ls_results *results;    /* NULL: none */
     ls_writer *writer;
     ls_chosen chosen; /* of --columns */
     const ls_processes *processes;

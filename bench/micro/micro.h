@@ -41,6 +41,9 @@ typedef struct ls_micro {
     const char *command;          /**< the command line */
     const char *label;            /**< of --label; NULL: none */
     bool failed;                  /**< a check has failed */
+    bool silent;                  /**< rows are neither stored nor printed */
+    double sent_ns[2];            /**< of the last rows of sendrecv: time of a message, */
+    size_t sent_bytes[2];         /**< of so many bytes: the smallest and the largest */
     struct ls_progress *progress; /**< of the parts below; NULL: none is shown */
 } ls_micro;
 

@@ -13,6 +13,7 @@
  */
 #include "bench/micro/micro_comm.h"
 #include "bench/train/world.h"
+#include "common/base/log.h"
 #include "common/base/grow.h"
 
 #include <stdio.h>
@@ -376,12 +377,42 @@ static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, cons
     return found->check ? found->check(&end) : LS_OK;
 }
 
+/* The given algorithms, without those that cannot run here, of which a line says why; refused if
+ * none is left, or a name is unknown. `kept` owns its list. */
+static ls_status keep_possible(ls_micro *m, const ls_collective *c, ls_option_given *kept)
+{
+    const ls_option_given *given = m->allreduce;
+    const ls_allreduce *found;
+    if (!given->count)
+        return LS_OK;
+    LS_TRY(ls_allocate("--allreduce", &kept->values, given->count, sizeof *kept->values));
+    for (size_t i = 0; i < given->count; i++) {
+        const char *name = given->values[i].text;
+        if (strcmp(name, "auto") != 0)
+            LS_TRY(ls_allreduce_find(name, &found));
+        ls_status why = check_algorithm(m, c, name);
+        if (!why) {
+            kept->values[kept->count++] = given->values[i];
+            continue;
+        }
+        if (i + 1 == given->count && !kept->count)
+            return why;
+        if (m->processes->rank == 0)
+            ls_log_stderr("left out: micro %s --allreduce %s: %s", c->name, name,
+                          ls_status_text(why));
+        ls_status_free(why);
+    }
+    m->allreduce = kept;
+    return LS_OK;
+}
+
 /* An all-reduce and its halves are measured with all given algorithms; other collectives have none.
  */
 ls_status ls_micro_collective(ls_micro *m)
 {
     ls_collective c = {.name = m->op->name, .redop = m->op->redop};
-    const ls_option_given *given = m->allreduce;
+    const ls_option_given *asked = m->allreduce;
+    ls_option_given given = {NULL, 0};
     c.half = ls_collective_is(&c, "allgather")       ? LS_ALL_GATHER
              : ls_collective_is(&c, "reducescatter") ? LS_REDUCE_SCATTER
                                                      : LS_HALVES;
@@ -389,16 +420,18 @@ ls_status ls_micro_collective(ls_micro *m)
     size_t sizes[LS_MICRO_SIZES], count;
     LS_TRY(chooses ? LS_OK : check_exchanges(m));
     ls_status status = ls_world_agree(m->processes->comm, open_members(m, &c));
-    for (size_t i = 0; i < given->count && !status; i++)
-        status = check_algorithm(m, &c, given->values[i].text);
+    if (!status)
+        status = keep_possible(m, &c, &given);
     if (!status)
         status = ls_micro_sizes(m, 8, sizes, &count);
     if (!status)
         ls_micro_expect_sizes(m, sizes, count);
-    for (size_t i = 0; i < given->count && !status; i++)
-        status = run_sizes(m, &c, given->values[i].text, sizes, count);
-    if (!status && !given->count)
+    for (size_t i = 0; i < given.count && !status; i++)
+        status = run_sizes(m, &c, given.values[i].text, sizes, count);
+    if (!status && !given.count)
         status = run_sizes(m, &c, chooses ? "auto" : NULL, sizes, count);
     close_members(&c);
+    m->allreduce = asked;
+    free(given.values);
     return status;
 }

@@ -30,10 +30,37 @@ static void write_text(const json_t *value, char *cell)
     free(text);
 }
 
+/* How many ranks have the same devices each: how often the list repeats its beginning. */
+static size_t count_repeats(const json_t *devices)
+{
+    const size_t count = json_array_size(devices);
+    for (size_t each = 1; each <= count / 2; each++) {
+        size_t i = each;
+        while (count % each == 0 && i < count &&
+               json_equal(json_array_get(devices, i), json_array_get(devices, i - each)))
+            i++;
+        if (i == count)
+            return count / each;
+    }
+    return 1;
+}
+
 /* "2 cpu" if they are the first of a kind, otherwise their names; if these are too long, "8 x cpu",
- * or "8 devices" of different kinds. */
+ * or "8 devices" of different kinds; "2 cpu x 3 ranks" of ranks with the same devices each. */
 static void write_devices(const json_t *devices, int width, char *cell)
 {
+    json_auto_t *of_rank = NULL;
+    const size_t ranks = count_repeats(devices);
+    if (ranks > 1) {
+        of_rank = json_copy((json_t *)(size_t)devices);
+        while (json_array_size(of_rank) > json_array_size(devices) / ranks)
+            json_array_remove(of_rank, json_array_size(of_rank) - 1);
+        write_text(of_rank, cell);
+        write_devices(of_rank, width, cell);
+        const size_t used = strlen(cell);
+        snprintf(cell + used, LS_CELL_SIZE - used, " x %zu ranks", ranks);
+        return;
+    }
     const char *first = json_string_value(json_array_get(devices, 0));
     const size_t kind = first ? strspn(first, "abcdefghijklmnopqrstuvwxyz") : 0,
                  count = json_array_size(devices);

@@ -101,8 +101,11 @@ void ls_table_micro_close(ls_writer *writer); /**< after the last */
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 
-/** Of the rows with a time, names for each group of equal model, data, batch, link and devices the
- * fastest and its ratio to the next, or those within the noise. */
+/** For each pool of rows with a time that may be compared (ranking.h) a line that names the fastest
+ * and its ratio to the next, or those within the noise: a new array of texts. */
+json_t *ls_rank_lines(const json_t *rows);
+
+/** Prints these lines. */
 void ls_table_rank(ls_writer *writer, const json_t *rows);
 
 /** Prints what each row was compared with. */

@@ -2,6 +2,7 @@
 /* The lines below a table; see table_parts.h. */
 #include "bench/output/table_parts.h"
 
+#include "bench/output/ranking.h"
 #include "bench/output/row_same.h"
 
 #include "impl/strategies.h"
@@ -11,33 +12,23 @@
 
 /* ---- The fastest ---------------------------------------------------------------------------- */
 
-typedef struct timed {
-    const json_t *row;
-    ls_interval rate; /* samples per second */
-    bool known;       /* it has an interval */
-} timed;
-
-/* Lists the rows that have a time to compare in `out` [as many as rows]; returns how many. */
-static size_t read_times(const json_t *rows, bool mean, timed *out)
+/* Lists the rows that have a time to compare in `out` [as many as rows]; returns how many. A case
+ * that all groups have, since it is their baseline, stands for itself once. */
+static size_t read_times(const json_t *rows, ls_rank_by by, ls_ranked *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        if (ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
+        bool again = false;
+        for (size_t k = 0; k < count && by == LS_RANK_SPEEDUP; k++)
+            again = again || ls_row_same_case(out[k].row, row, 0, false);
+        if (again || ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
             continue;
-        out[count++].row = row;
+        out[count].row = row;
+        out[count].known = ls_rank_rate(row, by, &out[count].rate);
+        count++;
     }
-    for (size_t i = 0; i < count; i++)
-        out[i].known = ls_row_rate(out[i].row, mean, &out[i].rate);
     return count;
-}
-
-/* Sorts those without an interval to the end. */
-static int by_rate(const void *a, const void *b)
-{
-    const timed *one = a, *other = b;
-    const double x = one->rate.value, y = other->rate.value;
-    return one->known != other->known ? other->known - one->known : (x < y) - (x > y);
 }
 
 /* The options that distinguish the case: "mirrored 2 cpu batch 512". */
@@ -57,7 +48,7 @@ static void print_name(FILE *stream, const json_t *row, const json_t *fields)
     }
 }
 
-static void print_names(FILE *stream, const timed *cases, size_t count, const json_t *fields)
+static void print_names(FILE *stream, const ls_ranked *cases, size_t count, const json_t *fields)
 {
     for (size_t i = 0; i < count; i++) {
         fputs(i > 0 ? ", " : "", stream);
@@ -66,13 +57,11 @@ static void print_names(FILE *stream, const timed *cases, size_t count, const js
 }
 
 /* Cases [count > 1], fastest first. */
-static void print_rank(FILE *stream, const timed *cases, size_t count, const json_t *fields)
+static void print_rank(FILE *stream, const ls_ranked *cases, size_t count, const json_t *fields)
 {
-    const timed *best = &cases[0], *next = &cases[1];
-    size_t near = 1;
+    const ls_ranked *best = &cases[0], *next = &cases[1];
+    const size_t near = ls_rank_near(cases, count);
     print_name(stream, best->row, fields);
-    while (near < count && cases[near].rate.high >= best->rate.low)
-        near++;
     if (near > 1) {
         fputs("; within the noise of it: ", stream);
         print_names(stream, cases + 1, near - 1, fields);
@@ -84,8 +73,19 @@ static void print_rank(FILE *stream, const timed *cases, size_t count, const jso
     print_name(stream, next->row, fields);
 }
 
+/* Strategies that are not meant to be equal to `single`, with their rate over the fastest's. */
+static void print_unequal(FILE *stream, const ls_ranked *cases, size_t count, double fastest,
+                          const json_t *fields)
+{
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? ", " : "; not meant to be equal to single, so not ranked: ", stream);
+        print_name(stream, cases[i].row, fields);
+        fprintf(stream, " (%.2f times as fast)", cases[i].rate.value / fastest);
+    }
+}
+
 /* How many cases these fields distinguish. */
-static size_t count_names(const timed *cases, size_t count, const json_t *fields)
+static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fields)
 {
     json_auto_t *names = json_object();
     for (size_t i = 0; i < count; i++) {
@@ -104,7 +104,7 @@ static size_t count_names(const timed *cases, size_t count, const json_t *fields
 
 /* Options in which these cases differ, without those that follow from others and distinguish no
  * more cases than the ones before. */
-static json_t *differing(const timed *cases, size_t count)
+static json_t *differing(const ls_ranked *cases, size_t count)
 {
     json_t *groups = json_array(), *fields, *differ = json_array();
     for (size_t i = 0; i < count; i++)
@@ -124,87 +124,102 @@ static json_t *differing(const timed *cases, size_t count)
     return differ;
 }
 
-/* What cases must share to be ranked: who asks for the fastest is given these. */
-static const char *const environment[] = {"model", "data", "batch_global", "link", "devices"};
-enum { ENVIRONMENT = sizeof environment / sizeof *environment };
-
-/* Names the environment of a group by what differs between groups: " of mlp, batch 256, 2 cpu". */
-static void print_environment(FILE *stream, const json_t *row, const json_t *groups)
+/* Names the environment of a pool by what differs between all, and its group if it is of one: " of
+ * mlp, batch 256, 2 cpu, group 2 of 3". */
+static void print_environment(FILE *stream, const json_t *pool, const json_t *groups)
 {
+    const json_t *row = json_array_get(json_object_get(pool, "rows"), 0);
+    const json_int_t group = json_integer_value(json_object_get(pool, "group"));
     const char *before = " of ";
-    for (size_t i = 0; i < ENVIRONMENT; i++) {
+    for (size_t i = 0; ls_rank_environment[i]; i++) {
         char title[64], path[80], cell[LS_CELL_SIZE];
-        const ls_column column = ls_case_column(environment[i], title, path);
+        const ls_column column = ls_case_column(ls_rank_environment[i], title, path);
         ls_cell_write(&column, row, cell);
-        if (!ls_case_differs(groups, environment[i]))
+        if (!ls_case_differs(groups, ls_rank_environment[i]))
             continue;
         const bool named = strcmp(title, "batch") == 0 || strcmp(title, "link") == 0;
         fprintf(stream, "%s%s%s%s", before, named ? title : "", named ? " " : "",
                 *cell ? cell : "none");
         before = ", ";
     }
+    if (group)
+        fprintf(stream, "%sgroup %lld of %.0f", before, (long long)group,
+                ls_row_number(row, "time.groups"));
 }
 
-/* Ranks rows of one environment, all measured or all predicted; fewer than two with a time are not
- * ranked. */
-static void rank_rows(ls_writer *writer, const json_t *rows, const json_t *groups, bool mean)
+static const char *const by_words[] = {
+    [LS_RANK_MEDIAN] = ": ",
+    [LS_RANK_MEAN] = " by samples trained / time: ",
+    [LS_RANK_SPEEDUP] = " by speed-up over single in each group's own turns: ",
+};
+
+/* The line of a pool, owned by the caller (free); NULL where fewer than two have a time. */
+static char *rank_pool(const json_t *pool, const json_t *groups)
 {
-    timed *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
-    size_t count = cases ? read_times(rows, mean, cases) : 0, known = 0, size;
+    const json_t *rows = json_object_get(pool, "rows");
+    const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
+    ls_ranked *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
+    size_t count = cases ? read_times(rows, by, cases) : 0, size, others = 0;
     char *text = NULL;
     FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
     if (stream) {
-        qsort(cases, count, sizeof *cases, by_rate);
-        json_t *fields = differing(cases, count);
+        const size_t ranked = ls_rank_sort(cases, count, &others), known = ranked + others;
+        json_auto_t *fields = differing(cases, count);
         const bool alike = count_names(cases, count, fields) < 2; /* one case, timed twice */
-        while (known < count && cases[known].known)
-            known++;
         fputs("fastest", stream);
-        print_environment(stream, cases->row, groups);
-        fputs(mean ? " by samples trained / time: " : ": ", stream);
-        if (known > 1)
-            print_rank(stream, cases, known, fields);
+        print_environment(stream, pool, groups);
+        fputs(by_words[by], stream);
+        if (ranked > 1)
+            print_rank(stream, cases, ranked, fields);
+        else if (known > 1)
+            print_name(stream, cases->row, fields);
         else
             fputs("cannot be told", stream);
+        if (known > 1)
+            print_unequal(stream, cases + ranked, others, cases->rate.value, fields);
         if (known < count) {
             fputs("; without an interval, so not ranked: ", stream);
             print_names(stream, cases + known, count - known, fields);
         }
-        json_decref(fields);
-        if (fclose(stream) == 0 && !alike)
-            ls_text_wrap(writer->stream, text, 0, 0, writer->width);
-        free(text);
+        if (fclose(stream) != 0 || alike) {
+            free(text);
+            text = NULL;
+        }
     }
     free(cases);
+    return text;
+}
+
+json_t *ls_rank_lines(const json_t *rows)
+{
+    json_auto_t *pools = ls_rank_pools(rows), *groups = ls_case_groups(rows);
+    json_t *lines = json_array();
+    bool apart = false, mean = false;
+    for (size_t i = 0; i < json_array_size(pools); i++) {
+        const json_t *pool = json_array_get(pools, i);
+        char *text = rank_pool(pool, groups);
+        apart |= json_is_true(json_object_get(pool, "apart"));
+        mean |= json_integer_value(json_object_get(pool, "by")) == LS_RANK_MEAN;
+        if (text)
+            json_array_append_new(lines, json_string(text));
+        free(text);
+    }
+    if (apart)
+        json_array_append_new(
+            lines,
+            json_sprintf("groups ran one after the other, so that the machine may have changed "
+                         "between them; %s",
+                         mean ? "fewer cases in a command are one group"
+                              : "--baseline yes compares them by speed-up"));
+    return lines;
 }
 
 void ls_table_rank(ls_writer *writer, const json_t *rows)
 {
-    json_auto_t *alike = json_object(), *groups = json_array();
-    json_t *some;
-    const char *key;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i), *group = json_object_get(row, "case");
-        json_auto_t *values = json_array();
-        for (size_t e = 0; e < ENVIRONMENT; e++) {
-            json_t *value = json_object_get(group, environment[e]);
-            json_array_append(values, value ? value : json_null());
-        }
-        json_array_append_new(values, json_boolean(ls_row_is_predicted(row)));
-        char *name = json_dumps(values, JSON_COMPACT);
-        if (!name)
-            continue;
-        some = json_object_get(alike, name);
-        if (!some)
-            json_object_set_new_nocheck(alike, name, some = json_array());
-        json_array_append(some, row);
-        json_array_append(groups, group);
-        free(name);
-    }
-    json_object_foreach(alike, key, some)
-    {
-        rank_rows(writer, some, groups, ls_rows_are_uneven(rows));
-    }
+    json_auto_t *lines = ls_rank_lines(rows);
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        ls_text_wrap(writer->stream, json_string_value(json_array_get(lines, i)), 0, 0,
+                     writer->width);
 }
 
 /* ---- What was compared ---------------------------------------------------------------------- */

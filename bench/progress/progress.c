@@ -22,6 +22,8 @@
 enum { TITLE_SIZE = 48, LINE_SIZE = 256, DEFAULT_WIDTH = 80 };
 
 static const uint64_t drawn_ns = 100000000, line_ns = 1000000000, silent_ns = 600000000;
+static const uint64_t sparse_ns = 10000000000;
+enum { ALIVE = 3 }; /* times as long without a line: a sign of life */
 enum { SECOND_NS = 1000000000 };
 
 static const char *const phase_words[LS_PHASES] = {"opening", "checking", "warm-up", "timing",
@@ -30,6 +32,8 @@ static const char *const phase_words[LS_PHASES] = {"opening", "checking", "warm-
 struct ls_progress {
     FILE *stream;
     bool terminal;
+    bool sparse; /* a log: lines only where a case begins, or for a sign of life */
+    uint64_t sparse_ns;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the following */
     pthread_cond_t wake;
@@ -135,12 +139,13 @@ static void wipe(ls_progress *p)
 }
 
 /* Shows what has changed, unless something was shown just before. */
-static void show_soon(ls_progress *p)
+static void show_soon(ls_progress *p, bool begins)
 {
     const uint64_t now_ns = ls_clock_ns();
+    const uint64_t least_ns = p->terminal ? drawn_ns : p->sparse ? p->sparse_ns : line_ns;
     p->paused = false;
-    p->stale = true;
-    if (now_ns - p->shown_ns >= (p->terminal ? drawn_ns : line_ns))
+    p->stale = !p->sparse;
+    if (now_ns - p->shown_ns >= least_ns && (begins || !p->sparse))
         show(p, now_ns);
 }
 
@@ -155,17 +160,20 @@ static void *keep_alive(void *context)
 {
     ls_progress *p = context;
     pthread_mutex_lock(&p->lock);
-    const uint64_t interval_ns = p->terminal ? silent_ns : line_ns;
+    const uint64_t interval_ns = p->terminal ? silent_ns
+                                 : p->sparse ? ALIVE * p->sparse_ns
+                                             : line_ns;
     while (!p->closing) {
         const uint64_t silent = ls_clock_ns() - p->shown_ns;
         const uint64_t wait_ns = silent < interval_ns ? interval_ns - silent : interval_ns;
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += (long)wait_ns;
-        until.tv_sec += until.tv_nsec / SECOND_NS;
+        until.tv_nsec += (long)(wait_ns % SECOND_NS);
+        until.tv_sec += (time_t)(wait_ns / SECOND_NS) + until.tv_nsec / SECOND_NS;
         until.tv_nsec %= SECOND_NS;
         pthread_cond_timedwait(&p->wake, &p->lock, &until);
-        if (p->closing || p->paused || ls_clock_ns() - p->shown_ns < interval_ns)
+        if (p->closing || p->paused || (p->sparse && p->work.count < 2) ||
+            ls_clock_ns() - p->shown_ns < interval_ns)
             continue;
         spend(p);
         show(p, ls_clock_ns());
@@ -190,11 +198,13 @@ static bool start_thread(ls_progress *p)
 ls_progress *ls_progress_open(FILE *stream, int mode)
 {
     const bool terminal = mode != 0 && isatty(fileno(stream));
-    ls_progress *p = terminal || mode > 0 ? calloc(1, sizeof *p) : NULL;
+    ls_progress *p = mode != 0 ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
     p->stream = stream;
     p->terminal = terminal;
+    p->sparse = !terminal && mode < 0;
+    p->sparse_ns = sparse_ns;
     p->left_s = -1;
     p->samples_per_s = p->loss = NAN;
     p->start_ns = p->counted_ns = ls_clock_ns();
@@ -231,6 +241,12 @@ void ls_progress_expect(ls_progress *progress, size_t index, const char *title,
     pthread_mutex_unlock(&progress->lock);
 }
 
+void ls_progress_log_every(ls_progress *progress, uint64_t ns)
+{
+    if (progress)
+        progress->sparse_ns = ns;
+}
+
 void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase)
 {
     if (!progress || index >= progress->work.count)
@@ -239,7 +255,7 @@ void ls_progress_enter(ls_progress *progress, size_t index, ls_phase phase)
     spend(progress);
     ls_work_enter(&progress->work, index, phase);
     progress->samples_per_s = progress->loss = NAN;
-    show_soon(progress);
+    show_soon(progress, progress->work.count > 1);
     pthread_mutex_unlock(&progress->lock);
 }
 
@@ -252,7 +268,7 @@ void ls_progress_update(ls_progress *progress, double share, double samples_per_
     ls_work_share(&progress->work, share);
     progress->samples_per_s = samples_per_s;
     progress->loss = loss;
-    show_soon(progress);
+    show_soon(progress, false);
     pthread_mutex_unlock(&progress->lock);
 }
 

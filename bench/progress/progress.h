@@ -2,7 +2,7 @@
 /*
  * Progress: what a person sees while a command runs: the present case and phase, and the time left
  * of the whole command. On a terminal it is one line, redrawn at least once a second; elsewhere, if
- * asked for, lines.
+ * asked for, lines; of several cases, lines now and then, so that a log does not look hung.
  *
  *     case 3/8 mirrored 2 cpu, timing, 0:42 left  37%  227859 samples/s  loss 0.305
  *
@@ -15,16 +15,21 @@
 
 #include "bench/progress/work_left.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 typedef struct ls_progress ls_progress;
 
 /**
  * Borrows the stream. `mode` 0: shows nothing; -1: a redrawn line if the stream is a terminal,
- * otherwise nothing; 1: the same, or lines elsewhere. Returns NULL if nothing is to be shown, or
- * without memory or a thread for it.
+ * otherwise of several cases a line when another one is at work, at most one in 10 s, and at least
+ * one in 30 s; 1: the same, or a line each second elsewhere. Returns NULL if nothing is to be
+ * shown, or without memory or a thread for it.
  */
 ls_progress *ls_progress_open(FILE *stream, int mode);
+
+/** The most often that a log (mode -1) gets a line, in place of 10 s. Before it is shown. */
+void ls_progress_log_every(ls_progress *progress, uint64_t ns);
 
 /** How many cases there will be; before any of them is named. */
 void ls_progress_cases(ls_progress *progress, size_t count);

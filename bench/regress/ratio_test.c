@@ -180,6 +180,29 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
  * README.md. */
 static const double alone = 0.04;
 
+/* An interval that leaves more than this factor open says nothing, and is not given. */
+static const double widest = 1.5;
+
+enum { RUNS_MOST = 1000 };
+
+/* How much wider than its estimate the deviation of few runs is taken to be, by Student's t. */
+static double widened(size_t n)
+{
+    return 1.0 + 4.0 / fmax((double)n - 2.0, 1.0);
+}
+
+/* How many more runs of each side would make the error at most `wanted`, if runs keep their
+ * deviations (not widened); 0: more than are worth a try. */
+static size_t runs_more(double run_a, double run_b, double drift, double wanted, size_t n)
+{
+    for (size_t all = n + 1; all <= RUNS_MOST; all++) {
+        const double each = 1.2533 * widened(all) * hypot(run_a, run_b) / sqrt((double)all);
+        if (hypot(each, drift) <= wanted)
+            return all - n;
+    }
+    return 0;
+}
+
 /* Median of logs [n <= LS_RATIO_BLOCKS_MOST]. *run is one log's standard deviation, from the median
  * absolute deviation, widened for few logs by Student's t; 0 for a single one. */
 static double centre_of(const ls_ratio_side *side, double *run)
@@ -188,7 +211,7 @@ static double centre_of(const ls_ratio_side *side, double *run)
     const size_t n = side->count < LS_RATIO_BLOCKS_MOST ? side->count : LS_RATIO_BLOCKS_MOST;
     memcpy(sorted, side->logs + (side->count - n), n * sizeof *sorted);
     const double centre = median_of(sorted, n, NULL);
-    *run = deviation_of(sorted, n, centre) * (1.0 + 4.0 / fmax((double)n - 2.0, 1.0));
+    *run = deviation_of(sorted, n, centre) * widened(n);
     return centre;
 }
 
@@ -223,13 +246,14 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     const double half_width = error * normal_quantile(0.025);
     out->verdict = judge((bounds){centre - differs, centre + differs},
                          (bounds){centre - same, centre + same}, limit);
-    out->ci95[0] = exp(centre - half_width);
-    out->ci95[1] = exp(centre + half_width);
+    if (half_width < log(widest)) {
+        out->ci95[0] = exp(centre - half_width);
+        out->ci95[1] = exp(centre + half_width);
+    }
     if (out->verdict == LS_VERDICT_CANNOT_TELL) { /* more runs do not reduce the drift */
         const double wide = (fabs(centre) > limit ? differs : same) / error;
-        const double away = fabs(fabs(centre) - limit) / wide;
-        const double left = away * away - drift * drift;
-        if (left > 0 && (a + b) / left < 1e4)
-            out->more = (size_t)ceil((double)fewer * fmax((a + b) / left - 1, 0));
+        out->more = runs_more(run_a / (base->count > 1 ? widened(base->count) : 1),
+                              run_b / (fresh->count > 1 ? widened(fresh->count) : 1), drift,
+                              fabs(fabs(centre) - limit) / wide, fewer);
     }
 }

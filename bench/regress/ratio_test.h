@@ -40,10 +40,12 @@ typedef struct ls_ratio_test {
 
 typedef struct ls_ratio_result {
     ls_verdict verdict;
-    double ratio;   /**< B / A; NaN without blocks */
-    double ci95[2]; /**< of this look alone; NaN with one block */
+    double ratio; /**< B / A; NaN without blocks */
+    double
+        ci95[2]; /**< of this look alone; NaN with one block, or where runs leave a factor open */
     size_t blocks;
-    size_t more; /**< about how many more blocks would decide; 0: decided, or no estimate */
+    size_t more; /**< about how many more blocks (unpaired: runs of each side) would decide; 0:
+                    decided, or no estimate */
 } ls_ratio_result;
 
 enum { LS_RATIO_BLOCKS_MOST = 2000 };

@@ -36,6 +36,7 @@ typedef struct ls_regress_task {
     const ls_row_filter *where; /**< NULL: all cases */
     ls_fail_key fail_on[LS_FAIL_ON_MOST];
     size_t fail_count;
+    int64_t undecided; /**< how many undecided comparisons in a row fail; 0: none do */
     bool instructions;
     char **options;              /**< of `run`, as --name=value; ends with NULL */
     size_t option_count;         /**< how many these are */
@@ -68,7 +69,8 @@ typedef struct ls_regress_case {
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
     json_t *differences; /**< the same, of keys that are only reported */
-    char *error;         /**< why it cannot be compared; NULL: it can */
+    int64_t undecided; /**< the how manieth comparison in a row that cannot tell; 0: not counted */
+    char *error;       /**< why it cannot be compared; NULL: it can */
 } ls_regress_case;
 
 /** A comparison. Zero-filled it is empty. */
@@ -82,6 +84,10 @@ typedef struct ls_regress {
 /** Compares; close `out` also on failure. Fails if nothing could be measured. */
 ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out);
 void ls_regress_close(ls_regress *regress);
+
+/** Counts undecided cases on from the JSON report at `path` (none yet: from 0); the `most`th
+ * time in a row is worse. */
+void ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress);
 
 /** The exit status: 0 not slower, 1 slower or worse, 4 cannot tell, 3 a case could not run. */
 int ls_regress_exit(const ls_regress *regress);

@@ -6,6 +6,7 @@
  */
 #include "bench/regress/compared.h"
 #include "bench/report/text.h"
+#include "bench/row/row_noise.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/escape.h"
 
@@ -70,13 +71,24 @@ static json_t *case_document(ls_regress_case *one)
                             (json_int_t)result->blocks);
     if (result->blocks > 0) {
         json_object_set_new(out, "ratio", json_real(result->ratio));
-        if (result->blocks > 1)
+        if (result->blocks > 1 && isfinite(result->ci95[0]))
             json_object_set_new(out, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
         json_object_set_new(out, "base_ms", json_real(median_ms(&one->logs[LS_BASE])));
         json_object_set_new(out, "new_ms", json_real(median_ms(&one->logs[LS_NEW])));
     }
     if (result->more > 0)
         json_object_set_new(out, "more_blocks", json_integer((json_int_t)result->more));
+    if (result->more > 0 && result->blocks > 0 && one->seconds > 0)
+        json_object_set_new(
+            out, "more_minutes",
+            json_real((double)result->more * one->seconds / (double)result->blocks / 60));
+    json_object_set_new(out, "paired", json_boolean(one->seconds > 0));
+    if (one->undecided)
+        json_object_set_new(out, "undecided", json_integer(one->undecided));
+    char noise[512];
+    if (ls_row_noise_words(one->row[LS_NEW], noise, sizeof noise) ||
+        ls_row_noise_words(one->row[LS_BASE], noise, sizeof noise))
+        json_object_set_new(out, "noise", json_sprintf("%.*s", (int)strcspn(noise, ";"), noise));
     json_object_set(out, "worse", one->worse);
     json_object_set(out, "differences", one->differences);
     if (one->error)
@@ -140,17 +152,26 @@ static char *sentence(const json_t *one)
     const json_t *worse = json_object_get(one, "worse");
     const char *next = "";
     if (json_object_get(one, "ratio")) {
-        fprintf(stream, "%s: %.4g times the base (%s%.0f block%s, %.4g to %.4g ms a step)",
+        const bool paired = json_is_true(json_object_get(one, "paired"));
+        fprintf(stream, "%s: %.4g times the base (%s%s%.0f %s%s, medians %.4g to %.4g ms a step)",
                 ls_text_of(one, "verdict"), number_of(one, "ratio"),
                 interval_text(one, "95%% interval %.4g to %.4g, ", interval),
-                number_of(one, "blocks"), number_of(one, "blocks") > 1 ? "s" : "",
+                paired ? "by the ratios of " : "", number_of(one, "blocks"),
+                paired ? "pair" : "run", number_of(one, "blocks") > 1 ? "s" : "",
                 number_of(one, "base_ms"), number_of(one, "new_ms"));
         next = "; ";
-        if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 &&
-            json_object_get(one, "more_blocks"))
-            fprintf(stream, "; about %.0f more blocks would tell", number_of(one, "more_blocks"));
+        const double more = number_of(one, "more_blocks");
+        if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && more > 0 && paired)
+            fprintf(stream,
+                    "; %s%sabout %.2g more minutes would tell (--max-time), and --instructions "
+                    "counts without noise",
+                    ls_text_of(one, "noise"), *ls_text_of(one, "noise") ? ": " : "",
+                    number_of(one, "more_minutes"));
+        else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && more > 0)
+            fprintf(stream, "; %s%sabout %.0f more runs of each side would tell",
+                    ls_text_of(one, "noise"), *ls_text_of(one, "noise") ? ": " : "", more);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 &&
-                 !json_object_get(one, "ci95"))
+                 number_of(one, "blocks") < 2 && !json_object_get(one, "ci95"))
             fputs("; a row of one step has no interval, more --steps would tell", stream);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0)
             fputs("; too near to the threshold for any number of blocks", stream);

@@ -37,6 +37,22 @@ enum {
 static const char *const part_colours[] = {"#0072b2", "#56b4e9", "#d55e00",
                                            "#c8c8c8", "#cc79a7", "#4d4d4d"};
 
+/* Printed points of the letters of a PDF, unless the figure's member `letters` says otherwise. */
+static const double letters_pt = 6.2;
+
+/* How much larger letters are, by the picture's width, than usual: what is as wide as a text, as a
+ * fraction of the width, grows with it, and so many times fewer letters fit a line. */
+static double letters_of(const json_t *figure)
+{
+    const double size = json_number_value(json_object_get(figure, "letters"));
+    return size > 0 ? size / letters_pt : 1;
+}
+
+static size_t fewer(size_t characters, double letters)
+{
+    return (size_t)((double)characters / letters);
+}
+
 /* Writes at most `width` characters, then dots if cut, between two texts. */
 static void quote(FILE *stream, const char *before, const char *text, size_t width,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -54,7 +70,7 @@ static void quote(FILE *stream, const char *before, const char *text, size_t wid
 
 /* Writes the text of the tick at `at`. One with a '%' goes through a buffer of gnuplot's that is
  * some 50 bytes, and cut there, also within a character: so it is cut here. */
-static void quote_tick(FILE *stream, const char *before, const char *text, size_t at)
+static void quote_tick(FILE *stream, const char *before, const char *text, size_t most, size_t at)
 {
     char whole[1024], cut[40];
     const bool formats = strchr(text, '%');
@@ -64,7 +80,7 @@ static void quote_tick(FILE *stream, const char *before, const char *text, size_
     if (formats && strlen(whole) > strlen(cut))
         fprintf(stream, "%s..", cut);
     else
-        ls_escape_put(stream, text, CASE_WIDTH, LS_ESCAPE_TICK);
+        ls_escape_put(stream, text, most, LS_ESCAPE_TICK);
     fprintf(stream, "' %zu", at);
 }
 
@@ -178,6 +194,7 @@ static size_t put_names(const json_t *figure, const axis *y, mark marks[MARKS], 
                         int *high)
 {
     const json_t *all = json_object_get(figure, "series");
+    const size_t most = fewer(NAME_WIDTH, letters_of(figure));
     size_t count = 0;
     int lines = 0;
     *longest = 8;
@@ -186,11 +203,11 @@ static size_t put_names(const json_t *figure, const axis *y, mark marks[MARKS], 
         const json_t *last = json_array_get(points, json_array_size(points) - 1);
         mark now = {.series = one, .name = ls_text_of(one, "shown")};
         now.name = *now.name ? now.name : ls_text_of(one, "name");
-        now.first = ls_text_line(now.name, NAME_WIDTH);
+        now.first = ls_text_line(now.name, most);
         now.half = now.name[now.first] ? LINE : 0.5 * LINE; /* in pixels, until all are known */
         now.position = position_of(ls_figure_at(last, 1), y);
         const double rest = ls_text_width(now.name + now.first);
-        *longest = fmax(*longest, fmin(rest, NAME_WIDTH));
+        *longest = fmax(*longest, fmin(rest, (double)most));
         *longest = fmax(*longest, ls_text_width(now.name) - rest);
         if (last && count < MARKS) {
             marks[count++] = now;
@@ -214,7 +231,7 @@ static size_t put_names(const json_t *figure, const axis *y, mark marks[MARKS], 
 }
 
 /* Prints a name, with a sample of its line and mark. */
-static void print_name(FILE *stream, const mark *one, double right, int high)
+static void print_name(FILE *stream, const mark *one, double right, int high, double letters)
 {
     const double height = (double)LINE / high;
     const ls_look look = ls_look_of(one->series);
@@ -222,18 +239,19 @@ static void print_name(FILE *stream, const mark *one, double right, int high)
         fprintf(stream,
                 "set arrow from screen %.4f,graph %.4f to screen %.4f,graph %.4f nohead lw 2 lc "
                 "rgb '%s' dt %s\n",
-                right + 0.012, one->position, right + 0.066, one->position, look.colour, look.dash);
+                right + 0.012 * letters, one->position, right + 0.066 * letters, one->position,
+                look.colour, look.dash);
     if (look.marker)
         fprintf(stream, "set label '' at screen %.4f,graph %.4f point pt %d ps 0.9 lc rgb '%s'\n",
-                right + 0.039, one->position, look.marker, look.colour);
+                right + 0.039 * letters, one->position, look.marker, look.colour);
     for (int line = 0; line < (one->name[one->first] ? 2 : 1); line++) {
         char text[LS_LABEL_SIZE + 64] = "";
         const char *rest = one->name + one->first;
         ls_text_add(text, sizeof text, "%.*s", line ? (int)sizeof text : (int)one->first,
                     line ? rest + (*rest == ' ') : one->name);
-        quote(stream, "set label ", text, NAME_WIDTH,
-              " at screen %.4f,graph %.4f left font ',11' tc rgb '#222222'\n", right + 0.073,
-              one->position + (one->half - height / 2) - line * height);
+        quote(stream, "set label ", text, fewer(NAME_WIDTH, letters),
+              " at screen %.4f,graph %.4f left font ',11' tc rgb '#222222'\n",
+              right + 0.073 * letters, one->position + (one->half - height / 2) - line * height);
     }
 }
 
@@ -253,13 +271,15 @@ static const block foot = {"foot", 76, 3, 10, "#555555"};
 /* Prints it from `y` pixels on; returns the next line's position. NULL: only measures. */
 static int print_block(FILE *stream, const json_t *figure, const block *of, int y, int height)
 {
-    const char *text = ls_text_of(figure, of->of);
+    const size_t width = fewer(of->width, letters_of(figure));
+    const bool bare = json_is_true(json_object_get(figure, "bare"));
+    const char *text = bare ? "" : ls_text_of(figure, of->of);
     for (int i = 0; i < of->most && *text; i++, y += of->size + 4) {
-        const size_t bytes = i + 1 < of->most ? ls_text_line(text, of->width) : strlen(text);
+        const size_t bytes = i + 1 < of->most ? ls_text_line(text, width) : strlen(text);
         char line[600] = "";
         ls_text_add(line, sizeof line, "%.*s", (int)bytes, text);
         if (stream)
-            quote(stream, "set label ", line, of->width,
+            quote(stream, "set label ", line, width,
                   " at screen 0.02,%.4f left font ',%d' tc rgb '%s'\n", 1 - (double)y / height,
                   of->size, of->colour);
         text += bytes + (text[bytes] == ' ');
@@ -279,10 +299,10 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
         "svg size %.0f,%.0f font 'sans-serif,12'",
         "pngcairo size %.0f,%.0f font 'Arial,12' fontscale 1.5 lw 2 ps 4",
         /* a printed column; gnuplot's points are 1.2 printed ones */
-        "pdfcairo size %.4fcm,%.4fcm font 'Arial,12' fontscale 0.43 lw 0.7 ps 1.1",
+        "pdfcairo size %.4fcm,%.4fcm font 'Arial,12' fontscale %.4f lw 0.7 ps 1.1",
     };
     static const char *const endings[] = {"svg", "png", "pdf"};
-    static const double scales[] = {1, 2, 8.6 / WIDTH};
+    const double letters = letters_of(figure), scales[] = {1, 2, 8.6 / WIDTH * letters};
     const int head = print_block(NULL, figure, &title, 17, 1);
     frame out = {.room = print_block(NULL, figure, &sub, head, 1)};
     out.top = out.room + room;
@@ -290,7 +310,8 @@ static frame print_frame(FILE *stream, const json_t *figure, ls_picture kind, in
     out.height = print_block(NULL, figure, &foot, out.bottom + BELOW + 16, 1) - 5;
     const double height = out.height;
     fputs("reset\nset encoding utf8\nset terminal ", stream);
-    fprintf(stream, terminals[kind], WIDTH * scales[kind], height * scales[kind]);
+    fprintf(stream, terminals[kind], WIDTH * scales[kind] / letters, height * scales[kind],
+            0.43 * letters);
     fprintf(stream,
             " noenhanced background '#ffffff'\nset output '%s.%s'\n"
             "set border 3 lc rgb '#767676'\nunset key\nunset mxtics\nunset "
@@ -345,7 +366,8 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
     const double scale = ls_scale_of(figure, y->high, &unit);
     widen(x, y, measured);
     const size_t count = put_names(figure, y, marks, &longest, &high);
-    const double left = 0.115, right = 0.99 - room_for(longest);
+    const double letters = letters_of(figure);
+    const double left = 0.115 * letters, right = 0.99 - letters * room_for(longest);
     const frame out = print_frame(stream, figure, kind, 26, high, "");
     quote(stream, "set label ", ls_text_of(figure, "y"), 60,
           ".'%s' at screen 0.02,%.4f left font ',11' tc rgb '#555555'\n", unit,
@@ -357,11 +379,11 @@ static void script_lines(FILE *stream, const json_t *figure, ls_picture kind)
             strcmp(measured, "%") == 0 ? "%g%%" : "%h", left, right,
             x->log ? "set logscale x\n" : "", y->log ? "set logscale y\n" : "", x->low, x->high,
             y->low * scale, y->high * scale);
-    print_ticks(stream, figure, x, (right - left) * WIDTH);
+    print_ticks(stream, figure, x, (right - left) * WIDTH / letters);
     if (y->log)
         print_log_ticks(stream, y->low * scale, y->high * scale);
     for (size_t i = 0; i < count; i++)
-        print_name(stream, &marks[i], right, high);
+        print_name(stream, &marks[i], right, high, letters);
     for (size_t s = 0; s < json_array_size(all); s++)
         print_points(stream, figure, s, scale);
     fputs("plot NaN notitle", stream);
@@ -394,6 +416,8 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
     measure(figure, x_y);
     const double scale = ls_scale_of(figure, x_y[1].high, &unit), right = 0.96;
     const double high = x_y[1].high > 0 ? x_y[1].high * 1.04 * scale : 1;
+    const double letters = letters_of(figure);
+    const size_t most = fewer(CASE_WIDTH, letters);
     double longest = 4;
     const int lines = (int)(json_array_size(all) + 2) / 3; /* lines of the legend */
     const frame out = print_frame(stream, figure, kind, 8 + 16 * lines, BAR * (int)bars, unit);
@@ -403,16 +427,17 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
             1 - (out.room - 2.0) / out.height, lines);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
-        longest = fmax(longest, fmin(ls_text_width(name), CASE_WIDTH));
-        quote_tick(stream, i ? ", " : "set ytics (", name, i);
+        longest = fmax(longest, fmin(ls_text_width(name), (double)most));
+        quote_tick(stream, i ? ", " : "set ytics (", name, most, i);
     }
-    const double left = room_for(longest) - 0.043;
+    const double left = letters * (room_for(longest) - 0.043);
     fprintf(stream,
             ") scale 0\nset lmargin at screen %.4f\nset rmargin at screen %.4f\n"
             "set grid xtics lt 1 lc rgb '#dddddd' lw 1\nset xtics %.17g\n"
             "set yrange [%.1f:-0.6]\nset xrange [0:%.17g]\n"
             "set style fill solid 1 border lc rgb '#ffffff'\n",
-            left, right, ls_scale_step(high, (right - left) * WIDTH), (double)bars - 0.4, high);
+            left, right, ls_scale_step(high, (right - left) * WIDTH / letters), (double)bars - 0.4,
+            high);
     for (size_t s = 0; s < json_array_size(all); s++)
         print_points(stream, figure, s, scale);
     fputs("plot NaN notitle", stream);

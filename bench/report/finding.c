@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Summarizes the rows in one sentence: which strategy is fastest, by how much, whether it is proven
- * equal, and where; and ratios between values of a key for the same case. */
+/* Summarizes the rows in one sentence: which strategy is fastest on the most devices, by how much,
+ * whether it is proven equal, and where; a line for each other environment; and ratios between
+ * values of a key for the same case. */
 #include "bench/output/format_parts.h"
+#include "bench/output/ranking.h"
+#include "bench/output/table_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *ls_gate_word(const json_t *row)
@@ -26,14 +30,6 @@ const char *ls_gate_word(const json_t *row)
 static bool is_timed(const json_t *row, const void *unused)
 {
     return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
-}
-
-/* Sorts the fastest first. */
-static int by_rate(const json_t *a, const json_t *b)
-{
-    const double x = ls_report_rate(ls_case_row(a, NULL)).value;
-    const double y = ls_report_rate(ls_case_row(b, NULL)).value;
-    return (x < y) - (x > y);
 }
 
 /* The group with the most of our strategies, then the most rows. */
@@ -61,22 +57,58 @@ static const json_t *widest(const json_t *groups)
     return best;
 }
 
-/* The fastest candidate or, given one, the next; of another strategy if there is one. */
-static const json_t *candidate_of(const json_t *cases, const json_t *fastest)
+/* The figure that a case is compared by: of repeats the median row's, with the range of all. */
+static bool rate_of(const json_t *one, ls_rank_by by, ls_interval *out)
 {
-    const json_t *one, *same = NULL;
-    const char *name = fastest ? ls_report_strategy(ls_case_row(fastest, NULL)) : "";
-    size_t i;
+    const json_t *rows = json_object_get(one, "rows");
+    const size_t count = json_array_size(rows);
+    ls_interval each;
+    bool known = ls_rank_rate(ls_case_row(one, NULL), by, out);
+    for (size_t i = 0; i < count && count > 1; i++) {
+        ls_rank_rate(json_array_get(rows, i), by, &each);
+        out->low = i && out->low < each.value ? out->low : each.value;
+        out->high = i && out->high > each.value ? out->high : each.value;
+        known = true;
+    }
+    return known;
+}
+
+/* Lists the cases in `out`, the fastest of those that are ranked first, as the table ranks them;
+ * returns how many are. */
+static size_t rank(const json_t *cases, ls_rank_by by, ls_ranked *out)
+{
+    size_t others, i;
+    const json_t *one;
     json_array_foreach(cases, i, one)
     {
-        const json_t *row = ls_case_row(one, NULL);
-        if (one == fastest || !ls_report_is_candidate(row))
-            continue;
-        if (strcmp(ls_report_strategy(row), name) != 0)
-            return one;
-        same = same ? same : one;
+        out[i].row = ls_case_row(one, NULL);
+        out[i].of = one;
+        out[i].known = rate_of(one, by, &out[i].rate);
     }
-    return same;
+    return ls_rank_sort(out, json_array_size(cases), &others);
+}
+
+/* Of the pools of rows that may be compared the one with the most of our strategies, then the most
+ * devices. */
+static const json_t *widest_pool(const json_t *pools)
+{
+    const json_t *best = NULL;
+    double most = -1;
+    for (size_t i = 0; i < json_array_size(pools); i++) {
+        const json_t *pool = json_array_get(pools, i), *rows = json_object_get(pool, "rows");
+        json_auto_t *strategies = json_object();
+        for (size_t r = 0; r < json_array_size(rows); r++)
+            if (ls_report_is_candidate(json_array_get(rows, r)))
+                json_object_set_new(strategies, ls_report_strategy(json_array_get(rows, r)),
+                                    json_true());
+        const double weight =
+            1e6 * (double)json_object_size(strategies) + ls_report_devices(json_array_get(rows, 0));
+        if (weight > most) {
+            most = weight;
+            best = pool;
+        }
+    }
+    return best;
 }
 
 /* "mirrored on 4 devices (VALUE)"; "" for NULL. */
@@ -93,26 +125,34 @@ static char *name_of(const json_t *one, const json_t *differences, const char *a
     return out;
 }
 
-static json_t *sentence(const json_t *fastest, const json_t *next, const char *name,
-                        const char *other, bool alone)
+static const char *const by_words[] = {
+    [LS_RANK_MEDIAN] = "",
+    [LS_RANK_MEAN] = ", by samples trained / time",
+    [LS_RANK_SPEEDUP] = ", by speed-up over single in each group's own turns",
+};
+
+/* Of the ranked cases [count], the fastest first; `only`: no other case is in the report. */
+static json_t *sentence(const ls_ranked *cases, size_t count, ls_rank_by by, bool only,
+                        const char *name, const char *other)
 {
-    const size_t repeats = json_array_size(json_object_get(fastest, "rows"));
+    const ls_ranked *best = &cases[0], *next = &cases[1];
+    const size_t repeats = json_array_size(json_object_get(best->of, "rows"));
     char rate[96], value[48];
-    ls_interval ours, theirs;
-    ls_case_row(fastest, &ours);
-    snprintf(rate, sizeof rate, "%s", ls_figure_value(ours.value, "samples/s", value));
+    ls_interval shown;
+    ls_case_row(best->of, &shown);
+    snprintf(rate, sizeof rate, "%s", ls_figure_value(shown.value, "samples/s", value));
     if (repeats > 1)
         ls_text_add(rate, sizeof rate, ", median of %zu rows", repeats);
-    if (!next)
-        return json_sprintf("%s is the %s: %s", name, alone ? "only case here" : "fastest", rate);
-    const char *by =
-        ls_case_rates(fastest, next, &ours, &theirs) ? ", by samples trained / time" : "";
-    const ls_interval ratio = ls_report_ratio(ours, theirs);
-    if (!(ratio.low > 0) || ours.low <= theirs.high)
-        return json_sprintf("%s (%s) and %s cannot be told apart%s: %s", name, rate, other, by,
-                            ratio.low > 0 ? "their intervals overlap" : "no interval is known");
+    if (count < 2)
+        return json_sprintf("%s is the %s: %s", name, only ? "only case here" : "fastest", rate);
+    const bool known = best->known && next->known;
+    if (!known || ls_rank_near(cases, count) > 1)
+        return json_sprintf("%s (%s) and %s cannot be told apart%s: %s", name, rate, other,
+                            by_words[by],
+                            known ? "their intervals overlap" : "no interval is known");
+    const ls_interval ratio = ls_report_ratio(best->rate, next->rate);
     return json_sprintf("%s is the fastest: %s, %.2f (%.2f to %.2f) times %s%s", name, rate,
-                        ratio.value, ratio.low, ratio.high, other, by);
+                        ratio.value, ratio.low, ratio.high, other, by_words[by]);
 }
 
 static json_t *proof(const json_t *row)
@@ -147,34 +187,81 @@ static void tell_merged(const char *table, const json_t *cases, json_t *left_out
                                                      table, merged, count));
 }
 
+/* The row of a table of cases; `best` NULL: not compared with the fastest. */
+static json_t *listed(const ls_ranked *one, const ls_ranked *best)
+{
+    json_t *out = json_copy((json_t *)(size_t)one->of);
+    if (best) {
+        const ls_interval over =
+            one == best ? (ls_interval){1, 0, 0} : ls_report_ratio(best->rate, one->rate);
+        json_object_set_new(out, "over", json_pack("[f,f,f]", over.value, over.low, over.high));
+    }
+    return out;
+}
+
+/* Adds the rows that are not in the pool, as cases: the fastest first, compared with none. */
+static void add_others(json_t *cases, const json_t *group, const json_t *pool,
+                       const json_t *differences, const char *against)
+{
+    json_auto_t *others = json_array(), *inside = json_object();
+    const json_t *rows = json_object_get(pool, "rows");
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        json_object_set_new(inside, ls_text_of(json_array_get(rows, i), "id"), json_true());
+    for (size_t i = 0; i < json_array_size(group); i++)
+        if (!json_object_get(inside, ls_text_of(json_array_get(group, i), "id")))
+            json_array_append(others, json_array_get(group, i));
+    json_auto_t *named = ls_report_cases(others, NULL, differences, true, against);
+    json_auto_t *all = ls_report_sorted(named, NULL);
+    const size_t count = json_array_size(all);
+    ls_ranked *ranked = calloc(count + 1, sizeof *ranked);
+    if (ranked)
+        rank(all, ls_rows_are_uneven(group) ? LS_RANK_MEAN : LS_RANK_MEDIAN, ranked);
+    for (size_t i = 0; ranked && i < count; i++)
+        json_array_append_new(cases, listed(&ranked[i], NULL));
+    free(ranked);
+}
+
+/* What is found in the rows of one model, data set, batch and machine. */
+static json_t *find(const json_t *group, const char *against, json_t *left_out)
+{
+    json_auto_t *pools = ls_rank_pools(group);
+    json_auto_t *differences = ls_report_differences(group, NULL, against);
+    const json_t *pool = widest_pool(pools);
+    const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
+    json_auto_t *named =
+        ls_report_cases(json_object_get(pool, "rows"), NULL, differences, true, against);
+    json_auto_t *all = ls_report_sorted(named, NULL), *cases = json_array();
+    const size_t count = json_array_size(all);
+    ls_ranked *ranked = calloc(count + 1, sizeof *ranked);
+    char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE];
+    json_t *out = NULL;
+    if (ranked) {
+        const size_t known = rank(all, by, ranked), compared = known ? known : count;
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(cases, listed(&ranked[i], &ranked[0]));
+        add_others(cases, group, pool, differences, against);
+        name_of(ranked[0].of, differences, against, name);
+        name_of(compared > 1 ? ranked[1].of : NULL, differences, against, other);
+        out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
+                        sentence(ranked, compared, by, json_array_size(cases) == 1, name, other),
+                        "proof", proof(ranked[0].row), "where", ranking(ranked[0].row, group),
+                        "cases", cases, "lines",
+                        json_array_size(pools) > 1 ? ls_rank_lines(group) : json_array());
+    }
+    free(ranked);
+    json_auto_t *whole = ls_report_cases(group, NULL, differences, true, against);
+    tell_merged("table of cases", whole, left_out);
+    return out;
+}
+
 json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out)
 {
     static const char *const paths[] = {"case.model", "case.data", "case.scaling",
                                         "case.batch_global", NULL};
-    json_t *usable = ls_report_those(rows, is_timed, NULL),
-           *groups = ls_figure_groups(usable, paths, against), *out = NULL;
+    json_auto_t *usable = ls_report_those(rows, is_timed, NULL);
+    json_auto_t *groups = ls_figure_groups(usable, paths, against);
     const json_t *group = widest(groups);
-    if (group) {
-        json_t *differences = ls_report_differences(group, NULL, against);
-        json_t *named = ls_report_cases(group, NULL, differences, true, against);
-        json_t *cases = ls_report_sorted(named, by_rate), *first = json_array_get(cases, 0);
-        const json_t *best = candidate_of(cases, NULL), *next;
-        char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE];
-        best = best ? best : first;
-        next = candidate_of(cases, best);
-        name_of(best, differences, against, name);
-        name_of(next, differences, against, other);
-        out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
-                        sentence(best, next, name, other, json_array_size(cases) == 1), "proof",
-                        proof(ls_case_row(best, NULL)), "where",
-                        ranking(ls_case_row(best, NULL), group), "fastest", best, "cases", cases);
-        tell_merged("table of cases", named, left_out);
-        json_decref(named);
-        json_decref(differences);
-    }
-    json_decref(groups);
-    json_decref(usable);
-    return out;
+    return group ? find(group, against, left_out) : NULL;
 }
 
 /* [{case, values: [{label, rows}]}]: cases of the group that occur with several values; `on`: the

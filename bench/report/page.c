@@ -5,6 +5,7 @@
 #include "bench/output/table_parts.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
+#include "bench/report/sheet.h"
 #include "bench/report/text.h"
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
@@ -14,111 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 400, CASE_MOST = 44, COMMANDS_MOST = 250000 }; /* bytes */
+enum { CASE_MOST = 44, COMMANDS_MOST = 250000 }; /* bytes */
 enum { CASES_MOST = 20, POINTS_MOST = 120 };
 
-/* ---- What page, report.md and CSV all have -------------------------------------------------- */
-
-typedef enum sheet_kind { HTML, MARKDOWN, CSV } sheet_kind;
-
-typedef struct sheet {
-    FILE *stream;
-    sheet_kind kind;
-    size_t cells; /* of the current row */
-    bool data;    /* of a picture: cells in number columns are right-aligned */
-} sheet;
-
-static void put_text(const sheet *to, const char *text)
-{
-    static const ls_escape escapes[] = {LS_ESCAPE_MARKUP, LS_ESCAPE_MARKDOWN, LS_ESCAPE_CSV};
-    ls_escape_put(to->stream, text, to->kind == CSV ? SIZE_MAX : TEXT_MOST, escapes[to->kind]);
-}
-
-/* Writes a text in a tag, or after its Markdown prefix; nothing for NULL. */
-static void put_line(const sheet *to, const char *tag, const char *before, const char *text)
-{
-    if (!text || !*text)
-        return;
-    fprintf(to->stream, to->kind == HTML ? "<%s>%s" : "%.0s%s", tag, before);
-    put_text(to, text);
-    if (to->kind == HTML)
-        fprintf(to->stream, "</%.*s>\n", (int)strcspn(tag, " "), tag);
-    else
-        fputs(*before == '-' ? "\n" : "\n\n", to->stream);
-}
-
-/* The text is already written as the file needs it. */
-static void put_plain(const sheet *to, const char *html, const char *markdown)
-{
-    fputs(to->kind == HTML ? html : markdown, to->stream);
-}
-
-static void open_row(sheet *to, const char *class)
-{
-    to->cells = 0;
-    if (to->kind == HTML)
-        fprintf(to->stream, *class ? "<tr class=%s>" : "<tr>", class);
-}
-
-static void put_cell(sheet *to, const char *text, const char *class)
-{
-    static const char *const before[] = {"<td", "| ", ","};
-    const bool quoted = to->kind == CSV && *class == 0;
-    if (to->cells++ > 0 || to->kind != CSV)
-        fputs(before[to->kind], to->stream);
-    if (to->kind == HTML)
-        fprintf(to->stream, *class && !to->data ? " class=%s>" : ">", class);
-    fputs(quoted ? "\"" : "", to->stream);
-    put_text(to, text);
-    fputs(quoted ? "\"" : to->kind == MARKDOWN ? " " : "", to->stream);
-}
-
-static void close_row(const sheet *to)
-{
-    put_plain(to, "\n", to->kind == CSV ? "\n" : "|\n");
-}
-
-static void put_number(sheet *to, const char *format, double value)
-{
-    char text[64] = "";
-    if (isfinite(value))
-        snprintf(text, sizeof text, format, value);
-    put_cell(to, text, "n");
-}
-
-/* '|' separates the heads; the label names the scrolling region. */
-static void open_table(sheet *to, const char *label, const char *heads)
-{
-    size_t count = 0;
-    if (to->kind == HTML)
-        fprintf(to->stream,
-                "<div class=scroll tabindex=0 role=region aria-label=\"%s\"><table><thead>", label);
-    open_row(to, "");
-    for (; *heads; count++) {
-        char head[64] = "";
-        const size_t length = strcspn(heads, "|");
-        ls_text_add(head, sizeof head, "%.*s", (int)length, heads);
-        if (to->kind == HTML)
-            fprintf(to->stream, "<th scope=col>%s", head);
-        else
-            put_cell(to, head, "");
-        heads += length + (heads[length] == '|');
-    }
-    close_row(to);
-    for (size_t i = 0; to->kind == MARKDOWN && i < count; i++)
-        fputs(i + 1 < count ? "|---" : "|---|\n", to->stream);
-    put_plain(to, "</thead><tbody>", "");
-}
-
-static void close_table(const sheet *to)
-{
-    put_plain(to, "</tbody></table></div>\n", to->kind == CSV ? "" : "\n");
-}
-
-static void put_data(sheet *to, const json_t *figure)
+static void put_data(ls_sheet *to, const json_t *figure)
 {
     const json_t *names = json_object_get(figure, "categories"), *all;
-    const bool csv = to->kind == CSV;
+    const bool csv = to->kind == LS_SHEET_CSV;
     size_t count = 0;
     char heads[256] = "";
     ls_text_add(heads, sizeof heads, "series|%s|%s%s|low|high%s",
@@ -126,64 +29,59 @@ static void put_data(sheet *to, const json_t *figure)
                 strcmp(ls_text_of(figure, "unit"), "bytes") == 0 ? ", bytes" : "",
                 csv ? "|caption" : "");
     to->data = true;
-    open_table(to, "Data", heads);
+    ls_sheet_table(to, "Data", heads);
     all = json_object_get(figure, "series");
     for (size_t s = 0; s < json_array_size(all); s++) {
         const json_t *one = json_array_get(all, s), *points = json_object_get(one, "points");
         for (size_t p = 0; p < json_array_size(points); p++) {
             if (count++ >= POINTS_MOST && !csv)
                 continue;
-            open_row(to, "");
-            put_cell(to, ls_text_of(one, "name"), "");
+            ls_sheet_row(to, "");
+            ls_sheet_cell(to, ls_text_of(one, "name"), "");
             if (names)
-                put_cell(to, json_string_value(json_array_get(names, p)), "");
+                ls_sheet_cell(to, json_string_value(json_array_get(names, p)), "");
             for (size_t k = names ? 1 : 0; k < 4; k++)
-                put_number(to, csv ? "%.17g" : "%.6g", ls_figure_at(json_array_get(points, p), k));
+                ls_sheet_number(to, csv ? "%.17g" : "%.6g",
+                                ls_figure_at(json_array_get(points, p), k));
             if (csv)
-                put_cell(to, s + p == 0 ? ls_text_of(figure, "caption") : "", "");
-            close_row(to);
+                ls_sheet_cell(to, s + p == 0 ? ls_text_of(figure, "caption") : "", "");
+            ls_sheet_row_end(to);
         }
     }
-    close_table(to);
+    ls_sheet_table_end(to);
     to->data = false;
     if (count > POINTS_MOST && !csv)
-        fprintf(to->stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
+        fprintf(to->stream, "<p>%zu more points are in the LS_SHEET_CSV.</p>", count - POINTS_MOST);
 }
 
 ls_status ls_page_csv(FILE *stream, void *figure)
 {
-    put_data(&(sheet){stream, .kind = CSV}, figure);
+    put_data(&(ls_sheet){stream, .kind = LS_SHEET_CSV}, figure);
     return LS_OK;
 }
 
 /* With its interval if it has one. */
-static void put_rate(sheet *to, ls_interval rate)
+static void put_rate(ls_sheet *to, ls_interval rate)
 {
-    const char *blank = to->kind == HTML ? "\xc2\xa0" : " "; /* no line break there */
+    const char *blank = to->kind == LS_SHEET_HTML ? "\xc2\xa0" : " "; /* no line break there */
     char value[48], text[160] = "";
-    ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
+    if (isfinite(rate.value))
+        ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
     if (rate.low > 0) {
         ls_text_add(text, sizeof text, " (%s", ls_figure_value(rate.low, "", value));
         ls_text_add(text, sizeof text, "%sto%s%s)", blank, blank,
                     ls_figure_value(rate.high, "", value));
     }
-    put_cell(to, text, "n");
+    ls_sheet_cell(to, text, "n");
 }
 
 /* ---- What was found ------------------------------------------------------------------------- */
 
 /* A case's name, and its number of rows. */
-static void put_case(sheet *to, const json_t *one)
+static void put_case(ls_sheet *to, const json_t *one)
 {
-    put_cell(to, ls_text_of(one, "label"), "");
-    put_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
-}
-
-static void put_time_over(sheet *to, const json_t *first, const json_t *one)
-{
-    ls_interval a, b;
-    ls_case_rates(first, one, &a, &b);
-    put_rate(to, first == one ? (ls_interval){1, 0, 0} : ls_report_ratio(a, b));
+    ls_sheet_cell(to, ls_text_of(one, "label"), "");
+    ls_sheet_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
 }
 
 /* One line that summarizes the rows. */
@@ -196,75 +94,86 @@ static const char *headline_of(const ls_page *page)
                          : "All rows here failed a check, could not run or were interrupted";
 }
 
-static void put_finding(sheet *to, const ls_page *page)
+static const char found_heads[] =
+    "case|rows|samples/s|step ms|time over the fastest|speed-up|efficiency|equal";
+
+static void put_finding(ls_sheet *to, const ls_page *page)
 {
-    const json_t *finding = page->finding, *fastest = json_object_get(finding, "fastest");
-    const json_t *cases = json_object_get(finding, "cases");
+    const json_t *finding = page->finding, *cases = json_object_get(finding, "cases");
+    const json_t *lines = json_object_get(finding, "lines");
     char more[64];
-    put_line(to, "h1", to->kind == HTML ? "" : "# ", headline_of(page));
+    ls_sheet_line(to, "h1", to->kind == LS_SHEET_HTML ? "" : "# ", headline_of(page));
     if (!finding)
         return;
-    put_line(to, "p class=big", "", ls_text_of(finding, "proof"));
-    put_line(to, "p class=m", "", ls_text_of(finding, "where"));
-    open_table(to, "Speed-up",
-               "case|rows|samples/s|step ms|time over the fastest|speed-up|efficiency|equal");
+    ls_sheet_line(to, "p class=big", "", ls_text_of(finding, "proof"));
+    ls_sheet_line(to, "p class=m", "", ls_text_of(finding, "where"));
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        ls_sheet_line(to, "p", "", json_string_value(json_array_get(lines, i)));
+    to->stacked = found_heads;
+    ls_sheet_table(to, "Speed-up", found_heads);
     for (size_t i = 0; i < json_array_size(cases) && i < CASES_MOST; i++) {
         const json_t *one = json_array_get(cases, i);
         ls_interval rate;
         const json_t *row = ls_case_row(one, &rate);
-        open_row(to, one == fastest ? "f" : "");
+        const json_t *over = json_object_get(one, "over");
+        ls_sheet_row(to, i == 0 ? "f" : "");
         put_case(to, one);
         put_rate(to, rate);
-        put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-        put_time_over(to, fastest, one);
-        put_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
-        put_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
-        put_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");
-        close_row(to);
+        ls_sheet_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+        put_rate(to, over ? (ls_interval){ls_figure_at(over, 0), ls_figure_at(over, 1),
+                                          ls_figure_at(over, 2)}
+                          : (ls_interval){NAN, 0, 0});
+        ls_sheet_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
+        ls_sheet_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
+        ls_sheet_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");
+        ls_sheet_row_end(to);
     }
-    close_table(to);
+    ls_sheet_table_end(to);
+    to->stacked = NULL;
     snprintf(more, sizeof more, "And %zu slower cases.", json_array_size(cases) - CASES_MOST);
-    put_line(to, "p class=m", "", json_array_size(cases) > CASES_MOST ? more : NULL);
+    ls_sheet_line(to, "p class=m", "", json_array_size(cases) > CASES_MOST ? more : NULL);
 }
 
-static void put_ratios(sheet *to, const ls_page *page)
+static void put_ratios(ls_sheet *to, const ls_page *page)
 {
     char title[LS_KEY_SIZE] = "Side by side: ";
     if (!page->options->against)
         return;
     ls_text_add(title, sizeof title, "%s", page->options->against);
-    put_line(to, "h2", to->kind == HTML ? "" : "## ", title);
+    ls_sheet_line(to, "h2", to->kind == LS_SHEET_HTML ? "" : "## ", title);
     if (json_array_size(page->ratios) == 0)
-        put_line(to, "p", "", "No case has timed rows of two values.");
+        ls_sheet_line(to, "p", "", "No case has timed rows of two values.");
     else
-        open_table(to, "Side by side", "case|value|rows|step ms|time over the first's");
+        ls_sheet_table(to, "Side by side", "case|value|rows|step ms|time over the first's");
     for (size_t i = 0; i < json_array_size(page->ratios); i++) {
         const json_t *one = json_array_get(page->ratios, i);
         const json_t *values = json_object_get(one, "values");
         for (size_t k = 0; k < json_array_size(values); k++) {
             const json_t *value = json_array_get(values, k), *row = ls_case_row(value, NULL);
-            open_row(to, "");
-            put_cell(to, k ? "" : ls_text_of(one, "case"), "");
+            ls_interval a, b;
+            ls_case_rates(json_array_get(values, 0), value, &a, &b);
+            ls_sheet_row(to, "");
+            ls_sheet_cell(to, k ? "" : ls_text_of(one, "case"), "");
             put_case(to, value);
-            put_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-            put_time_over(to, json_array_get(values, 0), value);
-            close_row(to);
+            ls_sheet_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+            put_rate(to, k ? ls_report_ratio(a, b) : (ls_interval){1, 0, 0});
+            ls_sheet_row_end(to);
         }
     }
     if (json_array_size(page->ratios) > 0)
-        close_table(to);
+        ls_sheet_table_end(to);
 }
 
-static void put_figure(sheet *to, const json_t *figure)
+static void put_figure(ls_sheet *to, const json_t *figure)
 {
     const char *name = ls_text_of(figure, "name"), *svg = ls_text_of(figure, "svg");
     FILE *stream = to->stream;
-    if (to->kind == MARKDOWN) {
-        put_line(to, "", "## ", ls_text_of(figure, "title"));
+    if (to->kind == LS_SHEET_MARKDOWN) {
+        ls_sheet_line(to, "", "## ", ls_text_of(figure, "title"));
         fputs(*svg ? "![" : "", stream);
-        put_text(to, *svg ? ls_text_of(figure, "alt") : "");
+        ls_sheet_text(to, *svg ? ls_text_of(figure, "alt") : "");
         fprintf(stream, *svg ? "](%s.svg)\n\n" : "%.0s", name);
-        put_text(to, ls_text_of(figure, "caption"));
+        ls_sheet_text(to, ls_text_of(figure, "caption"));
         fprintf(stream, " [Data](%s.csv)\n\n", name);
         return;
     }
@@ -273,10 +182,10 @@ static void put_figure(sheet *to, const json_t *figure)
         fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\">%s</div>", name,
                 svg);
     else
-        put_line(to, "h3", "", ls_text_of(figure, "title"));
+        ls_sheet_line(to, "h3", "", ls_text_of(figure, "title"));
     fputs("<figcaption>", stream);
-    put_text(to, ls_text_of(figure, "caption"));
-    fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
+    ls_sheet_text(to, ls_text_of(figure, "caption"));
+    fprintf(stream, " <a href=\"%s.csv\">LS_SHEET_CSV</a>", name);
     if (*svg)
         fprintf(stream,
                 ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "
@@ -319,7 +228,7 @@ static void name_micro(const json_t *row, char *text, size_t size)
         ls_text_add(text, size, " %s", ls_format_bytes(bytes, more));
 }
 
-static void put_row_cell(sheet *to, const json_t *row, size_t k, const json_t *differences)
+static void put_row_cell(ls_sheet *to, const json_t *row, size_t k, const json_t *differences)
 {
     char text[LS_LABEL_SIZE] = "", cell[LS_CELL_SIZE];
     const bool micro = json_object_get(row, "micro");
@@ -346,7 +255,7 @@ static void put_row_cell(sheet *to, const json_t *row, size_t k, const json_t *d
 }
 
 /* The row's parts as figures, and as a bar if requested. */
-static void put_parts(const sheet *to, const json_t *row, const ls_row_parts *parts, bool bar)
+static void put_parts(const ls_sheet *to, const json_t *row, const ls_row_parts *parts, bool bar)
 {
     const double sum = ls_parts_sum(row, parts);
     char shown[48], text[512] = "";
@@ -362,10 +271,10 @@ static void put_parts(const sheet *to, const json_t *row, const ls_row_parts *pa
                         ls_figure_value(value, parts->unit, shown));
     }
     fputs(bar ? "</div>" : "", to->stream);
-    put_line(to, "p", parts->title, text);
+    ls_sheet_line(to, "p", parts->title, text);
 }
 
-static void put_details(const sheet *to, const ls_page *page, const json_t *row)
+static void put_details(const ls_sheet *to, const ls_page *page, const json_t *row)
 {
     const size_t most = COMMANDS_MOST / json_array_size(page->rows);
     char machine[LS_MACHINE_SIZE], commit[64], reason[1024];
@@ -376,9 +285,9 @@ static void put_details(const sheet *to, const ls_page *page, const json_t *row)
     put_parts(to, row, &ls_parts_of_memory, false);
     char *bound = page->options->explain ? page->options->explain(row) : NULL;
     for (char *line = bound, *rest = bound; line && (line = strtok_r(rest, "\n", &rest));)
-        put_line(to, "p", "", line);
+        ls_sheet_line(to, "p", "", line);
     free(bound);
-    put_line(to, "p", "Reason: ", ls_report_text(row, "result.reason", reason, sizeof reason));
+    ls_sheet_line(to, "p", "Reason: ", ls_report_text(row, "result.reason", reason, sizeof reason));
     fputs("<p>Provenance: ", to->stream);
     ls_report_machine(row, machine, sizeof machine);
     json_object_foreach((json_t *)(size_t)page->machines, name, unused)
@@ -389,7 +298,7 @@ static void put_details(const sheet *to, const ls_page *page, const json_t *row)
             fprintf(to->stream, "<a href=\"#m%zu\">machine %zu</a>, ", number, number);
     }
     fputs("commit ", to->stream);
-    put_text(to, ls_report_commit(row, 12, commit));
+    ls_sheet_text(to, ls_report_commit(row, 12, commit));
     fputs(", row ", to->stream);
     ls_markup(to->stream, ls_text_of(row, "id"), 80);
     fputs("</p><pre>", to->stream);
@@ -397,7 +306,7 @@ static void put_details(const sheet *to, const ls_page *page, const json_t *row)
     fputs("</pre>", to->stream);
 }
 
-static void put_rows(sheet *to, const ls_page *page)
+static void put_rows(ls_sheet *to, const ls_page *page)
 {
     json_t *differences = ls_report_differences(page->rows, "case.model", "case.batch_global");
     FILE *stream = to->stream;
@@ -429,7 +338,7 @@ static void put_rows(sheet *to, const ls_page *page)
 
 /* ---- The rest ------------------------------------------------------------------------------- */
 
-static void put_machines(const sheet *to, const ls_page *page)
+static void put_machines(const ls_sheet *to, const ls_page *page)
 {
     const char *machine, *name;
     json_t *provenance, *value;
@@ -439,13 +348,13 @@ static void put_machines(const sheet *to, const ls_page *page)
     {
         number++;
         fprintf(to->stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
-        put_text(to, *machine ? machine : "not named");
+        ls_sheet_text(to, *machine ? machine : "not named");
         fputs("</summary><p class=m>", to->stream);
         json_object_foreach(provenance, name, value)
         {
             char *text = ls_value_text(value);
-            put_line(to, "b", "", name);
-            put_text(to, text);
+            ls_sheet_line(to, "b", "", name);
+            ls_sheet_text(to, text);
             fputs("; ", to->stream);
             free(text);
         }
@@ -453,29 +362,31 @@ static void put_machines(const sheet *to, const ls_page *page)
     }
 }
 
-static void put_all(sheet *to, const ls_page *page)
+static void put_all(ls_sheet *to, const ls_page *page)
 {
-    const bool html = to->kind == HTML, pictures = json_array_size(page->figures) > 0;
+    const bool html = to->kind == LS_SHEET_HTML, pictures = json_array_size(page->figures) > 0;
     put_finding(to, page);
     put_ratios(to, page);
     json_auto_t *predicted = ls_page_predicted(page->rows);
-    put_line(to, "h2", html ? "" : "## ", predicted ? "What is predicted" : NULL);
-    put_line(to, "p", "", json_string_value(predicted));
-    put_plain(to, pictures ? "<h2>Pictures</h2><div class=figs>\n" : "", "");
+    ls_sheet_line(to, "h2", html ? "" : "## ", predicted ? "What is predicted" : NULL);
+    ls_sheet_line(to, "p", "", json_string_value(predicted));
+    ls_sheet_plain(to, pictures ? "<h2>Pictures</h2><div class=figs>\n" : "", "");
     for (size_t i = 0; i < json_array_size(page->figures); i++)
         put_figure(to, json_array_get(page->figures, i));
-    put_plain(to, pictures ? "</div>\n" : "", "");
+    ls_sheet_plain(to, pictures ? "</div>\n" : "", "");
     if (html) {
         put_rows(to, page);
         put_machines(to, page);
     }
-    put_plain(to, "<h2>Left out</h2><ul class=m>\n", "## Left out\n\n");
+    ls_sheet_plain(to, "<h2>Left out</h2><ul class=m>\n", "## Left out\n\n");
     for (size_t i = 0; i < json_array_size(page->left_out); i++)
-        put_line(to, "li", html ? "" : "- ", json_string_value(json_array_get(page->left_out, i)));
-    put_plain(to,
-              "</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
-              "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-              "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
+        ls_sheet_line(to, "li", html ? "" : "- ",
+                      json_string_value(json_array_get(page->left_out, i)));
+    ls_sheet_plain(
+        to,
+        "</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
+        "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
+        "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)
@@ -488,13 +399,13 @@ ls_status ls_page_html(FILE *stream, void *page)
     fprintf(stream, "</title><style>\n%s", ls_page_style);
     ls_draw_dark_style(stream);
     fputs("</style></head><body><main>\n", stream);
-    put_all(&(sheet){stream, .kind = HTML}, page);
+    put_all(&(ls_sheet){stream, .kind = LS_SHEET_HTML}, page);
     fprintf(stream, "</main><script>\n%s</script></body></html>\n", ls_page_script);
     return LS_OK;
 }
 
 ls_status ls_page_markdown(FILE *stream, void *page)
 {
-    put_all(&(sheet){stream, .kind = MARKDOWN}, page);
+    put_all(&(ls_sheet){stream, .kind = LS_SHEET_MARKDOWN}, page);
     return LS_OK;
 }

@@ -18,11 +18,12 @@ typedef struct ls_page {
     const ls_report_options *options;
 } ls_page;
 
-/** Files of an ls_page, as ls_whole_file writes them; of BibTeX, and the plan (YAML) that makes its
- *  rows again: report_plan.c. */
+/** Files of an ls_page, as ls_whole_file writes them; of BibTeX, its first table for LaTeX, and the
+ * plan (YAML) that makes its rows again: report_latex.c, report_plan.c. */
 ls_status ls_page_html(FILE *stream, void *page);
 ls_status ls_page_markdown(FILE *stream, void *page);
 ls_status ls_page_bibliography(FILE *stream, void *page);
+ls_status ls_page_latex(FILE *stream, void *page);
 ls_status ls_page_plan(FILE *stream, void *page);
 
 /** The data of a figure. */
@@ -31,9 +32,11 @@ ls_status ls_page_csv(FILE *stream, void *figure);
 /** Style and script of the page, as text. */
 extern const char ls_page_style[], ls_page_script[];
 
-/** {headline, proof, where, fastest (one of the cases), cases: [{label, rows}]}: the fastest of the
- * largest comparable set of cases, and the others, by rate; NULL if no row has a time. What rows of
- * one case differ in is added to `left_out`, an array of texts. */
+/** {headline, proof, where, lines (texts: who is fastest in each environment, where there are
+ * several), cases: [{label, rows, over: [ratio, low, high] of the fastest's rate; absent: not
+ * compared with it}]}: of the rows of the model and batch with most strategies; the fastest first;
+ * NULL if no row has a time. What rows of one case differ in is added to `left_out`, an array of
+ * texts. */
 json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out);
 
 /** [{case, values: [{label, rows}]}]: cases that have rows with several values of the key. */

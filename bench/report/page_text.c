@@ -41,7 +41,11 @@ const char ls_page_style[] =
     "ff8f4a}"
     ".p3{background:#6a7078}.p5{background:#d2d2d2}}\n"
     ":focus-visible{outline:2px solid var(--a);outline-offset:2px}"
-    "@media(max-width:600px){h1{font-size:1.25rem}table{font-size:.8rem}th,td{padding:3px 5px}}"
+    "@media(max-width:600px){h1{font-size:1.25rem}table{font-size:.8rem}th,td{padding:3px 5px}"
+    ".s thead{display:none}.s tr{display:block;border-top:2px solid var(--l);padding:4px 0}.s td,"
+    ".s td.n{display:flex;justify-content:space-between;gap:1em;border:0;text-align:right}"
+    ".s td:first-child{font-weight:600}.s td:before{content:attr(data-h);color:var(--m);"
+    "font-weight:400}}"
     "@media print{html{font-size:11px}body{max-width:none;padding:0}#tools,figure details,.o"
     "{display:none}.scroll{overflow:visible}table{font-size:8px}th,td{padding:1px 3px}"
     ".figs{grid-template-columns:1fr 1fr}figure svg{min-width:0}}\n";

@@ -4,6 +4,8 @@
  *
  *   index.html  all of it in one file, which loads nothing else
  *   report.md   the same in short, for a pull request
+ *   table.tex   its first table for LaTeX (booktabs)
+ *   report.bib, report.yaml   how to cite the rows; a plan that makes them again
  *   NAME.svg, NAME.png, NAME.pdf, NAME.csv   each picture and its data; in PNG and PDF letters
  *               that usual fonts lack are written "\u65e5"
  *
@@ -14,10 +16,14 @@
 #include "common/base/status.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 typedef struct ls_report_options {
     const char *out;     /**< the folder; made where it is missing */
     const char *against; /**< path of a key whose values are compared side by side; NULL: none */
+    bool bare;           /**< PDFs have neither title nor footer: a paper has a caption */
+    double letters;      /**< printed points of their letters; 0: 6.2 */
+    const char *url;     /**< where the report or the project is, for BibTeX; NULL: nowhere */
     const json_t *notes; /**< texts: what was not read, and why */
     /** Describes what limits a row's step (free), or returns NULL. NULL: not used. */
     char *(*explain)(const json_t *row);

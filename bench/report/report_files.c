@@ -85,6 +85,7 @@ static ls_status put_texts(const ls_page *page)
     LS_TRY(put(page, "report", "md", ls_page_markdown, page));
     LS_TRY(put(page, "report", "bib", ls_page_bibliography, page));
     LS_TRY(put(page, "report", "yaml", ls_page_plan, page));
+    LS_TRY(put(page, "table", "tex", ls_page_latex, page));
     for (size_t i = 0; i < json_array_size(page->figures); i++) {
         const json_t *figure = json_array_get(page->figures, i);
         LS_TRY(put(page, ls_text_of(figure, "name"), "csv", ls_page_csv, figure));
@@ -107,8 +108,14 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         ls_draw_dress(json_array_get(figures, i), options->out);
     ls_status status = put_texts(&page);
-    for (int kind = LS_PICTURE_PNG; kind <= LS_PICTURE_PDF && !status && !drawn; kind++)
-        drawn = ls_draw(figures, options->out, (ls_picture)kind);
+    if (!status && !drawn)
+        drawn = ls_draw(figures, options->out, LS_PICTURE_PNG);
+    for (size_t i = 0; i < json_array_size(figures); i++)
+        json_object_update_new(
+            json_array_get(figures, i),
+            json_pack("{s:b,s:f}", "bare", (int)options->bare, "letters", options->letters));
+    if (!status && !drawn)
+        drawn = ls_draw(figures, options->out, LS_PICTURE_PDF);
     json_decref(ratios);
     json_decref(finding);
     json_decref(machines);

@@ -10,7 +10,6 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
-#include "build_info.h"
 #include "common/base/escape.h"
 #include "impl/strategies.h"
 
@@ -215,26 +214,5 @@ ls_status ls_page_plan(FILE *stream, void *of)
         fprintf(stream, "  - %s\n", line);
     }
     json_decref(cases);
-    return LS_OK;
-}
-
-ls_status ls_page_bibliography(FILE *stream, void *of)
-{
-    const ls_page *page = of;
-    const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
-    char day[11], commit[64], machine[LS_MACHINE_SIZE];
-    ls_report_text(row, "timestamp", day, sizeof day);
-    day[strspn(day, "0123456789-")] = 0; /* of a foreign row it may be any text */
-    fprintf(stream, "@misc{lockstep-%s,\n  title = {", day);
-    ls_escape_put(stream, json_string_value(json_object_get(page->finding, "headline")), SIZE_MAX,
-                  LS_ESCAPE_BIBTEX);
-    fprintf(stream, "},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n  note = {", day);
-    fprintf(stream, "Report of %zu rows by Lockstep " LS_VERSION ", commit ",
-            json_array_size(page->rows));
-    ls_escape_put(stream, ls_report_commit(row, 40, commit), SIZE_MAX, LS_ESCAPE_BIBTEX);
-    fputs(", on ", stream);
-    ls_escape_put(stream, ls_report_machine(row, machine, sizeof machine), SIZE_MAX,
-                  LS_ESCAPE_BIBTEX);
-    fputs("}\n}\n", stream);
     return LS_OK;
 }

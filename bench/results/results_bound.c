@@ -180,10 +180,9 @@ static double by_wait(const ls_seen *s)
 }
 
 static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
-                           "messages{over}, and {%exchange} of it is communication and copies that "
-                           "nothing hides";
-static const char larger[] =
-    "--batch {#larger}: what a step costs whatever its samples is shared by more";
+                           "messages{over}; communication and copies that nothing hides are "
+                           "{%exchange} of the mean step{waiting}";
+static const char larger[] = "--batch {#larger}: more samples share the fixed cost of a step";
 
 static const rule causes[] = {
     {"a slow link", by_link, sent, "{faster}", 0},
@@ -221,20 +220,20 @@ static const rule causes[] = {
      "micro-batches for {#devices} stages (equal stages: {%pipeline.bubble_equal})",
      "--pipeline-microbatches {#pieces}", 0},
     {"the optimizer on one device", by_optimizer,
-     "the variable device alone updates ({update} ms a step, {case.optimizer}), and the other "
-     "devices wait",
+     "the variable device alone updates ({update} ms a step, {case.optimizer}): in the mean over "
+     "devices {%updates} of the step{waiting}",
      "--strategy mirrored: each device updates its own copy", 0},
     {"copies of towers", by_copies,
      "{#devices} towers fetch the variables and bring gradients, {Btraffic.bytes_sent} a step; "
-     "copies are {%copies}, waiting {%waits} of it",
+     "copies are {%copies} of the mean step{waiting}",
      "{fetch}", 0},
     {"the loader", by_loader,
      "gathering the samples of a batch takes {gather} ms of a step, computation "
      "{waterfall.compute_ms} ms",
      "{plainer}", 0},
     {"a slow rank", by_rank,
-     "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and these {others_wait} "
-     "ms in the mean{planted}",
+     "rank {#rank} ({device}) waits {least_wait} ms of a step for others, and a device in the mean "
+     "{waterfall.wait_ms} ms{planted}",
      "--strategy ps --ps-backup-workers 1: no device waits for the slowest", 0},
     {"memory bandwidth", by_bandwidth,
      "a step reads and writes {Bstate} of parameters, gradients and optimizer state ({Bstreamed}/s "
@@ -312,9 +311,32 @@ static const rule *find_best(const ls_seen *s, const rule *rules, size_t count, 
     return best;
 }
 
+/* What of the `most` ms that a rule explains is the work itself, and no waiting for it. */
+static double own_of(const ls_seen *s, const rule *best, double most)
+{
+    return best->evidence == sent           ? s->exposed + s->copy
+           : best->explains == by_copies    ? s->copy
+           : best->explains == by_optimizer ? s->optimizer
+                                            : most;
+}
+
+/* What others took while the row was timed, as its note says; NULL: nothing to speak of. */
+static const char *noise_of(const json_t *row)
+{
+    static const char word[] = "noisy: ";
+    const json_t *notes = json_object_get(json_object_get(row, "result"), "notes");
+    for (size_t i = 0; i < json_array_size(notes); i++) {
+        const char *text = json_string_value(json_array_get(notes, i));
+        if (text && strncmp(text, word, strlen(word)) == 0)
+            return text + strlen(word);
+    }
+    return NULL;
+}
+
 char *ls_results_bound(const json_t *row)
 {
     ls_seen s = ls_seen_look(row);
+    const char *noise = noise_of(row);
     double most = 0;
     char *text = NULL;
     size_t size;
@@ -329,9 +351,17 @@ char *ls_results_bound(const json_t *row)
         part = find_best(&s, parts, sizeof parts / sizeof *parts, &most);
     best = part ? part : best;
     if (best) {
-        fprintf(stream,
-                "Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms).\nEvidence: ", best->cause,
+        const double median = ls_row_number(row, "time.step_ms.median");
+        ls_seen_put_waiting(&s, most - own_of(&s, best, most));
+        if (noise)
+            fprintf(stream,
+                    "Noise first: %.*s.\nMeasure again while nothing else runs; if it stays so:\n",
+                    (int)strcspn(noise, ";"), noise);
+        fprintf(stream, "Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms", best->cause,
                 100 * most / s.step, most, s.step);
+        if (median > 0)
+            fprintf(stream, "; median step %.4g ms", median);
+        fputs(").\nEvidence: ", stream);
         print_words(stream, &s, best->evidence);
         fputs(".\nTry ", stream);
         print_words(stream, &s, best->option);

@@ -2,7 +2,8 @@
 /*
  * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
  * B over A, with its interval as for independent measurements. If the steps of one are not alike,
- * the ratio is that of the times per sample. If they are not of one case, or not of one machine
+ * the ratio is that of the times per sample. People get the keys that matter, rounded, unless --all
+ * asks for the rest. If they are not of one case, or not of one machine
  * (bench/output/row_same.h), a line below says in what.
  */
 #include "bench/results/results_verbs.h"
@@ -40,6 +41,55 @@ static void flatten(json_t *value, const char *path, json_t *out)
     } else {
         json_object_set(out, path, value);
     }
+}
+
+/* Whether a difference in this key tells something by itself: what is asked for, where it ran, and
+ * what came out; not how it came about, nor what follows from another key. */
+static bool matters(const char *key)
+{
+    static const char *const groups[] = {
+        "label", "case.", "micro.", "waterfall.", "traffic.bytes_sent", "train.", "provenance."};
+    static const char *const keys[] = {
+        "result.status",      "result.reason",    "result.warnings",    "time.step_ms.median",
+        "time.samples_per_s", "time.speedup",     "time.efficiency",    "time.mfu",
+        "pipeline.bubble",    "lead.max",         "staleness.mean",     "noise.others",
+        "equivalence.grade",  "equivalence.pass", "equivalence.digest", "program.nodes"};
+    static const char *const follow[] = {"case.batch_per_device", "case.devices_asked",
+                                         "provenance.cores", "provenance.ranks.cores"};
+    const size_t length = strlen(key);
+    for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
+        if (strcmp(key, follow[i]) == 0)
+            return false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strncmp(key, groups[i], strlen(groups[i])) == 0)
+            return strncmp(key, "train.losses", 12) != 0;
+    return length > 5 && strncmp(key, "memory.devices.", 15) == 0 && !strstr(key, ".formula.") &&
+           strcmp(key + length - 5, ".peak") == 0;
+}
+
+/* Keeps the keys that matter, with their figures rounded; returns how many others there were. */
+static size_t shorten(json_t *rows)
+{
+    static const char *const sides[] = {"a", "b"};
+    size_t left = 0;
+    for (size_t i = json_array_size(rows); i-- > 0;) {
+        json_t *row = json_array_get(rows, i);
+        const char *key = json_string_value(json_object_get(row, "key"));
+        if (!matters(key)) {
+            json_array_remove(rows, i);
+            left++;
+            continue;
+        }
+        for (size_t s = 0; s < 2; s++) {
+            const json_t *value = json_object_get(row, sides[s]);
+            if (json_is_real(value) && strncmp(key, "case.", 5) != 0)
+                json_object_set_new(row, sides[s], json_sprintf("%.4g", json_real_value(value)));
+        }
+    }
+    return left;
 }
 
 /* Appends {key, a, b} for each key in which they differ: in the order of A, then keys that only B
@@ -173,7 +223,10 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, 
     const ls_columns columns = {.column = column, .count = *for_people ? 3 : 5, .alone = true};
     if (!*for_people && ratio)
         json_array_append(rows, ratio);
+    const size_t left = *for_people && !ls_option_set_yes(task->set, "all") ? shorten(rows) : 0;
     LS_TRY(ls_rows_write(task->form, &columns, rows, ls_output()));
+    if (left > 0)
+        fprintf(ls_output(), "%zu more keys differ; --all shows them\n", left);
     if (*for_people) {
         fputc('\n', ls_output());
         tell_ratio(ratio);

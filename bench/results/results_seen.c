@@ -63,6 +63,14 @@ static void look_at_memory(ls_seen *s)
     }
 }
 
+void ls_seen_put_waiting(const ls_seen *s, double ms)
+{
+    char text[64] = "";
+    if (ms > 0.005 * s->step)
+        snprintf(text, sizeof text, ", and waiting for that %.0f%%", 100 * ms / s->step);
+    json_object_set_new(s->figures, "waiting", json_string(text));
+}
+
 double ls_seen_streamed(const ls_seen *s)
 {
     const double ms = s->compute + s->optimizer;
@@ -82,6 +90,7 @@ static void put_numbers(const ls_seen *s)
         {"step", s->step},
         {"gather", s->gather},
         {"copies", s->copy / s->step},
+        {"updates", s->optimizer / s->step},
         {"waits", s->wait / s->step},
         {"exchange", (s->exposed + s->copy) / s->step},
         {"work", s->compute + s->optimizer},

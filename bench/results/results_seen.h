@@ -30,5 +30,8 @@ typedef struct ls_seen {
 ls_seen ls_seen_look(const json_t *row);
 void ls_seen_close(ls_seen *seen);
 
+/** Sets the figure {waiting}: these `ms` as a share of the mean step, in words; "" for none. */
+void ls_seen_put_waiting(const ls_seen *seen, double ms);
+
 /** Bytes a second of a pass forward and backward over the variables, and of the update. */
 double ls_seen_streamed(const ls_seen *seen);

@@ -58,6 +58,9 @@ static json_t *result_group(const ls_row_facts *f)
                  (long long)(f->plan->warmup + f->plan->timed));
         status = "interrupted";
         reason = interrupted;
+    } else if (f->unfinished) {
+        status = "interrupted";
+        reason = "interrupted after the check passed, before the first timed step";
     } else if (f->gate && *f->gate->diverged) {
         status = "failed";
         reason = f->gate->diverged;
@@ -117,6 +120,12 @@ static void put_rates(json_t *group, const ls_row_facts *f)
         const bool even = own->even && base->even;
         const double speedup = even ? base->median / own->median : base->mean / own->mean;
         ls_put_real(group, "speedup", speedup);
+        if (even && isfinite(own->ci95[0]) && isfinite(base->ci95[0])) {
+            const ls_interval ratio =
+                ls_statistics_ratio((ls_interval){base->median, base->ci95[0], base->ci95[1]},
+                                    (ls_interval){own->median, own->ci95[0], own->ci95[1]});
+            put_interval(group, "speedup_ci95", (const double[]){ratio.low, ratio.high});
+        }
         ls_put_real(group, "efficiency",
                     speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
                                                                   : plan->all_devices));
@@ -148,6 +157,10 @@ static json_t *time_group(const ls_row_facts *f)
     if (timed->discarded)
         ls_put_integer(group, "discarded", timed->discarded);
     ls_put_integer(group, "blocks", timed->blocks);
+    if (f->groups > 1) {
+        ls_put_integer(group, "group", f->group + 1);
+        ls_put_integer(group, "groups", f->groups);
+    }
     ls_put_real(group, "timed_s", timed->ms * 1e-3);
     put_rates(group, f);
     if (f->exact_cost > 0) /* time of exact mode / time of fast mode */

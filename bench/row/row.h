@@ -27,6 +27,8 @@ typedef struct ls_row_facts {
     double roof_flops;            /**< 0: not known */
     double harness_ns;            /**< of a step; 0: not known */
     double exact_cost;            /**< exact mode's median step over fast mode's; 0: not known */
+    bool unfinished;              /**< interrupted after the gate, before the first step */
+    size_t group, groups;         /**< the command's cases took turns in so many groups; its own */
     bool shared;                  /**< other cases ran in the same process, too */
 } ls_row_facts;
 
@@ -64,9 +66,6 @@ json_t *ls_row_noise(const ls_row_facts *facts);
  * cores, so that time taken by other programs cannot be distinguished from time that ranks took
  * from each other. */
 void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
-
-/** What of a row's noise is worth a warning, in words; false: nothing. */
-bool ls_row_noise_words(const json_t *row, char *words, size_t size);
 
 /** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note
  * on noise. Call it after the rows of several ranks have been joined. */

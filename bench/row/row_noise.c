@@ -3,6 +3,7 @@
  * ranks, and in words. */
 #include "bench/output/format_parts.h"
 #include "bench/row/row.h"
+#include "bench/row/row_noise.h"
 
 #include <math.h>
 #include <stdio.h>

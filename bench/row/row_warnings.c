@@ -7,6 +7,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
+#include "bench/row/row_noise.h"
 
 #include <stdarg.h>
 #include <stdio.h>

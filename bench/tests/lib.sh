@@ -42,6 +42,8 @@ lockstep() {
     command_line=$*
     code=0
     timeout -k 5 600 "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err" </dev/null 8>&- 9<&- || code=$?
+    # a sweep of over 10 s says how far it is: no matter of this test, and different on each machine
+    [ ! -s "$work/err" ] || [[ " $* " == *" --progress "* ]] || sed -i '/^case [0-9]*\/[0-9]* /d' "$work/err"
     collect_rows
 }
 

@@ -75,4 +75,14 @@ for wrong in "--until-precision 1" "--until-precision 0%" "--until-precision -1%
     one_line "--"
     expect "status 2: $wrong" [ "$code" -eq 2 ]
 done
+
+# More than 8 cases are groups, one after the other. Rows say which, and each has a baseline of its own.
+lockstep_run 2 --model mlp:20-8-3 --data synthetic:100 --batch 16 --steps 10 --strategy towers,mirrored --devices 2 \
+    --lr 0.1,0.2,0.3,0.4 --baseline
+rows "two groups" "len(rows) == 16 and [x['time']['group'] for x in rows] == [1] * 8 + [2] * 8 and
+    all(x['time']['groups'] == 2 for x in rows)"
+rows "speed-up is over single of the same group" "all(abs(x['time']['speedup'] * x['time']['step_ms']['median'] /
+    y['time']['step_ms']['median'] - 1) < 1e-9 and x['time']['speedup_ci95'][0] <= x['time']['speedup'] for x in rows
+    for y in rows if (y['case']['strategy'], y['case']['lr'], y['time']['group']) ==
+    ('single', x['case']['lr'], x['time']['group']))"
 finish

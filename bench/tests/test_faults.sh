@@ -40,7 +40,7 @@ run_cell() { # run_cell FOLDER FAULT VICTIM OPTIONS...
         "$fault" "$victim" $step >"$folder/plan.yaml"
     # 2 s without progress plus time to end, start and healthy cases: anything longer is a hang
     TMPDIR=$folder/tmp MPIRUN_SECONDS=300 "$launcher" $ranks "$LOCKSTEP" run "$@" --model mlp:784-16-10 --data synthetic:500 \
-        --batch 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s \
+        --batch 60 --blocks 1 --format jsonl --results "$folder/r.db" --timeout 2s --progress no \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/all" </dev/null || status=$?
     echo "$status" >"$folder/status"
 }

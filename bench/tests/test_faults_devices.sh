@@ -38,7 +38,7 @@ run_cell() { # run_cell FOLDER OPTIONS...: a healthy case, then one with the fau
     shift
     mkdir "$folder"
     printf 'inject: ["hang=1:%s", none]\n' $step >"$folder/plan.yaml"
-    timeout -k 5 300 "$LOCKSTEP" run "$@" $small --steps 100 --blocks 1 --timeout 2s --results "$folder/r.db" \
+    timeout -k 5 300 "$LOCKSTEP" run "$@" $small --steps 100 --blocks 1 --timeout 2s --progress no --results "$folder/r.db" \
         --plan "$folder/plan.yaml" >"$folder/out" 2>"$folder/err" </dev/null || status=$?
     echo "$status" >"$folder/status"
 }

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The tutorial impl/strategies/four-steps.md is true: its `sh` blocks run unchanged, in order, in one folder. The
-# lines of the `text` block after each must occur in the output, in order, possibly with others between them; `..`
-# matches anything, so times are not compared. Leaves out what the pictures look like.
+# The tutorials impl/strategies/four-steps.md and pipeline-and-servers.md are true: their `sh` blocks run unchanged, in
+# order, in one folder. The lines of the `text` block after each must occur in the output, in order, possibly with
+# others between them; `..` matches anything, so times are not compared. Leaves out what the pictures look like.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-page=$SOURCE_DIR/impl/strategies/four-steps.md
 mkdir build
 ln -s "$LOCKSTEP" build/lockstep
 
+total=0
+for page in four-steps pipeline-and-servers; do
+page=$SOURCE_DIR/impl/strategies/$page.md
 checks=$(python3 - "$page" <<'P'
 import os, re, subprocess, sys
 blocks = re.findall(r"^```(\w+)\n(.*?)^```$", open(sys.argv[1], encoding="utf-8").read(), re.M | re.S)
@@ -31,6 +33,9 @@ for at, (kind, text) in enumerate(blocks):
 print(done)
 P
 ) || { wrong "the page is not true"; checks=1; }
+total=$((total + checks))
+done
+checks=$total
 expect "blocks and lines were compared" [ "$checks" -gt 30 ]
-expect "the page of mirrored is named" grep -q '(one-step.md)' "$page"
+expect "the page of mirrored is named" grep -q '(one-step.md)' "$SOURCE_DIR/impl/strategies/four-steps.md"
 finish

@@ -112,6 +112,18 @@ for options in "--dry-run TERM 143" "--print-step TERM 143" "--print-step INT 13
     expect "$option ends at the first $signal (took $took ms)" [ "$took" -lt 2000 ]
     expect "$option: status $wanted after $signal" [ "$code" -eq "$wanted" ]
 done
+# While cases are checked: what passed is a row.
+rm -f int.db
+begin run --model poly,resnet:8 --data synthetic:64 --batch 32 --gate-steps 2000 --steps 100000 --format jsonl \
+    --results int.db --progress yes
+waited=0
+until grep -q 'case 2/2 .*, checking' err || [ "$((waited += 1))" -gt 1200 ]; do sleep 0.05; done
+end INT
+expect "a sweep being checked: status 130" [ "$code" -eq 130 ]
+rows "a sweep being checked: the gate that passed is kept, without a time" \
+    "[x['case']['model'] for x in rows] == ['poly'] and r['result']['status'] == 'interrupted' and
+     r['equivalence']['pass'] and 'time' not in r"
+expect "and a line says what is kept" grep -q '1 in part (interrupted), 1 without a row; rows are kept in int.db' err
 sweep="run --model poly --steps 100000 --blocks 1 --gate-steps 0 --format jsonl"
 sweep+=" --seed $(seq -s, 1 200)"
 rm -f int.db

@@ -119,7 +119,7 @@ refused 2 halving-doubling micro allreduce --allreduce rings
 refused 2 --allreduce micro broadcast --allreduce ring
 for op in allgather reducescatter; do
     refused 2 'cannot be cut into a reduce-scatter and an all-gather; these can: ring, halving-doubling, direct' \
-        micro ${op/all/all_} --devices 2 --allreduce ring,tree
+        micro ${op/all/all_} --devices 2 --allreduce tree
 done
 refused 2 --ranks micro gemm --ranks 2
 refused 2 --devices micro copy --devices 3
@@ -137,6 +137,8 @@ refused 2 --comm micro copy --comm device
 refused 2 'auto, thread, mpi, nccl, device' micro allreduce --comm devices
 refused 2 'is a list' micro allreduce --comm thread,device
 refused 2 'has no library' micro allreduce --comm device --devices 2 --allreduce library
+lockstep micro allreduce --devices 2 --sizes 4KiB --allreduce library,ring --results none
+expect "of a list, what cannot run is left out" eval '[ "$code" -eq 0 ] && one_line "left out: .*has no library" && grep -q " ring " out'
 refused 3 'needs ranks that a launcher started' micro allreduce --comm mpi
 refused 3 nccl micro allreduce --comm nccl --cpu-devices 2 --devices cpu:0+cpu:1
 finish

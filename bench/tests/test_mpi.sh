@@ -172,6 +172,10 @@ for op in allreduce reducescatter allgather; do
     rows "the library's $op, which alone knows what it sends" "all(x['micro']['wrong'] == 0 and
         x['micro']['busbw_gbs'] > 0 and 'bytes_sent' not in x['micro'] for x in rows)"
 done
+ranks_ok 2 micro allreduce --sizes 4KiB
+expect "a collective ends in a link to paste" grep -qE ': --link latency=[0-9.]+us,bandwidth=[0-9.]+GB/s$' out
+ranks_ok 2 run --model poly --strategy mirrored --steps 2 --link "$(sed -n 's/.*--link //p' out)" --results none
+expect "equal devices of ranks are no list" grep -q 'devices 1 cpu x 2 ranks' out
 ranks_ok 2 micro broadcast --sizes 4KiB --results both.db --format jsonl
 rows "a row of both ranks: where each is" "[len(x['provenance']['ranks']) for x in rows] == [2, 2] and
     len(r['provenance']['cores']) == 2 and r['provenance']['mpi'].startswith('$mpi ')"

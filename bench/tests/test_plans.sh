@@ -27,6 +27,10 @@ expect "it has a line a case" [ "$(grep -c "^ *[0-9]* " <(sed "/^$/,\$d" out))" 
 expect "then what each device needs, the largest use first" \
     grep -qE '^ +cpu:0\+cpu:1: [0-9.]+ [KMG]iB each: (activations|parameters|optimizer) ' out
 
+expect "beside its name" grep -qx 'case 3 mlp:784-128-10 towers 2 cpu' out
+lockstep run --model mlp --dry-run --steps 10000000
+expect "a long time in minutes or hours" grep -qE '^lockstep: dry run: 1 cases, about [0-9.]+ (min|h), ' err
+
 lockstep run --model poly --dry-run --until-precision 1%
 expect "a dry run says that there may be more blocks" grep -q ' or more until they are precise, ' err
 

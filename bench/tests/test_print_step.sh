@@ -74,4 +74,6 @@ echo "1,024 devices in $((($(date +%s%N) - start) / 1000000)) ms, $((peak / 1024
 lockstep verify --print-step --model poly
 expect "verify has no listing" [ "$code" -eq 2 ]
 expect "and says so" one_line "print-step"
+lockstep_ok run --print-step --quiet --model poly
+expect "--quiet: no head" eval 'head -n 1 out | grep -q "^A step of 100 samples" && ! grep -q "^Tasks of one lane" out'
 finish

@@ -245,6 +245,11 @@ make f_same 'pass'
 make f_slow 'r["time"]["step_ms"]["median"] *= 1.2'
 make f_fast 'r["time"]["step_ms"]["median"] /= 1.2'
 make f_noisy 'r["time"]["step_ms"]["median"] *= 1.04 + 0.05 * i'
+make f_two 'r["time"]["step_ms"]["median"] *= 1 + 0.01 * i; r["noise"] = {"others": 0.4, "cores": [1]}'
+make f_far 'r["time"]["step_ms"]["median"] *= 1 + 1.2 * i'
+make f_pair 'r["time"]["step_ms"]["median"] *= 1.002 + 0.01 * i'
+sed -i '4,$d' f_two.jsonl f_pair.jsonl
+sed -i 2q f_far.jsonl
 make f_class 'r["provenance"]["cpu"] = "another"'
 make f_cores 'r["provenance"]["cores_allowed"] = 99'
 make f_schema 'r["schema"] = 2'
@@ -288,6 +293,7 @@ done <<'END'
 1|^slower: 1 case|f.jsonl f_slow.jsonl
 0|^faster: 1 case|f.jsonl f_fast.jsonl
 4|^cannot tell: 1 case|f.jsonl f_noisy.jsonl
+4|cannot tell: [0-9.]* times the base (2 runs, medians|f_two.jsonl f_far.jsonl
 1|worse: traffic.bytes_sent|f.jsonl f_bytes.jsonl
 0|besides: traffic.bytes_sent|f_intended.jsonl f_bytes.jsonl
 0|traffic.bytes_sent .*traffic.messages_sent|f_intended.jsonl f_both.jsonl
@@ -325,6 +331,8 @@ done <<'END'
 2|a share as 3%|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
+2|undecided=3 fails a case|f.jsonl f.jsonl --fail-on undecided
+2|needs the report of the comparison before|f.jsonl f.jsonl --fail-on undecided=2
 2|needs --bisect and --build together|--bisect HEAD HEAD
 2|no such format; valid are: table, jsonl|--bisect HEAD HEAD --build true --format junit
 2|no such format; valid are: table, jsonl|--calibrate 1 ./base --format github
@@ -333,6 +341,19 @@ done <<'END'
 2|is an option of: results|f.jsonl f.jsonl --since 2d
 2|not a number of comparisons|--calibrate 0 ./base
 END
+
+lockstep regress f_pair.jsonl f_two.jsonl --format json
+document "what hides it, and how many runs would tell" "c['noise'].startswith('others had core 1 for 40%') and
+    0 < c['more_blocks'] < 40 and c['verdict'] == 'cannot tell'"
+# What cannot be told again and again may fail: the report counts.
+for try in 4 4 1 1; do
+    lockstep regress f.jsonl f_noisy.jsonl --fail-on undecided=3,nodes --format json,md --out ci
+    expect "undecided again: status $try" [ "$code" -eq $try ]
+done
+expect "the report says why" grep -q 'worse: undecided 3 .*comparisons in a row' ci.md
+lockstep regress f.jsonl f_same.jsonl --fail-on undecided=3 --format json,md --out ci
+lockstep regress f.jsonl f_noisy.jsonl --fail-on undecided=3 --format json,md --out ci
+expect "one that tells begins anew" [ "$code" -eq 4 ]
 
 # ---- The program itself -----------------------------------------------------------------------
 

@@ -158,6 +158,37 @@ expect "it says why" grep -q 'because: second figures' "$work/out"
 expect "a reason is wanted" sh -c '! ci/renew-baseline.sh 2>/dev/null'
 expect "nothing else is left" [ "$(ls results/baselines | wc -l)" -eq 1 ]
 
+# ---- ci/action: another repository, whose program prints rows of its own ------------------------
+
+cd "$work"
+git init -q other
+cd other
+cat >mine <<'P'
+#!/bin/bash
+ms=TIME$((RANDOM % 10))
+row='"schema": 1, "timestamp": "2026-11-20T00:00:00Z", "command": "mine", "case": {"model": "words", "strategy": "mine"}'
+row+=', "result": {"status": "ok"}, "time": {"samples_per_s": 1.0, "samples_per_s_mean": 1.0, "step_ms": {"mean": MS, '
+row+='"median": MS, "p10": MS, "p90": MS, "p99": MS, "ci95": [1.9, 2.6], "n": 9}}'
+echo "{\"id\": \"$RANDOM-$RANDOM-$$\", ${row//MS/$ms}}"
+P
+printf '/bin/\n/out/\n' >.gitignore
+printf 'all:\n\tmkdir -p bin && sed "s/TIME/$$(cat time)/" mine >bin/mine && chmod +x bin/mine\n' >Makefile
+for time in 2.00 2.50; do
+    echo $time >time
+    git add -A
+    git commit -qm "$time ms"
+done
+other() {
+    code=0
+    command_line="(compare.sh $*)"
+    LOCKSTEP_BUILD=make LOCKSTEP_PROGRAM=bin/mine LOCKSTEP_REGRESS="--max-time 5s --fail-on undecided=3" \
+        "$SOURCE_DIR/ci/action/compare.sh" "$@" >"$work/out" 2>"$work/err" || code=$?
+}
+other HEAD~1 out
+expect "another program that is slower: status 1" [ "$code" -eq 1 ]
+expect "its report" grep -q '^\*\*Performance: slower' out/report.md
+expect "with a page" [ -s out/rows/index.html ]
+
 # ---- Workflow files ---------------------------------------------------------------------------
 
 cd "$work"
@@ -181,6 +212,14 @@ for text in scripts:
     for path in re.findall(r"\b(?:ci|bench)/[\w./-]+", text):
         assert os.path.exists(os.path.join(root, path)), path
 assert sum("ci/regress.sh --ci" in text for text in scripts) == 4
+action = yaml.safe_load(open(root + "/ci/action/action.yml"))
+template = yaml.safe_load(open(root + "/ci/action/gitlab.yml"))
+steps = action["runs"]["steps"]
+used = set(re.findall(r"inputs\.(\w+)", str(steps)))
+assert action["runs"]["using"] == "composite" and used == set(action["inputs"]), used
+assert all("shell" in step for step in steps if "run" in step)
+for text in [step.get("run", "") for step in steps] + template[".lockstep-regress"]["script"]:
+    assert "compare.sh" not in text or os.path.exists(root + "/ci/action/compare.sh")
 P
 if python3 -c 'import yaml' 2>/dev/null; then
     expect "the workflow files" python3 read.py "$SOURCE_DIR"

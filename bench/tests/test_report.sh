@@ -39,6 +39,12 @@ if kind == "hostile":
         each["case"]["model"] = each["provenance"]["cpu"] = each["provenance"]["commit"] = HOSTILE
         each["case"]["strategy"] = HOSTILE if each["case"]["strategy"] == "towers" else each["case"]["strategy"]
     rows[0]["result"] = {"status": "failed", "reason": HOSTILE}
+elif kind == "turns": # on 4 devices two groups, the machine twice as slow in the second
+    rows = [row(1, "mirrored", 2, 5.0), row(2, "towers", 2, 6.0), row(3, "mirrored", 4, 2.5), row(4, "towers", 4, 4.0)]
+    for each, group in zip(rows, (1, 1, 1, 2)):
+        each["time"].update(group=group, groups=2)
+        each["time"]["speedup"] *= group
+        each["time"]["speedup_ci95"] = [k * each["time"]["speedup"] for k in (0.99, 1.01)]
 elif kind == "machines":
     rows += [row(n, r["case"]["strategy"], len(r["case"]["devices"]), 2 * r["time"]["step_ms"]["mean"],
                  host="there") for n, r in enumerate(rows)]
@@ -193,7 +199,14 @@ if [ -n "$gnuplot" ]; then
     expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
 fi
 
-report --results scaling.jsonl --where strategy=towers
+expect "a phone's table has its heads in each cell" page '"data-h=\"samples/s\">25,600" in page'
+expect "LaTeX has the first table" grep -qxF 'mirrored on 4 & 25,600 & 2.5 & 3.20 & 80\% & bounded \\' page/table.tex
+key() { grep -o '^@misc{lockstep-[^,]*' page/report.bib; }
+first=$(key)
+expect "BibTeX has no address unless asked to" eval '! grep -q url page/report.bib'
+report --results scaling.jsonl --where strategy=towers --url https://example.org/a_b
+expect "else as it is" grep -qxF '  url = {https://example.org/a_b},' page/report.bib
+expect "other rows have another key" [ "$(key)" != "$first" ]
 expect "--where chooses" page 'page.count("<tr class=o>") == 2'
 head -n 2 scaling.jsonl >two.jsonl
 report --results two.jsonl --results scaling.jsonl
@@ -202,6 +215,10 @@ head -n 1 scaling.jsonl >one.jsonl
 report --results one.jsonl
 expect "one row makes a page" page '"is the only case here" in page'
 
+for wrong in "--url a{b" "--font-size 3" "--font-size 8cm"; do
+    lockstep report --results one.jsonl --out page $wrong
+    expect "status 2: $wrong" eval '[ "$code" -eq 2 ] && one_line "is "'
+done
 make_rows equal.jsonl equal
 report --results equal.jsonl
 expect "who is no better than another is not named alone" grep -qx \
@@ -215,11 +232,17 @@ expect "nor who is within the noise" grep -qx '## mirrored, like towers, reaches
 make_rows groups.jsonl groups
 report --results groups.jsonl
 expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
+make_rows turns.jsonl turns
+report --results turns.jsonl
+expect "of groups, the speed-up over each one's single tells" grep -qx \
+    '# towers on 4 devices is the fastest: 16,000 samples/s, 1.25 (1.23 to 1.27) times mirrored on 4 devices, by speed-up over single in each group.s own turns' page/report.md
+expect "and each number of devices has a line" grep -qx 'fastest of 2 cpu: mirrored, 1.20 times as fast as the next (1.18 to 1.22), towers' page/report.md
+expect "who is on other devices is not compared with the fastest" grep -q     '^| mirrored on 2 | 1 | 12,800 (12,673 to 12,929) | 5 |  | 1.60 ' page/report.md
 make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \
     '# towers on 2 devices (15,238 samples/s, median of 3 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
-expect "as are their number and range" page '"<td>mirrored on 2<td class=n>5<td class=n>12,308 (10,667 to 32,000)" in page'
+expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n data-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
 expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 6$' page/report.md
 make_rows modes.jsonl modes

@@ -182,7 +182,13 @@ expect "the figures that tell most" grep -q '^step  *median 10.00 ms' out
 lockstep_ok results show 20261101T100000Z-ab --all --results made.db
 expect "show has all groups" [ "$(grep -cE '^(case|result|time|waterfall|provenance)$' out)" -eq 5 ]
 expect "show has figures" grep -qE '^  step_ms.median +10.0$' out
-expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms)' out
+expect "what bounds it" grep -q '^Bound by communication: 60% of the mean step (6 of 10 ms; median step 10 ms)' out
+lockstep_ok results show 20261101T100000Z-ab --results made.db --format jsonl
+python3 -c 'import json
+r = json.loads(open("out").readline()); r["result"]["notes"] = ["noisy: others had core 0; taskset"]; print(json.dumps(r))' >loud.jsonl
+lockstep_ok results import loud.jsonl --results loud.db
+lockstep_ok results show last --results loud.db
+expect "noise comes before the step" eval "grep -A 2 '^Noise first: others had core 0\.' out | grep -q '^Bound by'"
 for name in last last~1 last~19; do
     lockstep_ok results show $name --results made.db --format jsonl
     keep "$name"
@@ -205,6 +211,9 @@ expect "the beginning of several ids: status 2" [ "$code" -eq 2 ]
 lockstep_ok results diff "$first" last --results made.db
 expect "diff has a key" grep -qE '^case.strategy +mirrored +single' out
 expect "diff has no key that is the same" [ "$(grep -c '^case.model' out || true)" -eq 0 ]
+expect "of those that matter, the others are counted" eval '! grep -q "^id " out && grep -qE "^[0-9]+ more keys differ; --all" out'
+lockstep_ok results diff "$first" last --results made.db --all
+expect "--all shows them" eval 'grep -q "^id " out && ! grep -q "more keys differ" out'
 expect "diff has the ratio" grep -q 'B / A, median step: 15 / 10 ms = 1.5' out
 expect "and says that it is not of one case" grep -qx 'not one case: case.strategy, case.devices' out
 lockstep_ok results diff last~19 last --results made.db --format jsonl

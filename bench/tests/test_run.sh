@@ -492,4 +492,11 @@ lockstep_ok run $poly --steps 20 --quiet
 lockstep_ok run $poly --steps 20 --progress no
 lockstep_ok run $poly --steps 20 --quiet=yes
 
+# What a recipe promises is a column: a pipeline's idle share, also by the closed form; lead and staleness of ps.
+small="--model mlp:20-30-8-3 --data synthetic:100 --batch 16 --steps 20 --gate-steps 0 --results none --devices 2"
+lockstep_ok run $small --strategy pipeline --pipeline-microbatches 3 --baseline
+expect "idle share, and (p-1)/(m+p-1)" eval "grep -q ' idle if equal ' out && grep -qE '^pipeline .* 25% ' out"
+lockstep_ok run $small --strategy ps --ps-mode ssp,async
+expect "lead and staleness" grep -q ' max lead mean stale ' out
+
 finish

@@ -149,9 +149,12 @@ ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double 
 ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out)
 {
     ls_statistics s;
-    *out = (ls_sample_ms){0};
-    LS_TRY(ls_timed_statistics(timed, &s, NULL));
+    double ci95[2];
+    *out = (ls_sample_ms){.ci95 = {NAN, NAN}};
+    LS_TRY(ls_timed_statistics(timed, &s, ci95));
     out->median = s.median / (double)timed->plan->job.batch;
+    for (size_t i = 0; i < 2; i++)
+        out->ci95[i] = ci95[i] / (double)timed->plan->job.batch;
     out->mean = (timed->ms - timed->discarded_ms) / (double)ls_timed_trained(timed);
     out->even = is_even(timed);
     return LS_OK;

@@ -63,10 +63,11 @@ ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double 
 
 /** Time per sample. */
 typedef struct ls_sample_ms {
-    double median; /**< median step over a full batch; 0: not known */
-    double mean;   /**< all steps that count over their samples */
-    bool even;     /**< the median step has a rate: all steps have a full batch, and no worker is
-                        independent */
+    double median;  /**< median step over a full batch; 0: not known */
+    double ci95[2]; /**< its interval; NaN: none */
+    double mean;    /**< all steps that count over their samples */
+    bool even;      /**< the median step has a rate: all steps have a full batch, and no worker is
+                         independent */
 } ls_sample_ms;
 
 ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out);

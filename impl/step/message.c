@@ -244,7 +244,7 @@ void ls_serve(ls_step *s, int server)
     if (!can_request(s, "ls_serve") || !ls_step_replica(s, server) || s->batch_kind != LS_FULL)
         return;
     const ls_status status = ls_ps_serving_op(&server_at(s, server)->serving, &op);
-    ls_task_of_op(s->before, "serve", server, ls_no_range, op, status);
+    ls_task_of_op(s->before, "serve requests: send, add, update", server, ls_no_range, op, status);
 }
 
 /* A push request depends on the gradients that it announces: the server waits for nothing else. */

@@ -234,6 +234,57 @@ static void environments_rank_apart(void **state)
     free(text);
 }
 
+/* Two groups of one command on two devices: step times `ms` [4], speed-ups if `baselines`. */
+static char *table_of_groups(const double ms[4], bool baselines)
+{
+    static const char *const names[] = {"towers", "mirrored", "zero", "pipeline"};
+    json_t *rows[4];
+    for (int i = 0; i < 4; i++) {
+        rows[i] = made_row(names[i], 2, ms[i], 0.01, "ok");
+        json_t *time = json_object_get(rows[i], "time");
+        json_object_update_new(time, json_pack("{s:i,s:i}", "group", 1 + i / 2, "groups", 2));
+        const double speedup = (i < 2 ? 4 : 8) / ms[i]; /* the machine was slower then */
+        if (baselines)
+            json_object_update_new(time, json_pack("{s:f,s:[f,f]}", "speedup", speedup,
+                                                   "speedup_ci95", 0.98 * speedup, 1.02 * speedup));
+    }
+    return table_of(rows, 4, 120, 4, NULL, false);
+}
+
+/* Groups ran one after the other: their cases are compared by each group's own baseline, or not. */
+static void groups_rank_apart(void **state)
+{
+    (void)state;
+    const double ms[] = {2, 1, 1.5, 4};
+    char *text = table_of_groups(ms, false);
+    assert_non_null(strstr(text, " group "));
+    assert_non_null(strstr(text, "\nfastest of group 1 of 2: mirrored, 2.00 times as fast as the"));
+    assert_non_null(strstr(text, "\nfastest of group 2 of 2: zero, 2.67 times as fast as the"));
+    assert_non_null(strstr(text, "\ngroups ran one after the other"));
+    free(text);
+    text = table_of_groups(ms, true);
+    assert_non_null(strstr(text,
+                           "\nfastest by speed-up over single in each group's own turns: zero, "
+                           "1.33 times as fast as the next"));
+    assert_null(strstr(text, "groups ran"));
+    free(text);
+}
+
+/* Who is not meant to compute what single does is no winner. */
+static void unequal_are_not_ranked(void **state)
+{
+    (void)state;
+    json_t *rows[] = {made_row("independent", 2, 1.0, 0.01, "ok"),
+                      made_row("mirrored", 2, 2.0, 0.01, "ok"),
+                      made_row("towers", 2, 4.0, 0.01, "ok")};
+    char *text = table_of(rows, 3, 200, 3, NULL, false);
+    assert_non_null(strstr(text,
+                           "\nfastest: mirrored, 2.00 times as fast as the next (1.97 to 2.03), "
+                           "towers; not meant to be equal to single, so not ranked: "
+                           "independent (2.00 times as fast)\n"));
+    free(text);
+}
+
 /* One step has no interval: of width 0 in older rows, absent in others. Such rows are not ranked.
  */
 static void one_step_is_not_ranked(void **state)
@@ -406,6 +457,8 @@ int main(void)
         cmocka_unit_test(columns_are_chosen),
         cmocka_unit_test(the_status_is_cut),
         cmocka_unit_test(environments_rank_apart),
+        cmocka_unit_test(groups_rank_apart),
+        cmocka_unit_test(unequal_are_not_ranked),
         cmocka_unit_test(one_step_is_not_ranked),
         cmocka_unit_test(uneven_steps_rank_by_the_mean),
         cmocka_unit_test(wide_intervals_are_words),

@@ -244,6 +244,13 @@ static void test_unpaired(void **state)
     assert_int_equal(result.verdict, LS_VERDICT_SLOWER); /* as far apart as five runs are */
     ls_ratio_unpaired(&test, &one, &other, 0.01, &result);
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* one run per side does not tell */
+    const ls_ratio_side pair = {(const double[]){0, 0.1}, 2, 0.02};
+    ls_ratio_unpaired(&test, &pair, &two, 0.001, &result);
+    assert_true(isnan(result.ci95[0])); /* not 0 to infinity, but how many runs would tell */
+    assert_true(result.more > 2 && result.more < 1000);
+    const ls_ratio_side near = {(const double[]){0, 0.01}, 2, 0.002};
+    ls_ratio_unpaired(&test, &near, &near, 0.001, &result);
+    assert_true(result.verdict == LS_VERDICT_CANNOT_TELL && result.more >= 2 && result.more < 10);
     const ls_ratio_side step = {(const double[]){1}, 1, 0};
     ls_ratio_unpaired(&test, &a, &step, 0.01, &result);
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* one step, however far */

@@ -221,13 +221,37 @@ static void lines_come_once_a_second_and_at_the_end(void **state)
     assert_non_null(strstr(text, "%  1000 samples/s  loss 0.5\n"));
 }
 
+/* A log of several cases gets a line when a case begins a phase, at most one in 10 s. */
+static void a_log_gets_a_line_now_and_then(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    ls_progress *progress = open_half(file, -1, "poly single");
+    ls_progress_log_every(progress, 50000000);
+    ls_clock_sleep(60000000);
+    ls_progress_update(progress, 0.5, 1000, 0.5);
+    assert_int_equal(ftell(file), 0);
+    ls_progress_enter(progress, 2, LS_PHASE_TIMING);
+    ls_progress_enter(progress, 1, LS_PHASE_TIMING);
+    ls_progress_close(progress);
+    rewind(file);
+    text[fread(text, 1, TEXT_SIZE - 1, file)] = 0;
+    fclose(file);
+    assert_int_equal(count_of(text, '\n'), 1);
+    assert_int_equal(strncmp(text, "case 3/3 poly single, timing, ", 30), 0);
+}
+
 static void nothing_is_shown_where_nobody_looks(void **state)
 {
     (void)state;
     FILE *file = tmpfile();
     assert_non_null(file);
-    assert_null(ls_progress_open(file, -1));
     assert_null(ls_progress_open(file, 0));
+    ls_progress *progress = open_half(file, -1, "poly"); /* a log: too early for a line */
+    ls_progress_close(progress);
+    assert_int_equal(ftell(file), 0);
     terminal t = open_terminal(80);
     assert_null(ls_progress_open(t.stream, 0));
     close_terminal(&t);
@@ -292,6 +316,7 @@ int main(void)
         cmocka_unit_test(line_is_redrawn_ten_times_a_second),
         cmocka_unit_test(line_keeps_to_the_width),
         cmocka_unit_test(lines_come_once_a_second_and_at_the_end),
+        cmocka_unit_test(a_log_gets_a_line_now_and_then),
         cmocka_unit_test(nothing_is_shown_where_nobody_looks),
         cmocka_unit_test(signals_set_a_flag_then_end_the_program),
     };

@@ -65,7 +65,8 @@ struct ls_run_functions {
                          uint64_t *mark_ns);
     /** Copies all parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
-    /** The same for replica `index` of this process, if replicas have their own. */
+    /** The same for replica `index` of this process, if replicas have their own; where layers are
+     * split, for place `index`, which has a part of them. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
@@ -128,6 +129,8 @@ typedef enum ls_variables_at {
     LS_VARIABLES_HELD,   /**< on one device: job->variable_device is set */
     LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are: job->place is
                               set */
+    LS_VARIABLES_SPLIT,  /**< layers are split over several devices, which share the rest:
+                            job->tensor  is set */
     LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
                               job->variable_device, too */
 } ls_variables_at;
@@ -152,6 +155,7 @@ struct ls_strategy {
      * replicas average, or none. */
     int (*peers)(int replica, int count, int *out);
     ls_variables_at variables; /**< where they are */
+    bool slices;               /**< takes split layers in exact mode (--micro-splits) */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
@@ -172,10 +176,16 @@ struct ls_strategy {
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 
-/** Whether it divides the model over devices; whether it has parameter servers. */
+/** Whether it divides the model over devices by nodes; by slices of nodes; whether it has parameter
+ * servers. */
 static inline bool ls_strategy_divides(const ls_strategy *strategy)
 {
     return strategy->variables == LS_VARIABLES_PLACED;
+}
+
+static inline bool ls_strategy_splits(const ls_strategy *strategy)
+{
+    return strategy->variables == LS_VARIABLES_SPLIT;
 }
 
 static inline bool ls_strategy_serves(const ls_strategy *strategy)

@@ -62,6 +62,11 @@ bool ls_case_is_exact(const ls_case *one)
     return one->reduce == LS_REDUCE_EXACT;
 }
 
+bool ls_case_has_slices(const ls_case *one)
+{
+    return ls_case_is_exact(one) && one->strategy->slices;
+}
+
 bool ls_case_convolves(const ls_case *one)
 {
     const ls_model_family *family = model_family(one);
@@ -70,7 +75,7 @@ bool ls_case_convolves(const ls_case *one)
 
 bool ls_case_reduces(const ls_case *one)
 {
-    return one->strategy->reduces;
+    return one->strategy->reduces || ls_strategy_splits(one->strategy);
 }
 
 bool ls_case_has_buckets(const ls_case *one)
@@ -137,6 +142,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
     job->exact = c->reduce == LS_REDUCE_EXACT;
     job->micro_shards = c->micro_shards;
+    job->micro_splits = (int)c->micro_splits;
     job->clip = c->clip;
     job->math = c->math;
     job->convolution = c->convolution;

@@ -9,6 +9,7 @@
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"
 #include "common/device/pulse.h"
+#include "common/nn/graph_split.h"
 #include "common/nn/layer.h"
 #include "common/nn/places.h"
 #include "impl/strategies.h"
@@ -211,6 +212,19 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
                                  : LS_OK;
 }
 
+/* Elements of a sum over the places of split layers: of the widest layer, of the whole batch. */
+static size_t summed_elements(const ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    int64_t most = 0;
+    for (int n = 0; n < graph->count; n++)
+        if (strcmp(graph->nodes[n].layer->name, "dense") == 0) {
+            const int64_t elements = ls_shape_elements(&graph->nodes[n].shape);
+            most = elements > most ? elements : most;
+        }
+    return (size_t)(most * plan->job.batch);
+}
+
 /*
  * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. If one
  * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
@@ -223,15 +237,16 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
     const ls_comm like = {.backend = job->transport,
-                          .size = ls_job_replicas(job),
+                          .size = job->tensor ? ls_job_places(job) : ls_job_replicas(job),
                           .linked = linked,
                           .shared = !linked &&
                                     ls_comm_shares(plan->devices, (int)plan->device_count) &&
                                     (!job->comm || workplace->request->processes->hosts == 1)};
+    const size_t summed = summed_elements(plan) * sizeof(float);
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
-    job->overlap =
-        like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
+    job->overlap = like.size > 1 && !job->tensor &&
+                   (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
     job->bucket_bytes = job->exact && !plan->strategy->shares   ? SIZE_MAX
                         : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
                         : job->overlap || job->gradient_windows ? eighth
@@ -241,8 +256,9 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = plan->strategy->shares ? ls_allreduce_auto_halves(&like)
-                                            : ls_allreduce_auto(&like, gradients);
+    job->allreduce = plan->strategy->shares
+                         ? ls_allreduce_auto_halves(&like)
+                         : ls_allreduce_auto(&like, job->tensor ? summed : gradients);
     return LS_OK;
 }
 
@@ -309,6 +325,16 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
                        "a CPU device cannot run a GPU's backward pass; use yes, or a GPU as "
                        "--variable-device");
     return LS_OK;
+}
+
+/* If layers are split, refuses what they cannot be split into, before anything is opened. */
+static ls_status check_slices(const ls_plan_of_case *plan)
+{
+    const int splits = ls_job_splits(&plan->job);
+    return splits > 1 || plan->job.tensor
+               ? ls_graph_split_check(plan->model->graph, splits,
+                                      plan->job.exact ? "--micro-splits" : "--devices")
+               : LS_OK;
 }
 
 /* A divided model has places for its nodes, chosen later. */
@@ -442,6 +468,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(choose_transport(plan, &outline));
     LS_TRY(choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
+    LS_TRY(check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_target(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));

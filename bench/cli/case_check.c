@@ -4,6 +4,7 @@
 #include "bench/case/case_plan.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
+#include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/places.h"
 #include "impl/strategies.h"
@@ -54,6 +55,12 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
+    const int64_t splits = job.exact                      ? job.micro_splits
+                           : ls_strategy_splits(strategy) ? devices / replicas
+                                                          : 1;
+    if (splits > 1 || ls_strategy_splits(strategy))
+        LS_TRY(
+            ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));
     return ls_strategy_divides(strategy) ? check_division(&job, model, devices / replicas) : LS_OK;
 }
 

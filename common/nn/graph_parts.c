@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back)
+{
+    const size_t bytes = slab->width * sizeof *here;
+    for (size_t r = 0; r < slab->rows; r++)
+        for (size_t k = 0; k < slab->ranges; k++, here += slab->width) {
+            float *other = there + r * slab->row_stride + k * slab->range_stride;
+            memcpy(back ? here : other, back ? other : here, bytes);
+        }
+}
+
 /* ---- What the whole graph says --------------------------------------------------------------- */
 
 static bool is_input(const ls_node *node)
@@ -256,6 +266,8 @@ void ls_graph_part_close(ls_graph_part *part)
     ls_graph_close(part->graph);
     free(part->local);
     free(part->whole);
+    free(part->slabs);
+    free(part->at);
 }
 
 void ls_graph_parts_close(ls_graph_parts *parts)
@@ -263,6 +275,7 @@ void ls_graph_parts_close(ls_graph_parts *parts)
     for (int p = 0; p < parts->count; p++)
         ls_graph_part_close(&parts->parts[p]);
     free(parts->parts);
+    free(parts->own_place);
     free(parts->borders);
     free(parts->copies);
     *parts = (ls_graph_parts){0};

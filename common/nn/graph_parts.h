@@ -13,12 +13,25 @@
 
 #include <stdbool.h>
 
+/** Elements of a variable: `rows` times `ranges` ranges of `width`, so many elements apart. */
+typedef struct ls_slab {
+    size_t rows, row_stride, ranges, range_stride, width;
+} ls_slab;
+
+/** Copies a slab of consecutive elements from `here` to where it is in the whole, from its first
+ * element `there` on; `back`: the other way. */
+void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back);
+
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
     int *local; /**< [nodes of the whole] index here, of the node or of its border; -1: neither */
-    size_t *whole; /**< [variables here] offset of it, or of its original, in the whole's */
-    size_t owned;  /**< elements of the variables that it owns, which are first */
+    size_t *whole;  /**< [variables here] offset of it, or of its original, in the whole's */
+    ls_slab *slabs; /**< [variables here] elements of the original; NULL: all of them */
+    /* Of a split graph (graph_split.h), or a place's part of one: */
+    const ls_graph *split; /**< that graph; NULL: neither */
+    size_t *at;            /**< [variables here] offset in its flat buffer */
+    size_t owned;          /**< elements of the variables that it owns, which are first */
 } ls_graph_part;
 
 /** The output of a node that another place uses, too. */
@@ -38,9 +51,12 @@ typedef struct ls_variable_copy {
     size_t at_user;
 } ls_variable_copy;
 
+enum { LS_EVERY_PLACE = -1 };
+
 typedef struct ls_graph_parts {
     const ls_graph *whole;
-    const int *place; /**< [nodes of the whole] */
+    const int *place; /**< [nodes of the whole]; LS_EVERY_PLACE: each place has the node */
+    int *own_place;   /**< the same, if it belongs to the parts; NULL: it is borrowed */
     int count;        /**< places */
     ls_graph_part *parts;
     ls_border *borders; /**< in order of their nodes, then of places */

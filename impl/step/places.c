@@ -163,7 +163,8 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 static bool can_divide(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
-                       "has no places: the strategy's variables are not LS_VARIABLES_PLACED");
+                       "has no places: the strategy's variables are neither LS_VARIABLES_PLACED "
+                       "nor LS_VARIABLES_SPLIT");
 }
 
 void ls_share_values(ls_step *s, int replica)
@@ -194,38 +195,51 @@ static void gather(ls_step *s, int member, int piece)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    ls_net_node_lists(net_of(s, member, piece), node, LS_NET_PREDICT, lists);
+    const bool apart = parts_of(s)->count && ls_strategy_splits(s->plan->strategy);
+    ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
+                      lists);
     ls_task_begin(s->program, "predict", member, ls_no_range);
     for (int l = 0; l < LS_NET_LISTS; l++)
         ls_task_add_ops(s->program, lists[l]);
     ls_task_finish(s->program);
 }
 
+/* Whether a place has a node. */
+static bool has_node(const ls_step *s, int place, int n)
+{
+    const int its = parts_of(s)->place[n];
+    return its == place || its == LS_EVERY_PLACE;
+}
+
+static void forward_on(ls_step *s, int member, int piece, int node)
+{
+    if (!ls_step_replica(s, member))
+        return;
+    if (s->kind == LS_EVALUATION) {
+        predict(s, member, piece, node);
+        return;
+    }
+    gather(s, member, piece);
+    ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, node);
+}
+
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
-    if (!can_divide(s, "ls_forward_node"))
+    if (!can_divide(s, "ls_forward_node") || is_input(s, n))
         return;
-    const int place = parts_of(s)->place[n], member = member_at(s->plan, replica, place);
-    const bool here = ls_step_replica(s, member);
-    if (is_input(s, n))
-        return;
-    if (here && s->kind == LS_EVALUATION) {
-        predict(s, member, piece, local(s, place, n));
-    } else if (here) {
-        gather(s, member, piece);
-        ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
-    }
+    for (int p = 0; p < ls_places(s); p++)
+        if (has_node(s, p, n))
+            forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
     for (size_t i = 0; i < parts_of(s)->border_count; i++)
         if (parts_of(s)->borders[i].node == n)
             cross(s, replica, piece, &parts_of(s)->borders[i], OUTPUT);
 }
 
-/* Whether a node is the first of its place. */
-static bool is_first(const ls_step *s, int n)
+/* Whether a node is the first of a place. */
+static bool is_first(const ls_step *s, int place, int n)
 {
-    const int place = parts_of(s)->place[n];
     while (n-- > 0)
-        if (parts_of(s)->place[n] == place && !is_input(s, n))
+        if (has_node(s, place, n) && !is_input(s, n))
             return false;
     return true;
 }
@@ -235,13 +249,12 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     if (!can_divide(s, "ls_backward_node"))
         return;
     const ls_graph_parts *parts = parts_of(s);
-    const int place = parts->place[n], member = member_at(s->plan, replica, place);
-    const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
         return;
-    if (here)
-        ls_step_append_acts(s, "backward", member, piece, 1U << LS_ACT_BACKWARD,
-                            local(s, place, n));
+    for (int p = 0; p < ls_places(s); p++)
+        if (has_node(s, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
+            ls_step_append_acts(s, "backward", member_at(s->plan, replica, p), piece,
+                                1U << LS_ACT_BACKWARD, local(s, p, n));
     for (size_t i = 0; i < parts->border_count; i++)
         if (parts->borders[i].first_use == n && parts->borders[i].gradient)
             cross(s, replica, piece, &parts->borders[i], GRADIENT);
@@ -251,9 +264,11 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
-    if (here && is_first(s, n))
-        ls_step_append_acts(s, "add up", member, piece,
-                            1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
+    for (int p = 0; p < ls_places(s); p++)
+        if (has_node(s, p, n) && is_first(s, p, n) &&
+            ls_step_replica(s, member_at(s->plan, replica, p)))
+            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
+                                1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */

@@ -50,6 +50,11 @@ int ls_step_plan_training(const ls_step_plan *plan)
     return plan->servers.servers ? plan->replicas : plan->total;
 }
 
+int ls_step_plan_places(const ls_step_plan *plan, int replica)
+{
+    return LS_GROUPS + plan->group_count + replica;
+}
+
 int ls_step_plan_own(const ls_step_plan *plan)
 {
     int own = 0;
@@ -145,6 +150,10 @@ static ls_status plan_members(ls_step_plan *plan)
         LS_TRY(ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts));
         plan->loss_place = job->place[job->model->graph->count - 1];
     }
+    if (ls_job_splits(job) > 1 || ls_strategy_splits(plan->strategy))
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &plan->split));
+    if (ls_strategy_splits(plan->strategy))
+        LS_TRY(ls_graph_split_places(&plan->split, plan->places, &plan->parts));
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
@@ -235,7 +244,8 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 3 * (size_t)plan->all; /* and communication and transfers */
-    const int channels = LS_GROUPS + plan->group_count;
+    const int sums = ls_strategy_splits(plan->strategy) ? plan->replicas : 0;
+    const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
     LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
@@ -262,6 +272,9 @@ static ls_status plan_lanes(ls_step_plan *plan)
         for (int i = 0; i < plan->groups[g].count; i++)
             add_end(plan, LS_GROUPS + g, plan->groups[g].members[i],
                     job->overlap ? "communication" : NULL);
+    for (int m = 0; m < plan->total && sums; m++)
+        if (plan->members[m].device >= 0)
+            add_end(plan, ls_step_plan_places(plan, plan->members[m].replica), m, NULL);
     return LS_OK;
 }
 
@@ -300,4 +313,5 @@ void ls_step_plan_close(ls_step_plan *plan)
     free(plan->members);
     ls_ps_layout_close(&plan->servers);
     ls_graph_parts_close(&plan->parts);
+    ls_graph_part_close(&plan->split);
 }

@@ -39,8 +39,10 @@ static ls_status gather(ls_run *run, float *parameters)
 static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.places, LS_VALUES,
-                               parameters);
+    const bool splits = ls_strategy_splits(run->strategy); /* each place has its variables */
+    return ls_resources_gather(&me->resources,
+                               splits ? ls_step_plan_own(&me->plan) + index : first_of(run, index),
+                               splits ? 1 : me->plan.places, LS_VALUES, parameters);
 }
 
 static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
@@ -68,11 +70,11 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 
 static ls_status gradient(ls_run *run, float *out)
 {
-    const ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
+    ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
     if (r->gradient_windows)
         return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
                        "has shares of it on each device; use a strategy that has it whole");
-    return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
+    return ls_replica_gradient(r, out);
 }
 
 /* ---- Operations, programs, time -------------------------------------------------------------- */

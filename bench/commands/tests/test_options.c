@@ -245,6 +245,7 @@ static const char *const in_help[][2] = {
     {"save", "none"},
     {"reduce", "fast"},
     {"micro-shards", "16"},
+    {"micro-splits", "1"},
     {"gate-steps", "10; unit: steps"},
     {"baseline", "no"},
     {"allreduce", "auto"},

@@ -147,7 +147,7 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 /* The number of the part to which variable v belongs. */
 static size_t part_of(const ls_replica *r, size_t v)
 {
-    const int slice = r->decay_parts > 1 ? ls_graph_part_slice(r->part, v) : 0;
+    const int slice = r->decay_parts > 1 ? ls_graph_slice(r->graph, v) : 0;
     return slice ? (size_t)slice - 1 : r->decay_parts - 1;
 }
 

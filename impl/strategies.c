@@ -100,7 +100,7 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     const int64_t devices = (int64_t)o->devices * o->ranks;
     if (ls_strategy_serves(strategy))
         return devices <= INT32_MAX ? ls_ps_workers(&o->job->ps, (int)devices) : devices;
-    if (ls_strategy_divides(strategy) || ls_strategy_splits(strategy))
+    if (ls_strategy_divides(strategy) || o->job->tensor)
         return o->job->split_replicas > 1 ? o->job->split_replicas : 1;
     return devices;
 }
@@ -114,7 +114,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "adds up no gradients, so --reduce exact does not concern it; use "
                        "--reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
-    const bool sums = strategy->reduces || ls_strategy_splits(strategy);
+    const bool sums = strategy->reduces || o->job->tensor;
     if (sums && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "%s does not sum canonically; --reduce exact implies canonical, so leave "

@@ -65,9 +65,10 @@ struct ls_run_functions {
                          uint64_t *mark_ns);
     /** Copies all parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
-    /** The same for replica `index` of this process, if replicas have their own; where layers are
-     * split, for place `index`, which has a part of them. */
+    /** The same for replica `index` of this process, if replicas have their own. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
+    /** Copies what device `index` of the job has, and leaves the rest. */
+    ls_status (*gather_device)(ls_run *run, int index, float *parameters);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,

@@ -64,7 +64,10 @@ bool ls_case_is_exact(const ls_case *one)
 
 bool ls_case_has_slices(const ls_case *one)
 {
-    return ls_case_is_exact(one) && one->strategy->slices;
+    ls_job job = {0};
+    ls_case_job(one, &job);
+    return ls_case_is_exact(one) && one->strategy->slices &&
+           (job.tensor || !ls_strategy_divides(one->strategy));
 }
 
 bool ls_case_convolves(const ls_case *one)

@@ -236,16 +236,16 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
-    const ls_comm like = {.backend = job->transport,
-                          .size = job->tensor ? ls_job_places(job) : ls_job_replicas(job),
-                          .linked = linked,
-                          .shared = !linked &&
-                                    ls_comm_shares(plan->devices, (int)plan->device_count) &&
-                                    (!job->comm || workplace->request->processes->hosts == 1)};
+    const ls_comm like = {
+        .backend = job->transport,
+        .size = plan->strategy->reduces ? ls_job_replicas(job) : ls_job_places(job),
+        .linked = linked,
+        .shared = !linked && ls_comm_shares(plan->devices, (int)plan->device_count) &&
+                  (!job->comm || workplace->request->processes->hosts == 1)};
     const size_t summed = summed_elements(plan) * sizeof(float);
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
-    job->overlap = like.size > 1 && !job->tensor &&
+    job->overlap = like.size > 1 && plan->strategy->reduces &&
                    (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
     job->bucket_bytes = job->exact && !plan->strategy->shares   ? SIZE_MAX
                         : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
@@ -258,7 +258,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find(c->allreduce, &job->allreduce);
     job->allreduce = plan->strategy->shares
                          ? ls_allreduce_auto_halves(&like)
-                         : ls_allreduce_auto(&like, job->tensor ? summed : gradients);
+                         : ls_allreduce_auto(&like, plan->strategy->reduces ? gradients : summed);
     return LS_OK;
 }
 
@@ -341,7 +341,7 @@ static ls_status check_slices(const ls_plan_of_case *plan)
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
-    if (!ls_strategy_divides(plan->strategy))
+    if (!ls_strategy_divides(plan->strategy) || plan->job.tensor)
         return LS_OK;
     LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
     plan->job.place = plan->place;
@@ -354,7 +354,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const char *text = ls_declared_text(&plan->job.options, &ls_option_model_parallel_place);
-    if (!ls_strategy_divides(plan->strategy))
+    if (!plan->place)
         return LS_OK;
     const int places = ls_job_places(&plan->job);
     if (*text && places > (int)plan->device_count)

@@ -55,13 +55,13 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
-    const int64_t splits = job.exact                      ? job.micro_splits
-                           : ls_strategy_splits(strategy) ? devices / replicas
-                                                          : 1;
-    if (splits > 1 || ls_strategy_splits(strategy))
+    const int64_t splits = job.exact ? job.micro_splits : job.tensor ? devices / replicas : 1;
+    if (splits > 1 || job.tensor)
         LS_TRY(
             ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));
-    return ls_strategy_divides(strategy) ? check_division(&job, model, devices / replicas) : LS_OK;
+    return ls_strategy_divides(strategy) && !job.tensor
+               ? check_division(&job, model, devices / replicas)
+               : LS_OK;
 }
 
 ls_status ls_case_check(const ls_case *one, const ls_request *request)

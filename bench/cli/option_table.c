@@ -2,7 +2,7 @@
 /*
  * Option table: see option_table.h. One entry per option, in the order of `--help`; an option that
  * another one's `applies` reads comes before it. Options that strategies, models and data sets
- * declare follow.
+ * declare follow; then those that are `late`, since declared ones decide which cases have them.
  */
 #include "bench/cli/option_table.h"
 
@@ -143,7 +143,8 @@ static const ls_option general[] = {
     {"micro-splits", "Z", "1", "slices",
      "slices into which exact mode splits pairs of dense layers", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_splits), .low = 1,
-     .high = LS_SPLITS, .applies = ls_case_has_slices, .of = slices, .concerns = "--reduce exact"},
+     .high = LS_SPLITS, .applies = ls_case_has_slices, .of = slices, .late = true,
+     .concerns = "--reduce exact"},
     {"gate-steps", "N", "10", "steps",
      "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_CASE(gate_steps), .low = 0,
@@ -381,11 +382,16 @@ static void append_declared(const ls_declared_option *const *list)
 
 static void make_table(void)
 {
-    for (size_t i = 0; i < sizeof general / sizeof *general; i++)
-        append(&general[i]);
+    const size_t count = sizeof general / sizeof *general;
+    for (size_t i = 0; i < count; i++)
+        if (!general[i].late)
+            append(&general[i]);
     for (size_t o = 0; o < sizeof owners / sizeof *owners; o++)
         for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
             append_declared(((const ls_declared_owner *)*entry)->options);
+    for (size_t i = 0; i < count; i++)
+        if (general[i].late)
+            append(&general[i]);
 }
 
 const ls_option *ls_option_table(size_t *count)

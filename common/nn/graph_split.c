@@ -303,12 +303,12 @@ ls_status ls_graph_split(const ls_graph *whole, int splits, const ls_allreduce *
     return LS_OK;
 }
 
-int ls_graph_part_slice(const ls_graph_part *part, size_t variable)
+int ls_graph_slice(const ls_graph *graph, size_t variable)
 {
-    for (int n = 0; n < part->graph->count; n++)
-        for (int v = 0; v < part->graph->nodes[n].variable_count; v++)
-            if (part->graph->nodes[n].variables[v] == (int)variable)
-                return part->graph->nodes[n].slice;
+    for (int n = 0; n < graph->count; n++)
+        for (int v = 0; v < graph->nodes[n].variable_count; v++)
+            if (graph->nodes[n].variables[v] == (int)variable)
+                return graph->nodes[n].slice;
     return 0;
 }
 

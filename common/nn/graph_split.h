@@ -28,9 +28,9 @@ ls_status ls_graph_split_check(const ls_graph *whole, int64_t splits, const char
 ls_status ls_graph_split(const ls_graph *whole, int splits, const ls_allreduce *order,
                          ls_graph_part *out);
 
-/** The number, from 1, of the slice that a variable of a part belongs to, so that one place has it;
+/** The number, from 1, of the slice that a variable belongs to, so that one place has it;
  * 0: of none. */
-int ls_graph_part_slice(const ls_graph_part *part, size_t variable);
+int ls_graph_slice(const ls_graph *graph, size_t variable);
 
 /** What each of `places` has of a split graph: nodes of its slices, and all others, which it shares
  * with every place. Borrows `split`. Close it also on failure. */

@@ -195,7 +195,7 @@ static void gather(ls_step *s, int member, int piece)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    const bool apart = parts_of(s)->count && ls_strategy_splits(s->plan->strategy);
+    const bool apart = parts_of(s)->count && s->plan->job->tensor;
     ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
                       lists);
     ls_task_begin(s->program, "predict", member, ls_no_range);

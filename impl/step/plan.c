@@ -146,13 +146,13 @@ static ls_status plan_members(ls_step_plan *plan)
         LS_TRY(ls_ps_layout_open(job, &plan->servers));
         plan->total = plan->servers.workers + plan->servers.servers;
     }
-    if (ls_strategy_divides(plan->strategy)) {
+    if (ls_strategy_divides(plan->strategy) && !job->tensor) {
         LS_TRY(ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts));
         plan->loss_place = job->place[job->model->graph->count - 1];
     }
-    if (ls_job_splits(job) > 1 || ls_strategy_splits(plan->strategy))
+    if (ls_job_splits(job) > 1 || plan->job->tensor)
         LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &plan->split));
-    if (ls_strategy_splits(plan->strategy))
+    if (plan->job->tensor)
         LS_TRY(ls_graph_split_places(&plan->split, plan->places, &plan->parts));
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
@@ -244,7 +244,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 3 * (size_t)plan->all; /* and communication and transfers */
-    const int sums = ls_strategy_splits(plan->strategy) ? plan->replicas : 0;
+    const int sums = plan->job->tensor ? plan->replicas : 0;
     const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;

@@ -39,10 +39,15 @@ static ls_status gather(ls_run *run, float *parameters)
 static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const bool splits = ls_strategy_splits(run->strategy); /* each place has its variables */
-    return ls_resources_gather(&me->resources,
-                               splits ? ls_step_plan_own(&me->plan) + index : first_of(run, index),
-                               splits ? 1 : me->plan.places, LS_VALUES, parameters);
+    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.places, LS_VALUES,
+                               parameters);
+}
+
+static ls_status gather_device(ls_run *run, int index, float *parameters)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    return ls_resources_gather(&me->resources, ls_step_plan_own(&me->plan) + index, 1, LS_VALUES,
+                               parameters);
 }
 
 static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
@@ -335,6 +340,7 @@ const ls_run_functions ls_run_of_steps = {
     .records = ls_steps_records,
     .gather = gather,
     .gather_replica = gather_replica,
+    .gather_device = gather_device,
     .records_replica = records_replica,
     .describe_replica = describe_replica,
     .evaluate = ls_steps_evaluate,

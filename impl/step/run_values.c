@@ -119,6 +119,8 @@ static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_ev
         status = ls_replica_evaluate(parts, count, divided ? predict : NULL, me, most, out);
     for (int i = 0; status && divided && comms[i]; i++)
         comms[i]->backend->abandon(comms[i]); /* for peers that wait for this process */
+    if (status && me->plan.job->tensor)
+        ls_resources_abandon(&me->resources);
     return status;
 }
 

@@ -71,8 +71,7 @@ ls_status ls_sums_open(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
     int members[LS_JOB_REPLICAS];
-    for (int d = 0; d < plan->replicas && ls_strategy_splits(plan->strategy) && plan->places > 1;
-         d++) {
+    for (int d = 0; d < plan->replicas && plan->job->tensor && plan->places > 1; d++) {
         int count = 0;
         for (int m = d * plan->places; m < (d + 1) * plan->places; m++)
             if (plan->members[m].device >= 0)
@@ -169,7 +168,7 @@ static void sum(ls_step *s, int replica, int piece, int n, bool backward)
 
 static bool can_sum(ls_step *s, const char *verb)
 {
-    return ls_step_can(s, ls_strategy_splits(s->plan->strategy), verb,
+    return ls_step_can(s, s->plan->job->tensor, verb,
                        "has no slices: the strategy's variables are not LS_VARIABLES_SPLIT");
 }
 
@@ -187,7 +186,7 @@ void ls_sum_input_gradients(ls_step *s, int replica, int piece, int n)
 
 void ls_step_sum_outputs(ls_step *s, int replica, int piece, int n)
 {
-    if (ls_strategy_splits(s->plan->strategy))
+    if (s->plan->job->tensor)
         sum(s, replica, piece, n, false);
 }
 

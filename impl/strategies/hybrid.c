@@ -25,12 +25,20 @@
     X("model-parallel", model_parallel, ls_node_passes, ls_share_values,                           \
       &ls_option_model_parallel_place)                                                             \
     X("pipeline", pipeline, ls_stage_passes, ls_share_values,                                      \
-      &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)
+      &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)                              \
+    X("tensor-parallel", tensor_parallel, ls_split_passes, nothing, NULL)
 /* clang-format on */
 #define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
 #define WORD(word, ...)                          word,
 #define CHOICE(word, ...)                        "|" word
 #define OPTIONS(word, name, passes, behind, ...) __VA_ARGS__,
+
+/* Each place has the variables that it uses. */
+static void nothing(ls_step *step, int replica)
+{
+    (void)step;
+    (void)replica;
+}
 
 static const struct inner_strategy {
     const ls_strategy *strategy;
@@ -138,6 +146,7 @@ const ls_strategy ls_strategy_hybrid = {
     .equivalent = true,
     .variables = LS_VARIABLES_PLACED,
     .replicated = true,
+    .slices = true,
     .reduces = true,
     .options = (const ls_declared_option *const[]){&copies, &inner, INNER_STRATEGIES(OPTIONS) NULL},
     .has = has,

@@ -49,17 +49,19 @@ static void resolve(ls_job *job, int ranks)
 
 static ls_status check(const ls_outline *o)
 {
-    const int64_t places = (int64_t)o->devices * o->ranks, splits = o->job->micro_splits;
+    const int64_t replicas = o->job->split_replicas > 1 ? o->job->split_replicas : 1;
+    const int64_t places = (int64_t)o->devices * o->ranks / replicas, splits = o->job->micro_splits;
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "tensor-parallel sums activations in an order of its own, not a library's, "
                        "whose error would grow from layer to layer; use direct, ring, tree, "
                        "halving-doubling, flat or auto");
     if (o->job->exact && splits < places)
-        return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
-                       "%lld slices are fewer than the %lld devices; use --micro-splits %lld, or "
-                       "fewer devices",
-                       (long long)splits, (long long)places, (long long)places);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--micro-splits",
+            "%lld slices are fewer than a replica's %lld devices; use --micro-splits %lld, or "
+            "fewer devices",
+            (long long)splits, (long long)places, (long long)places);
     return LS_OK;
 }
 

@@ -161,6 +161,25 @@ average 0 --strategy zero --zero-stage 2 --devices 3
 average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
 applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
+outputs_not_summed 0 --strategy tensor-parallel --devices 2
+outputs_not_summed 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 5
+dx_not_summed 0 --strategy tensor-parallel --devices 2 --model mlp:784-16-16-16-10
+dx_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
+bias_each_place 0 --strategy tensor-parallel --devices 2
+bias_each_place 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 3
+bias_grad_times 0 --strategy tensor-parallel --devices 2
+copy_apart 0 --strategy tensor-parallel --devices 2
+copy_apart 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 4
+qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40
+qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
+columns_left_out 0 --strategy tensor-parallel --devices 3
+columns_left_out 0 --strategy single --devices 1 --reduce exact --micro-splits 5
+average 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel
+place_not_reduced 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --reduce exact --micro-splits 2
+update_left_out 0 --strategy tensor-parallel --devices 2 --steps 1
+applied_twice 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 3
+tail_position 0 --strategy tensor-parallel --devices 3 --data synthetic:250 --epochs 3
+norm_of_shard 0 --strategy tensor-parallel --devices 2 --clip 0.01
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01
@@ -226,7 +245,7 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
-          "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: ",
+          "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)

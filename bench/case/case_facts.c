@@ -67,7 +67,7 @@ bool ls_case_has_slices(const ls_case *one)
     ls_job job = {0};
     ls_case_job(one, &job);
     return ls_case_is_exact(one) && one->strategy->slices &&
-           (job.tensor || !ls_strategy_divides(one->strategy));
+           (job.tensor || one->strategy != &ls_strategy_hybrid);
 }
 
 bool ls_case_convolves(const ls_case *one)

@@ -268,6 +268,7 @@ void ls_graph_part_close(ls_graph_part *part)
     free(part->whole);
     free(part->slabs);
     free(part->at);
+    free(part->origin);
 }
 
 void ls_graph_parts_close(ls_graph_parts *parts)

@@ -31,6 +31,7 @@ typedef struct ls_graph_part {
     /* Of a split graph (graph_split.h), or a place's part of one: */
     const ls_graph *split; /**< that graph; NULL: neither */
     size_t *at;            /**< [variables here] offset in its flat buffer */
+    int *origin;           /**< [nodes here] of that graph: node of the whole that it is made of */
     size_t owned;          /**< elements of the variables that it owns, which are first */
 } ls_graph_part;
 

@@ -134,6 +134,13 @@ static ls_status note_variables(const builder *b, size_t from, const int *like)
     return LS_OK;
 }
 
+static ls_status note_origin(const builder *b, int node, int origin)
+{
+    LS_TRY(ls_grow("split", &b->part->origin, (size_t)node, sizeof *b->part->origin));
+    b->part->origin[node] = origin;
+    return LS_OK;
+}
+
 /* Appends a node made of node n's layer, named after it, with these options and inputs. */
 static ls_status append(builder *b, int n, const ls_layer_options *options, const int *inputs,
                         int *out)
@@ -151,6 +158,7 @@ static ls_status append(builder *b, int n, const ls_layer_options *options, cons
     LS_TRY(ls_graph_add(graph, node->layer->name, inputs,
                         node->shares >= 0 ? b->part->local[node->shares] : -1, &named, out));
     graph->nodes[*out].slice = b->slice;
+    LS_TRY(note_origin(b, *out, n));
     return note_variables(b, variables, node->variables);
 }
 
@@ -170,7 +178,7 @@ static ls_status append_meeting(builder *b, const ls_layer *layer, int n, const 
         graph->nodes[inputs[i]].uses++;
     }
     *out = graph->count++;
-    return LS_OK;
+    return note_origin(b, *out, n);
 }
 
 static ls_slab *slab_of(const builder *b, const ls_node *node, int v)
@@ -382,4 +390,37 @@ ls_status ls_graph_split_places(const ls_graph_part *split, int places, ls_graph
     for (int p = 0; p < places; p++)
         LS_TRY(build_place(split, out, p));
     return LS_OK;
+}
+
+/* Notes where a place's variables, cut from the split graph, are in the whole. */
+static ls_status note_cut(const ls_graph_part *split, ls_graph_part *out)
+{
+    const ls_variables *all = &split->graph->variables;
+    const size_t count = out->graph->variables.count;
+    LS_TRY(ls_allocate("split", &out->slabs, count, sizeof *out->slabs));
+    LS_TRY(ls_allocate("split", &out->at, count, sizeof *out->at));
+    for (size_t v = 0; v < count; v++) {
+        const size_t its = (size_t)(ls_variables_holding(all, out->whole[v]) - all->items);
+        out->at[v] = out->whole[v];
+        out->whole[v] = split->whole[its];
+        out->slabs[v] = split->slabs[its];
+    }
+    out->split = split->graph;
+    out->graph->slices = split->graph->slices;
+    return LS_OK;
+}
+
+ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int places,
+                             ls_graph_parts *out)
+{
+    const int count = split->graph->count;
+    int *own;
+    LS_TRY(ls_allocate("split", &own, (size_t)count, sizeof *own));
+    for (int n = 0; n < count; n++)
+        own[n] = place[split->origin[n]];
+    ls_status status = ls_graph_parts_open(split->graph, own, places, out);
+    out->own_place = own;
+    for (int p = 0; p < places && !status; p++)
+        status = note_cut(split, &out->parts[p]);
+    return status;
 }

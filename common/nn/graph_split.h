@@ -32,6 +32,11 @@ ls_status ls_graph_split(const ls_graph *whole, int splits, const ls_allreduce *
  * 0: of none. */
 int ls_graph_slice(const ls_graph *graph, size_t variable);
 
+/** What each of `places` has of a split graph whose whole has node n on place[n]: as if it were not
+ * split (graph_parts.h). Borrows `split`. Close it also on failure. */
+ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int places,
+                             ls_graph_parts *out);
+
 /** What each of `places` has of a split graph: nodes of its slices, and all others, which it shares
  * with every place. Borrows `split`. Close it also on failure. */
 ls_status ls_graph_split_places(const ls_graph_part *split, int places, ls_graph_parts *out);

@@ -65,10 +65,10 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
-        if (part->split && ls_graph_slice(part->graph, i))
-            LS_TRY(add_run(whole, part->at[i], v->count, out));
-        else if (!part->split && v->offset < part->owned)
-            LS_TRY(add_run(whole, part->whole[i], v->count, out));
+        if (s->plan->job->tensor && !ls_graph_slice(part->graph, i))
+            continue;
+        if (v->offset < part->owned)
+            LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));
     }
     return LS_OK;
 }
@@ -164,7 +164,7 @@ static size_t sent_blocks(const ls_step *s)
 {
     const ls_variables *whole = whole_of(s);
     size_t blocks = ls_blocks_before(whole, whole->elements);
-    for (size_t v = 0; v < whole->count && s->plan->split.graph; v++)
+    for (size_t v = 0; v < whole->count && s->plan->job->tensor; v++)
         if (!ls_graph_slice(s->plan->split.graph, v))
             blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
     return blocks;

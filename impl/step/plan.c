@@ -134,6 +134,16 @@ static void plan_member(ls_step_plan *plan, int index)
         m->slots = slots_of(job, replica, m->place);
 }
 
+/* Cuts the model where its nodes are on different places. */
+static ls_status place_nodes(ls_step_plan *plan)
+{
+    const ls_job *job = plan->job;
+    plan->loss_place = job->place[job->model->graph->count - 1];
+    return plan->split.graph
+               ? ls_graph_split_cut(&plan->split, job->place, plan->places, &plan->parts)
+               : ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts);
+}
+
 static ls_status plan_members(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
@@ -146,13 +156,11 @@ static ls_status plan_members(ls_step_plan *plan)
         LS_TRY(ls_ps_layout_open(job, &plan->servers));
         plan->total = plan->servers.workers + plan->servers.servers;
     }
-    if (ls_strategy_divides(plan->strategy) && !job->tensor) {
-        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts));
-        plan->loss_place = job->place[job->model->graph->count - 1];
-    }
-    if (ls_job_splits(job) > 1 || plan->job->tensor)
+    if (ls_job_splits(job) > 1 || job->tensor)
         LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &plan->split));
-    if (plan->job->tensor)
+    if (ls_strategy_divides(plan->strategy) && !job->tensor)
+        LS_TRY(place_nodes(plan));
+    if (job->tensor)
         LS_TRY(ls_graph_split_places(&plan->split, plan->places, &plan->parts));
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));

@@ -75,6 +75,7 @@ const ls_strategy ls_strategy_pipeline = {
     .help = "one model divided by ranges of layers, micro-batches on their way through them",
     .equivalent = true,
     .variables = LS_VARIABLES_PLACED,
+    .slices = true,
     .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
                                                    &ls_option_pipeline_schedule, NULL},
     .resolve = resolve,

@@ -33,6 +33,13 @@ for model in "cnn --batch 13" "cifar10 --batch 5" "twin-lstm:9 --batch 10" "lstm
     expect "$model is equal" [ "$code" -eq 0 ]
     rows "$model" "len(rows) == 4 and $same"
 done
+# Layers that are split: what all places of a replica have is reduced in one order on each.
+lockstep verify --strategy hybrid --hybrid-inner tensor-parallel --devices 6 --hybrid-replicas 2,3 --model gpt:1-3-12-8-32 \
+    --data synthetic:23 --batch 7 --epochs 1 --allreduce ring $small
+rows "split layers" "len(rows) == 2 and $same"
+lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --devices 4 $mlp --batch 29 --epochs 1 --reduce exact \
+    --micro-splits 3 $small
+rows "split layers, exact" "$same"
 # Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"

@@ -24,8 +24,7 @@ like() { # OPTIONS: what the rows must be like
 }
 split="--strategy tensor-parallel"
 for model in "mlp:784-19-16-17-10 --data synthetic:100 --batch 30 --optimizer adam" \
-    "mlp:784-9-10 --data synthetic:101 --batch 30 --clip 0.1" "cifar10 --data synthetic:24 --batch 12" \
-    "cifar10 --data synthetic:24 --batch 12 --clip 0.5" "gpt:2-8-16-8-64 --data synthetic:25 --batch 10 --clip 0.05" \
+    "mlp:784-9-10 --data synthetic:101 --batch 30 --clip 0.1" "gpt:2-8-16-8-64 --data synthetic:25 --batch 10 --clip 0.05" \
     "gpt:1-9-18-8-33 --data synthetic:25 --batch 7"; do
     options="--model $model --reduce exact"
     for slices in 3 8; do
@@ -36,18 +35,32 @@ for model in "mlp:784-19-16-17-10 --data synthetic:100 --batch 30 --optimizer ad
             lockstep run $small $options $split --micro-splits $slices --devices 5,8
             same "$options, $slices slices" 2
         }
-        lockstep run $small $options --strategy mirrored --micro-splits $slices --devices 3
-        same "$options, mirrored" 1
+        lockstep run $small $options --strategy mirrored,pipeline,model-parallel --micro-splits $slices --devices 3
+        same "$options, other strategies" 3
+        lockstep run $small $options --strategy hybrid --hybrid-inner tensor-parallel --micro-splits $slices --devices 6 \
+            --hybrid-replicas 2,3
+        same "$options, hybrid" 2
         without_ranks || for n in 2 3; do
             "$launcher" $n "$LOCKSTEP" run $small $options $split --micro-splits $slices >out 2>err || true
             same "$options, $slices slices, $n ranks" 1
         done
     done
+    lockstep run $small --model $model --strategy hybrid --hybrid-inner tensor-parallel --devices 6 --hybrid-replicas 2,3 \
+        --allreduce ring,direct --bucket-bytes 0,1KiB
+    rows "fast: $model, hybrid" "len(rows) == 8 and all(r['result']['status'] == 'ok' for r in rows)"
+    rows "fast: $model, hybrid: counted as by formula" "$counted"
     lockstep run $small --model $model $split --devices 2,3,5,8 --allreduce ring,direct,tree,halving-doubling,flat
     rows "fast: $model" "len(rows) == 20 and all(r['result']['status'] == 'ok' for r in rows)"
     rows "fast: $model: counted as by formula" "$counted"
     cells=$((cells + 20))
 done
+# Weight decay, whose part of the loss is summed by slices, and moving averages.
+decays="--model cifar10 --data synthetic:24 --batch 12"
+like --strategy single $decays --reduce exact --micro-splits 5
+lockstep run $small $decays --reduce exact --micro-splits 5 --strategy tensor-parallel,pipeline --devices 3
+same "$decays" 2
+lockstep run $small $decays --strategy tensor-parallel --devices 3 --clip 0.5
+rows "fast: $decays" "len(rows) == 1 and r['result']['status'] == 'ok'"
 # An epoch's smaller batch; devices without shared memory, or in one program; not captured; a flipped bit.
 mlp="--model mlp:784-19-16-17-10 --data synthetic:50 --batch 20 --warmup 0 --results none --format jsonl --cpu-devices 3"
 for how in "" "--link latency=20us,bandwidth=1GB/s" "--comm device" "--capture no" "--ranks 3"; do

@@ -149,12 +149,12 @@ static ls_status append(builder *b, int n, const ls_layer_options *options, cons
     ls_graph *graph = b->part->graph;
     const size_t variables = graph->variables.count;
     ls_layer_options named = *options;
-    char name[LS_NODE_NAME], slice[16] = "";
+    char name[LS_NODE_NAME];
+    ls_graph_node_name(b->whole, n, name);
     if (b->slice)
-        snprintf(slice, sizeof slice, "[%d]", b->slice - 1);
-    if (node->layer->role == LS_LAYER_COMPUTE && node->shares < 0)
-        snprintf(named.name, sizeof named.name, "%.20s%s", ls_graph_node_name(b->whole, n, name),
-                 slice);
+        snprintf(named.name, sizeof named.name, "%.20s[%d]", name, (uint8_t)(b->slice - 1));
+    else if (node->layer->role == LS_LAYER_COMPUTE && node->shares < 0)
+        snprintf(named.name, sizeof named.name, "%.27s", name);
     LS_TRY(ls_graph_add(graph, node->layer->name, inputs,
                         node->shares >= 0 ? b->part->local[node->shares] : -1, &named, out));
     graph->nodes[*out].slice = b->slice;

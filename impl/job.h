@@ -46,6 +46,7 @@ typedef struct ls_job {
     int microbatches;           /**< micro-batches of a replica's slice; 0: it is not split */
     const int
         *place;  /**< [nodes] rank in the replica of each node's device; NULL: it has one device */
+    int stages;  /**< with `tensor`: ranges of nodes that a replica is divided into; 0: 1 */
     bool tensor; /**< layers are split over each replica's devices (graph_split.h) */
     int split_replicas; /**< D, with `place` or `tensor`: number of replicas; each has the next M
                            devices of all ranks; 0: 1 */
@@ -117,6 +118,11 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step);
 
 /** M: number of devices of one replica. */
 int ls_job_places(const ls_job *job);
+
+/** Stages of a replica: all its places or, if layers are split, groups of these; and the places of
+ * a stage. */
+int ls_job_stages(const ls_job *job);
+int ls_job_across(const ls_job *job);
 
 /** Slices of split layers (graph_split.h); 1: none is split. */
 int ls_job_splits(const ls_job *job);

@@ -188,11 +188,22 @@ int ls_job_places(const ls_job *job)
     return (int)job->device_count * ls_job_processes(job) / ls_job_replicas(job);
 }
 
+int ls_job_stages(const ls_job *job)
+{
+    const int stages = job->stages > 1 ? job->stages : 1;
+    return job->tensor ? stages : ls_job_places(job);
+}
+
+int ls_job_across(const ls_job *job)
+{
+    return ls_job_places(job) / ls_job_stages(job);
+}
+
 int ls_job_splits(const ls_job *job)
 {
     if (job->exact)
         return job->micro_splits > 1 ? job->micro_splits : 1;
-    return job->tensor ? ls_job_places(job) : 1;
+    return job->tensor ? ls_job_across(job) : 1;
 }
 
 int ls_job_member(const ls_job *job, size_t index)

@@ -341,7 +341,7 @@ static ls_status check_slices(const ls_plan_of_case *plan)
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
-    if (!ls_strategy_divides(plan->strategy) || plan->job.tensor)
+    if (!ls_strategy_divides(plan->strategy) || (plan->job.tensor && plan->job.stages < 2))
         return LS_OK;
     LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
     plan->job.place = plan->place;
@@ -356,7 +356,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
     const char *text = ls_declared_text(&plan->job.options, &ls_option_model_parallel_place);
     if (!plan->place)
         return LS_OK;
-    const int places = ls_job_places(&plan->job);
+    const int places = ls_job_stages(&plan->job);
     if (*text && places > (int)plan->device_count)
         return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
                        "names devices of one process, and the %d devices of a replica belong to "
@@ -364,6 +364,8 @@ static ls_status divide_model(ls_plan_of_case *plan)
                        places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
+    if (plan->job.tensor)
+        ls_graph_split_stages(graph, plan->place);
     return ls_places_check(graph, plan->place, places);
 }
 
@@ -376,7 +378,8 @@ void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
             ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
             if (plan->place &&
-                plan->place[n] != ls_job_member(&plan->job, d) % ls_job_places(&plan->job))
+                plan->place[n] != ls_job_member(&plan->job, d) % ls_job_places(&plan->job) /
+                                      (plan->job.tensor ? ls_job_across(&plan->job) : 1))
                 continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];

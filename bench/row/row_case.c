@@ -113,7 +113,7 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
     }
     if (ls_strategy_splits(plan->strategy))
         ls_put_text(group, "allreduce", job->allreduce->name);
-    if (plan->place)
+    if (plan->place && !job->tensor)
         put_placement(group, plan);
 }
 

@@ -18,6 +18,17 @@ void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back)
         }
 }
 
+ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at)
+{
+    LS_TRY(ls_grow("split", &part->whole, v, sizeof *part->whole));
+    LS_TRY(ls_grow("split", &part->slabs, v, sizeof *part->slabs));
+    LS_TRY(ls_grow("split", &part->at, v, sizeof *part->at));
+    part->whole[v] = whole;
+    part->slabs[v] = slab;
+    part->at[v] = at;
+    return LS_OK;
+}
+
 /* ---- What the whole graph says --------------------------------------------------------------- */
 
 static bool is_input(const ls_node *node)
@@ -244,7 +255,7 @@ static ls_status list_copies(ls_graph_parts *out)
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out)
 {
-    *out = (ls_graph_parts){.whole = whole, .place = place};
+    *out = (ls_graph_parts){.whole = whole, .place = place, .across = 1};
     ls_status status = LS_OK;
     LS_TRY(ls_allocate("parts", &out->parts, (size_t)places, sizeof *out->parts));
     out->count = places;

@@ -52,13 +52,13 @@ typedef struct ls_variable_copy {
     size_t at_user;
 } ls_variable_copy;
 
-enum { LS_EVERY_PLACE = -1 };
-
 typedef struct ls_graph_parts {
     const ls_graph *whole;
-    const int *place; /**< [nodes of the whole]; LS_EVERY_PLACE: each place has the node */
+    const int *place; /**< [nodes of the whole] the first that has it */
     int *own_place;   /**< the same, if it belongs to the parts; NULL: it is borrowed */
     int count;        /**< places */
+    int across;       /**< consecutive places that all have nodes of no slice (graph_split.h); 1:
+                           each node is on one */
     ls_graph_part *parts;
     ls_border *borders; /**< in order of their nodes, then of places */
     size_t border_count;
@@ -77,3 +77,15 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 /** Zero-filled ones hold nothing. */
 void ls_graph_part_close(ls_graph_part *part);
 void ls_graph_parts_close(ls_graph_parts *parts);
+
+/** Whether a place has a node of the whole. */
+static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int place, int node)
+{
+    const bool shared = parts->across > 1 && !parts->whole->nodes[node].slice;
+    return shared ? parts->place[node] / parts->across == place / parts->across
+                  : parts->place[node] == place;
+}
+
+/** Notes where variable number v of a part, its last one, is in the whole and in the split graph.
+ */
+ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at);

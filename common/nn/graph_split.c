@@ -109,27 +109,15 @@ typedef struct builder {
     int slice; /* of nodes appended now, from 1; 0: none */
 } builder;
 
-/* Notes where variable number v, the last one, is in the whole and in the split graph. */
-static ls_status note_variable(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at)
-{
-    LS_TRY(ls_grow("split", &part->whole, v, sizeof *part->whole));
-    LS_TRY(ls_grow("split", &part->slabs, v, sizeof *part->slabs));
-    LS_TRY(ls_grow("split", &part->at, v, sizeof *part->at));
-    part->whole[v] = whole;
-    part->slabs[v] = slab;
-    part->at[v] = at;
-    return LS_OK;
-}
-
 /* Notes variables from number `from` on, which are like those of the whole's node. */
 static ls_status note_variables(const builder *b, size_t from, const int *like)
 {
     const ls_variables *here = &b->part->graph->variables;
     for (size_t v = from; v < here->count; v++) {
         const ls_variable *its = &b->whole->variables.items[like[v - from]];
-        LS_TRY(note_variable(b->part, v, its->offset,
-                             (ls_slab){.rows = 1, .ranges = 1, .width = its->count},
-                             here->items[v].offset));
+        LS_TRY(ls_graph_part_note(b->part, v, its->offset,
+                                  (ls_slab){.rows = 1, .ranges = 1, .width = its->count},
+                                  here->items[v].offset));
     }
     return LS_OK;
 }
@@ -320,107 +308,15 @@ int ls_graph_slice(const ls_graph *graph, size_t variable)
     return 0;
 }
 
-/* ---- Places ---------------------------------------------------------------------------------- */
-
-/* Copies a node of the split graph to a place, with those of its inputs that are there. */
-static ls_status copy_node(const ls_graph_part *split, int n, ls_graph_part *out)
+void ls_graph_split_stages(const ls_graph *g, int *stage)
 {
-    const ls_node *whole = &split->graph->nodes[n];
-    ls_graph *graph = out->graph;
-    LS_TRY(ls_grow("split", &graph->nodes, (size_t)graph->count, sizeof(ls_node)));
-    ls_node *node = &graph->nodes[graph->count];
-    *node = *whole;
-    node->uses = node->input_count = 0;
-    for (int i = 0; i < whole->input_count; i++)
-        if (out->local[whole->inputs[i]] >= 0) {
-            node->inputs[node->input_count++] = out->local[whole->inputs[i]];
-            graph->nodes[node->inputs[node->input_count - 1]].uses++;
-        }
-    node->shares = whole->shares >= 0 ? out->local[whole->shares] : -1;
-    for (int v = 0; v < whole->variable_count; v++) {
-        const size_t count = graph->variables.count;
-        if (node->shares >= 0) {
-            node->variables[v] = graph->nodes[node->shares].variables[v];
+    for (int n = 0; n < g->count; n++) {
+        pair p;
+        if (!find_pair(g, n, &p))
             continue;
-        }
-        const int its = whole->variables[v];
-        LS_TRY(note_variable(out, count, split->whole[its], split->slabs[its], split->at[its]));
-        node->variables[v] = (int)count;
-        LS_TRY(ls_variables_add(&graph->variables, &split->graph->variables.items[its]));
+        for (int i = 0; i < p.count; i++)
+            stage[p.between[i]] = stage[n];
+        stage[p.last] = stage[n];
+        n = p.last;
     }
-    out->local[n] = graph->count++;
-    return LS_OK;
-}
-
-static ls_status build_place(const ls_graph_part *split, ls_graph_parts *parts, int place)
-{
-    ls_graph_part *out = &parts->parts[place];
-    const int count = split->graph->count;
-    LS_TRY(ls_graph_open(&out->graph));
-    LS_TRY(ls_allocate("split", &out->local, (size_t)count, sizeof *out->local));
-    for (int n = 0; n < count; n++) {
-        out->local[n] = -1;
-        if (parts->place[n] == place || parts->place[n] == LS_EVERY_PLACE)
-            LS_TRY(copy_node(split, n, out));
-    }
-    out->split = split->graph;
-    out->graph->slices = split->graph->slices;
-    out->graph->slices.place = place;
-    out->graph->slices.places = parts->count;
-    out->owned = out->graph->variables.elements;
-    return LS_OK;
-}
-
-ls_status ls_graph_split_places(const ls_graph_part *split, int places, ls_graph_parts *out)
-{
-    const ls_graph *graph = split->graph;
-    *out = (ls_graph_parts){.whole = graph};
-    LS_TRY(ls_allocate("split", &out->own_place, (size_t)graph->count, sizeof *out->own_place));
-    LS_TRY(ls_allocate("split", &out->parts, (size_t)places, sizeof *out->parts));
-    out->place = out->own_place;
-    out->count = places;
-    for (int n = 0; n < graph->count; n++) {
-        const int slice = graph->nodes[n].slice - 1;
-        out->own_place[n] = LS_EVERY_PLACE;
-        for (int p = 0; p < places && slice >= 0; p++)
-            if (slice >= (int)ls_comm_share((size_t)graph->slices.splits, p, places) &&
-                slice < (int)ls_comm_share((size_t)graph->slices.splits, p + 1, places))
-                out->own_place[n] = p;
-    }
-    for (int p = 0; p < places; p++)
-        LS_TRY(build_place(split, out, p));
-    return LS_OK;
-}
-
-/* Notes where a place's variables, cut from the split graph, are in the whole. */
-static ls_status note_cut(const ls_graph_part *split, ls_graph_part *out)
-{
-    const ls_variables *all = &split->graph->variables;
-    const size_t count = out->graph->variables.count;
-    LS_TRY(ls_allocate("split", &out->slabs, count, sizeof *out->slabs));
-    LS_TRY(ls_allocate("split", &out->at, count, sizeof *out->at));
-    for (size_t v = 0; v < count; v++) {
-        const size_t its = (size_t)(ls_variables_holding(all, out->whole[v]) - all->items);
-        out->at[v] = out->whole[v];
-        out->whole[v] = split->whole[its];
-        out->slabs[v] = split->slabs[its];
-    }
-    out->split = split->graph;
-    out->graph->slices = split->graph->slices;
-    return LS_OK;
-}
-
-ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int places,
-                             ls_graph_parts *out)
-{
-    const int count = split->graph->count;
-    int *own;
-    LS_TRY(ls_allocate("split", &own, (size_t)count, sizeof *own));
-    for (int n = 0; n < count; n++)
-        own[n] = place[split->origin[n]];
-    ls_status status = ls_graph_parts_open(split->graph, own, places, out);
-    out->own_place = own;
-    for (int p = 0; p < places && !status; p++)
-        status = note_cut(split, &out->parts[p]);
-    return status;
 }

@@ -37,6 +37,11 @@ int ls_graph_slice(const ls_graph *graph, size_t variable);
 ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int places,
                              ls_graph_parts *out);
 
-/** What each of `places` has of a split graph: nodes of its slices, and all others, which it shares
- * with every place. Borrows `split`. Close it also on failure. */
-ls_status ls_graph_split_places(const ls_graph_part *split, int places, ls_graph_parts *out);
+/** Sets the stage of all nodes of a pair, and of those between, to that of its first. */
+void ls_graph_split_stages(const ls_graph *whole, int *stage);
+
+/** What each place has of a split graph, whose whole has node n in stage[n] of `stages` (1: NULL);
+ * `across` consecutive places have a stage: each the nodes of its slices, and all others, which it
+ * shares with these. Borrows `split`. Close it also on failure. */
+ls_status ls_graph_split_places(const ls_graph_part *split, const int *stage, int stages,
+                                int across, ls_graph_parts *out);

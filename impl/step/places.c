@@ -60,6 +60,11 @@ int ls_places(const ls_step *s)
     return parts_of(s)->count;
 }
 
+int ls_stages(const ls_step *s)
+{
+    return parts_of(s)->count / parts_of(s)->across;
+}
+
 int ls_nodes(const ls_step *s)
 {
     return parts_of(s)->count ? parts_of(s)->whole->count : 0;
@@ -109,6 +114,18 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossi
     const int from = member_at(s->plan, replica, what == GRADIENT ? b->to : b->from);
     const int to = member_at(s->plan, replica, what == GRADIENT ? b->from : b->to);
     ls_message(s, border_at(s, b, to, piece, what), border_at(s, b, from, piece, what), LS_REPLACE);
+}
+
+void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
+{
+    const ls_graph_parts *parts = parts_of(s);
+    for (size_t i = 0; i < parts->border_count; i++) {
+        const ls_border *b = &parts->borders[i];
+        if (backward && b->first_use == n && b->gradient)
+            cross(s, replica, piece, b, GRADIENT);
+        if (!backward && b->node == n)
+            cross(s, replica, piece, b, OUTPUT);
+    }
 }
 
 /* Elements of a flat buffer; `flat` is NULL for a member in another process. */
@@ -204,13 +221,6 @@ static void predict(ls_step *s, int member, int piece, int node)
     ls_task_finish(s->program);
 }
 
-/* Whether a place has a node. */
-static bool has_node(const ls_step *s, int place, int n)
-{
-    const int its = parts_of(s)->place[n];
-    return its == place || its == LS_EVERY_PLACE;
-}
-
 static void forward_on(ls_step *s, int member, int piece, int node)
 {
     if (!ls_step_replica(s, member))
@@ -228,18 +238,17 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     if (!can_divide(s, "ls_forward_node") || is_input(s, n))
         return;
     for (int p = 0; p < ls_places(s); p++)
-        if (has_node(s, p, n))
+        if (ls_graph_parts_have(parts_of(s), p, n))
             forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    for (size_t i = 0; i < parts_of(s)->border_count; i++)
-        if (parts_of(s)->borders[i].node == n)
-            cross(s, replica, piece, &parts_of(s)->borders[i], OUTPUT);
+    if (!ls_step_is_summed(s, n, false))
+        ls_step_cross(s, replica, piece, n, false);
 }
 
 /* Whether a node is the first of a place. */
 static bool is_first(const ls_step *s, int place, int n)
 {
     while (n-- > 0)
-        if (has_node(s, place, n) && !is_input(s, n))
+        if (ls_graph_parts_have(parts_of(s), place, n) && !is_input(s, n))
             return false;
     return true;
 }
@@ -252,12 +261,12 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     if (is_input(s, n))
         return;
     for (int p = 0; p < ls_places(s); p++)
-        if (has_node(s, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
+        if (ls_graph_parts_have(parts_of(s), p, n) &&
+            ls_step_replica(s, member_at(s->plan, replica, p)))
             ls_step_append_acts(s, "backward", member_at(s->plan, replica, p), piece,
                                 1U << LS_ACT_BACKWARD, local(s, p, n));
-    for (size_t i = 0; i < parts->border_count; i++)
-        if (parts->borders[i].first_use == n && parts->borders[i].gradient)
-            cross(s, replica, piece, &parts->borders[i], GRADIENT);
+    if (!ls_step_is_summed(s, n, true))
+        ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)
             send_shared(s, replica, piece, i);
@@ -265,7 +274,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
     for (int p = 0; p < ls_places(s); p++)
-        if (has_node(s, p, n) && is_first(s, p, n) &&
+        if (ls_graph_parts_have(parts_of(s), p, n) && is_first(s, p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
             ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
                                 1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
@@ -278,6 +287,24 @@ static int begin_of(const ls_step *s, int replica, int microbatch)
 {
     const ls_schedule schedule = ls_schedule_of(s, replica);
     return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
+}
+
+static int stage_of(const ls_step *s, int n)
+{
+    return parts_of(s)->place[n] / parts_of(s)->across;
+}
+
+/* A node's pass and, if layers are split, the sum over its stage's places. */
+static void forward_and_sum(ls_step *s, int replica, int piece, int n)
+{
+    ls_forward_node(s, replica, piece, n);
+    ls_step_sum_places(s, replica, piece, n, false);
+}
+
+static void backward_and_sum(ls_step *s, int replica, int piece, int n)
+{
+    ls_backward_node(s, replica, piece, n);
+    ls_step_sum_places(s, replica, piece, n, true);
 }
 
 /* Whether there are stages that take micro-batches. */
@@ -295,8 +322,8 @@ void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++)
         for (int n = 0; n < loss; n++)
-            if (parts_of(s)->place[n] == stage)
-                ls_forward_node(s, replica, p, n);
+            if (stage_of(s, n) == stage)
+                forward_and_sum(s, replica, p, n);
 }
 
 void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
@@ -305,11 +332,11 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
         return;
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++) {
-        if (parts_of(s)->place[loss] == stage)
-            ls_forward_node(s, replica, p, loss);
+        if (stage_of(s, loss) == stage)
+            forward_and_sum(s, replica, p, loss);
         for (int n = loss; n >= 0; n--)
-            if (parts_of(s)->place[n] == stage)
-                ls_backward_node(s, replica, p, n);
+            if (stage_of(s, n) == stage)
+                backward_and_sum(s, replica, p, n);
     }
 }
 

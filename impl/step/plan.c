@@ -50,9 +50,9 @@ int ls_step_plan_training(const ls_step_plan *plan)
     return plan->servers.servers ? plan->replicas : plan->total;
 }
 
-int ls_step_plan_places(const ls_step_plan *plan, int replica)
+int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage)
 {
-    return LS_GROUPS + plan->group_count + replica;
+    return LS_GROUPS + plan->group_count + replica * ls_job_stages(plan->job) + stage;
 }
 
 int ls_step_plan_own(const ls_step_plan *plan)
@@ -131,7 +131,7 @@ static void plan_member(ls_step_plan *plan, int index)
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
     if (plan->parts.count && job->microbatches > 0)
-        m->slots = slots_of(job, replica, m->place);
+        m->slots = slots_of(job, replica, m->place / plan->parts.across);
 }
 
 /* Cuts the model where its nodes are on different places. */
@@ -161,7 +161,10 @@ static ls_status plan_members(ls_step_plan *plan)
     if (ls_strategy_divides(plan->strategy) && !job->tensor)
         LS_TRY(place_nodes(plan));
     if (job->tensor)
-        LS_TRY(ls_graph_split_places(&plan->split, plan->places, &plan->parts));
+        LS_TRY(ls_graph_split_places(&plan->split, job->place, ls_job_stages(job),
+                                     ls_job_across(job), &plan->parts));
+    if (job->tensor && job->place)
+        plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
@@ -252,7 +255,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 3 * (size_t)plan->all; /* and communication and transfers */
-    const int sums = plan->job->tensor ? plan->replicas : 0;
+    const int sums = plan->job->tensor ? plan->replicas * ls_job_stages(plan->job) : 0;
     const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
@@ -282,7 +285,10 @@ static ls_status plan_lanes(ls_step_plan *plan)
                     job->overlap ? "communication" : NULL);
     for (int m = 0; m < plan->total && sums; m++)
         if (plan->members[m].device >= 0)
-            add_end(plan, ls_step_plan_places(plan, plan->members[m].replica), m, NULL);
+            add_end(plan,
+                    ls_step_plan_places(plan, plan->members[m].replica,
+                                        plan->members[m].place / plan->parts.across),
+                    m, NULL);
     return LS_OK;
 }
 

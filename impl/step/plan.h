@@ -111,8 +111,8 @@ int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 /** Number of members except shadows and servers; how busy servers are is in their report. */
 int ls_step_plan_training(const ls_step_plan *plan);
 
-/** The channel between the places of a replica. */
-int ls_step_plan_places(const ls_step_plan *plan, int replica);
+/** The channel between the places of a stage of a replica. */
+int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage);
 
 /** The first member of this process. */
 int ls_step_plan_own(const ls_step_plan *plan);

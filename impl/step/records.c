@@ -108,7 +108,8 @@ static ls_status read_member(reading *r, int index)
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
     const bool first = index >= from && index < from + r->plan->places;
     /* Of split layers, every place has the rest of the variables. */
-    const bool counts_rest = !r->job->tensor || index == from;
+    const bool counts_rest =
+        !r->job->tensor || r->plan->members[index].place % r->plan->parts.across == 0;
     const bool more = replica->more && (first || replica->sums > 1 || took);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     uint64_t mark_ns;

@@ -70,6 +70,7 @@ int ls_place_of(const ls_step *step, int member);
 /** How many places and nodes a divided model has; each node is on one place, or, if layers are
  * split, those of no slice on all. */
 int ls_places(const ls_step *step);
+int ls_stages(const ls_step *step); /**< of a divided model: places, or groups of these */
 int ls_nodes(const ls_step *step);
 
 /** The member that owns the variables: a replica on the variable device, or one more member; -1:

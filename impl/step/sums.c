@@ -6,9 +6,9 @@
  */
 #include "impl/step/build.h"
 
-static const ls_ends *ends_of(const ls_resources *r, int replica)
+static const ls_ends *ends_of(const ls_resources *r, int replica, int stage)
 {
-    return &r->ends[ls_step_plan_places(r->plan, replica)];
+    return &r->ends[ls_step_plan_places(r->plan, replica, stage)];
 }
 
 /* Leaves of the tree; 0: fast mode. */
@@ -20,7 +20,7 @@ static int64_t leaves(const ls_job *job)
 static bool is_summed(const ls_step_plan *plan, int n)
 {
     const ls_layer *layer = plan->parts.whole->nodes[n].layer;
-    return plan->places > 1 && (layer == &ls_layer_fork || layer == &ls_layer_join);
+    return plan->parts.across > 1 && (layer == &ls_layer_fork || layer == &ls_layer_join);
 }
 
 static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
@@ -70,14 +70,18 @@ static ls_status open_ends(ls_resources *r, const ls_ends *ends, const int *memb
 ls_status ls_sums_open(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
+    const int t = plan->parts.across,
+              stages = t > 1 ? plan->replicas * ls_job_stages(plan->job) : 0;
     int members[LS_JOB_REPLICAS];
-    for (int d = 0; d < plan->replicas && plan->job->tensor && plan->places > 1; d++) {
+    for (int i = 0; i < stages && plan->job->tensor; i++) {
+        const ls_ends *ends =
+            ends_of(r, i / ls_job_stages(plan->job), i % ls_job_stages(plan->job));
         int count = 0;
-        for (int m = d * plan->places; m < (d + 1) * plan->places; m++)
+        for (int m = i * t; m < (i + 1) * t; m++)
             if (plan->members[m].device >= 0)
                 members[count++] = m;
-        LS_TRY(ls_connect(r, members, count, LS_COUNTED, ends_of(r, d)->comms));
-        LS_TRY(ls_comm_agree(plan->job->comm, open_ends(r, ends_of(r, d), members, count)));
+        LS_TRY(ls_connect(r, members, count, LS_COUNTED, ends->comms));
+        LS_TRY(ls_comm_agree(plan->job->comm, open_ends(r, ends, members, count)));
     }
     return LS_OK;
 }
@@ -146,24 +150,31 @@ static void append_rest(ls_step *s, const char *verb, const addend *a, int piece
     ls_task_finish(s->program);
 }
 
+bool ls_step_is_summed(const ls_step *s, int n, bool backward)
+{
+    return is_summed(s->plan, n) &&
+           s->plan->parts.whole->nodes[n].layer == (backward ? &ls_layer_fork : &ls_layer_join);
+}
+
 static void sum(ls_step *s, int replica, int piece, int n, bool backward)
 {
-    const ls_layer *layer = backward ? &ls_layer_fork : &ls_layer_join;
-    if (!is_summed(s->plan, n) || s->plan->parts.whole->nodes[n].layer != layer)
+    if (!ls_step_is_summed(s, n, backward))
         return;
-    const int channel = ls_step_plan_places(s->plan, replica), places = s->plan->places;
+    const int t = s->plan->parts.across, stage = s->plan->parts.place[n] / t;
+    const int channel = ls_step_plan_places(s->plan, replica, stage);
     const ls_comm *first = s->resources->ends[channel].comms[0];
     const int call = first && ls_comm_is_joint(first) ? s->program->calls++ : -1;
-    for (int p = 0; p < places && !s->program->status; p++) {
+    for (int p = stage * t; p < (stage + 1) * t && !s->program->status; p++) {
         const addend a = addend_at(s, replica, p, piece, n);
         if (a.net)
             append_sum(s, backward ? "sum gradients" : "sum outputs", &a, channel, call);
     }
-    for (int p = 0; p < places && !s->program->status; p++) {
+    for (int p = stage * t; p < (stage + 1) * t && !s->program->status; p++) {
         const addend a = addend_at(s, replica, p, piece, n);
         if (a.net)
             append_rest(s, backward ? "backward" : "forward", &a, piece, backward);
     }
+    ls_step_cross(s, replica, piece, n, backward);
 }
 
 static bool can_sum(ls_step *s, const char *verb)
@@ -184,10 +195,10 @@ void ls_sum_input_gradients(ls_step *s, int replica, int piece, int n)
         sum(s, replica, piece, n, true);
 }
 
-void ls_step_sum_outputs(ls_step *s, int replica, int piece, int n)
+void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward)
 {
     if (s->plan->job->tensor)
-        sum(s, replica, piece, n, false);
+        sum(s, replica, piece, n, backward);
 }
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
@@ -205,7 +216,7 @@ ls_traffic ls_sums_traffic(const ls_step *s)
             if (is_summed(s->plan, n) && ls_slice_share(batch, i, pieces))
                 ls_traffic_add(
                     &sum,
-                    job->allreduce->formula(s->plan->places,
+                    job->allreduce->formula(s->plan->parts.across,
                                             extent_of(s->plan, n, ls_slice_share(batch, i, pieces)),
                                             leaves(job), NULL),
                     1);

@@ -10,6 +10,9 @@
  * and what it sends), what the places of a replica do up to their gradients, what they do behind
  * the updates, and its options.
  *
+ * With --hybrid-stages S, the inner tensor-parallel is a pipeline of S stages of t places: device
+ * number (d S + s) t + j is place j of stage s.
+ *
  * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
  * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
  * all-reduces of libraries.
@@ -26,19 +29,12 @@
       &ls_option_model_parallel_place)                                                             \
     X("pipeline", pipeline, ls_stage_passes, ls_share_values,                                      \
       &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)                              \
-    X("tensor-parallel", tensor_parallel, ls_split_passes, nothing, NULL)
+    X("tensor-parallel", tensor_parallel, ls_split_passes, ls_share_values, NULL)
 /* clang-format on */
 #define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
 #define WORD(word, ...)                          word,
 #define CHOICE(word, ...)                        "|" word
 #define OPTIONS(word, name, passes, behind, ...) __VA_ARGS__,
-
-/* Each place has the variables that it uses. */
-static void nothing(ls_step *step, int replica)
-{
-    (void)step;
-    (void)replica;
-}
 
 static const struct inner_strategy {
     const ls_strategy *strategy;
@@ -58,6 +54,15 @@ static const ls_declared_option inner = {"hybrid-inner",
 static const ls_declared_option copies = {
     "hybrid-replicas",      "D", "2", "replicas", "copies of the split model", .low = 1,
     .high = LS_JOB_REPLICAS};
+
+static const ls_declared_option stages = {"hybrid-stages",
+                                          "S",
+                                          "1",
+                                          "stages",
+                                          "of each replica: a pipeline of split layers",
+                                          .low = 1,
+                                          .high = LS_JOB_REPLICAS,
+                                          .when = "--hybrid-inner tensor-parallel"};
 
 static const struct inner_strategy *inner_of(const ls_declared_values *values)
 {
@@ -91,7 +96,10 @@ static ls_traffic formula(const ls_step *s)
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
     (void)ranks;
-    return option == &copies || option == &inner ||
+    const bool splits = ls_strategy_splits(inner_of(values)->strategy);
+    const bool staged = splits && ls_declared_number(values, &stages) > 1;
+    return option == &copies || option == &inner || (splits && option == &stages) ||
+           (staged && ls_declared_has(ls_strategy_pipeline.options, option)) ||
            ls_declared_has(inner_of(values)->strategy->options, option);
 }
 
@@ -101,6 +109,9 @@ static void resolve(ls_job *job, int ranks)
     job->split_replicas = (int)ls_declared_number(&job->options, &copies);
     if (within->resolve)
         within->resolve(job, ranks);
+    job->stages = job->tensor ? (int)ls_declared_number(&job->options, &stages) : 0;
+    if (job->stages > 1)
+        ls_strategy_pipeline.resolve(job, ranks);
 }
 
 /* Lists the numbers of replicas that divide the devices evenly: "1, 2, 3, 6". */
@@ -137,6 +148,13 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");
+    if (o->job->stages > 1 && places % o->job->stages)
+        return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
+                       "%d stages cannot share a replica's %lld devices evenly; use a divisor of "
+                       "these",
+                       o->job->stages, (long long)places);
+    if (o->job->stages > 1)
+        LS_TRY(ls_strategy_pipeline.check(o));
     return within->check ? within->check(o) : LS_OK;
 }
 
@@ -148,7 +166,8 @@ const ls_strategy ls_strategy_hybrid = {
     .replicated = true,
     .slices = true,
     .reduces = true,
-    .options = (const ls_declared_option *const[]){&copies, &inner, INNER_STRATEGIES(OPTIONS) NULL},
+    .options = (const ls_declared_option *const[]){&copies, &inner, &stages,
+                                                   INNER_STRATEGIES(OPTIONS) NULL},
     .has = has,
     .resolve = resolve,
     .check = check,

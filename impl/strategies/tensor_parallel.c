@@ -21,6 +21,10 @@
 
 void ls_split_passes(ls_step *s, int replica)
 {
+    if (ls_stages(s) > 1) { /* of hybrid: the same sums, in the passes of stages */
+        ls_stage_passes(s, replica);
+        return;
+    }
     for (int p = 0; p < ls_pieces(s, replica); p++) {
         for (int n = 0; n < ls_nodes(s); n++) {
             ls_forward_node(s, replica, p, n);
@@ -41,6 +45,16 @@ static void build(ls_step *s)
         ls_update(s, m, ls_owned(s, m));
 }
 
+/* Of sums, and of what crosses from stage to stage. */
+static ls_traffic formula(const ls_step *s)
+{
+    ls_traffic all = ls_sums_traffic(s);
+    const ls_traffic borders = ls_border_traffic(s);
+    all.bytes_sent += borders.bytes_sent;
+    all.messages_sent += borders.messages_sent;
+    return all;
+}
+
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
@@ -50,18 +64,20 @@ static void resolve(ls_job *job, int ranks)
 static ls_status check(const ls_outline *o)
 {
     const int64_t replicas = o->job->split_replicas > 1 ? o->job->split_replicas : 1;
-    const int64_t places = (int64_t)o->devices * o->ranks / replicas, splits = o->job->micro_splits;
+    const int64_t places = (int64_t)o->devices * o->ranks / replicas /
+                           (o->job->stages > 1 ? o->job->stages : 1),
+                  splits = o->job->micro_splits;
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "tensor-parallel sums activations in an order of its own, not a library's, "
                        "whose error would grow from layer to layer; use direct, ring, tree, "
                        "halving-doubling, flat or auto");
     if (o->job->exact && splits < places)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--micro-splits",
-            "%lld slices are fewer than a replica's %lld devices; use --micro-splits %lld, or "
-            "fewer devices",
-            (long long)splits, (long long)places, (long long)places);
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
+                       "%lld slices are fewer than the %lld devices that share a layer; use "
+                       "--micro-splits %lld, or "
+                       "fewer devices",
+                       (long long)splits, (long long)places, (long long)places);
     return LS_OK;
 }
 
@@ -74,6 +90,6 @@ const ls_strategy ls_strategy_tensor_parallel = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = ls_sums_traffic,
+    .formula = formula,
     .sum = ls_sum_in_order,
 };

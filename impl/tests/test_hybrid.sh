@@ -40,6 +40,9 @@ rows "split layers" "len(rows) == 2 and $same"
 lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --devices 4 $mlp --batch 29 --epochs 1 --reduce exact \
     --micro-splits 3 $small
 rows "split layers, exact" "$same"
+lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --devices 8 --model gpt:2-2-8-8-32 \
+    --data synthetic:23 --batch 8 --epochs 1 --pipeline-microbatches 2 --reduce fast,exact --micro-splits 2 $small
+rows "three axes" "len(rows) == 2 and $same"
 # Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"
@@ -89,6 +92,8 @@ refused 'hybrid-replicas.*3 replicas.*4 devices evenly; 1, 2, 4 can' --devices 4
 refused 'hybrid-replicas.*2 replicas.*1 devices' --devices 1
 refused 'hybrid-replicas' --devices 2 --hybrid-replicas 0
 refused 'hybrid-inner.*model-parallel' --devices 2 --hybrid-inner towers
+refused 'hybrid-stages.*3 stages.*4 devices' --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 3
+refused 'hybrid-stages.*concerns no case' --devices 8 --hybrid-inner pipeline --hybrid-stages 2
 refused '5 devices.*4 layers' --devices 10
 refused 'batch.*3 samples.*4 replicas' --devices 8 --hybrid-replicas 4 --batch 3
 refused 'micro-shards.*2 shards.*4 replicas' --devices 8 --hybrid-replicas 4 --reduce exact --micro-shards 2

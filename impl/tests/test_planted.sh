@@ -175,6 +175,9 @@ qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 -
 columns_left_out 0 --strategy tensor-parallel --devices 3
 columns_left_out 0 --strategy single --devices 1 --reduce exact --micro-splits 5
 average 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel
+dx_not_summed 0 --strategy hybrid --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:784-16-16-16-10
+stage_stale 0 --strategy hybrid --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:784-16-16-16-10
+border_wait 20 --strategy hybrid --devices 4 --hybrid-replicas 1 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:784-16-16-16-10 --capture no
 place_not_reduced 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --reduce exact --micro-splits 2
 update_left_out 0 --strategy tensor-parallel --devices 2 --steps 1
 applied_twice 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 3

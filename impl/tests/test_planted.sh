@@ -162,27 +162,12 @@ average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
 applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 outputs_not_summed 0 --strategy tensor-parallel --devices 2
-outputs_not_summed 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 5
-dx_not_summed 0 --strategy tensor-parallel --devices 2 --model mlp:784-16-16-16-10
-dx_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
+dx_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --model mlp:784-16-16-16-10
 bias_each_place 0 --strategy tensor-parallel --devices 2
-bias_each_place 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 3
 bias_grad_times 0 --strategy tensor-parallel --devices 2
 copy_apart 0 --strategy tensor-parallel --devices 2
-copy_apart 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 4
-qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40
 qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
 columns_left_out 0 --strategy tensor-parallel --devices 3
-columns_left_out 0 --strategy single --devices 1 --reduce exact --micro-splits 5
-average 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel
-dx_not_summed 0 --strategy hybrid --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:784-16-16-16-10
-stage_stale 0 --strategy hybrid --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:784-16-16-16-10
-border_wait 20 --strategy hybrid --devices 4 --hybrid-replicas 1 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:784-16-16-16-10 --capture no
-place_not_reduced 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --reduce exact --micro-splits 2
-update_left_out 0 --strategy tensor-parallel --devices 2 --steps 1
-applied_twice 0 --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 3
-tail_position 0 --strategy tensor-parallel --devices 3 --data synthetic:250 --epochs 3
-norm_of_shard 0 --strategy tensor-parallel --devices 2 --clip 0.01
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01

@@ -49,7 +49,7 @@ verify 6 --strategy zero --zero-stage 1,2,3 --comm device --devices 3 --batch 64
   --data synthetic:129 --epochs 2 --bucket-bytes 0 --reduce fast,exact
 # tensor-parallel: slices, uneven, of layers and heads; test_tensor_parallel_slow has more of all.
 split=(--batch 20 --data synthetic:50 --epochs 2)
-verify 10 --strategy single,mirrored,pipeline,tensor-parallel --devices 1,2,3 --model mlp:784-18-16-10 "${split[@]}" --reduce exact \
+verify 3 --strategy single,tensor-parallel --devices 1,3 --model mlp:784-18-16-10 "${split[@]}" --reduce exact \
   --micro-splits 5
 verify 2 --strategy tensor-parallel --devices 3 --model gpt:1-3-12-8-32 "${split[@]}" --reduce fast,exact --micro-splits 3 \
   --clip 0.05

@@ -61,10 +61,10 @@ rows "a device of half the speed computes twice as long" "($near)(2 * old('even'
 # ---- The strategies' own steps ------------------------------------------------------------------
 
 all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --strategy independent,towers,mirrored,zero"
-all+=",local-sgd,gossip,model-parallel,pipeline,ps"
+all+=",local-sgd,gossip,model-parallel,pipeline,tensor-parallel,ps"
 # shellcheck disable=SC2086
 lockstep_ok predict $form $all --durations flops=1e9 --platform flat:latency=1us
-rows "what is played sends what the strategy's formula says" "len(rows) == 9 and all('traffic' not in x or
+rows "what is played sends what the strategy's formula says" "len(rows) == 10 and all('traffic' not in x or
     x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] and
     x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows) and
     sum('traffic' in x for x in rows) >= 7"
